@@ -1,0 +1,83 @@
+# `make demo`, `make test`, `make lab`: each sets up .venv by itself the first time.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+REPO ?=
+PLAN ?=
+WORKERS ?= 3
+JSON ?=
+ONLY ?=
+CHEAP := not browser and not chaos and not postgres and not node and not long
+
+.PHONY: demo test test-all lab lint format bench docs soak clean help
+
+help:
+	@echo "make demo       run the quickstart headless (REPO=… PLAN=… WORKERS=… JSON=1)"
+	@echo "make lab        open the quickstart in JupyterLab"
+	@echo "make test       the default tier of the tests, notebooks included"
+	@echo "make test-all   every tier: browser, chaos, postgres, node"
+	@echo "make lint       format, style, types and the direction of imports"
+	@echo "make bench      measure (ONLY=B11 for one row, QUICK=1 for a proof that it works)"
+	@echo "make docs       make docs/reference.md from the code"
+	@echo "make soak       the long runs"
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Workbench needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.lab: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lab]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@touch $@ $(VENV)/.lab
+
+$(VENV)/.lint: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lint]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
+	@touch $@
+
+demo: $(VENV)/.base
+	@$(BIN)/workbench demo --workers $(WORKERS) $(if $(REPO),--repo "$(REPO)") $(if $(PLAN),--plan "$(PLAN)") $(if $(JSON),--json)
+
+lab: $(VENV)/.lab
+	$(BIN)/jupyter lab notebooks/00_quickstart.ipynb
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -m "$(CHEAP)"
+	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=120 --timeout=280 notebooks/
+
+test-all: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.lint
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m tests.bench $(ONLY)
+
+docs: $(VENV)/.test
+	$(BIN)/python -m tests.docs
+
+soak: $(VENV)/.test
+	WORKBENCH_SOAK=1 $(BIN)/python -m pytest -m chaos --timeout=3600
+
+clean:
+	rm -rf $(VENV) demo-output build dist
