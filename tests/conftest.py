@@ -1,0 +1,269 @@
+"""What all tests stand on: a real project in a temporary directory, open or served. No mocks."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import json
+import os
+import subprocess
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from workbench.app import Workbench
+from workbench.model import SECOND, ServerInfo
+from workbench.ops import Caller
+from workbench.rules import access
+from workbench.services.registration import add_pending
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Asynchronous tests run on asyncio."""
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person's own settings and git configuration do not reach the tests."""
+    monkeypatch.delenv("WORKBENCH_PROJECT", raising=False)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+class Clock:
+    """A clock that only the test moves; microseconds UTC."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000 * SECOND
+
+    def __call__(self) -> int:
+        """The time."""
+        return self.now
+
+    def forward(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += int(seconds * SECOND)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """See `Clock`."""
+    return Clock()
+
+
+def git(*arguments: str, cwd: Path) -> str:
+    """Run git as a person would."""
+    identity = ("-c", "user.name=Person", "-c", "user.email=person@example.org")
+    done = subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A git repository with one commit on `main`."""
+    root = tmp_path / "project"
+    root.mkdir()
+    git("init", "-q", "-b", "main", cwd=root)
+    (root / "README.md").write_text("# A project\n")
+    git("add", ".", cwd=root)
+    git("commit", "-q", "-m", "Start", cwd=root)
+    return root
+
+
+@pytest.fixture
+def settings(repository: Path) -> Settings:
+    """The settings of a fresh project."""
+    return Settings(project=repository, port=0, retry_base_seconds=0.0, terminate_grace_seconds=1.0)
+
+
+@pytest.fixture
+async def workbench(settings: Settings) -> AsyncIterator[Workbench]:
+    """An open project, not served."""
+    async with Workbench.open(settings) as opened:
+        yield opened
+
+
+@dataclass
+class Served:
+    """An open project with its servers running."""
+
+    workbench: Workbench
+    info: ServerInfo
+    servers: Servers
+
+
+@pytest.fixture
+async def served(workbench: Workbench) -> AsyncIterator[Served]:
+    """An open project that is served on a port of its own."""
+    async with Servers(workbench) as servers:
+        yield Served(workbench, await servers.start(0), servers)
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """An agent that a person has admitted."""
+
+    agent_id: str
+    token: str
+    caller: Caller
+
+
+Admit = Callable[..., Any]
+
+
+@pytest.fixture
+def admit(workbench: Workbench) -> Admit:
+    """`await admit("ada", persona_id="implementer", role="planner")`: register and approve an agent."""
+
+    async def admitted(name: str, persona_id: str = "implementer", **choices: str) -> Admitted:
+        made = await workbench.call("register", name=name, persona_id=persona_id)
+        await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name, **choices})
+        return Admitted(name, made["token"], await workbench.identify(made["token"]))
+
+    return admitted
+
+
+Child = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def child() -> Iterator[Child]:
+    """`child(script, *arguments)`: Python in a process of its own, spoken to line by line; killed at the end."""
+    with ExitStack() as ends:
+
+        def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+            argv = [sys.executable, script, *map(str, arguments)]
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+            ends.enter_context(suppress(BrokenPipeError))  # what it no longer reads
+            ends.enter_context(process)
+            ends.callback(process.kill)
+            return process
+
+        yield start
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def command(settings: Settings) -> Command:
+    """`await command("tasks", token=…)`: the real `workbench` command in the project, in a process of its own."""
+
+    async def run(*arguments: str, token: str | None = None) -> Ran:
+        env = {k: v for k, v in os.environ.items() if k != "WORKBENCH_TOKEN"}
+        env |= {"WORKBENCH_PROJECT": str(settings.project)} | ({"WORKBENCH_TOKEN": token} if token else {})
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "workbench.cli", *arguments), env=env, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        )
+        out, err = await process.communicate()
+        assert process.returncode is not None
+        return Ran(process.returncode, out.decode(), err.decode())
+
+    return run
+
+
+class Talk:
+    """A WebSocket client as an agent would write it."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+
+    async def hear(self) -> dict[str, Any]:
+        """The next message of the server."""
+        heard: dict[str, Any] = json.loads(await self.socket.recv())
+        return heard
+
+    async def send(self, agent: str, action: str, /, **data: Any) -> None:
+        """Send a frame."""
+        await self.socket.send(json.dumps([agent, action, data]))
+
+    async def say(self, agent: str, action: str, /, **data: Any) -> dict[str, Any]:
+        """Send a frame; what the server says next."""
+        await self.send(agent, action, **data)
+        return await self.hear()
+
+
+Talks = Callable[..., Any]
+
+
+@pytest.fixture
+async def talk(served: Served) -> AsyncIterator[Talks]:
+    """`await talk("me", token)`: a WebSocket connection that has heard the prompt, and authenticated if it can."""
+    async with AsyncExitStack() as stack:
+
+        async def connected(client_id: str = "me", token: str | None = None, **options: Any) -> Talk:
+            address = f"{served.info.ws_url}/{client_id}"
+            made = Talk(await stack.enter_async_context(connect(address, max_size=None, **options)))
+            assert (await made.hear())["type"] == "tool_selection_prompt"
+            if token is not None:
+                assert (await made.say(client_id, "authenticate", token=token))["type"] == "authentication_success"
+            return made
+
+        yield connected
+
+
+@pytest.fixture
+def settle(workbench: Workbench) -> Admit:
+    """`await settle("ada", "lab")`: an admitted agent with a worktree to work in, as spawning makes them."""
+
+    async def settled(name: str, worktree: str, persona_id: str = "implementer") -> Admitted:
+        await workbench.call("create_worktree", name=worktree)
+        token, more = access.new_token("wba"), {"persona_id": persona_id, "worktree": worktree, "capabilities": {}}
+        made = await workbench.store.write(lambda tx: add_pending(tx, workbench._ctx, name, token, **more))
+        await workbench.call("approve", approval_id=made.approval_id, choices={"agent_id": name})
+        return Admitted(name, token, await workbench.identify(token))
+
+    return settled
+
+
+async def followed(workbench: Workbench) -> None:
+    """Return once somebody follows the feed: whoever was to wait for news does."""
+    while not workbench.feed._subscriptions:
+        await asyncio.sleep(0.001)
+
+
+async def ended(*pids: int) -> None:
+    """Return once none of some processes runs; nobody need have asked how it ended."""
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                await asyncio.sleep(0.01)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Asynchronous tests end in time by themselves: pytest-timeout only leaves their loop, which then never ends."""
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            marked = item.get_closest_marker("timeout")
+            seconds = float(marked.args[0] if marked else config.getini("timeout"))
+            item.obj = _within(0.75 * seconds, item.obj)
+
+
+def _within(seconds: float, test: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(test)
+    async def in_time(*arguments: Any, **more: Any) -> None:
+        async with asyncio.timeout(seconds):
+            await test(*arguments, **more)
+
+    return in_time

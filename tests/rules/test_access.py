@@ -1,0 +1,125 @@
+"""Names, secrets and levels, as tables and properties."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import BadInput
+from workbench.git import Repository
+from workbench.model import Level, Registration, Role, Tool
+from workbench.rules import access
+
+GOOD_IDS = ["a", "Ada", "ada.b_c-9", "9", "x" * 64, "pending"]
+BAD_IDS = ["", " ", "-a", ".a", "_a", "a b", "a/b", "é", "a\n", "x" * 65, "a\0", "Operator", "system", "pending_1"]
+GOOD_WORKTREES = ["a", "0", "report", "a-b_c", "x" * 50, "mainline"]
+BAD_WORKTREES = [
+    *("", "-a", "_a", "A", "a b", "a/b", "..", ".", "../x", "a.b", "a\n", "é", "x" * 51, "a\0b", "~", "$HOME"),
+    *("head", "main", "master", "objects", "refs", "trash", "con", "nul", "aux", "prn"),
+]
+
+
+@pytest.mark.parametrize("agent_id", GOOD_IDS)
+def test_a_plain_word_can_be_an_agents_id(agent_id: str) -> None:
+    assert access.check_agent_id(agent_id) == agent_id
+
+
+@pytest.mark.parametrize("agent_id", BAD_IDS)
+def test_what_could_be_taken_for_something_else_cannot_be_an_agents_id(agent_id: str) -> None:
+    with pytest.raises(BadInput, match="BAD_AGENT_ID"):
+        access.check_agent_id(agent_id)
+
+
+@pytest.mark.parametrize("name", GOOD_WORKTREES)
+def test_a_plain_word_can_name_a_worktree(name: str) -> None:
+    assert access.check_worktree_name(name) == name
+
+
+@pytest.mark.parametrize("name", BAD_WORKTREES)
+def test_what_is_no_plain_word_or_reserved_cannot_name_a_worktree(name: str) -> None:
+    with pytest.raises(BadInput, match="BAD_WORKTREE_NAME"):
+        access.check_worktree_name(name)
+
+
+@given(st.from_regex(access._WORKTREE, fullmatch=True))
+def test_a_worktrees_name_is_always_fit_to_be_part_of_a_branch(name: str) -> None:
+    Repository.check_branch_name(f"wb/{name}/main")
+
+
+@given(st.text(max_size=120), st.sets(st.text(max_size=5), max_size=5))
+def test_any_name_makes_an_id_that_is_valid_and_free(name: str, others: set[str]) -> None:
+    base = access.id_from_name(name)
+    taken = others | {base, f"{base}-2"}
+    found = access.free_id(base, taken)
+    assert access.check_agent_id(base)
+    assert access.check_agent_id(found)
+    assert found not in taken
+
+
+@pytest.mark.parametrize(
+    ("name", "agent_id"),
+    [
+        ("Ada", "Ada"),
+        ("Ada Lovelace", "Ada-Lovelace"),
+        ("../../etc", "etc"),
+        ("…", "agent"),
+        ("Operator", "agent-Operator"),
+        ("pending_7", "agent-pending_7"),
+        ("a" * 99, "a" * 48),
+    ],
+)
+def test_an_id_keeps_what_it_can_of_the_name(name: str, agent_id: str) -> None:
+    assert access.id_from_name(name) == agent_id
+
+
+def test_an_id_that_is_taken_gets_the_first_free_number() -> None:
+    assert [access.free_id("a", taken) for taken in (set(), {"a"}, {"a", "a-2"}, {"a", "a-3"})] == [
+        *("a", "a-2", "a-3", "a-2")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["wba", "wbo"])
+def test_a_token_has_its_kind_in_front_and_256_random_bits(kind: str) -> None:
+    tokens = {access.new_token(kind) for _ in range(100)}
+    assert len(tokens) == 100
+    assert all(re.fullmatch(kind + r"_[A-Za-z0-9_-]{43}", token) for token in tokens)
+
+
+def test_of_a_token_only_a_hash_is_kept_and_only_the_same_token_is_the_same() -> None:
+    one, other = access.new_token("wba"), access.new_token("wba")
+    assert access.token_hash(one) == access.token_hash(one) != access.token_hash(other)
+    assert one not in access.token_hash(one)
+    assert access.same_token(one, one)
+    assert not access.same_token(one, other)
+    assert not access.same_token(one + "é", one)
+
+
+@given(st.text(), st.text())
+def test_no_token_survives_in_a_redacted_text(before: str, after: str) -> None:
+    token = access.new_token("wbo")
+    assert token not in access.redact(f"{before} {token} {after}")
+
+
+def test_a_redacted_text_keeps_the_rest() -> None:
+    text = f"Bearer {access.new_token('wba')}, and {access.new_token('wbo')}"
+    assert access.redact(text) == "Bearer wb*_[redacted], and wb*_[redacted]"
+
+
+LEVELS = {
+    (Tool.READ, Role.WORKER): Level.READ,
+    (Tool.READ, Role.PLANNER): Level.READ,
+    (Tool.WRITE, Role.WORKER): Level.WORKER,
+    (Tool.WRITE, Role.PLANNER): Level.PLANNER,
+}
+
+
+@pytest.mark.parametrize(("status", "tool", "role"), [*product(Registration, Tool, Role)])
+def test_the_grant_decides_the_level_of_an_admitted_agent_and_no_other_has_one(
+    status: Registration, tool: Tool, role: Role
+) -> None:
+    admitted = status in ("assigned", "active", "inactive")
+    assert access.level_of(status, tool, role) == (LEVELS[tool, role] if admitted else Level.ANONYMOUS)

@@ -1,0 +1,116 @@
+"""The frames and replies of spec 1, without a socket."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from workbench.errors import BadInput, NotFound
+from workbench.rules import message, wire
+from workbench.rules.message import Frame, parse
+
+TEXTS = st.text(max_size=10)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=10,
+)
+ALMOST = st.text() | JSON.map(json.dumps) | st.lists(JSON, min_size=2, max_size=4).map(json.dumps)
+
+BAD_FRAMES = {
+    "nothing": "",
+    "no JSON": "hello",
+    "half a frame": '["a", "ping", {}',
+    "two frames": '["a","ping",{}]["a","ping",{}]',
+    "an object": '{"type": "announce"}',
+    "a string": '"ping"',
+    "no element": "[]",
+    "two elements": '["a", "ping"]',
+    "four elements": '["a", "ping", {}, {}]',
+    "data is an array": '["a", "ping", []]',
+    "data is null": '["a", "ping", null]',
+    "data is a string": '["a", "ping", "{}"]',
+    "agent is a number": '[1, "ping", {}]',
+    "agent is null": '[null, "ping", {}]',
+    "agent is an array": '[["a"], "ping", {}]',
+    "action is an object": '["a", {"ping": 1}, {}]',
+    "NaN": '["a", "ping", {"x": NaN}]',
+    "infinity": '["a", "ping", {"x": 1e999}]',
+    "half a character": '["a", "ping", {"x": "\\ud800"}]',
+    "half a character for a name": '["\\udc00", "ping", {}]',
+    "half a character as the request's id": '["a", "ping", {"request_id": "\\ud800"}]',
+    "a huge integer": f'["a", "ping", {{"x": {"9" * 5_000}}}]',
+    "arrays in arrays": f'["a", "ping", {{"x": {"[" * 100}{"]" * 100}}}]',
+    "more arrays than Python reads": f'["a", "ping", {{"x": {"[" * 100_000}{"]" * 100_000}}}]',
+    "only openings": "[" * 100_000,
+}
+"""Texts that no client may expect an answer to but BAD_MESSAGE."""
+
+
+def frame(agent: Any, action: Any, data: Any) -> str:
+    return json.dumps([agent, action, data])
+
+
+@pytest.mark.parametrize("text", BAD_FRAMES.values(), ids=BAD_FRAMES)
+def test_what_is_no_frame_is_a_bad_message(text: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse(text)
+    assert caught.value.code == "BAD_MESSAGE"
+    assert "[agent, action, data]" in caught.value.message
+
+
+@given(ALMOST)
+@example("[" * 5_000)
+@example("9" * 5_000)
+@example('["a","b",{"\\ud800":1e999}]')
+def test_parsing_raises_nothing_but_bad_input(text: str) -> None:
+    with suppress(BadInput):
+        read = parse(text)
+        assert json.loads(text)[:2] == [read.agent, read.action]
+
+
+@given(TEXTS, TEXTS, st.dictionaries(TEXTS, JSON, max_size=4))
+def test_a_frame_says_what_was_sent(agent: str, action: str, data: dict[str, Any]) -> None:
+    try:
+        wire.check(data)
+    except ValueError:
+        return
+    read = parse(frame(agent, action, data))
+    rest = {name: value for name, value in data.items() if name != "request_id"}
+    assert read == Frame(agent, action, rest, data.get("request_id"))
+    assert message.echo(read)["original"] == {"agent": agent, "action": action, "data": rest}
+
+
+@pytest.mark.parametrize(("request_id", "carried"), [(7, True), ("x", True), (0, True), ([1], True), (None, False)])
+def test_a_reply_carries_the_id_of_its_request_if_there_was_one(request_id: Any, carried: bool) -> None:
+    read = parse(frame("a", "ping", {"request_id": request_id}))
+    answer = message.reply({"type": "pong"}, read.request_id)
+    assert answer == ({"type": "pong", "request_id": request_id} if carried else {"type": "pong"})
+    assert read.data == {}
+
+
+def test_the_texts_are_those_of_the_specification() -> None:
+    assert message.prompt() == {
+        "type": "tool_selection_prompt",
+        "available_tools": ["register", "read", "write"],
+        "message": "Please select a tool to continue: register (new agent), read (read-only access), "
+        "write (read-write access)",
+    }
+    required = message.agent_id_required("me", "read")
+    assert required["type"] == "agent_id_required"
+    assert required["message"] == "To use 'read' tool, provide your assigned agent_id"
+    assert parse(required["expected_format"]) == Frame(
+        "me", "authenticate", {"agent_id": "your_assigned_id", "token": "your_token"}
+    )
+
+
+def test_an_error_tells_code_message_and_action_and_details_only_if_there_are_some() -> None:
+    plain = message.error(NotFound("TASK_NOT_FOUND", "There is none."), "get_task")
+    assert plain == {"type": "error", "code": "TASK_NOT_FOUND", "message": "There is none.", "action": "get_task"}
+    detailed = message.error(NotFound("TASK_NOT_FOUND", "There is none.", task=1), None)
+    assert detailed == plain | {"action": None, "details": {"task": 1}}

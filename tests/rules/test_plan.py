@@ -1,0 +1,225 @@
+"""Plans as text: each problem with its line, and whatever is accepted has an order."""
+
+from __future__ import annotations
+
+import json
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.errors import BadInput
+from workbench.rules.plan import find_cycle, in_order, parse, rename
+
+PERSONAS = ["implementer", "reviewer"]
+
+
+def task(name: str, *more: str) -> str:
+    """A task of three lines, and more."""
+    lines = [f"  - name: {name}", f"    title: Do {name}", "    persona: implementer"]
+    return "\n".join([*lines, *(f"    {line}" for line in more)]) + "\n"
+
+
+def plan(*tasks: str) -> str:
+    """A plan whose first task begins in line 3."""
+    return "plan: p\ntasks:\n" + "".join(tasks)
+
+
+def problems(text: str) -> list[tuple[int, str]]:
+    """What is wrong with a plan."""
+    with pytest.raises(BadInput) as refused:
+        parse(text, personas=PERSONAS)
+    assert refused.value.code == "PLAN_INVALID"
+    return [(p["line"], p["reason"]) for p in refused.value.details["problems"]]
+
+
+CASES: dict[str, tuple[str, int, str]] = {
+    "empty": ("", 1, "a plan is a mapping"),
+    "only a comment": ("# nothing\n", 1, "a plan is a mapping"),
+    "a list": ("- a\n", 1, "a plan is a mapping"),
+    "no tasks": ("plan: p\n", 1, "`tasks` must be a list"),
+    "an empty list of tasks": ("plan: p\ntasks: []\n", 1, "`tasks` must be a list"),
+    "tasks that are no list": ("plan: p\ntasks: all\n", 1, "`tasks` must be a list"),
+    "a task that is a word": (plan("  - clean\n"), 1, "a task is a mapping"),
+    "broken YAML": (plan(task("a"), "  - name: [b\n", task("c")), 7, "not YAML: "),
+    "a tab": (plan("\t- name: a\n"), 3, "not YAML: "),
+    "two documents": (plan(task("a")) + "---\n" + plan(task("b")), 6, "not YAML: "),
+    "a key of the plan that is unknown": ("\nplan: p\nowner: me\ntasks:\n" + task("a"), 2, "unknown key 'owner'"),
+    "a key of a task that is unknown": (plan(task("a"), task("b", "when: now")), 6, "when: Extra inputs"),
+    "the parser's own word for a line": (plan(task("a", "line: 7")), 3, "line: Extra inputs"),
+    "no title": (plan("  - name: a\n    persona: reviewer\n"), 3, "title: Field required"),
+    "no name": (plan("  - title: a\n    persona: reviewer\n"), 3, "name: Field required"),
+    "a name with a space": (plan(task("'a b'")), 3, "name: String should match"),
+    "a priority that is a word": (plan(task("a", "priority: high")), 3, "priority: Input should be a valid integer"),
+    "a title that is a list": (plan("  - {name: a, title: [x], persona: reviewer}\n"), 3, "title: Input should be"),
+    "a date for a title": (plan("  - {name: a, title: 2020-01-01, persona: reviewer}\n"), 3, "title: Input should be"),
+    "an impossible date": (plan(task("a", "description: 2020-13-45")), 1, "not YAML: "),
+    "a date among the metadata": (plan(task("a", "metadata: {due: 2020-01-01}")), 3, "metadata.due"),
+    "too many retries": (plan(task("a", "max_retries: 101")), 3, "max_retries: "),
+    "a lease of no time": (plan(task("a", "lease_seconds: 0")), 3, "lease_seconds: "),
+    "an empty command": (plan(task("a", "run: []")), 3, "run"),
+    "a name twice": (plan(task("a"), task("b"), task("a")), 9, "the name 'a' is taken by line 3"),
+    "an unknown other": (plan(task("a", "after: [z]")), 3, "'a' comes after 'z', which is not in the plan"),
+    "after itself": (plan(task("a"), task("b", "after: [b]")), 6, "'b' comes after itself"),
+    "a circle of two": (plan(task("a", "after: [b]"), task("b", "after: [a]")), 3, "wait for each other: a → b → a"),
+    "a circle of three": (
+        *(plan(task("z"), task("a", "after: [z, c]"), task("b", "after: [a]"), task("c", "after: [b]")),),
+        *(6, "wait for each other: a → c → b → a"),
+    ),
+    "more than can be waited for": (plan(task("a", f"after: {['b'] * 1001}"), task("b")), 3, "after: List should"),
+    "an unknown persona": (plan(task("a").replace("implementer", "wizard")), 3, "unknown persona 'wizard'"),
+    "a worktree outside": (plan(task("a"), task("b", "worktree: ../x")), 6, "worktree '../x'"),
+    "a worktree without a name": (plan(task("a", "worktree: ''")), 3, "worktree ''"),
+    "a reserved worktree": (plan(task("a", "worktree: main")), 3, "worktree 'main'"),
+    "a key twice": (plan(task("a", "priority: 1", "priority: 2")), 7, "the key 'priority' is given twice"),
+    "a key of the plan twice": ("plan: p\nplan: q\ntasks: []\n", 2, "the key 'plan' is given twice"),
+    "a key that is a list": (plan(task("a", "? [x, y]", ": z")), 6, "not YAML: a key is a word"),
+    "a key that is a mapping": (plan(task("a", "? {x: y}", ": z")), 6, "not YAML: a key is a word"),
+    "an alias": (plan(task("a", "metadata: {x: &x [1], y: *x}")), 6, "aliases are not allowed"),
+    "a plan without a proper name": ("# a comment\nplan: a b\ntasks:\n" + task("a"), 2, "plan: String should match"),
+    "a plan with nothing for a name": ("plan:\ntasks:\n" + task("a"), 1, "plan: Input should be a valid string"),
+    "a tag that does not fit": (plan(task("a", "priority: !!int ''")), 1, "not YAML: "),
+    "a list that is said to be a mapping": (plan("  - !!map [a]\n"), 1, "not YAML: "),
+    "a date that is none": (plan(task("a", "description: !!timestamp x")), 1, "not YAML: "),
+    "a word that is no truth value": (plan(task("a", "description: !!bool x")), 1, "not YAML: "),
+    "an object of the program": (plan(task("a", "description: !!python/object:os.system {}")), 6, "not YAML: "),
+    "a control character": (plan(task("a")) + "\x01", 1, "not YAML: "),
+    "half a character": (plan(task("a", 'description: "\\ud800"')), 3, "description: "),
+    "depth": (plan(task("a", "metadata:", f"  {'[' * 5000}")), 7, "not YAML: it is nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_plan_is_refused_with_the_line_and_the_reason(case: str) -> None:
+    text, line, reason = CASES[case]
+    (found,) = problems(text)
+    assert found[0] == line
+    assert reason in found[1]
+
+
+def test_everything_that_is_wrong_is_said_at_once_and_in_order_of_the_lines() -> None:
+    tasks = [task("a", "worktree: HEAD", "after: [z]"), task("b", "when: 1", "after: 2")]
+    found = problems("plan: a b\nowner: me\ntasks:\n" + "".join(tasks) + task("a").replace("implementer", "wizard"))
+    assert [line for line, _ in found] == [1, 1, 4, 4, 9, 9, 14, 14]
+    named = ("owner", "plan:", "'z'", "HEAD", "after:", "when:", "taken by line 4", "wizard")
+    assert [word for word in named if not any(word in reason for _, reason in found)] == []
+
+
+def test_a_few_lines_of_aliases_do_not_become_billions_of_nodes() -> None:
+    bomb = "a: &a [x, x]\n" + "".join(f"{c}: &{c} [*{p}, *{p}]\n" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
+    assert problems(bomb) == [(2, "not YAML: aliases are not allowed in a plan")]
+
+
+def test_the_message_lists_the_first_problems_for_a_person() -> None:
+    with pytest.raises(BadInput, match=r"nothing was created\.\n  line 3: 'a' comes after 'z'"):
+        parse(plan(task("a", "after: [z]")))
+
+
+def test_a_plan_keeps_all_that_a_task_says() -> None:
+    text = plan(
+        task("a", "run: [echo, hi]", "metadata: {x: {y: [1, null]}}"),
+        task("b", "run: echo", "after: [a]", "priority: -7", "worktree: w", "max_retries: 0", "lease_seconds: 1.5"),
+    )
+    made = parse(text)
+    first, second = made.tasks
+    assert (made.plan, made.worktrees, first.line, second.line) == ("p", ["w"], 3, 8)
+    assert (first.run, first.metadata) == (["echo", "hi"], {"x": {"y": [1, None]}})
+    assert (first.priority, first.worktree, first.after) == (500, None, [])
+    assert (second.run, second.after, second.worktree) == ("echo", ["a"], "w")
+    assert (second.priority, second.max_retries, second.lease_seconds) == (-7, 0, 1.5)
+
+
+def test_a_plan_without_a_name_is_called_as_it_is_told() -> None:
+    assert parse("tasks:\n" + task("a"), default_name="mine").plan == "mine"
+    assert rename(parse(plan(task("a"))), "q").plan == "q"
+    with pytest.raises(BadInput, match="PLAN_INVALID: 'a b' is no name for a plan"):
+        rename(parse(plan(task("a"))), "a b")
+
+
+SIGNS = st.sampled_from("[]{}:,&*!|>'\"%@`#-?\n \t\\")
+MARKS = st.sampled_from(["\n  - ", ": ", "!!int ", "!!map ", "!!set ", "? ", "<<: ", "plan", "tasks", "after"])
+
+
+@given(st.text() | st.lists(SIGNS | MARKS | st.text(max_size=3), max_size=40).map("".join))
+def test_no_text_is_answered_by_anything_but_a_plan_or_a_list_of_problems(text: str) -> None:
+    for whole in (text, plan(task("a", f"metadata: {text}")), plan(task("a"), text)):
+        try:
+            parse(whole, personas=PERSONAS)
+        except BadInput as refused:
+            error = refused.as_dict()
+            assert json.dumps(error, ensure_ascii=False).encode()
+            assert error["code"] == "PLAN_INVALID"
+            assert all(p["line"] >= 1 and p["reason"] for p in error["details"]["problems"])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}"
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    """A plan as data, whose tasks wait only for later or earlier ones, never in a circle."""
+    names = draw(st.lists(st.from_regex(NAME, fullmatch=True), min_size=1, max_size=6, unique=True))
+    optional = {
+        "description": st.text(max_size=30),
+        "priority": st.integers(-1_000_000, 1_000_000),
+        "worktree": st.sampled_from(["w", "other-one"]),
+        "run": WORDS | st.lists(WORDS, min_size=1, max_size=3),
+        "max_retries": st.integers(0, 100),
+        "lease_seconds": st.floats(0.001, 86_400),
+        "metadata": st.dictionaries(st.text(max_size=5), JSON, max_size=3),
+    }
+    tasks = []
+    for at, name in enumerate(names):
+        must = {"name": st.just(name), "title": WORDS, "persona": st.sampled_from(PERSONAS)}
+        after = st.lists(st.sampled_from(names[:at]), unique=True) if at else st.just([])
+        tasks.append(draw(st.fixed_dictionaries(must, optional={**optional, "after": after})))
+    return {"plan": draw(st.from_regex(r"[a-z0-9]{1,9}", fullmatch=True)), "tasks": draw(st.permutations(tasks))}
+
+
+@settings(max_examples=40)
+@given(documents())
+def test_a_plan_that_was_written_as_yaml_is_read_as_it_was(document: dict[str, Any]) -> None:
+    made = parse(yaml.safe_dump(document))
+    said = made.model_dump(exclude_unset=True, exclude={"tasks": {"__all__": {"line"}}})
+    assert said == document
+
+
+@settings(max_examples=40)
+@given(documents())
+def test_in_order_each_task_comes_after_what_it_waits_for_and_otherwise_as_written(document: dict[str, Any]) -> None:
+    made = parse(yaml.safe_dump(document))
+    names = [t.name for t in in_order(made)]
+    assert sorted(names) == sorted(t.name for t in made.tasks)
+    assert all(names.index(other) < names.index(t.name) for t in made.tasks for other in t.after)
+    free = [t.name for t in made.tasks if not t.after]
+    assert names[: len(free)] == free
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdefg"), max_size=3)))
+def test_a_circle_is_found_exactly_where_there_is_one(edges: dict[str, list[str]]) -> None:
+    known = {node: [n for n in to if n in edges] for node, to in edges.items()}
+    cycle = find_cycle(edges)
+    if cycle is None:
+        TopologicalSorter(known).prepare()
+        return
+    with pytest.raises(CycleError):
+        TopologicalSorter(known).prepare()
+    assert cycle[0] == cycle[-1]
+    assert len(set(cycle)) == len(cycle) - 1
+    assert all(after in edges[node] for node, after in pairwise(cycle))
+
+
+def test_a_chain_as_long_as_a_plan_may_be_needs_no_deep_stack() -> None:
+    chain = {str(n): [str(n + 1)] for n in range(10_000)}
+    assert find_cycle(chain) is None
+    assert len(find_cycle(chain | {"10000": ["0"]}) or []) == 10_002

@@ -1,0 +1,65 @@
+"""Workbench: run a team of AI agents from a Jupyter notebook.
+
+The names below are the public ones; they are imported when they are first used, so that
+`import workbench` and `%load_ext workbench` stay fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from workbench.app import Workbench
+    from workbench.client import HttpClient, McpClient
+    from workbench.errors import WorkbenchError
+    from workbench.model import Level, Wire
+    from workbench.ops import Caller, Ctx, op
+    from workbench.settings import Settings
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Workbench": "workbench.app",
+    "HttpClient": "workbench.client",
+    "McpClient": "workbench.client",
+    "WorkbenchError": "workbench.errors",
+    "Level": "workbench.model",
+    "Wire": "workbench.model",
+    "Caller": "workbench.ops",
+    "Ctx": "workbench.ops",
+    "op": "workbench.ops",
+    "Settings": "workbench.settings",
+}
+
+__all__ = [
+    "Caller",
+    "Ctx",
+    "HttpClient",
+    "Level",
+    "McpClient",
+    "Settings",
+    "Wire",
+    "Workbench",
+    "WorkbenchError",
+    "__version__",
+    "op",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+
+
+def load_ipython_extension(ipython: InteractiveShell) -> None:
+    """Make `%load_ext workbench` work."""
+    import_module("kernel_ext").load_ipython_extension(ipython)
+
+
+def unload_ipython_extension(ipython: InteractiveShell) -> None:
+    """Make `%unload_ext workbench` work."""
+    import_module("kernel_ext").unload_ipython_extension(ipython)

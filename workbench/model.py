@@ -1,0 +1,114 @@
+"""Words that every layer shares: time on the wire, identifiers, and rows with a meaning of their own.
+
+No I/O, no SQL and no rule lives here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from enum import IntEnum, StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer
+
+MICROSECOND = 1
+SECOND = 1_000_000
+
+
+def iso(at: int) -> str:
+    """ISO 8601 in UTC with a ``Z`` for integer microseconds since the epoch."""
+    return datetime.fromtimestamp(at / SECOND, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+Micros = Annotated[int, PlainSerializer(iso, return_type=str, when_used="json")]
+"""Microseconds UTC since the epoch inside, an ISO 8601 string at every edge."""
+
+
+def wall_clock() -> int:
+    """The time now, in microseconds UTC since the epoch."""
+    return time.time_ns() // 1_000
+
+
+def uuid7(now: int) -> UUID:
+    """A UUID version 7 (RFC 9562 §5.7) for a time in microseconds: sorts by that millisecond."""
+    random = int.from_bytes(os.urandom(10), "big")
+    high = (now // 1_000) << 80 | 0x7 << 76 | (random >> 62 & 0xFFF) << 64
+    return UUID(int=high | 0b10 << 62 | random & (1 << 62) - 1)
+
+
+class Wire(BaseModel):
+    """Base of everything an operation takes or returns: immutable, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Level(IntEnum):
+    """How much a caller may do; each level includes the ones before it (DESIGN: who may call)."""
+
+    ANONYMOUS = 0
+    READ = 1
+    WORKER = 2
+    PLANNER = 3
+    OPERATOR = 4
+
+
+class Tool(StrEnum):
+    """What an approval grants (spec 1): reading, or reading and writing."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+class Role(StrEnum):
+    """What an agent does in a team: a worker takes tasks, a planner also makes them."""
+
+    WORKER = "worker"
+    PLANNER = "planner"
+
+
+class TaskState(StrEnum):
+    """Where a task stands (spec 3, task lifecycle)."""
+
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Registration(StrEnum):
+    """Where an agent's registration stands (spec 1, with rejected and revoked)."""
+
+    PENDING = "pending"
+    ASSIGNED = "assigned"
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+    REJECTED = "rejected"
+    REVOKED = "revoked"
+
+
+class Event(Wire):
+    """One row of the feed: what happened, written in the transaction that made it happen."""
+
+    id: int
+    at: Micros
+    kind: str
+    actor: str
+    subject: str
+    session: str | None
+    data: dict[str, Any]
+
+
+class ServerInfo(Wire):
+    """The running server, as `.aiswarm/server.json` names it; the token stays in that file."""
+
+    pid: int
+    started: float
+    nonce: str
+    url: str
+    ws_url: str
+    mcp_url: str

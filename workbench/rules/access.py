@@ -1,0 +1,99 @@
+"""Names, secrets and levels: what an id may look like, what a token is, what a grant allows."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterator
+from itertools import count
+
+from workbench.errors import BadInput
+from workbench.model import Level, Registration, Role, Tool
+
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_WORKTREE = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
+_RESERVED_WORKTREES = frozenset({"head", "main", "master", "objects", "refs", "trash", "con", "nul", "aux", "prn"})
+_RESERVED_AGENTS = frozenset({"operator", "anonymous", "system"})
+_SECRET = re.compile(r"wb[ao]_[A-Za-z0-9_-]{43}")
+MAY_ACT = frozenset({Registration.ASSIGNED, Registration.ACTIVE, Registration.INACTIVE})
+"""States in which an agent's token is good for more than asking how its registration stands."""
+
+
+def new_token(kind: str) -> str:
+    """A fresh secret of 256 bits: ``wba_…`` for agents, ``wbo_…`` for the operator."""
+    return f"{kind}_{secrets.token_urlsafe(32)}"
+
+
+def token_hash(token: str) -> str:
+    """What is stored of a token. It has 256 random bits, so a plain hash cannot be searched."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def same_token(given: str, known: str) -> bool:
+    """Compare secrets in constant time."""
+    return hmac.compare_digest(given.encode(), known.encode())
+
+
+def redact(text: str) -> str:
+    """`text` with every token in it made unreadable, for logs."""
+    return _SECRET.sub("wb*_[redacted]", text)
+
+
+def check_agent_id(agent_id: str) -> str:
+    """An id a person may give an agent.
+
+    Raises:
+        BadInput: ``BAD_AGENT_ID``.
+    """
+    reserved = agent_id.lower() in _RESERVED_AGENTS or agent_id.startswith("pending_")
+    if reserved or not _AGENT_ID.fullmatch(agent_id):
+        raise BadInput(
+            "BAD_AGENT_ID",
+            "An agent id has 1 to 64 letters, digits, '.', '_' or '-', begins with a letter or digit, "
+            "and is not a reserved word.",
+        )
+    return agent_id
+
+
+def check_worktree_name(name: str) -> str:
+    """A name for a worktree (spec 3, naming constraints).
+
+    Raises:
+        BadInput: ``BAD_WORKTREE_NAME``.
+    """
+    if name in _RESERVED_WORKTREES or not _WORKTREE.fullmatch(name):
+        raise BadInput(
+            "BAD_WORKTREE_NAME",
+            "A worktree's name has 1 to 50 lower-case letters, digits, '_' or '-', begins with a "
+            "letter or digit, and is not a reserved word.",
+        )
+    return name
+
+
+def level_of(status: Registration, tool: Tool, role: Role) -> Level:
+    """How much an agent may do, by its registration and its grant."""
+    if status not in MAY_ACT:
+        return Level.ANONYMOUS
+    if tool is Tool.READ:
+        return Level.READ
+    return Level.PLANNER if role is Role.PLANNER else Level.WORKER
+
+
+def id_from_name(name: str) -> str:
+    """An agent's name as an id: what an id may not hold becomes a dash."""
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:48] or "agent"
+    reserved = base.lower() in _RESERVED_AGENTS or base.startswith("pending_")
+    return f"agent-{base}" if reserved else base
+
+
+def free_id(base: str, taken: set[str]) -> str:
+    """`base` itself, or numbered when somebody has it."""
+    return next(c for c in _numbered(base) if c not in taken)
+
+
+def _numbered(base: str) -> Iterator[str]:
+    yield base
+    for number in count(2):
+        yield f"{base}-{number}"
