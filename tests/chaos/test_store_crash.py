@@ -1,0 +1,134 @@
+"""`kill -9` of a process that writes: what it was told is done is done, whole, and once.
+
+Run as a program, this file is that process: it writes without end and says what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from workbench.store.base import Tx
+from workbench.store.queries import Query
+from workbench.store.sqlite import open_store
+
+SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
+"""How many times longer the long runs are: each unit adds ten times their usual length."""
+
+MAKE = Query("make", "CREATE TABLE IF NOT EXISTS notes (text TEXT PRIMARY KEY, n {{big}} NOT NULL) {{strict}}")
+ADD = Query("add", "INSERT INTO notes (text, n) VALUES (:text, 0)")
+FINISH = Query("finish", "UPDATE notes SET n = n + 1 WHERE text = :text")
+CONCURRENT = 32
+
+
+def add(text: str) -> Any:
+    """A change of several statements and an event."""
+
+    def change(tx: Tx) -> None:
+        tx.run(ADD, text=text)
+        tx.emit("note.added", f"note:{text}", padding="x" * 200)
+        tx.run(FINISH, text=text)
+
+    return change
+
+
+async def write_without_end(path: Path, name: str) -> None:
+    """Write from many tasks at once; a line for each write that was acknowledged."""
+    store = open_store(path)
+    await store.write(lambda tx: tx.run(MAKE))
+    numbers = itertools.count()
+
+    async def write() -> None:
+        for number in numbers:
+            await store.write(add(f"{name}-{number}"))
+            print(f"{name}-{number}", flush=True)
+
+    await asyncio.gather(*(write() for _ in range(CONCURRENT)))
+
+
+def killed_after(process: subprocess.Popen[str], acknowledged: int) -> list[str]:
+    """Kill a writer when it has had so many answers; all the answers it had."""
+    assert process.stdout is not None
+    heard = [process.stdout.readline() for _ in range(acknowledged)]
+    process.kill()
+    heard += process.stdout.readlines()
+    assert process.wait() == -signal.SIGKILL
+    return [line.strip() for line in heard if line.endswith("\n")]
+
+
+def count(path: Path, name: str) -> int:
+    """How many notes of a writer there are."""
+    with closing(sqlite3.connect(path)) as db:
+        return int(db.execute("SELECT COUNT(*) FROM notes WHERE text LIKE ? || '-%'", [name]).fetchone()[0])
+
+
+def check(path: Path, acknowledged: list[str]) -> None:
+    """Nothing acknowledged is missing, nothing is half there or there twice, and the file is sound."""
+    with closing(sqlite3.connect(path)) as db:
+        notes = dict(db.execute("SELECT text, n FROM notes").fetchall())
+        events = Counter(subject for (subject,) in db.execute("SELECT subject FROM events"))
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert len(set(acknowledged)) == len(acknowledged)
+    assert set(acknowledged) <= set(notes)
+    assert set(notes.values()) == {1}
+    assert events == dict.fromkeys((f"note:{text}" for text in notes), 1)
+
+
+@pytest.mark.parametrize(
+    ("writes", "rounds"),
+    [
+        pytest.param(300, 2, id="short"),
+        pytest.param(10_000, 4 * (1 + 10 * SOAK), id="long", marks=[pytest.mark.chaos, pytest.mark.timeout(3_000)]),
+    ],
+)
+def test_a_writer_that_is_killed_loses_nothing_acknowledged(
+    child: Any, tmp_path: Path, writes: int, rounds: int
+) -> None:
+    path = tmp_path / "coordination.db"
+    random = Random(writes)
+    acknowledged: list[str] = []
+    for number in range(rounds):
+        process = child(__file__, path, f"round{number}")
+        acknowledged += killed_after(process, random.randrange(writes // 5, writes))
+        check(path, acknowledged)
+
+
+@pytest.mark.parametrize(
+    ("writes", "rounds"),
+    [
+        pytest.param(100, 1, id="short"),
+        pytest.param(2_000, 4 * (1 + 10 * SOAK), id="long", marks=[pytest.mark.chaos, pytest.mark.timeout(3_000)]),
+    ],
+)
+def test_a_writer_that_is_killed_does_not_hold_up_the_others(
+    child: Any, tmp_path: Path, writes: int, rounds: int
+) -> None:
+    path = tmp_path / "coordination.db"
+    survivor = child(__file__, path, "survivor")
+    random = Random(writes)
+    acknowledged: list[str] = []
+    survived: list[str] = []
+    for number in range(rounds):
+        victim = child(__file__, path, f"round{number}")
+        acknowledged += killed_after(victim, random.randrange(1, writes))
+        until_then = count(path, "survivor")
+        while len(survived) < until_then + writes:
+            survived.append(survivor.stdout.readline().strip())
+    check(path, acknowledged + survived + killed_after(survivor, writes))
+
+
+if __name__ == "__main__":
+    asyncio.run(write_without_end(Path(sys.argv[1]), sys.argv[2]))

@@ -1,0 +1,329 @@
+"""When the disk, the file or another process is at fault: a clear error with a code, and the rest goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.app import Workbench
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.settings import Settings
+from workbench.store import sqlite
+from workbench.store.base import Reader, Store, Tx
+from workbench.store.feed import events_after, last_event_id
+from workbench.store.sqlite import CHECKPOINT_BYTES, SqliteStore, open_store
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.timeout(50, method="thread"),
+]  # a writer that hangs would hang the teardown too
+
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the store is."""
+    return tmp_path / ".aiswarm" / "coordination.db"
+
+
+@pytest.fixture
+async def open_path(path: Path) -> AsyncIterator[SqliteStore]:
+    """A store at `path`."""
+    store = open_store(path)
+    yield store
+    store.close()
+
+
+def say(text: str) -> Callable[[Tx], None]:
+    """A change that adds an event of about the text's size."""
+    return lambda tx: tx.emit("note.added", "note:1", text=text)
+
+
+def said(tx: Reader) -> list[str]:
+    return [event.data["text"] for event in events_after(tx, 0, limit=100_000)]
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def refused(path: Path) -> WorkbenchError:
+    """The error that opening a store ends with; nothing stays open."""
+    before = open_files()
+    with pytest.raises(WorkbenchError) as error:
+        open_store(path).close()
+    assert open_files() == before
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("workbench")] == []
+    return error.value
+
+
+async def code_of(store: Store, change: Callable[[Tx], Any]) -> str:
+    """The code of the error that a change ends with."""
+    with pytest.raises(Unavailable) as error:
+        await store.write(change)
+    return error.value.code
+
+
+@contextmanager
+def overwritten(path: Path, at: int, data: bytes) -> Iterator[None]:
+    """Damage a file for a while."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:at] + data + whole[at + len(data) :])
+    yield
+    path.write_bytes(whole)
+
+
+def sound(path: Path) -> bool:
+    """Whether SQLite finds nothing wrong with a database."""
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+# Opening.
+
+
+@pytest.mark.parametrize("file", ["", ".aiswarm"])
+async def test_a_project_that_is_a_file_is_unwritable(tmp_path: Path, file: str) -> None:
+    project = tmp_path / "project"
+    (project / file).parent.mkdir(exist_ok=True)
+    (project / file).write_text("not a directory")
+    with pytest.raises(Unavailable) as error:
+        async with Workbench.open(Settings(project=project)):
+            pass
+    assert error.value.code == "PROJECT_UNWRITABLE"
+    assert error.value.details == {"path": str(project / ".aiswarm")}
+    assert (project / file).read_text() == "not a directory"
+
+
+def test_a_directory_where_the_database_should_be_is_unreadable(path: Path) -> None:
+    path.mkdir(parents=True)
+    assert refused(path).code == "STORE_UNREADABLE"
+
+
+def test_a_lock_that_cannot_be_made_makes_the_project_unwritable(path: Path) -> None:
+    path.with_name(path.name + ".lock").mkdir(parents=True)
+    assert refused(path).code == "PROJECT_UNWRITABLE"
+
+
+@pytest.mark.parametrize(
+    ("at", "data"),
+    [(0, b"garbage garbage!"), (0, b"\x00" * 100), (100, b"\xff" * 400)],
+    ids=["header", "header zeroed", "first page"],
+)
+def test_a_damaged_database_is_refused_and_not_touched(path: Path, at: int, data: bytes) -> None:
+    open_store(path).close()
+    with overwritten(path, at, data):
+        damaged = path.read_bytes()
+        assert refused(path).code == "STORE_CORRUPT"
+        assert path.read_bytes() == damaged
+    open_store(path).close()
+
+
+def test_something_else_than_a_database_is_refused(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("Dear diary, " * 1_000)
+    assert refused(path).code == "STORE_CORRUPT"
+    assert path.read_text() == "Dear diary, " * 1_000
+
+
+def test_a_failing_migration_lets_go_of_everything(path: Path) -> None:
+    open_store(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE migration_history SET script_hash = 'other'")
+        db.commit()
+    assert refused(path).code == "MIGRATION_DRIFT"
+
+
+# Disks.
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MB."""
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(mounted)], capture_output=True)
+    if mount.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mount.stderr.decode().strip()}")
+    yield mounted
+    subprocess.run(["umount", "--lazy", str(mounted)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Use up all the space there is."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        while True:
+            try:
+                file.write(b"x" * 4096)
+            except OSError:
+                return ballast
+
+
+async def test_a_full_disk_is_an_error_and_the_store_works_again_once_there_is_space(disk: Path) -> None:
+    store = open_store(disk / "coordination.db")
+    try:
+        await store.write(say("before"))
+        ballast = fill(disk)
+        neighbours = [store.write(say("x" * 100_000)) for _ in range(5)]
+        outcome = await asyncio.gather(*neighbours, return_exceptions=True)
+        assert {one.code for one in outcome if isinstance(one, Unavailable)} == {"STORE_FULL"}
+        assert len(outcome) == 5
+        assert await store.read(said) == ["before"]
+        assert await code_of(store, say("x" * 100_000)) == "STORE_FULL"
+
+        ballast.unlink()
+        await store.write(say("after"))
+        assert await store.read(said) == ["before", "after"]
+    finally:
+        store.close()
+    assert sound(disk / "coordination.db")
+
+
+async def test_a_disk_that_fills_up_while_many_write_loses_nothing_acknowledged(disk: Path) -> None:
+    store = open_store(disk / "coordination.db")
+    kept: list[str] = []
+    codes: set[str] = set()
+
+    async def write(name: str) -> None:
+        for number in range(400):
+            text = f"{name} {number} " + "x" * 5_000
+            try:
+                await store.write(say(text))
+            except Unavailable as error:
+                codes.add(error.code)
+                return
+            kept.append(text)
+
+    try:
+        await asyncio.gather(*(write(name) for name in "abcd"))
+        assert codes == {"STORE_FULL"}
+        assert sorted(await store.read(said)) == sorted(kept)
+    finally:
+        store.close()
+    assert sound(disk / "coordination.db")
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["with a store", "empty"])
+def test_a_full_disk_is_said_when_a_project_is_opened(disk: Path, there: bool) -> None:
+    if there:
+        open_store(disk / "coordination.db").close()
+    ballast = fill(disk)
+    assert refused(disk / "coordination.db").code == "STORE_FULL"
+    ballast.unlink()
+    open_store(disk / "coordination.db").close()
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["with a store", "empty"])
+def test_a_read_only_directory_is_an_error(disk: Path, there: bool) -> None:
+    if there:
+        open_store(disk / "coordination.db").close()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    assert refused(disk / "coordination.db").code == "PROJECT_UNWRITABLE"
+
+
+# Other processes.
+
+
+async def test_a_store_that_another_process_keeps_locked_is_busy(
+    open_path: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert await code_of(open_path, say("too early")) == "STORE_BUSY"
+        assert await open_path.read(said) == []
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        await open_path.write(say("in time"))
+    finally:
+        os.close(lock)
+    assert await open_path.read(said) == ["in time"]
+
+
+def test_a_store_that_another_process_is_making_is_not_touched(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite does not wait for who else makes the same file: it fails."""
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    path.parent.mkdir()
+    lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert refused(path).code == "STORE_BUSY"
+        assert not path.exists()
+    finally:
+        os.close(lock)
+    open_store(path).close()
+
+
+async def test_a_person_who_writes_to_the_file_by_hand_makes_it_busy_but_harms_nothing(
+    open_path: SqliteStore, path: Path
+) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as by_hand:
+        by_hand.execute("BEGIN IMMEDIATE")
+        assert await code_of(open_path, say("too early")) == "STORE_BUSY"
+        assert await open_path.read(said) == []
+        by_hand.execute("COMMIT")
+    await open_path.write(say("in time"))
+    assert await open_path.read(said) == ["in time"]
+
+
+# The write-ahead log.
+
+
+def wal_of(path: Path) -> int:
+    """The size of the log."""
+    wal = path.with_name(path.name + "-wal")
+    return wal.stat().st_size if wal.exists() else 0
+
+
+async def test_the_log_is_folded_into_the_database_when_it_has_grown(open_path: SqliteStore, path: Path) -> None:
+    grown = 0
+    for _ in range(15):
+        await open_path.write(say("x" * MEGABYTE))
+        # The answer comes after the fold.
+        assert wal_of(path) < CHECKPOINT_BYTES
+        grown = max(grown, wal_of(path))
+    assert grown > MEGABYTE
+    assert path.stat().st_size > 8 * MEGABYTE
+    assert len(await open_path.read(said)) == 15
+
+
+async def test_a_long_reader_neither_blocks_writers_nor_sees_what_they_write(
+    open_path: SqliteStore, path: Path
+) -> None:
+    """Were each fold to wait for the reader, this would take a minute."""
+    seen, gate = threading.Event(), threading.Event()
+
+    def read_long(tx: Reader) -> tuple[int, int]:
+        first = last_event_id(tx)
+        seen.set()
+        gate.wait()
+        return first, last_event_id(tx)
+
+    await open_path.write(say("before"))
+    reading = asyncio.create_task(open_path.read(read_long))
+    await asyncio.to_thread(seen.wait)
+    try:
+        for _ in range(30):
+            await open_path.write(say("x" * MEGABYTE))
+        assert wal_of(path) > CHECKPOINT_BYTES
+        assert len(await open_path.read(said)) == 31
+    finally:
+        gate.set()
+    assert await reading == (1, 1)
+    await open_path.write(say("after"))
+    assert wal_of(path) < CHECKPOINT_BYTES
+    assert len(await open_path.read(said)) == 32

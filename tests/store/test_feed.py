@@ -1,0 +1,432 @@
+"""The feed: everyone who follows it hears every event once, in order, whoever wrote it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import resource
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from workbench.errors import Unavailable
+from workbench.store.base import Store, Tx
+from workbench.store.feed import PAGE, Feed, Subscription, events_after, last_event_id, matches
+from workbench.store.sqlite import SqliteStore
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.timeout(60, method="thread"),
+]  # a writer that hangs would hang the teardown too
+
+KINDS = ["task.created", "task.completed", "tasks.counted", "agent.assigned"]
+PATTERNS = ["*", "task.*", "task.completed", "agent.*", "agent.assigned", "nothing.*"]
+END = "end.reached"
+
+WRITES = """
+import asyncio, sys
+from pathlib import Path
+from workbench.store.sqlite import open_store
+store = open_store(Path(sys.argv[1]))
+print("ready", flush=True)
+for line in sys.stdin:
+    kind, times = line.split()
+    for number in range(int(times)):
+        asyncio.run(store.write(lambda tx: tx.emit(kind, f"there:{number}"), actor="other"))
+    print("done", flush=True)
+store.close()
+"""
+
+
+@asynccontextmanager
+async def following(store: SqliteStore, limit: int = 10_000) -> AsyncIterator[Feed]:
+    """A feed that runs."""
+    feed = Feed(store, limit)
+    store.on_commit(feed.wake)
+    pump = asyncio.create_task(feed.run())
+    try:
+        yield feed
+    finally:
+        pump.cancel()
+        with suppress(asyncio.CancelledError):
+            await pump
+
+
+@pytest.fixture
+async def feed(store: SqliteStore) -> AsyncIterator[Feed]:
+    """A feed of `store` that runs."""
+    async with following(store) as made:
+        yield made
+
+
+def say(*kinds: str) -> Callable[[Tx], int]:
+    """A change that consists of events; the id of the last one."""
+
+    def change(tx: Tx) -> int:
+        for kind in kinds:
+            tx.emit(kind, "thing:1")
+        return last_event_id(tx)
+
+    return change
+
+
+async def take(events: Subscription, number: int) -> list[str]:
+    """The kinds of the next events."""
+    return [(await anext(events)).kind for _ in range(number)]
+
+
+async def ids_until_end(events: Subscription) -> list[int]:
+    """What a subscriber hears up to the event that ends a test."""
+    heard: list[int] = []
+    async for event in events:
+        if event.kind == END:
+            return heard
+        heard.append(event.id)
+    raise AssertionError("subscriptions do not end")
+
+
+async def nothing_was_left(store: Store, *subscriptions: Subscription) -> None:
+    """After the end, the next event that everyone hears is the next one there is."""
+    last = await store.write(say(END))
+    assert [(await anext(events)).id for events in subscriptions] == [last] * len(subscriptions)
+
+
+async def ids_in_store(store: Store, after: int, patterns: tuple[str, ...]) -> list[int]:
+    """What a subscriber is to hear."""
+    events = await store.read(lambda tx: events_after(tx, after, limit=1_000_000))
+    return [event.id for event in events if event.kind != END and matches(event.kind, patterns)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "patterns", "expected"),
+    [
+        ("task.created", ["*"], True),
+        ("task.created", ["task.*"], True),
+        ("task.created", ["task.created"], True),
+        ("task.created", ["agent.*", "task.created"], True),
+        ("task.created", [], False),
+        ("task.created", ["task"], False),
+        ("task.created", ["task.create"], False),
+        ("task.created", ["tas*"], False),
+        ("task.created", ["task.c*"], False),
+        ("task.created", ["agent.*", "plan.created"], False),
+        ("tasks.counted", ["task.*"], False),
+        ("task.*", ["task.created"], False),
+    ],
+)
+def test_a_pattern_is_everything_a_noun_or_a_kind(kind: str, patterns: list[str], expected: bool) -> None:
+    assert matches(kind, patterns) is expected
+
+
+# What a subscriber hears.
+
+
+async def test_a_subscriber_hears_what_it_asked_for_from_now_on(store: Store, feed: Feed) -> None:
+    await store.write(say("task.created", "agent.assigned"))
+    async with feed.subscribe("task.*") as tasks, feed.subscribe() as everything:
+        await store.write(say("task.completed", "agent.assigned", "tasks.counted"))
+        await store.write(say("task.created"))
+        assert await take(tasks, 2) == ["task.completed", "task.created"]
+        assert await take(everything, 4) == ["task.completed", "agent.assigned", "tasks.counted", "task.created"]
+        assert await tasks.within(0.01) is None
+        await store.write(say("task.claimed"))
+        assert await take(tasks, 1) == ["task.claimed"]
+
+
+async def test_a_subscriber_hears_the_whole_event(store: Store, feed: Feed) -> None:
+    async with feed.subscribe() as events:
+        await store.write(lambda tx: tx.emit("task.created", "task:7", session="s", title="é", n=[1]), actor="ada")
+        assert await anext(events) == (await store.read(lambda tx: events_after(tx, 0)))[0]
+
+
+@pytest.mark.parametrize(
+    ("back", "patterns"),
+    [(2 * PAGE + 50, ("*",)), (2 * PAGE, ("*",)), (PAGE, ("task.*",)), (7, ("*",)), (0, ("agent.*",))],
+)
+async def test_a_subscriber_may_begin_in_the_past(
+    store: Store, feed: Feed, back: int, patterns: tuple[str, ...]
+) -> None:
+    last = await store.write(say(*itertools.islice(itertools.cycle(KINDS), 2 * PAGE + 50)))
+    async with feed.subscribe(*patterns, END, after=last - back) as events:
+        expected = await ids_in_store(store, last - back, patterns)
+        await store.write(say(END))
+        assert await ids_until_end(events) == expected
+        await nothing_was_left(store, events)
+
+
+async def test_many_events_at_once_are_all_heard(store: Store, feed: Feed) -> None:
+    async with feed.subscribe() as events:
+        await store.write(say(*["task.created"] * (2 * PAGE + 5), END))
+        assert await ids_until_end(events) == await ids_in_store(store, 0, ("*",))
+
+
+async def test_a_change_that_fails_is_not_heard_of(store: Store, feed: Feed) -> None:
+    def fail(tx: Tx) -> None:
+        tx.emit("task.created", "task:1")
+        raise KeyError("on purpose")
+
+    async with feed.subscribe() as events:
+        writes = (store.write(say("task.created")), store.write(fail), store.write(say("task.completed")))
+        await asyncio.gather(*writes, return_exceptions=True)
+        await store.write(say(END))
+        assert await take(events, 3) == ["task.created", "task.completed", END]
+
+
+async def test_when_the_last_subscriber_has_left_the_next_one_begins_with_the_present(store: Store, feed: Feed) -> None:
+    for number in range(3):
+        await store.write(say("task.created"))
+        async with feed.subscribe() as events:
+            await store.write(say(f"round.{number}"))
+            assert await take(events, 1) == [f"round.{number}"]
+        await store.write(say("task.created"))
+
+
+Step = (
+    st.tuples(st.just("write"), st.lists(st.sampled_from(KINDS), min_size=1, max_size=5))
+    | st.tuples(st.just("subscribe"), st.sets(st.sampled_from(PATTERNS), min_size=1), st.none() | st.integers(0, 8))
+    | st.tuples(st.just("read"), st.integers(0, 5))
+    | st.tuples(st.just("leave"), st.integers(0, 5))
+    | st.tuples(st.just("let the feed run"))
+)
+
+
+@given(steps=st.lists(Step, max_size=25))
+@settings(
+    deadline=None, max_examples=80, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+async def test_whoever_joins_and_leaves_when_every_subscriber_hears_each_event_once_and_in_order(
+    store: SqliteStore, steps: list[Any]
+) -> None:
+    async with asyncio.timeout(10), following(store) as feed, AsyncExitStack() as stack:
+        beginning = await store.read(last_event_id)
+        joined: list[tuple[Subscription, AsyncExitStack, list[int], list[int]]] = []
+        for what, *how in steps:
+            if what == "write":
+                await store.write(say(*how[0]))
+            elif what == "subscribe":
+                last = await store.read(last_event_id)
+                after = None if how[1] is None else max(beginning, last - how[1])
+                leaving = await stack.enter_async_context(AsyncExitStack())
+                patterns = tuple(sorted(how[0]))
+                events = await leaving.enter_async_context(feed.subscribe(*patterns, END, after=after))
+                begins = last if after is None else after
+                joined.append((events, leaving, [begins, *map(PATTERNS.index, patterns)], []))
+            elif what == "let the feed run":
+                await asyncio.sleep(0.001)
+            elif joined:
+                events, leaving, (begins, *numbers), heard = joined[how[0] % len(joined)]
+                if what == "leave":
+                    await leaving.aclose()
+                    joined.pop(how[0] % len(joined))
+                elif len(heard) < len(await ids_in_store(store, begins, tuple(PATTERNS[n] for n in numbers))):
+                    heard.append((await anext(events)).id)
+
+        await store.write(say(END))
+        for events, _, (begins, *numbers), heard in joined:
+            expected = await ids_in_store(store, begins, tuple(PATTERNS[n] for n in numbers))
+            assert heard + await ids_until_end(events) == expected
+        await nothing_was_left(store, *(events for events, *_ in joined))
+
+
+async def test_no_event_is_missed_or_repeated_while_many_write_here_and_elsewhere(
+    store: SqliteStore, feed: Feed, child: Any
+) -> None:
+    other = child(script(store.path), store.path)
+    assert await asyncio.to_thread(other.stdout.readline) == "ready\n"
+    random = Random(7)
+
+    async def write(kind: str) -> None:
+        for _ in range(150):
+            await store.write(say(*[kind] * random.randint(1, 3)))
+
+    async def follow(patterns: tuple[str, ...]) -> None:
+        await store.write(say("task.created"))
+        last = await store.read(last_event_id)
+        after = random.choice([0, last // 2, last])
+        async with feed.subscribe(*patterns, END, after=after) as events:
+            ready.release()
+            heard = await ids_until_end(events)
+        assert heard == await ids_in_store(store, after, patterns)
+
+    ready = asyncio.Semaphore(0)
+    other.stdin.write("task.completed 150\n")
+    writers = [asyncio.create_task(write(kind)) for kind in KINDS]
+    followers = []
+    for patterns in [("*",), ("task.*",), ("agent.assigned", "tasks.*"), ("*",), ("nothing.*",), ("task.completed",)]:
+        followers.append(asyncio.create_task(follow(patterns)))
+        await ready.acquire()
+    await asyncio.gather(*writers)
+    assert await asyncio.to_thread(other.stdout.readline) == "done\n"
+    await store.write(say(END))
+    await asyncio.gather(*followers)
+
+
+# Other processes.
+
+
+def script(store: Path) -> str:
+    """The program of another process that writes."""
+    path = store.with_name("other.py")
+    path.write_text(WRITES)
+    return str(path)
+
+
+async def test_what_another_process_writes_is_heard_here(store: SqliteStore, feed: Feed, child: Any) -> None:
+    other = child(script(store.path), store.path)
+    assert await asyncio.to_thread(other.stdout.readline) == "ready\n"
+    async with feed.subscribe("task.*") as tasks, feed.subscribe() as everything:
+        for times in (1, 3):
+            other.stdin.write(f"task.created {times}\n")
+            heard = [await anext(tasks) for _ in range(times)]
+            assert [(e.kind, e.actor, e.subject) for e in heard] == [
+                ("task.created", "other", f"there:{number}") for number in range(times)
+            ]
+            assert [await anext(everything) for _ in range(times)] == heard
+            assert await asyncio.to_thread(other.stdout.readline) == "done\n"
+        other.stdin.write("agent.assigned 1\n")
+        assert await take(everything, 1) == ["agent.assigned"]
+        assert await asyncio.to_thread(other.stdout.readline) == "done\n"
+
+
+async def test_what_another_process_wrote_before_is_not_heard_by_who_joins_now(
+    store: SqliteStore, feed: Feed, child: Any
+) -> None:
+    other = child(script(store.path), store.path)
+    assert await asyncio.to_thread(other.stdout.readline) == "ready\n"
+    async with feed.subscribe("nothing.*"):
+        for number in range(5):
+            other.stdin.write("task.created 1\n")
+            assert await asyncio.to_thread(other.stdout.readline) == "done\n"
+            async with feed.subscribe() as events:
+                await store.write(say(f"round.{number}"))
+                assert await take(events, 1) == [f"round.{number}"]
+
+
+# Trouble.
+
+
+@pytest.mark.parametrize("lag", [11, 25])
+async def test_a_reader_that_lags_too_far_is_cut_off_and_the_others_go_on(store: SqliteStore, lag: int) -> None:
+    async with (
+        following(store, limit=10) as feed,
+        feed.subscribe() as slow,
+        feed.subscribe() as quick,
+        feed.subscribe("agent.*") as elsewhere,
+    ):
+        for _ in range(lag):
+            await store.write(say("task.created"))
+            assert await take(quick, 1) == ["task.created"]
+        seen = [await anext(slow) for _ in range(10)]
+        await store.write(say("agent.assigned"))
+        assert await take(quick, 1) == await take(elsewhere, 1) == ["agent.assigned"]
+        for _ in range(3):
+            await is_cut_off(slow)
+
+        async with feed.subscribe(after=seen[-1].id) as resumed:
+            missed = [await anext(resumed) for _ in range(lag + 1 - 10)]
+        assert [event.id for event in seen + missed] == await ids_in_store(store, 0, ("*",))
+
+
+async def is_cut_off(events: Subscription) -> None:
+    with pytest.raises(Unavailable) as cut:
+        await anext(events)
+    assert cut.value.code == "READER_TOO_SLOW"
+
+
+async def test_a_reader_that_keeps_up_is_never_cut_off(store: SqliteStore) -> None:
+    async with following(store, limit=10) as feed, feed.subscribe() as events:
+        for _ in range(20):
+            await store.write(say(*["task.created"] * 10))
+            assert await take(events, 10) == ["task.created"] * 10
+
+
+async def test_giving_up_waiting_loses_no_event(store: Store, feed: Feed) -> None:
+    async with feed.subscribe() as events:
+        heard: list[int] = []
+        writing = asyncio.create_task(store.write(say("task.created")))
+        while len(heard) < 100:
+            if found := await events.within(0.0005):
+                heard.append(found.id)
+                writing = asyncio.create_task(store.write(say("task.created")))
+        await writing
+        assert heard == (await ids_in_store(store, 0, ("*",)))[:100]
+
+
+async def test_a_feed_ends_when_it_is_told_to_even_while_events_come(store: SqliteStore) -> None:
+    for _ in range(20):
+        async with following(store) as feed, feed.subscribe("task.*") as events:
+            await asyncio.sleep(0)
+            await store.write(say("task.created"))
+            await take(events, 1)
+            feed.wake()  # the news and the end arrive together
+            await asyncio.sleep(0)
+
+
+async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
+    backend: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reading thread is busy; a second one cannot open the file as long as the process has no descriptors."""
+    tried = False
+    while not tried:
+        with closing(backend.open()) as store:
+            async with following(store) as feed, feed.subscribe() as events, reader_busy(store):
+                if tried := reading_threads() == 1:  # else there happened to be a second one already
+                    with no_descriptors():
+                        await store.write(say("task.created"))
+                        await until(lambda: "STORE_UNREADABLE" in caplog.text)
+                    await store.write(say("task.completed"))
+                    assert await take(events, 2) == ["task.created", "task.completed"]
+
+
+@asynccontextmanager
+async def reader_busy(store: Store) -> AsyncIterator[None]:
+    """One reading thread has a long question to answer."""
+    asked, gate = threading.Event(), threading.Event()
+
+    def wait(tx: Any) -> None:
+        asked.set()
+        gate.wait()
+
+    asking = asyncio.create_task(store.read(wait))
+    await asyncio.to_thread(asked.wait)
+    try:
+        yield
+    finally:
+        gate.set()
+        await asking
+
+
+def reading_threads() -> int:
+    return sum(thread.name.startswith("workbench-read") for thread in threading.enumerate())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    """The process can open nothing."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = []
+    try:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (max(int(fd.name) for fd in Path("/proc/self/fd").iterdir()) + 1, limits[1])
+        )
+        with suppress(OSError):
+            while True:
+                used.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        for descriptor in used:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -1,0 +1,325 @@
+"""Migrations keep spec 3's guarantees: in order, each once, each whole or not at all, and written down."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.store.migrate import MIGRATIONS, Script, migrate, scripts
+from workbench.store.sqlite import open_store
+
+HISTORY = "SELECT migration_name, script_hash, applied_at, execution_time_ms, success, reason FROM migration_history"
+OBJECTS = "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+
+ONE = Script("001_one", "CREATE TABLE one (x INTEGER);\nINSERT INTO one VALUES (1);\n")
+TWO = Script("002_two", "ALTER TABLE one ADD COLUMN y INTEGER;\nUPDATE one SET y = x + 1;\n")
+AGAIN = Script("003_again", "-- rerunnable\nDROP VIEW IF EXISTS again;\nCREATE VIEW again AS SELECT x FROM one;\n")
+BROKEN = Script(
+    "002_broken", "CREATE TABLE two (x INTEGER);\nINSERT INTO one VALUES (2);\nINSERT INTO nowhere VALUES (1);"
+)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """An empty database."""
+    connection = connect(tmp_path / "some.db")
+    yield connection
+    connection.close()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, timeout=20)
+
+
+def history(db: sqlite3.Connection) -> list[tuple[str, str, int, str]]:
+    """What is written down: name, hash, success, reason."""
+    return [(name, sha, success, why) for name, sha, _, _, success, why in db.execute(f"{HISTORY} ORDER BY id")]
+
+
+def objects(db: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in db.execute(OBJECTS)]
+
+
+def dump(db: sqlite3.Connection) -> list[str]:
+    """Everything that is in a database."""
+    return list(db.iterdump())
+
+
+def refused(db: sqlite3.Connection, *wanted: Script) -> WorkbenchError:
+    with pytest.raises(WorkbenchError) as error:
+        migrate(db, wanted, 0)
+    assert not db.in_transaction
+    return error.value
+
+
+def changed(script: Script, text: str = "\n-- a remark\n") -> Script:
+    return Script(script.name, script.text + text)
+
+
+def test_new_scripts_are_run_in_order_and_written_down(db: sqlite3.Connection) -> None:
+    assert migrate(db, [ONE, TWO, AGAIN], now=77) == ["001_one", "002_two", "003_again"]
+    assert db.execute("SELECT x, y FROM one").fetchall() == [(1, 2)]
+    assert history(db) == [(s.name, s.sha256, 1, "New migration") for s in (ONE, TWO, AGAIN)]
+    rows = db.execute(HISTORY).fetchall()
+    assert [row[2] for row in rows] == [77, 77, 77]
+    assert all(isinstance(row[3], int) and row[3] >= 0 for row in rows)
+
+
+def test_scripts_that_were_applied_are_not_run_again(db: sqlite3.Connection) -> None:
+    migrate(db, [ONE, TWO, AGAIN], 0)
+    before = dump(db)
+    assert migrate(db, [ONE, TWO, AGAIN], 1) == []
+    assert dump(db) == before
+
+
+def test_a_later_version_of_the_program_runs_only_what_is_new(db: sqlite3.Connection) -> None:
+    assert migrate(db, [ONE], 0) == ["001_one"]
+    assert migrate(db, [ONE, TWO], 1) == ["002_two"]
+    assert migrate(db, [ONE, TWO, AGAIN], 2) == ["003_again"]
+    assert [row[0] for row in history(db)] == ["001_one", "002_two", "003_again"]
+
+
+def test_the_hash_is_sha256_of_the_script(db: sqlite3.Connection) -> None:
+    migrate(db, [ONE], 0)
+    assert history(db)[0][1] == hashlib.sha256(ONE.text.encode()).hexdigest()
+
+
+def test_a_changed_script_is_drift_and_nothing_is_changed(db: sqlite3.Connection) -> None:
+    migrate(db, [ONE, TWO], 0)
+    before = dump(db)
+    error = refused(db, changed(ONE), TWO, AGAIN)
+    assert isinstance(error, Conflict)
+    assert (error.code, error.details) == ("MIGRATION_DRIFT", {"migration": "001_one"})
+    assert "001_one" in error.message
+    assert dump(db) == before
+
+
+def test_drift_of_a_later_script_also_keeps_earlier_new_ones_from_running(db: sqlite3.Connection) -> None:
+    migrate(db, [ONE, AGAIN], 0)
+    before = dump(db)
+    assert refused(db, ONE, TWO, Script(AGAIN.name, "SELECT 1;")).code == "MIGRATION_DRIFT"
+    assert dump(db) == before
+
+
+def test_a_changed_script_that_may_be_rerun_is_run_again_with_a_warning_and_a_reason(
+    db: sqlite3.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    migrate(db, [ONE, TWO, AGAIN], 0)
+    wider = Script(AGAIN.name, AGAIN.text.replace("SELECT x", "SELECT x, y"))
+    with caplog.at_level(logging.WARNING):
+        assert migrate(db, [ONE, TWO, wider], 1) == ["003_again"]
+    assert "003_again was modified" in caplog.text
+    assert db.execute("SELECT * FROM again").fetchall() == [(1, 2)]
+    assert history(db)[-1] == ("003_again", wider.sha256, 1, "Script modified")
+    assert migrate(db, [ONE, TWO, wider], 2) == []
+    assert migrate(db, [ONE, TWO, AGAIN], 3) == ["003_again"]
+    assert [row[3] for row in history(db)[-3:]] == ["New migration", "Script modified", "Script modified"]
+
+
+def test_a_script_that_fails_leaves_nothing_behind_and_is_written_down(db: sqlite3.Connection) -> None:
+    error = refused(db, ONE, BROKEN, AGAIN)
+    assert isinstance(error, Unavailable)
+    assert (error.code, error.details) == ("MIGRATION_FAILED", {"migration": "002_broken"})
+    assert "nowhere" in error.message
+    assert objects(db) == ["migration_history", "one"]
+    assert db.execute("SELECT x FROM one").fetchall() == [(1,)]
+    assert history(db)[0] == ("001_one", ONE.sha256, 1, "New migration")
+    assert history(db)[1:] == [("002_broken", BROKEN.sha256, 0, "no such table: nowhere")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE two (x INTEGER",
+        "CREATE TABLE two (x INTEGER); CREATE TABLE three (x INTEGER);",
+        "CREATE TABLE two (x INTEGER);\nINSERT INTO one VALUES (1, 2, 3);",
+        "CREATE TABLE two (x INTEGER);\nnonsense;",
+    ],
+    ids=["unfinished", "two statements on a line", "wrong values", "nonsense"],
+)
+def test_any_way_to_fail_is_written_down(db: sqlite3.Connection, text: str) -> None:
+    assert refused(db, ONE, Script("002_bad", text)).code == "MIGRATION_FAILED"
+    assert objects(db) == ["migration_history", "one"]
+    assert [(name, success) for name, _, success, _ in history(db)] == [("001_one", 1), ("002_bad", 0)]
+
+
+def test_a_script_that_failed_is_tried_again_and_may_be_repaired(db: sqlite3.Connection) -> None:
+    refused(db, ONE, BROKEN)
+    refused(db, ONE, BROKEN)
+    repaired = Script(BROKEN.name, "CREATE TABLE two (x INTEGER);")
+    assert migrate(db, [ONE, repaired], 5) == ["002_broken"]
+    assert migrate(db, [ONE, repaired], 6) == []
+    assert [(name, success) for name, _, success, _ in history(db)] == [
+        ("001_one", 1),
+        ("002_broken", 0),
+        ("002_broken", 0),
+        ("002_broken", 1),
+    ]
+
+
+def test_a_database_of_a_newer_program_is_refused_and_not_changed(db: sqlite3.Connection) -> None:
+    migrate(db, [ONE, TWO, AGAIN], 0)
+    before = dump(db)
+    error = refused(db, ONE, changed(AGAIN))
+    assert isinstance(error, Conflict)
+    assert (error.code, error.details) == ("MIGRATION_UNKNOWN", {"migrations": ["002_two"]})
+    assert dump(db) == before
+
+
+def test_line_ends_do_not_matter(db: sqlite3.Connection, tmp_path: Path) -> None:
+    windows = [Script(s.name, s.text.replace("\n", "\r\n")) for s in (ONE, TWO, AGAIN)]
+    assert [s.sha256 for s in windows] == [s.sha256 for s in (ONE, TWO, AGAIN)]
+    assert [s.rerunnable for s in windows] == [False, False, True]
+    assert migrate(db, windows, 0) == ["001_one", "002_two", "003_again"]
+    assert migrate(db, [ONE, TWO, AGAIN], 1) == []
+
+    for script in (ONE, TWO, AGAIN):
+        (tmp_path / f"{script.name}.sql").write_bytes(script.text.replace("\n", "\r\n").encode())
+    assert migrate(db, scripts(tmp_path), 2) == []
+
+
+def test_triggers_and_trailing_remarks_are_whole_statements(db: sqlite3.Connection) -> None:
+    trigger = (
+        "CREATE TRIGGER t AFTER INSERT ON one\nBEGIN\n    UPDATE one SET x = 9;\n    SELECT 1;\nEND;\n-- the end\n"
+    )
+    assert migrate(db, [ONE, Script("002_trigger", trigger)], 0) == ["001_one", "002_trigger"]
+    db.execute("INSERT INTO one VALUES (3)")
+    assert db.execute("SELECT x FROM one").fetchall() == [(9,), (9,)]
+
+
+def test_the_shipped_scripts_are_numbered_without_gaps_and_read_in_order() -> None:
+    names = [script.name for script in scripts()]
+    assert names == sorted(path.stem for path in MIGRATIONS.glob("*.sql"))
+    assert [name.partition("_")[0] for name in names] == [f"{n:03}" for n in range(1, len(names) + 1)]
+
+
+def test_a_fresh_project_is_migrated_when_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "coordination.db"
+    names = [script.name for script in scripts()]
+    for expected in (names, []):
+        store = open_store(path)
+        assert store.migrated == expected
+        store.close()
+
+
+# Several processes at once.
+
+
+class Overtaken(sqlite3.Connection):
+    """A connection that another one overtakes just before it begins its second transaction."""
+
+    overtake: Callable[[], object]
+    begun = 0
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql == "BEGIN IMMEDIATE":
+            self.begun += 1
+            if self.begun == 2:
+                self.overtake()
+        return super().execute(sql, *values)
+
+
+def test_a_script_that_a_faster_process_ran_in_the_meantime_is_not_run_again(
+    db: sqlite3.Connection, tmp_path: Path
+) -> None:
+    slow = sqlite3.connect(tmp_path / "some.db", isolation_level=None, factory=Overtaken)
+    slow.overtake = lambda: migrate(db, [ONE, TWO], 1)
+    assert migrate(slow, [ONE, TWO], 2) == []
+    assert slow.begun > 1
+    slow.close()
+    assert [(name, success) for name, _, success, _ in history(db)] == [("001_one", 1), ("002_two", 1)]
+    assert db.execute("SELECT x, y FROM one").fetchall() == [(1, 2)]
+
+
+OPENS = """
+import fcntl, sys
+from pathlib import Path
+from workbench.store.sqlite import open_store
+gate = open(sys.argv[1])
+print("ready", flush=True)
+for line in sys.stdin:
+    print("waiting", flush=True)
+    fcntl.flock(gate, fcntl.LOCK_SH)
+    fcntl.flock(gate, fcntl.LOCK_UN)
+    store = open_store(Path(line.strip()) / "coordination.db")
+    print("ran", *store.migrated, flush=True)
+    store.close()
+"""
+MIGRATES = """
+import fcntl, sqlite3, sys
+from pathlib import Path
+from workbench.store.migrate import migrate, scripts
+gate = open(sys.argv[1])
+print("ready", flush=True)
+for line in sys.stdin:
+    print("waiting", flush=True)
+    fcntl.flock(gate, fcntl.LOCK_SH)
+    fcntl.flock(gate, fcntl.LOCK_UN)
+    db = sqlite3.connect(Path(line.strip()) / "some.db", isolation_level=None, timeout=20)
+    print("ran", *migrate(db, scripts(Path(line.strip())), 0), flush=True)
+    db.close()
+"""
+LONG = (
+    "WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 100000) SELECT max(n) FROM count"
+)
+AtOnce = Callable[[Path], list[list[str]]]
+
+
+@pytest.fixture
+def five(child: Any, tmp_path: Path) -> Callable[[str], AtOnce]:
+    """`five(code)(directory)`: have five processes do something at the same moment; what each of them ran."""
+
+    def start(code: str) -> AtOnce:
+        (tmp_path / "child.py").write_text(code)
+        (tmp_path / "gate").touch()
+        processes = [child(str(tmp_path / "child.py"), tmp_path / "gate") for _ in range(5)]
+        assert [process.stdout.readline() for process in processes] == ["ready\n"] * 5
+
+        def at_once(directory: Path) -> list[list[str]]:
+            with (tmp_path / "gate").open() as gate:
+                fcntl.flock(gate, fcntl.LOCK_EX)
+                for process in processes:
+                    process.stdin.write(f"{directory}\n")
+                assert [process.stdout.readline() for process in processes] == ["waiting\n"] * 5
+            answers = [process.stdout.readline().split() for process in processes]
+            assert [answer[:1] for answer in answers] == [["ran"]] * 5
+            return [answer[1:] for answer in answers]
+
+        return at_once
+
+    return start
+
+
+def test_five_processes_that_open_a_fresh_project_at_once_all_get_in(
+    five: Callable[[str], AtOnce], tmp_path: Path
+) -> None:
+    open_at_once = five(OPENS)
+    names = [script.name for script in scripts()]
+    for number in range(12):
+        project = tmp_path / f"project {number}"
+        assert sorted(open_at_once(project)) == [[], [], [], [], names]
+        db = connect(project / "coordination.db")
+        assert [(name, success) for name, _, success, _ in history(db)] == [(name, 1) for name in names]
+        db.close()
+
+
+def test_five_processes_that_migrate_at_once_run_each_script_once(
+    five: Callable[[str], AtOnce], db: sqlite3.Connection, tmp_path: Path
+) -> None:
+    for number in range(1, 6):
+        make = f"CREATE TABLE table{number} (n INTEGER);\nINSERT INTO table{number} {LONG};\n"
+        (tmp_path / f"00{number}_make.sql").write_text(make)
+    db.execute("PRAGMA journal_mode = WAL")
+    names = [script.name for script in scripts(tmp_path)]
+    ran = five(MIGRATES)(tmp_path)
+    assert sorted(name for names_of_one in ran for name in names_of_one) == names
+    assert db.execute("SELECT n FROM table5").fetchall() == [(100_000,)]
+    assert [(name, success) for name, _, success, _ in history(db)] == [(name, 1) for name in names]

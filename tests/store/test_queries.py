@@ -1,0 +1,195 @@
+"""The SQL: how `.sql` files are read, and that both databases take every statement in them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sqlite3
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench
+from workbench.store.migrate import MIGRATIONS, migrate, scripts
+from workbench.store.queries import Dialect, Queries, Query, beside, render
+
+PACKAGE = Path(workbench.__file__).parent
+FILES = sorted(
+    path for path in PACKAGE.rglob("*.sql") if re.search(r"^-- name:", path.read_text("utf-8"), re.MULTILINE)
+)
+EVERY = [
+    pytest.param(query, id=f"{path.relative_to(PACKAGE).with_suffix('')}:{query.name}")
+    for path in FILES
+    for query in Queries(path)
+]
+SQLITE_ONLY = {"history_exists": "asks sqlite_master, SQLite's own catalogue"}
+STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
+
+
+# Reading the files.
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlite", "postgres"),
+    [
+        ("a {{id}}", "a INTEGER PRIMARY KEY AUTOINCREMENT", "a BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+        ("a {{big}}, b {{real}}", "a INTEGER, b REAL", "a BIGINT, b DOUBLE PRECISION"),
+        (") {{strict}};", ") STRICT;", ") ;"),
+        (
+            "{{rows_of keys}} AS k",
+            "json_each(CAST(:keys AS TEXT)) AS k",
+            "(SELECT jsonb_array_elements_text(CAST(:keys AS JSONB)) AS value) AS k",
+        ),
+        ("nothing { } to {do}", "nothing { } to {do}", "nothing { } to {do}"),
+    ],
+)
+def test_a_macro_is_spelt_as_each_database_wants_it(text: str, sqlite: str, postgres: str) -> None:
+    assert render(text, Dialect.SQLITE) == sqlite
+    assert render(text, Dialect.POSTGRES) == postgres
+
+
+def test_an_unknown_macro_is_an_error_and_not_passed_on_to_the_database() -> None:
+    with pytest.raises(KeyError, match="biggest"):
+        render("a {{biggest}}", Dialect.SQLITE)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "postgres"),
+    [
+        ("a = :a AND b = :b_2", ["a", "b_2"], "a = %(a)s AND b = %(b_2)s"),
+        ("a = :now OR b < :x OR c = :now", ["now", "x"], "a = %(now)s OR b < %(x)s OR c = %(now)s"),
+        ("SELECT a::text, b::int FROM t WHERE c=:c", ["c"], "SELECT a::text, b::int FROM t WHERE c=%(c)s"),
+        ("a LIKE :a || '%'", ["a"], "a LIKE %(a)s || '%%'"),
+        ("x IN (SELECT value FROM {{rows_of ids}} AS i)", ["ids"], None),
+        ("SELECT 1", [], "SELECT 1"),
+    ],
+)
+def test_parameters_are_named_in_the_file_and_passed_apart_from_the_text(
+    text: str, parameters: list[str], postgres: str | None
+) -> None:
+    query = Query("any", text)
+    assert query.parameters == parameters
+    assert postgres is None or query.postgres == postgres
+
+
+def test_a_file_gives_its_queries_by_name_and_in_order(tmp_path: Path) -> None:
+    tmp_path.joinpath("things.sql").write_text(
+        "-- About things.\n\n-- name: first\n-- Why it is so.\nSELECT 1;\n\n-- name: second\nSELECT\n    2;\n"
+    )
+    things = beside(str(tmp_path / "things.py"))
+    assert [(query.name, query.text) for query in things] == [
+        ("first", "-- Why it is so.\nSELECT 1"),
+        ("second", "SELECT\n    2"),
+    ]
+    assert things.second is list(things)[1]
+    with pytest.raises(AttributeError, match="'third'"):
+        things.third
+
+
+def test_a_file_with_crlf_line_ends_reads_the_same(tmp_path: Path) -> None:
+    tmp_path.joinpath("things.sql").write_bytes(b"-- name: first\r\nSELECT 1;\r\n\r\n-- name: second\r\nSELECT 2;\r\n")
+    assert [(q.name, q.text) for q in Queries(tmp_path / "things.sql")] == [
+        ("first", "SELECT 1"),
+        ("second", "SELECT 2"),
+    ]
+
+
+# The files that ship.
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_header_in_a_file_names_a_query_of_its_own(path: Path) -> None:
+    headers = [line for line in path.read_text("utf-8").splitlines() if line.startswith("-- name")]
+    assert [f"-- name: {query.name}" for query in Queries(path)] == headers
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_module_beside_a_file_uses_each_of_its_queries_and_no_other(path: Path) -> None:
+    used = set(_named_by(path))
+    assert used == {query.name for query in Queries(path)}
+
+
+def _named_by(path: Path) -> Iterator[str]:
+    """The queries of a file that some module asks for: `SQL.x` in its own module, `<stem>.SQL.x` in others."""
+    for module in PACKAGE.rglob("*.py"):
+        aliases = _aliases(module, path)
+        yield from (name for owner, name in _attributes(module) if owner in aliases)
+
+
+@cache
+def _attributes(module: Path) -> list[tuple[str, str]]:
+    """What a module asks of what: `tasks.SQL.get` is ("tasks.SQL", "get")."""
+    nodes = ast.walk(ast.parse(module.read_text("utf-8")))
+    return [(ast.unparse(node.value), node.attr) for node in nodes if isinstance(node, ast.Attribute)]
+
+
+def _aliases(module: Path, path: Path) -> set[str]:
+    if module == path.with_suffix(".py"):
+        return {"SQL"}
+    imported = re.search(rf"^from \S*\b{path.stem} import SQL as (\w+)", module.read_text("utf-8"), re.MULTILINE)
+    return {f"{path.stem}.SQL"} | ({imported[1]} if imported else set())
+
+
+@pytest.fixture(scope="module")
+def migrated() -> Iterator[sqlite3.Connection]:
+    """An SQLite database with every table."""
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(db, scripts(), 0)
+    yield db
+    db.close()
+
+
+@pytest.mark.parametrize("query", EVERY)
+def test_sqlite_takes_every_query(query: Query, migrated: sqlite3.Connection) -> None:
+    migrated.execute(f"EXPLAIN {query.sqlite}", dict.fromkeys(query.parameters)).fetchall()
+
+
+def test_all_the_sql_of_the_package_is_looked_at() -> None:
+    unread = set(PACKAGE.rglob("*.sql")) - set(FILES) - set(MIGRATIONS.glob("*.sql"))
+    for_duckdb = {PACKAGE / "analytics" / "views.sql", *PACKAGE.joinpath("analytics", "queries").glob("*.sql")}
+    assert unread == for_duckdb
+
+
+@pytest.fixture(scope="module")
+def migrated_postgres(postgres: Any) -> Any:
+    """A PostgreSQL database with every table."""
+    postgres.execute(_numbered(beside(str(PACKAGE / "store" / "migrate.py")).create_history))
+    for script in scripts():
+        with postgres.transaction():
+            for statement in script.statements(Dialect.POSTGRES):
+                postgres.execute(statement)
+    return postgres
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("query", EVERY)
+def test_postgresql_takes_every_query(query: Query, migrated_postgres: Any) -> None:
+    text = _numbered(query)
+    if query.name in SQLITE_ONLY:
+        pytest.skip(SQLITE_ONLY[query.name])
+    if _first_word(text) not in STATEMENTS:  # only these can be prepared; others have no parameters
+        migrated_postgres.execute(text)
+        return
+    migrated_postgres.execute(f"PREPARE trial AS {text}")
+    types = migrated_postgres.execute(
+        "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'trial'"
+    ).fetchone()[0]
+    migrated_postgres.execute("DEALLOCATE trial")
+    assert len(types) == len(query.parameters)
+    assert set(types) <= {"bigint", "integer", "text", "double precision"}  # `real` would lose a process's start
+
+
+def _numbered(query: Query) -> str:
+    """The statement with `$n` for its parameters, as PostgreSQL's server takes it."""
+    text = query.postgres
+    for number, name in enumerate(query.parameters, 1):
+        text = text.replace(f"%({name})s", f"${number}")
+    return text.replace("%%", "%")
+
+
+def _first_word(text: str) -> str:
+    code = [line for line in text.splitlines() if not line.startswith("--")]
+    return " ".join(code).split()[0]

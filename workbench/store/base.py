@@ -1,0 +1,75 @@
+"""The store's contract: one writer, many readers, one event feed. It knows no concept of Workbench.
+
+A change is a function that is run in the writer's transaction; acknowledged means committed.
+Both databases keep this contract, and one set of tests proves it on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from workbench.store.queries import Query
+
+T = TypeVar("T")
+
+Row = Mapping[str, Any]
+Values = Mapping[str, Any]
+
+
+class Reader(Protocol):
+    """A consistent view of the store."""
+
+    now: int
+    """The store's clock, microseconds UTC."""
+
+    def one(self, query: Query, values: Values = ..., /, **more: Any) -> Row | None:
+        """The first row, or None."""
+        ...
+
+    def all(self, query: Query, values: Values = ..., /, **more: Any) -> list[Row]:
+        """Every row."""
+        ...
+
+
+class Tx(Reader, Protocol):
+    """A transaction that may change the store."""
+
+    actor: str
+    """Who asked for the change; written into every event of it."""
+
+    def run(self, query: Query, values: Values = ..., /, **more: Any) -> int:
+        """Execute a change; the number of rows it touched."""
+        ...
+
+    def many(self, query: Query, rows: Iterable[Values]) -> None:
+        """Execute a change once for each set of values."""
+        ...
+
+    def emit(self, kind: str, subject: str, /, **data: Any) -> None:
+        """Add an event (``<noun>.<past>``, about ``<noun>:<id>``) to this very transaction."""
+        ...
+
+
+class Store(Protocol):
+    """What services are given."""
+
+    def now(self) -> int:
+        """The store's clock, microseconds UTC."""
+        ...
+
+    async def write(self, change: Callable[[Tx], T], *, actor: str = ...) -> T:
+        """Run `change` in a transaction and return what it returned, after the commit.
+
+        `change` may be run twice (a neighbour in the same commit failed), so it touches nothing
+        but the transaction. What it raises rolls it back alone and is raised here.
+
+        Raises:
+            Unavailable: ``STORE_BUSY``, ``STORE_FULL``, ``STORE_READ_ONLY``, ``STORE_CORRUPT``,
+                ``STORE_CLOSED``; nothing was changed.
+        """
+        ...
+
+    async def read(self, question: Callable[[Reader], T]) -> T:
+        """Run `question` on a reading connection; it never waits for the writer."""
+        ...

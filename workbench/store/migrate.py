@@ -1,0 +1,158 @@
+"""Numbered `.sql` scripts, applied in order, each in a transaction, remembered by SHA-256 (spec 3).
+
+A script headed ``-- rerunnable`` is run again when it changed, with a warning; any other changed
+script is drift, and so is a database that knows scripts this program does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.store.queries import Dialect, beside, render
+
+SQL = beside(__file__)
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Script:
+    """One migration."""
+
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the text with LF line ends, so that a checkout's line ends do not matter."""
+        return hashlib.sha256(self.text.replace("\r\n", "\n").encode()).hexdigest()
+
+    @property
+    def rerunnable(self) -> bool:
+        """Whether a changed script is simply run again."""
+        return self.text.startswith("-- rerunnable")
+
+    def statements(self, dialect: Dialect) -> Iterator[str]:
+        """The single statements (`executescript` would commit before it starts)."""
+        pending = ""
+        for line in render(self.text, dialect).splitlines(keepends=True):
+            pending += line
+            if sqlite3.complete_statement(pending):
+                yield pending
+                pending = ""
+        if pending.strip():
+            yield pending
+
+
+def scripts(directory: Path = MIGRATIONS) -> list[Script]:
+    """The shipped migrations, in order of their numbers."""
+    return [Script(path.stem, path.read_text("utf-8")) for path in sorted(directory.glob("*.sql"))]
+
+
+def migrate(db: sqlite3.Connection, wanted: Sequence[Script], now: int) -> list[str]:
+    """Bring a database up to date; the names of the scripts that were run.
+
+    Raises:
+        Conflict: ``MIGRATION_DRIFT`` (an applied script was changed), ``MIGRATION_UNKNOWN``
+            (the database is newer than this program). Nothing was changed.
+        Unavailable: ``MIGRATION_FAILED``. The script left nothing behind; the failure is recorded.
+    """
+    if not _pending(_applied(db), wanted):
+        return []
+    with _exclusive(db):
+        db.execute(SQL.create_history.sqlite)
+    done = []
+    while todo := _pending(_applied(db), wanted):
+        if _run_one(db, todo[0], now):
+            done.append(todo[0][0].name)
+    return done
+
+
+def _applied(db: sqlite3.Connection) -> dict[str, str]:
+    """The hash each script had when it last succeeded."""
+    if db.execute(SQL.history_exists.sqlite).fetchone() is None:
+        return {}
+    return dict(db.execute(SQL.applied.sqlite).fetchall())
+
+
+def _pending(applied: dict[str, str], wanted: Sequence[Script]) -> list[tuple[Script, str]]:
+    """Scripts to run, each with the reason."""
+    if unknown := sorted(set(applied) - {script.name for script in wanted}):
+        raise Conflict(
+            "MIGRATION_UNKNOWN",
+            f"The database was made by a newer Workbench ({', '.join(unknown)}). Upgrade Workbench.",
+            migrations=unknown,
+        )
+    todo = []
+    for script in wanted:
+        before = applied.get(script.name)
+        if before is None:
+            todo.append((script, "New migration"))
+        elif before != script.sha256:
+            todo.append((script, _reason_to_rerun(script)))
+    return todo
+
+
+def _reason_to_rerun(script: Script) -> str:
+    if not script.rerunnable:
+        raise Conflict(
+            "MIGRATION_DRIFT",
+            f"Migration {script.name} was changed after it was applied. Restore the script that was "
+            "applied, and put the change into a new one.",
+            migration=script.name,
+        )
+    log.warning("migration %s was modified and is run again", script.name)
+    return "Script modified"
+
+
+def _run_one(db: sqlite3.Connection, job: tuple[Script, str], now: int) -> bool:
+    """Run one script, unless another process was faster; record how it went."""
+    script, reason = job
+    started = time.perf_counter_ns()
+
+    def record(success: bool, why: str) -> None:
+        elapsed = (time.perf_counter_ns() - started) // 1_000_000
+        values = {"name": script.name, "hash": script.sha256, "at": now, "elapsed": elapsed}
+        db.execute(SQL.record.sqlite, {**values, "success": int(success), "reason": why})
+
+    try:
+        with _exclusive(db):
+            if _applied(db).get(script.name) == script.sha256:
+                return False
+            for statement in script.statements(Dialect.SQLITE):
+                db.execute(statement)
+            record(True, reason)
+    except sqlite3.Error as error:
+        with _exclusive(db):
+            record(False, str(error))
+        raise _failed(script, error) from error
+    return True
+
+
+def _failed(script: Script, error: sqlite3.Error) -> WorkbenchError:
+    return Unavailable(
+        "MIGRATION_FAILED",
+        f"Migration {script.name} failed and was rolled back: {error}. The database is as it was.",
+        migration=script.name,
+    )
+
+
+@contextmanager
+def _exclusive(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

@@ -1,0 +1,20 @@
+-- name: create_history
+CREATE TABLE IF NOT EXISTS migration_history (
+    id {{id}},
+    migration_name TEXT NOT NULL,
+    script_hash TEXT NOT NULL,
+    applied_at {{big}} NOT NULL,
+    execution_time_ms {{big}} NOT NULL,
+    success INTEGER NOT NULL,
+    reason TEXT NOT NULL
+) {{strict}};
+
+-- name: history_exists
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migration_history';
+
+-- name: applied
+SELECT migration_name, script_hash FROM migration_history WHERE success = 1 ORDER BY id;
+
+-- name: record
+INSERT INTO migration_history (migration_name, script_hash, applied_at, execution_time_ms, success, reason)
+VALUES (:name, :hash, :at, :elapsed, :success, :reason);

@@ -1,0 +1,106 @@
+"""SQL lives in `.sql` files: this reads them, once, for both databases.
+
+A file holds queries headed `-- name: <identifier>`; parameters are `:named`. What the two
+databases spell differently is a macro in double braces, and the macros are all here:
+
+==================  =================================  ==========================================
+macro               SQLite                             PostgreSQL
+==================  =================================  ==========================================
+``{{id}}``          INTEGER PRIMARY KEY AUTOINCREMENT  BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY
+``{{big}}``         INTEGER                            BIGINT
+``{{real}}``        REAL                               DOUBLE PRECISION
+``{{strict}}``      STRICT                             (nothing)
+``{{rows_of p}}``   rows ``value`` of JSON array ``:p``  the same, as TEXT
+==================  =================================  ==========================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+
+class Dialect(StrEnum):
+    """The databases the SQL is written for."""
+
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+
+_MACROS = {
+    Dialect.SQLITE: {
+        "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "big": "INTEGER",
+        "real": "REAL",
+        "strict": "STRICT",
+        "rows_of": "json_each(CAST(:{0} AS TEXT))",
+    },
+    Dialect.POSTGRES: {
+        "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "big": "BIGINT",
+        "real": "DOUBLE PRECISION",
+        "strict": "",
+        "rows_of": "(SELECT jsonb_array_elements_text(CAST(:{0} AS JSONB)) AS value)",
+    },
+}
+_MACRO = re.compile(r"\{\{(\w+)(?: (\w+))?\}\}")
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+_HEADER = re.compile(r"^-- name: (\w+)[ \t]*\n", re.MULTILINE)
+
+
+def render(text: str, dialect: Dialect) -> str:
+    """Expand the macros of `text` for one database; parameters stay `:named`."""
+    return _MACRO.sub(lambda m: _MACROS[dialect][m[1]].format(m[2]), text)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One named statement."""
+
+    name: str
+    text: str
+
+    @cached_property
+    def sqlite(self) -> str:
+        """The statement as `sqlite3` takes it."""
+        return render(self.text, Dialect.SQLITE)
+
+    @cached_property
+    def postgres(self) -> str:
+        """The statement as psycopg takes it."""
+        escaped = render(self.text, Dialect.POSTGRES).replace("%", "%%")
+        return _PARAMETER.sub(r"%(\1)s", escaped)
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the parameters, in order of first use."""
+        return list(dict.fromkeys(_PARAMETER.findall(render(self.text, Dialect.SQLITE))))
+
+
+class Queries:
+    """The queries of one file, as attributes."""
+
+    def __init__(self, path: Path) -> None:
+        _, *parts = _HEADER.split(path.read_text("utf-8"))
+        self._queries = {
+            name: Query(name, text.strip().removesuffix(";"))
+            for name, text in zip(parts[::2], parts[1::2], strict=True)
+        }
+
+    def __getattr__(self, name: str) -> Query:
+        try:
+            return self._queries[name]
+        except KeyError:
+            raise AttributeError(f"no query is named {name!r}") from None
+
+    def __iter__(self) -> Iterator[Query]:
+        return iter(self._queries.values())
+
+
+def beside(module_file: str) -> Queries:
+    """The queries of the `.sql` file with the stem of a module: `beside(__file__)`."""
+    return Queries(Path(module_file).with_suffix(".sql"))

@@ -1,0 +1,430 @@
+"""The store on SQLite: one writer thread with group commit, and reading connections beside it.
+
+Changes that meet in the queue share one transaction and one fsync. When one of them raises, the
+transaction is rolled back and replayed with a savepoint around each, so that it fails alone.
+Writers of all processes, and checkpoints, hold one file lock (the fence): it is fair where
+SQLite's own busy handler starves, and it keeps a checkpoint from racing with a writer.
+
+Only this module may open the database file, and only through the standard library's SQLite: a
+second SQLite library in the process breaks the file locks of the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import queue
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.model import wall_clock
+from workbench.store.base import Reader, Row, Tx, Values
+from workbench.store.migrate import migrate, scripts
+from workbench.store.queries import Query, beside
+
+T = TypeVar("T")
+
+SQL = beside(__file__)
+MINIMUM_SQLITE = (3, 38, 0)
+BATCH = 512
+"""Changes in one transaction, at most."""
+CHECKPOINT_BYTES = 4 * 1024 * 1024
+"""The write-ahead log is folded into the database when it has grown past this."""
+BUSY_SECONDS = 15.0
+"""How long a writer waits for the writers of other processes."""
+LOCK_SECONDS = 2.0
+"""How long SQLite itself waits for those who do not know the fence."""
+READERS = 2
+
+_FULL = ("STORE_FULL", "The disk is full. Free some space; nothing was changed.")
+_STORAGE_ERRORS = {
+    sqlite3.SQLITE_BUSY: ("STORE_BUSY", "Another process holds the store. Try again."),
+    sqlite3.SQLITE_LOCKED: ("STORE_BUSY", "Another process holds the store. Try again."),
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,  # no space for the index of the log
+    sqlite3.SQLITE_READONLY: ("STORE_READ_ONLY", "The store's directory is read-only. Make it writable."),
+    sqlite3.SQLITE_CANTOPEN: ("STORE_UNREADABLE", "The store cannot be opened. Check the directory's rights."),
+    sqlite3.SQLITE_CORRUPT: ("STORE_CORRUPT", "The store is damaged. Stop, and restore a backup."),
+    sqlite3.SQLITE_NOTADB: ("STORE_CORRUPT", "The file is not a database. Stop, and restore a backup."),
+    sqlite3.SQLITE_IOERR: ("STORE_FAILED", "The disk failed under the store. Nothing was changed."),
+}
+
+log = logging.getLogger(__name__)
+
+
+def storage_error(error: BaseException) -> WorkbenchError | None:
+    """The coded form of a failure of the storage itself; None if the statement was at fault."""
+    code = getattr(error, "sqlite_errorcode", None)
+    known = (_STORAGE_ERRORS.get(code) or _STORAGE_ERRORS.get(code & 0xFF)) if code is not None else None
+    return Unavailable(*known, reason=str(error)) if known else None
+
+
+class SqliteReader:
+    """A view of the database on one connection."""
+
+    def __init__(self, db: sqlite3.Connection, now: int) -> None:
+        self._db = db
+        self.now = now
+
+    def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Row | None:
+        """The first row, or None."""
+        row = self._db.execute(query.sqlite, values or more).fetchone()
+        return cast("Row | None", row)
+
+    def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
+        """Every row."""
+        return self._db.execute(query.sqlite, values or more).fetchall()
+
+
+class SqliteTx(SqliteReader):
+    """The writer's transaction, as one change sees it."""
+
+    def __init__(self, db: sqlite3.Connection, now: int, actor: str) -> None:
+        super().__init__(db, now)
+        self.actor = actor
+        self.events = 0
+
+    def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
+        """Execute a change; the number of rows it touched."""
+        return self._db.execute(query.sqlite, values or more).rowcount
+
+    def many(self, query: Query, rows: Iterable[Values]) -> None:
+        """Execute a change once for each set of values."""
+        self._db.executemany(query.sqlite, rows)
+
+    def emit(self, kind: str, subject: str, /, **data: Any) -> None:
+        """Add an event to this transaction."""
+        self.events += 1
+        self._db.execute(
+            SQL.add_event.sqlite,
+            {
+                "at": self.now,
+                "kind": kind,
+                "actor": self.actor,
+                "subject": subject,
+                "session": data.pop("session", None),
+                "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False),
+            },
+        )
+
+
+@dataclass(slots=True)
+class _Job:
+    change: Callable[[Tx], Any]
+    actor: str
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
+class _Fence:
+    """The lock that writers and checkpoints of all processes share."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        deadline = time.monotonic() + BUSY_SECONDS
+        while not self._try():
+            if time.monotonic() > deadline:
+                raise Unavailable(*_STORAGE_ERRORS[sqlite3.SQLITE_BUSY])
+            time.sleep(random.random() * 0.0005)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class SqliteStore:
+    """One project's store; open it with `open_store`, close it with `close`."""
+
+    def __init__(self, path: Path, clock: Callable[[], int] = wall_clock) -> None:
+        self.path = path
+        self._clock = clock
+        self._wal = path.with_name(path.name + "-wal")
+        self._fence = _Fence(path.with_name(path.name + ".lock"))
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._on_commit: list[Callable[[], None]] = []
+        self._closing = threading.Lock()
+        self._closed = False
+        self._pid = os.getpid()
+        self._connections: list[sqlite3.Connection] = []
+        self._reading = threading.local()
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
+        try:
+            with self._fence.held():  # SQLite does not wait for another process that makes the file as well
+                self._writer = self._connect()
+                self._version = self._connect()
+                self.migrated = migrate(self._writer, scripts(), self.now())
+        except BaseException:
+            self._let_go()
+            raise
+        self._thread = threading.Thread(target=self._work, name="workbench-writer", daemon=True)
+        self._thread.start()
+
+    def now(self) -> int:
+        """The store's clock, microseconds UTC."""
+        return self._clock()
+
+    async def write(self, change: Callable[[Tx], T], *, actor: str = "system") -> T:
+        """See `Store.write`."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        with self._while_open():
+            self._jobs.put(_Job(change, actor, future))
+        return await future
+
+    async def read(self, question: Callable[[Reader], T]) -> T:
+        """See `Store.read`."""
+        with self._while_open():
+            answer = asyncio.get_running_loop().run_in_executor(self._pool, self._answer_read, question)
+        return await answer
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called, in the writer's thread, after each commit that holds events."""
+        self._on_commit.append(callback)
+
+    def version(self) -> int:
+        """A number that changes when any connection, of any process, commits. Costs microseconds."""
+        return int(self._version.execute("PRAGMA data_version").fetchone()[0])
+
+    def close(self) -> None:
+        """Finish what is queued, then let go of the file. May be called twice."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._jobs.put(None)
+        self._thread.join()
+        self._let_go()
+
+    @contextmanager
+    def _while_open(self) -> Iterator[None]:
+        """What is handed over inside is answered: `close`, in any thread, begins before it or after it."""
+        with self._closing:
+            if self._closed or self._pid != os.getpid():
+                raise Unavailable("STORE_CLOSED", "The store is closed. Start Workbench again.")
+            yield
+
+    def _let_go(self) -> None:
+        self._pool.shutdown()
+        for db in reversed(self._connections):
+            db.close()
+        self._fence.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        db = _connect(self.path)
+        self._connections.append(db)
+        return db
+
+    # The writer's thread.
+
+    def _work(self) -> None:
+        while batch := self._take():
+            self._commit(batch)
+            self._answer(batch)
+
+    def _take(self) -> list[_Job]:
+        """What is queued; an empty list when the store closes."""
+        job = self._jobs.get()
+        batch: list[_Job] = []
+        while job is not None:
+            batch.append(job)
+            if len(batch) == BATCH:
+                return batch
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return batch
+        if batch:
+            self._jobs.put(None)
+        return batch
+
+    def _commit(self, batch: list[_Job]) -> None:
+        try:
+            with self._fence.held():
+                try:
+                    events = self._transaction(batch, self._apply)
+                except _Replay:
+                    events = self._transaction(batch, self._apply_alone)
+                self._checkpoint()
+        except Exception as error:  # the batch is one transaction: its failure is everybody's
+            failure = storage_error(error) or error
+            for job in batch:
+                job.error = failure
+            return
+        if events:
+            for callback in self._on_commit:
+                callback()
+
+    def _transaction(self, batch: list[_Job], apply: Callable[[_Job], int]) -> int:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            events = sum([apply(job) for job in batch])
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+        return events
+
+    def _apply(self, job: _Job) -> int:
+        tx = SqliteTx(self._writer, self.now(), job.actor)
+        try:
+            job.result = job.change(tx)
+        except BaseException as error:  # whatever it is, it is for whoever asked, not for the writer's thread
+            if storage_error(error):
+                raise
+            raise _Replay from error
+        return tx.events
+
+    def _apply_alone(self, job: _Job) -> int:
+        self._writer.execute("SAVEPOINT alone")
+        tx = SqliteTx(self._writer, self.now(), job.actor)
+        try:
+            job.result = job.change(tx)
+        except BaseException as error:
+            if storage_error(error):
+                raise
+            job.error = _raisable(error)
+            self._writer.execute("ROLLBACK TO alone")
+            tx.events = 0
+        self._writer.execute("RELEASE alone")
+        return tx.events
+
+    def _checkpoint(self) -> None:
+        """Fold a large log into the database; a reader in the way only postpones it."""
+        try:
+            if self._wal.stat().st_size < CHECKPOINT_BYTES:
+                return
+        except OSError:
+            return
+        self._writer.execute("PRAGMA busy_timeout = 0")  # else it waits for readers, and every writer for it
+        try:
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error:
+            log.warning("the store's log could not be folded in", exc_info=True)
+        finally:
+            self._writer.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000:.0f}")
+
+    def _answer(self, batch: list[_Job]) -> None:
+        for loop in {job.future.get_loop() for job in batch}:
+            mine = [job for job in batch if job.future.get_loop() is loop]
+            try:
+                loop.call_soon_threadsafe(_resolve, mine)
+            except RuntimeError:
+                log.warning("%d writes were committed after their loop had closed", len(mine))
+
+    # Reading.
+
+    def _answer_read(self, question: Callable[[Reader], T]) -> T:
+        db: sqlite3.Connection | None = getattr(self._reading, "db", None)
+        try:
+            if db is None:
+                db = self._reading.db = self._connect()
+                db.execute("PRAGMA query_only = ON")
+            db.execute("BEGIN")
+            try:
+                return question(SqliteReader(db, self.now()))
+            finally:
+                db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise storage_error(error) or error from error
+        except StopIteration as error:
+            raise _raisable(error) from error
+
+
+def _raisable(error: BaseException) -> BaseException:
+    """The error as a future takes it: a `StopIteration` would leave it, and its neighbours, unanswered."""
+    if not isinstance(error, StopIteration):
+        return error
+    made = RuntimeError(f"raised StopIteration({error})")
+    made.__cause__ = error
+    return made
+
+
+class _Replay(Exception):
+    """A change raised: the batch must be run again with each change on its own."""
+
+
+def _resolve(batch: list[_Job]) -> None:
+    for job in batch:
+        if job.future.done():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection with the settings that all of them share (see the store's notes on durability)."""
+    db = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=LOCK_SECONDS
+    )
+    try:
+        db.row_factory = sqlite3.Row
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "wal_autocheckpoint = 0",
+            "foreign_keys = ON",
+            "temp_store = MEMORY",
+            "secure_delete = OFF",
+            "cache_size = -65536",
+        ):
+            db.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def open_store(path: Path, clock: Callable[[], int] = wall_clock) -> SqliteStore:
+    """Open (and make, and migrate) the store of a project. Blocks for some milliseconds.
+
+    Raises:
+        Unavailable: ``SQLITE_TOO_OLD``, ``PROJECT_UNWRITABLE``, ``STORE_UNREADABLE``,
+            ``STORE_READ_ONLY``, ``STORE_CORRUPT``, ``MIGRATION_FAILED``.
+        Conflict: ``MIGRATION_DRIFT``, ``MIGRATION_UNKNOWN``.
+    """
+    if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
+        raise Unavailable(
+            "SQLITE_TOO_OLD",
+            f"SQLite {sqlite3.sqlite_version} is too old; Workbench needs "
+            f"{'.'.join(map(str, MINIMUM_SQLITE))}. Use a newer Python build.",
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return SqliteStore(path, clock)
+    except OSError as error:
+        raise Unavailable(
+            "PROJECT_UNWRITABLE",
+            f"Workbench cannot write to {path.parent}: {error.strerror}. "
+            "Make the directory writable, or choose another project with WORKBENCH_PROJECT.",
+            path=str(path.parent),
+        ) from error
+    except sqlite3.Error as error:
+        raise storage_error(error) or error from error
