@@ -1,0 +1,479 @@
+"""Real processes that do not want to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from workbench.errors import Unavailable
+from workbench.process import MARK, ProcessRef, ProcessTable
+
+DEADLINE = 20.0
+
+PYTHON = [sys.executable, "-I", "-S", "-c"]
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+SAY = """
+import os
+def say(name):
+    with open(name + ".part", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(name + ".part", name)
+"""
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    """Wait for what another process is about to do; the deadline only ends a failing test."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.005)
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@dataclass
+class Stage:
+    """A table, and a directory where the processes of a test write their pids."""
+
+    path: Path
+    table: ProcessTable
+    refs: list[ProcessRef] = field(default_factory=list)
+
+    def start(self, argv: Sequence[str], stdin: str | None = None, **env: str) -> ProcessRef:
+        ref = self.table.start(
+            argv,
+            cwd=self.path,
+            env={"PATH": os.environ["PATH"], **env},
+            stdin_text=stdin,
+            log=self.path / "log",
+        )
+        self.refs.append(ref)
+        return ref
+
+    def python(self, code: str, stdin: str | None = None, **env: str) -> ProcessRef:
+        return self.start([*PYTHON, SAY + code], stdin, **env)
+
+    def pid(self, name: str) -> int:
+        """The pid that a process has written, once it has."""
+        eventually((self.path / name).exists)
+        return int((self.path / name).read_text())
+
+    def ended(self, ref: ProcessRef) -> None:
+        eventually(lambda: not self.table.alive(ref))
+
+    @property
+    def log(self) -> str:
+        return (self.path / "log").read_text()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path, ProcessTable())
+    yield stage
+    for ref in stage.refs:
+        stage.table.terminate(ref, 0)
+
+
+# -- start
+
+
+def test_a_command_gets_its_directory_environment_and_input_and_writes_to_the_log(stage: Stage) -> None:
+    code = "import sys; print(os.getcwd(), os.environ['GREETING'], sys.stdin.read())"
+    ref = stage.python(code, "grüße", GREETING="hello", PYTHONIOENCODING="utf-8")
+    stage.ended(ref)
+    assert stage.table.exit_code(ref) == 0
+    assert stage.log.split() == [str(stage.path), "hello", "grüße"]
+
+
+def test_the_environment_is_what_was_given_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "of the server")
+    stage.ended(stage.start(["env"]))
+    assert {line.partition("=")[0] for line in stage.log.splitlines()} == {"PATH", MARK}
+
+
+def test_without_a_text_the_input_is_empty(stage: Stage) -> None:
+    stage.ended(stage.start(["cat"]))
+    assert stage.log == ""
+
+
+def test_a_long_input_does_not_wait_for_its_reader(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"], "x" * 10_000_000)
+    assert stage.table.alive(ref)
+
+
+def test_a_long_input_arrives_whole(stage: Stage) -> None:
+    stage.ended(stage.start(["wc", "-c"], "x" * 10_000_000))
+    assert stage.log.strip() == "10000000"
+
+
+def test_output_and_errors_are_appended_to_a_log_only_its_owner_may_read(stage: Stage) -> None:
+    for word in ("one", "two"):
+        stage.ended(stage.start(["sh", "-c", f"echo {word}; echo {word}! >&2"]))
+    assert stage.log.split() == ["one", "one!", "two", "two!"]
+    assert stat.S_IMODE((stage.path / "log").stat().st_mode) == 0o600
+
+
+def test_a_log_that_is_a_symbolic_link_is_not_followed(stage: Stage) -> None:
+    (stage.path / "elsewhere").write_text("kept")
+    (stage.path / "log").symlink_to("elsewhere")
+    with pytest.raises(Unavailable, match="SPAWN_FAILED"):
+        stage.start(["echo", "lost"])
+    assert stage.log == "kept"
+
+
+def test_the_directory_of_the_log_is_made(tmp_path: Path, stage: Stage) -> None:
+    log = tmp_path / "logs" / "agents" / "a.log"
+    ref = stage.table.start(["echo", "hi"], cwd=tmp_path, env=dict(os.environ), log=log)
+    stage.ended(ref)
+    assert log.read_text() == "hi\n"
+
+
+def test_a_command_leads_a_session_and_a_group_of_its_own(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    assert os.getsid(ref.pid) == os.getpgid(ref.pid) == ref.pid != os.getpgid(0)
+
+
+def test_open_files_are_not_passed_on(stage: Stage) -> None:
+    with (stage.path / "secret").open("w") as secret:
+        os.set_inheritable(secret.fileno(), True)
+        stage.ended(stage.start(["sh", "-c", f"echo leaked >&{secret.fileno()}"]))
+    assert (stage.path / "secret").read_text() == ""
+
+
+def test_an_unknown_command_is_reported_by_name(stage: Stage) -> None:
+    with pytest.raises(Unavailable) as caught:
+        stage.start(["no-such-command-anywhere"])
+    assert (caught.value.code, caught.value.details) == (
+        "COMMAND_NOT_FOUND",
+        {"command": "no-such-command-anywhere"},
+    )
+
+
+def test_a_missing_interpreter_is_a_command_that_is_not_found(stage: Stage) -> None:
+    script = stage.path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o700)
+    with pytest.raises(Unavailable, match="COMMAND_NOT_FOUND"):
+        stage.start([str(script)])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        pytest.param([], id="nothing to run"),
+        pytest.param(["/"], id="a directory"),
+        pytest.param(["echo", "a\0b"], id="a null byte"),
+        pytest.param(["./data"], id="a file that is no program"),
+    ],
+)
+def test_what_cannot_run_is_refused(stage: Stage, argv: list[str]) -> None:
+    (stage.path / "data").write_text("data")
+    with pytest.raises(Unavailable, match="SPAWN_FAILED"):
+        stage.start(argv)
+
+
+def test_a_missing_directory_is_refused(stage: Stage) -> None:
+    with pytest.raises(Unavailable, match="SPAWN_FAILED"):
+        stage.table.start(["ls"], cwd=stage.path / "no", env={}, log=stage.path / "log")
+
+
+def test_a_failed_start_leaves_no_file_open(stage: Stage) -> None:
+    before = psutil.Process().num_fds()
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            stage.start(["no-such-command-anywhere"], "input")
+    assert psutil.Process().num_fds() == before
+
+
+# -- alive and exit_code
+
+
+def test_a_process_is_alive_until_it_ends_and_then_tells_how(stage: Stage) -> None:
+    ref = stage.start(["sh", "-c", "exit 3"])
+    stage.ended(ref)
+    assert stage.table.exit_code(ref) == 3
+    assert not psutil.pid_exists(ref.pid)
+
+
+def test_a_running_process_has_no_exit_code(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    assert (stage.table.alive(ref), stage.table.exit_code(ref)) == (True, None)
+
+
+def test_the_signal_that_ended_a_process_is_its_exit_code(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    os.kill(ref.pid, signal.SIGKILL)
+    stage.ended(ref)
+    assert stage.table.exit_code(ref) == -signal.SIGKILL
+
+
+def test_another_table_knows_a_process_by_its_reference(stage: Stage) -> None:
+    ref, other = stage.start(["sleep", "600"]), ProcessTable()
+    assert other.alive(ProcessRef(ref.pid, ref.started))
+    assert stage.table.terminate(ref, DEADLINE)
+    assert not other.alive(ref)
+    assert other.exit_code(ref) is None
+
+
+def test_a_zombie_is_dead(stage: Stage) -> None:
+    ref = stage.start(["true"])
+    eventually(lambda: gone(ref.pid))
+    assert not ProcessTable().alive(ref)
+    assert psutil.pid_exists(ref.pid), "nobody has asked for its exit code yet"
+
+
+@pytest.mark.parametrize("shift", [-3600.0, 3600.0])
+def test_a_pid_in_use_again_is_recognised(stage: Stage, shift: float) -> None:
+    ref = stage.start(["sleep", "600"])
+    former = ProcessRef(ref.pid, ref.started + shift)
+    assert not stage.table.alive(former)
+    assert stage.table.exit_code(former) is None
+
+
+def test_a_start_time_read_again_after_a_small_correction_of_the_clock_is_recognised(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    assert ProcessTable().alive(ProcessRef(ref.pid, ref.started + 1.0))
+
+
+# -- terminate
+
+
+def test_a_process_that_listens_is_ended_politely(stage: Stage) -> None:
+    code = """
+import signal, sys, time
+def stop(*_):
+    print("bye", flush=True)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, stop)
+say("ready")
+time.sleep(600)
+"""
+    ref = stage.python(code)
+    stage.pid("ready")
+    assert stage.table.terminate(ref, DEADLINE)
+    assert (stage.table.exit_code(ref), stage.log) == (7, "bye\n")
+
+
+def test_a_process_that_does_not_listen_is_killed(stage: Stage) -> None:
+    ref = stage.python(f"{STUBBORN}; say('ready'); time.sleep(600)")
+    stage.pid("ready")
+    assert stage.table.terminate(ref, 0.05)
+    assert stage.table.exit_code(ref) == -signal.SIGKILL
+    assert not psutil.pid_exists(ref.pid)
+
+
+def test_a_stopped_process_is_ended(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    os.kill(ref.pid, signal.SIGSTOP)
+    assert stage.table.terminate(ref, 0.05)
+    assert not stage.table.alive(ref)
+
+
+def test_terminating_twice_finds_nothing_the_second_time(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    assert stage.table.terminate(ref, DEADLINE)
+    assert not stage.table.terminate(ref, DEADLINE)
+
+
+def test_terminating_what_has_ended_by_itself_finds_nothing(stage: Stage) -> None:
+    ref = stage.start(["true"])
+    stage.ended(ref)
+    assert not stage.table.terminate(ref, DEADLINE)
+    assert stage.table.exit_code(ref) == 0
+
+
+FORK = f"""
+{STUBBORN}
+def child(name, *steps):
+    if os.fork() == 0:
+        for step in steps:
+            step()
+        say(name)
+        time.sleep(600)
+        os._exit(0)
+def orphan():
+    if os.fork():
+        os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param("", id="in the group"),
+        pytest.param("os.setpgrp", id="in a group of its own"),
+        pytest.param("os.setsid", id="in a session of its own"),
+        pytest.param("orphan", id="an orphan"),
+        pytest.param("os.setsid, orphan", id="a daemon"),
+        pytest.param("orphan, os.setsid, orphan, os.setsid", id="a thorough daemon"),
+    ],
+)
+@pytest.mark.parametrize("leader", ["stays", "left"])
+def test_a_descendant_that_ignores_sigterm_is_gone_however_it_left(stage: Stage, steps: str, leader: str) -> None:
+    wait = "time.sleep(600)" if leader == "stays" else ""
+    ref = stage.python(f"{FORK}\nchild('child', {steps})\n{wait}")
+    child = stage.pid("child")
+    if leader == "left":
+        stage.ended(ref)
+    assert stage.table.terminate(ref, 0.05)
+    assert gone(child)
+    assert not stage.table.alive(ref)
+
+
+@pytest.mark.parametrize("steps", ["os.setsid", "orphan", "os.setpgrp, orphan"])
+def test_a_descendant_without_the_mark_is_found_by_its_ancestry_or_session(stage: Stage, steps: str) -> None:
+    bare = "trap : TERM; echo $$ > bare.part; mv bare.part bare; while :; do sleep 600; done"
+    path = os.environ["PATH"]
+    become = f"os.execve('/bin/sh', ['sh', '-c', {bare!r}], {{'PATH': {path!r}}})"
+    ref = stage.python(f"{FORK}\nchild('x', {steps}, lambda: {become})\ntime.sleep(600)")
+    child = stage.pid("bare")
+    assert stage.table.terminate(ref, 0.05)
+    assert gone(child)
+
+
+def test_children_that_are_made_while_it_ends_are_gone_too(stage: Stage) -> None:
+    code = f"""
+{FORK}
+def again(*_):
+    child("late", os.setsid, orphan)
+signal.signal(signal.SIGTERM, again)
+say("ready")
+while True:
+    time.sleep(600)
+"""
+    ref = stage.python(code)
+    stage.pid("ready")
+    ended = stage.table.terminate(ref, 0.5)
+    assert (ended, gone(stage.pid("late"))) == (True, True)
+
+
+def test_a_family_that_keeps_forking_is_ended(stage: Stage) -> None:
+    code = f"""
+{STUBBORN}
+say("ready")
+while True:
+    if os.fork():
+        time.sleep(0.02)
+        os._exit(0)
+    os.setsid()
+"""
+    ref = stage.python(code)
+    stage.pid("ready")
+    assert stage.table.terminate(ref, 0.05)
+    assert not marked(stage, ref)
+
+
+def marked(stage: Stage, ref: ProcessRef) -> list[int]:
+    mark = stage.table._marks[ref]
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if mark in process.environ().get(MARK, "") and not gone(process.pid):
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("steps", ["", "os.setsid", "os.setsid, orphan"])
+def test_after_a_restart_the_family_of_a_running_process_is_found(stage: Stage, steps: str) -> None:
+    ref = stage.python(f"{FORK}\nchild('child', {steps})\ntime.sleep(600)")
+    child = stage.pid("child")
+    assert ProcessTable().terminate(ProcessRef(ref.pid, ref.started), 0.05)
+    assert gone(child)
+    assert gone(ref.pid)
+
+
+def test_after_a_restart_the_group_of_an_ended_process_is_found(stage: Stage) -> None:
+    ref = stage.python(f"{FORK}\nchild('child')")
+    child = stage.pid("child")
+    stage.ended(ref)
+    assert ProcessTable().terminate(ref, 0.05)
+    assert gone(child)
+
+
+def test_a_family_that_was_started_by_a_member_of_another_ends_with_that_one(stage: Stage) -> None:
+    code = """
+from pathlib import Path
+from workbench.process import ProcessTable
+table = ProcessTable()
+command = ["sh", "-c", "(setsid sh -c 'echo $$ > inner.part; mv inner.part inner; sleep 600' &)"]
+table.start(command, cwd=Path.cwd(), env={"PATH": os.environ["PATH"]}, log=Path("inner.log"))
+import time
+time.sleep(600)
+"""
+    ref = stage.start([sys.executable, "-c", SAY + code], PYTHONPATH=os.pathsep.join(sys.path))
+    inner = stage.pid("inner")
+    assert stage.table.terminate(ref, DEADLINE)
+    assert gone(inner)
+
+
+# -- strangers
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is no business of the table."""
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("shift", [-3600.0, 3600.0])
+def test_a_process_with_the_same_pid_and_another_start_time_is_never_signalled(
+    stranger: subprocess.Popen[bytes], shift: float
+) -> None:
+    started = psutil.Process(stranger.pid).create_time() + shift
+    assert not ProcessTable().terminate(ProcessRef(stranger.pid, started), 0)
+    assert stranger.poll() is None
+
+
+def test_the_session_of_a_stranger_that_had_the_same_pid_is_never_signalled(tmp_path: Path) -> None:
+    left = ["sh", "-c", "sleep 600 & echo $! > left"]
+    with subprocess.Popen(left, cwd=tmp_path, start_new_session=True) as leader:
+        started = psutil.Process(leader.pid).create_time()
+    child = int((tmp_path / "left").read_text())
+    try:
+        assert not ProcessTable().terminate(ProcessRef(leader.pid, started), 0)
+        assert not gone(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_process_from_before_the_last_boot_is_gone(stage: Stage) -> None:
+    ref = stage.python(f"{FORK}\nchild('child')")
+    child = stage.pid("child")
+    stage.ended(ref)
+    before = ProcessRef(ref.pid, psutil.boot_time() - 1)
+    assert not ProcessTable().terminate(before, 0)
+    assert not gone(child)
+
+
+def test_only_the_process_itself_is_ended_where_it_shares_the_session_of_the_caller() -> None:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        ref = ProcessRef(process.pid, psutil.Process(process.pid).create_time())
+        assert ProcessTable().terminate(ref, DEADLINE)
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_two_families_of_one_table_do_not_end_each_other(stage: Stage) -> None:
+    one, other = stage.start(["sleep", "600"]), stage.start(["sleep", "600"])
+    assert stage.table.terminate(one, DEADLINE)
+    assert stage.table.alive(other)

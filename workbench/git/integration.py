@@ -1,0 +1,209 @@
+"""Merging into a branch that the person may be working on, without touching uncommitted work.
+
+The merge itself happens among objects. Then the branch moves, if it is still where it was; if the
+main checkout is on it, git moves the checkout along with it, or refuses as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from workbench.errors import Conflict, NotFound, Unavailable
+from workbench.git.run import PATCH_FREE, Done, Identity, as_message, shown
+
+if TYPE_CHECKING:
+    from workbench.git.repository import Repository
+
+_IN_PROGRESS = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "BISECT_START": "bisection",
+}
+_COMES_BACK_TO = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
+_MOVE_ON = (
+    *("--quiet", "--no-stat", "--ff-only", "--no-autostash"),
+    *("--no-overwrite-ignore", "--no-verify-signatures"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Integration:
+    """What `Repository.integrate` did: the commit that the target branch is at, and why."""
+
+    commit: str
+    kind: Literal["merged", "fast_forward", "already_merged"]
+
+
+def main_branches(repository: Repository) -> set[str | None]:
+    """The branch the main checkout is on, and one it returns to after a rebase or bisection."""
+    found = {repository.current_branch()}
+    for name in _COMES_BACK_TO:
+        with suppress(OSError):
+            text = os.fsdecode((repository.git_dir / name).read_bytes())
+            found.add(text.strip().removeprefix("refs/heads/"))
+    return found
+
+
+def uncommitted(repository: Repository) -> list[str]:
+    """The tracked files of the main checkout that differ from its last commit."""
+    # A submodule's own files are its own affair, and looking would run git inside it.
+    how = ("--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
+    return [shown(row[3:]) for row in repository.read("status", "--porcelain=v1", "-z", *how).fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A merge that is to be made; see `Repository.integrate`."""
+
+    repository: Repository
+    message: str
+    author: Identity
+    fast_forward: bool
+
+    def into(self, branch: str, source: str) -> Integration:
+        """Merge the commit `source` into `branch`."""
+        target = self.repository.follow(f"refs/heads/{branch}") or branch
+        old, new = self._commit_of(target), self.repository.commit(source)
+        if self.repository.contains(old, new):
+            return Integration(old, "already_merged")
+        move = self._move_checkout if self._is_here(target) else self._move
+        if self.fast_forward and self.repository.contains(new, old):
+            move(target, old, new)
+            return Integration(new, "fast_forward")
+        merged = self._merge(target, old, new)
+        move(target, old, merged)
+        return Integration(merged, "merged")
+
+    def _commit_of(self, branch: str) -> str:
+        if commit := self.repository.resolve(branch):
+            return commit
+        text = f"There is no branch {branch[:80]!r}. `git branch` lists branches."
+        raise NotFound("BRANCH_NOT_FOUND", text)
+
+    def _is_here(self, target: str) -> bool:
+        """Whether the main checkout is on `target`; raises if `target` must not move."""
+        if target not in main_branches(self.repository):
+            self._check_worktrees(target)
+            return False
+        files, directory = uncommitted(self.repository), self.repository.git_dir
+        busy = next((what for name, what in _IN_PROGRESS.items() if (directory / name).exists()), "")
+        if busy:
+            raise _dirty(target, files, f"has a {busy} in progress. Finish or abort it", busy)
+        if files:
+            raise _dirty(target, files, f"has uncommitted changes in {_some(files)}. Commit or stash them")
+        return True
+
+    def _check_worktrees(self, target: str) -> None:
+        here = b"refs/heads/" + os.fsencode(target)
+        listed = self.repository.read("worktree", "list", "--porcelain", "-z").out
+        for record in listed.split(b"\0\0")[1:]:
+            facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
+            if facts.get(b"branch") == here and b"prunable" not in facts:
+                place = shown(facts[b"worktree"])
+                raise Conflict(
+                    "TARGET_CHECKED_OUT",
+                    f"{target} is checked out in {place}. Switch that worktree to another branch.",
+                    worktree=place,
+                )
+
+    def _merge(self, target: str, old: str, new: str) -> str:
+        preview = self.repository.merge_trees(old, new)
+        if preview.conflicts:
+            raise Conflict(
+                "MERGE_CONFLICT",
+                f"{target} and {new[:12]} both changed {_some(preview.conflicts)}. Merge {target} "
+                "into the source branch, resolve it there and integrate again.",
+                files=list(preview.conflicts),
+            )
+        if preview.tree is None:
+            raise Conflict(
+                "UNRELATED_HISTORIES",
+                f"{target} and {new[:12]} have no commit in common. Start a branch from {target}.",
+            )
+        what, text = ("-p", old, "-p", new, preview.tree), as_message(self.message)
+        made = self.repository.write("commit-tree", *what, stdin=text, env=self.author.environment())
+        return made.text
+
+    def _move(self, target: str, old: str, new: str) -> None:
+        why = ("-m", f"workbench: integrate {new[:12]}")
+        ref = (f"refs/heads/{target}", new, old)
+        try:
+            self.repository.write("update-ref", *why, *ref, env=self.author.environment())
+        except Unavailable:
+            if self.repository.resolve(target) != old:
+                raise _moved(target) from None
+            raise
+
+    def _move_checkout(self, target: str, old: str, new: str) -> None:
+        self._rehearse(old, new)
+        if self.repository.current_branch() != target:
+            raise _moved(target)
+        merge = self._merge_checkout(target, new)
+        reached = self.repository.resolve(target)
+        if merge.code == 0 and reached == old:
+            # In the last moment HEAD was pointed at another branch, and that one moved too.
+            self._move(target, old, new)
+        elif merge.code:
+            if reached != old or self.repository.current_branch() != target:
+                raise _moved(target)
+            files = uncommitted(self.repository) or self._in_the_way(old, new)
+            if merge.code == 1 and files:
+                raise _dirty(target, files, f"would lose {_some(files)}. Move or commit them")
+            raise merge.failure()
+
+    def _merge_checkout(self, target: str, new: str) -> Done:
+        # `-c` cannot take back branch.<name>.mergeOptions where the name has a '='.
+        forget = {"GIT_CONFIG_KEY_0": f"branch.{target}.mergeOptions", "GIT_CONFIG_VALUE_0": ""}
+        reason = {"GIT_REFLOG_ACTION": "workbench: integrate"}
+        env = {**self.author.environment(), **reason, "GIT_CONFIG_COUNT": "1", **forget}
+        limit = self.repository.checkout_limit
+        return self.repository.write("merge", *_MOVE_ON, new, env=env, limit=limit, ok=None)
+
+    def _rehearse(self, old: str, new: str) -> None:
+        """Write the changed files elsewhere first.
+
+        A filter that fails or hangs in the checkout would leave it half updated.
+        """
+        changed, limit = self._changed(old, new, "d"), self.repository.checkout_limit
+        with tempfile.TemporaryDirectory(dir=self.repository.git_dir) as scratch:
+            env, into = {"GIT_INDEX_FILE": f"{scratch}/index"}, f"--prefix={scratch}/files/"
+            self.repository.write("read-tree", new, env=env)
+            how = ("checkout-index", "--quiet", "-z", "--stdin", into)
+            self.repository.write(*how, stdin=changed.out, env=env, limit=limit)
+
+    def _in_the_way(self, old: str, new: str) -> list[str]:
+        """What the checkout has at or above the paths that `new` adds, but `old` does not know."""
+        root, found = self.repository.root, set[Path]()
+        for name in self._changed(old, new, "A").fields:
+            added = root / os.fsdecode(name)
+            found.update(p for p in (added, *added.parents) if p.is_symlink() or p.is_file())
+            found.update({added} if added.is_dir() else ())
+        found -= {root / os.fsdecode(name) for name in self._changed(old, new, "D").fields}
+        return sorted(shown(os.fsencode(p.relative_to(root))) for p in found if root in p.parents)
+
+    def _changed(self, old: str, new: str, kinds: str) -> Done:
+        what = ("--name-only", f"--diff-filter={kinds}")
+        return self.repository.read("diff-tree", "-r", *what, *PATCH_FREE, old, new)
+
+
+def _some(files: Sequence[str]) -> str:
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+    return ", ".join(files[:3]) + more
+
+
+def _dirty(target: str, files: list[str], what: str, operation: str | None = None) -> Conflict:
+    message = f"The checkout of {target} {what}, then integrate again."
+    return Conflict("TARGET_DIRTY", message, files=files, operation=operation)
+
+
+def _moved(target: str) -> Conflict:
+    return Conflict("TARGET_MOVED", f"{target} moved at the same time. Integrate again.")

@@ -1,0 +1,40 @@
+"""Names of branches and commits, before git sees them: none can be an option or an expression."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+
+from workbench.errors import BadInput
+
+# git-check-ref-format(1), and no leading dash (git-branch).
+_NOT_A_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\A[-/]|(?:\A|/)\.|\.lock(?:/|\Z)|[/.]\Z|\A@?\Z")
+_OBJECT_ID = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
+_PSEUDO_REF = re.compile(r"[A-Z_]*HEAD")
+
+
+def is_name(text: str) -> bool:
+    """Whether git would take `text` as the name of a reference, however long."""
+    with suppress(UnicodeEncodeError):
+        return len(os.fsencode(text)) <= 1000 and not _NOT_A_NAME.search(text)
+    return False
+
+
+def is_object_id(text: str) -> bool:
+    """Whether `text` is written like a whole object id (SHA-1 or SHA-256)."""
+    return _OBJECT_ID.fullmatch(text) is not None
+
+
+def check_branch_name(name: str) -> None:
+    """Refuse what git or a file system would not take as the name of a new branch.
+
+    Raises:
+        BadInput: ``BAD_BRANCH_NAME``.
+    """
+    ambiguous = is_object_id(name) or _PSEUDO_REF.fullmatch(name)
+    if ambiguous or not is_name(name) or any(len(os.fsencode(p)) > 200 for p in name.split("/")):
+        raise BadInput(
+            "BAD_BRANCH_NAME",
+            f"{name[:80]!r} cannot name a branch. Use letters, digits, '-', '_' and '/', as in 'feature/login'.",
+        )

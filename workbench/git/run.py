@@ -1,0 +1,171 @@
+"""Running git: which settings and variables it gets, how long it may take, how it fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.errors import BadInput, Unavailable
+
+OLDEST = (2, 38)
+"""The first version with `git merge-tree --write-tree`."""
+
+PATCH_FREE = ("--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=none", "-z")
+"""Options of `diff-tree` that make it tell all, and run nothing."""
+
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.safecrlf=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "i18n.commitEncoding=UTF-8",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+)
+_GIT = ("git", "--no-pager", *(part for setting in _SETTINGS for part in ("-c", setting)))
+_STOP_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who makes a commit.
+
+    Raises:
+        BadInput: ``BAD_IDENTITY``: nothing would be left of the name when git has cleaned it.
+    """
+
+    name: str
+    email: str
+
+    def __post_init__(self) -> None:
+        if not re.search(r"[^\x00-\x20.,:;<>\"\\']", self.name) or "\0" in self.name + self.email:
+            raise BadInput("BAD_IDENTITY", f"{self.name[:80]!r} cannot sign a commit. Use a name.")
+
+    def environment(self) -> dict[str, str]:
+        """The variables that make git use this identity, whatever is configured."""
+        roles = ("GIT_AUTHOR", "GIT_COMMITTER")
+        return {f"{r}_NAME": self.name for r in roles} | {f"{r}_EMAIL": self.email for r in roles}
+
+
+NOBODY = Identity("Workbench", "workbench@localhost").environment()
+"""Signs reflog entries where no identity was given, so that none need be configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A git command that ran to its end."""
+
+    command: str
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        """The output without its last newline, fit to be an argument again."""
+        return os.fsdecode(self.out.removesuffix(b"\n"))
+
+    @property
+    def fields(self) -> list[bytes]:
+        """The output of ``-z``."""
+        return self.out.split(b"\0")[:-1]
+
+    def expect(self, ok: Container[int] | None) -> Done:
+        """Itself, if its exit code is one of `ok` (None: any).
+
+        Raises:
+            Unavailable: ``GIT_FAILED``.
+        """
+        if ok is None or self.code in ok:
+            return self
+        raise self.failure()
+
+    def failure(self) -> Unavailable:
+        """The error that tells what git said."""
+        said = self.err.splitlines()
+        reasons = [line for line in said if line.startswith(("fatal:", "error:"))]
+        return Unavailable(
+            "GIT_FAILED",
+            f"git {self.command} failed: {(reasons or said or [f'exit code {self.code}'])[0]}",
+            stderr=self.err[-4000:],
+            exit_code=self.code,
+        )
+
+
+def run(arguments: Sequence[str], cwd: Path, extra: Mapping[str, str], limit: float, stdin: bytes = b"") -> Done:
+    """Run a git command in `cwd` with `extra` variables, for at most `limit` seconds.
+
+    Raises:
+        Unavailable: ``GIT_TIMEOUT``, ``GIT_MISSING``, ``GIT_FAILED`` (it could not be started).
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env = {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **extra}
+    try:
+        return _communicate(arguments, cwd, env, limit, stdin)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(
+            "GIT_TIMEOUT",
+            f"git {arguments[0]} was stopped after {limit:g} s. See what keeps it (a filter, a "
+            "slow disk), then try again.",
+        ) from None
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and cwd.is_dir():
+            raise Unavailable("GIT_MISSING", "There is no git. Install git 2.38 or newer.") from None
+        raise Unavailable("GIT_FAILED", f"git cannot run: {error}.", stderr=str(error)) from error
+
+
+def _communicate(arguments: Sequence[str], cwd: Path, env: Mapping[str, str], limit: float, stdin: bytes) -> Done:
+    # Not subprocess.run: at the limit it kills git outright, which leaves index.lock behind, and
+    # then waits for the filters that git had started.
+    with subprocess.Popen(
+        [*_GIT, *arguments],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(stdin, limit)
+        except BaseException:
+            _stop(process)
+            raise
+    return Done(arguments[0], process.returncode, out, err.decode("utf-8", "replace"))
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End git and the filters it started, giving it time to remove its lock files."""
+    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(_STOP_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def check_version(limit: float) -> None:
+    """Refuse a git that cannot do what is needed.
+
+    Raises:
+        Unavailable: ``GIT_MISSING``, ``GIT_TOO_OLD``.
+    """
+    text = run(["version"], Path("/"), {}, limit).expect((0,)).text
+    if tuple(map(int, re.findall(r"\d+", text)[:2])) < OLDEST:
+        raise Unavailable("GIT_TOO_OLD", f"This is {text}. Install git 2.38 or newer.", found=text)
+
+
+def shown(name: bytes) -> str:
+    """A path or name from git, as JSON can carry it."""
+    return name.decode("utf-8", "backslashreplace")
+
+
+def as_message(text: str) -> bytes:
+    """A commit message as git takes it on standard input."""
+    return text.replace("\0", "").strip().encode("utf-8", "replace") + b"\n"
