@@ -1,0 +1,261 @@
+"""The one door: what an operation is made of, who may call it, and what it does with bad arguments."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from inspect import signature
+from itertools import product
+from types import ModuleType
+from typing import Annotated, Any, get_type_hints
+
+import pytest
+from pydantic import Field
+
+from tests.conftest import Admit
+from workbench.app import SERVICES, Workbench
+from workbench.errors import BadInput, WorkbenchError
+from workbench.model import Level, Wire
+from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
+
+ALLOWED = """
+anonymous  ping register registration_status
+read       get_persona get_personas get_task get_task_logs get_task_tree get_worktree_status
+read       list_agents list_events list_plans list_tasks whoami
+worker     heartbeat_and_get_tasks claim_task start_task report_task_progress complete_task fail_task release_task
+planner    create_task cancel_task create_plan
+planner    create_worktree discard_worktree integrate_worktree request_integration
+planner    spawn_agent terminate_agent get_managed_agents get_agent_process_info
+operator   list_approvals approve reject revoke_agent
+"""
+"""Who may call what, as the design has it; each line includes those above it."""
+
+CATALOGUE = collect(SERVICES)
+
+
+def table() -> dict[str, Level]:
+    rows = [line.split() for line in ALLOWED.strip().splitlines()]
+    return {name: Level[level.upper()] for level, *names in rows for name in names}
+
+
+class Made(Wire):
+    """What the operations of these tests return."""
+
+    size: int
+    names: list[str]
+
+
+@op(allow=Level.WORKER, destructive=True)
+async def make(
+    ctx: Ctx,
+    name: Annotated[str, Field(min_length=1, max_length=9, description="What it is called.")],
+    size: Annotated[int, Field(ge=1)] = 3,
+    tags: list[str] = [],
+    extra: Any = None,
+) -> Made:
+    """Make a thing.
+
+    It is small.
+    """
+    return Made(size=size, names=[name, *tags])
+
+
+MAKE = collect([sys.modules[__name__]])["make"]
+
+
+def service(name: str, *functions: Callable[..., Awaitable[Wire]]) -> ModuleType:
+    """A service module, made on the spot."""
+    module = ModuleType(name)
+    for fn in functions:
+        fn.__module__ = name
+        setattr(module, fn.__name__, fn)
+    return module
+
+
+def thing() -> Callable[..., Awaitable[Wire]]:
+    @op(allow=Level.READ)
+    async def thing(ctx: Ctx) -> Ok:
+        """Do a thing."""
+        return Ok()
+
+    return thing
+
+
+def test_the_signature_is_the_schema() -> None:
+    assert MAKE.input_schema == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 9, "description": "What it is called."},
+            "size": {"type": "integer", "minimum": 1, "default": 3},
+            "tags": {"type": "array", "items": {"type": "string"}, "default": []},
+            "extra": {"default": None},
+        },
+    }
+    assert MAKE.output_schema["required"] == ["size", "names"]
+
+
+def test_the_docstring_is_the_help() -> None:
+    assert MAKE.help == "Make a thing.\n\nIt is small."
+    assert MAKE.summary == "Make a thing."
+    assert (MAKE.name, MAKE.allow, MAKE.reads, MAKE.destructive) == ("make", Level.WORKER, False, True)
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    assert MAKE.validate({"name": "x"}) == {"name": "x", "size": 3, "tags": [], "extra": None}
+    assert MAKE.validate({"name": "x", "size": 1, "extra": 10**40})["extra"] == 10**40
+
+
+def test_a_default_is_not_shared_between_calls() -> None:
+    MAKE.validate({"name": "x"})["tags"].append("kept")
+    assert MAKE.validate({"name": "x"})["tags"] == []
+
+
+SECRET = "wba_" + "s" * 43
+BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing at all": ({}, ["name"]),
+    "a wrong type": ({"name": ["secret"]}, ["name"]),
+    "no string but a number": ({"name": 5}, ["name"]),
+    "too long": ({"name": SECRET}, ["name"]),
+    "too short": ({"name": ""}, ["name"]),
+    "too small": ({"name": "x", "size": 0}, ["size"]),
+    "an item of a wrong type": ({"name": "x", "tags": ["a", {}]}, ["tags.1"]),
+    "an unknown field": ({"name": "x", "colour": SECRET}, ["colour"]),
+    "the context": ({"name": "x", "ctx": {}}, ["ctx"]),
+    "more than one mistake": ({"size": -1, "colour": 1}, ["name", "size", "colour"]),
+    "more than 64 bits": ({"name": "x", "size": 2**63}, ["size"]),
+}
+
+
+@pytest.mark.parametrize(("arguments", "fields"), BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
+def test_a_problem_names_the_field_and_the_reason_but_no_value(arguments: dict[str, Any], fields: list[str]) -> None:
+    with pytest.raises(BadInput) as caught:
+        MAKE.validate(arguments)
+    assert caught.value.code == "INVALID_ARGUMENTS"
+    assert sorted(problem["field"] for problem in caught.value.details["problems"]) == sorted(fields)
+    assert all(problem["reason"] for problem in caught.value.details["problems"])
+    assert caught.value.message.startswith("make: ")
+    assert SECRET not in str(caught.value.as_dict())
+
+
+@pytest.mark.parametrize("extra", [float("nan"), [float("inf")], {"x": "\ud800"}, {"x": object()}])
+def test_arguments_that_are_not_json_are_refused(extra: Any) -> None:
+    with pytest.raises(BadInput, match="not JSON"):
+        MAKE.validate({"name": "x", "extra": extra})
+
+
+def test_the_ladder_is_that_of_the_design() -> None:
+    assert {name: op.allow for name, op in CATALOGUE.items()} == table()
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_an_operation_says_what_it_does_and_what_it_returns(name: str) -> None:
+    operation = CATALOGUE[name]
+    hints = get_type_hints(operation.fn)
+    assert operation.summary.endswith(".")
+    assert next(iter(signature(operation.fn).parameters)) == "ctx"
+    assert hints["ctx"] is Ctx
+    assert issubclass(hints["return"], Wire)
+    assert operation.input_schema["additionalProperties"] is False
+    assert operation.output_schema["type"] == "object"
+
+
+def test_what_only_reads_destroys_nothing() -> None:
+    assert [op.name for op in CATALOGUE.values() if op.reads and op.destructive] == []
+    reading = {op.name for op in CATALOGUE.values() if op.reads}
+    assert {n for n in CATALOGUE if n.startswith(("get_", "list_"))} <= reading
+
+
+def test_two_operations_of_one_name_are_refused() -> None:
+    with pytest.raises(TypeError, match="two operations are named thing"):
+        collect([service("one", thing()), service("two", thing())])
+
+
+def test_an_operation_that_a_service_only_imports_is_not_its_own() -> None:
+    made = thing()
+    one, two = service("one", made), ModuleType("two")
+    two.thing = made  # type: ignore[attr-defined]
+    assert list(collect([one, two])) == ["thing"]
+
+
+def test_the_catalogue_is_in_alphabetical_order() -> None:
+    assert list(CATALOGUE) == sorted(CATALOGUE)
+
+
+PENDING = Caller(Level.ANONYMOUS, "pending_1", agent="1")
+CALLERS = [ANONYMOUS, PENDING, *(Caller(level, level.name.lower(), "1") for level in list(Level)[1:4]), OPERATOR]
+
+
+def refusal(caller: Caller, needed: Level) -> str:
+    """What the door says to somebody who brings an argument that no operation has."""
+    if caller.level >= needed:
+        return "INVALID_ARGUMENTS"
+    if caller.level > Level.ANONYMOUS:
+        return "FORBIDDEN"
+    return "NOT_ASSIGNED" if caller.agent else "TOKEN_REQUIRED"
+
+
+@pytest.mark.anyio
+async def test_the_door_lets_everybody_in_as_far_as_the_table_says(workbench: Workbench) -> None:
+    told, expected = {}, {}
+    for caller, (name, needed) in product(CALLERS, table().items()):
+        with pytest.raises(WorkbenchError) as caught:
+            await workbench.dispatch(caller, name, {"no_such_argument": 1})
+        told[caller.name, name] = caught.value.code
+        expected[caller.name, name] = refusal(caller, needed)
+    assert told == expected
+
+
+@pytest.mark.anyio
+async def test_nobody_learns_which_arguments_are_wrong_before_they_may_call(workbench: Workbench) -> None:
+    with pytest.raises(WorkbenchError, match="TOKEN_REQUIRED"):
+        await workbench.dispatch(ANONYMOUS, "approve", {"approval_id": "x"})
+
+
+@pytest.mark.anyio
+async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench) -> None:
+    assert [op.name for op in CATALOGUE.values() if op.needs_server] == ["spawn_agent"]
+    with pytest.raises(WorkbenchError) as caught:
+        await workbench.call("spawn_agent", persona_id="implementer")
+    assert (caught.value.code, caught.value.status) == ("NO_SERVER", 503)
+
+
+GOOD: dict[str, Any] = {
+    "task_id": 1,
+    "title": "Title",
+    "persona_id": "implementer",
+    "name": "name",
+    "approval_id": 1,
+    "text": "plan: x\ntasks: []",
+    "agent_id": "ada",
+    "worktree_name": "tree",
+    "error_message": "It failed.",
+}
+STRANGE = [
+    *(None, True, -1, 2**63, 10**40, 1.5, "", "\0", "a\0b", "x" * 300, "../..", "-x", "é🐧", "*", "%s", "';--"),
+    *([], ["\0"], [2**70], [[]], {}, {"\0": 1}, {"agent_id": 5}, {"agent_id": ["x"]}, {"persona_id": 7}, {"role": []}),
+]
+LIMITS = {"NO_SERVER", "TOO_MANY_PENDING"}
+
+
+def strange_calls() -> Iterator[tuple[str, dict[str, Any]]]:
+    for operation in CATALOGUE.values():
+        fields = operation.arguments.model_fields
+        good = {name: GOOD[name] for name, field in fields.items() if field.is_required()}
+        for name, value in product(fields, STRANGE):
+            if name != "wait_seconds":
+                yield operation.name, good | {name: value}
+
+
+@pytest.mark.anyio
+async def test_whatever_is_sent_the_answer_is_a_result_or_a_coded_error(workbench: Workbench, admit: Admit) -> None:
+    planner = (await admit("pam", role="planner")).caller
+    await workbench.call("create_task", title="A task", persona_id="implementer")
+    for caller, (name, arguments) in product((planner, OPERATOR), strange_calls()):
+        try:
+            await workbench.dispatch(caller, name, arguments)
+        except WorkbenchError as error:
+            assert error.status < 500 or error.code in LIMITS, (name, arguments, error)
+        except Exception as error:
+            pytest.fail(f"{name}({arguments}): {error!r}")

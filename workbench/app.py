@@ -1,0 +1,172 @@
+"""The composition root: one `Workbench` owns every piece of state of one open project."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from workbench.errors import Unauthenticated
+from workbench.model import ServerInfo, wall_clock
+from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch
+from workbench.process import ProcessTable
+from workbench.rules import access
+from workbench.services import (
+    approvals,
+    history,
+    leases,
+    personas,
+    plans,
+    registration,
+    tasks,
+    workers,
+    worktrees,
+)
+from workbench.settings import Settings
+from workbench.store.feed import Feed
+from workbench.store.sqlite import SqliteStore, open_store
+
+SERVICES: tuple[ModuleType, ...] = (
+    approvals,
+    history,
+    leases,
+    personas,
+    plans,
+    registration,
+    tasks,
+    workers,
+    worktrees,
+)
+TEND_SECONDS = 0.25
+"""How often ended leases, ended pauses and ended processes are looked for."""
+RESTART_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Workbench:
+    """An open project. Use `Workbench.open`; everything happens on the loop that opened it."""
+
+    def __init__(self, settings: Settings, store: SqliteStore, services: Iterable[ModuleType]) -> None:
+        modules = tuple(services)
+        self.settings = settings
+        self.store = store
+        self.feed = Feed(store, settings.feed_queue)
+        self.catalogue = collect(modules)
+        self.operator_token = access.new_token("wbo")
+        self._ctx = Ctx(
+            caller=OPERATOR,
+            store=store,
+            feed=self.feed,
+            settings=settings,
+            processes=ProcessTable(),
+            git_lock=asyncio.Lock(),
+            server=None,
+            random=random.random,
+            effects=_effects(modules),
+        )
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        settings: Settings,
+        *,
+        services: Iterable[ModuleType] = SERVICES,
+        clock: Callable[[], int] = wall_clock,
+    ) -> AsyncIterator[Workbench]:
+        """Open the project's store, follow its feed and tend its leases until the block ends.
+
+        Raises:
+            Unavailable, Conflict: see `open_store`. BadInput: ``PERSONA_INVALID``.
+        """
+        store = await asyncio.to_thread(open_store, settings.database, clock)
+        try:
+            _ignore_state(settings)
+            workbench = cls(settings, store, services)
+            await personas.sync(store, settings)
+            store.on_commit(workbench.feed.wake)
+            side_tasks = {"the feed": workbench.feed.run, "tending the leases": workbench._tend}
+            background = [asyncio.create_task(_supervised(name, work)) for name, work in side_tasks.items()]
+            try:
+                yield workbench
+            finally:
+                for task in background:
+                    task.cancel()
+                for task in background:
+                    with suppress(asyncio.CancelledError):
+                        await task
+        finally:
+            await asyncio.to_thread(store.close)
+
+    async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Run an operation for a caller; see `workbench.ops.dispatch`."""
+        return await dispatch(self.catalogue, replace(self._ctx, caller=caller), name, arguments)
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run an operation as the operator."""
+        return await self.dispatch(OPERATOR, name, arguments)
+
+    async def identify(self, token: str) -> Caller:
+        """Whose token this is.
+
+        Raises:
+            Unauthenticated: ``INVALID_TOKEN``.
+        """
+        if token.startswith("wbo_"):
+            if access.same_token(token, self.operator_token):
+                return OPERATOR
+            raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
+        return await registration.identify(self.store, token)
+
+    async def serving(self, server: ServerInfo | None) -> None:
+        """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
+        if server is not None:
+            await workers.end_all(self._ctx, "left over from a server that is gone")
+            await worktrees.recover(self._ctx)
+        self._ctx = replace(self._ctx, server=server)
+
+    @property
+    def server(self) -> ServerInfo | None:
+        """The servers of this process, while they run."""
+        return self._ctx.server
+
+    async def end_workers(self) -> None:
+        """End every process that was spawned from here."""
+        await workers.end_all(self._ctx, "the workbench was stopped")
+
+    async def _tend(self) -> None:
+        while True:
+            await asyncio.sleep(TEND_SECONDS)
+            due = await self.store.read(leases.next_deadline)
+            if due is not None and due <= self.store.now():
+                await self.store.write(lambda tx: leases.expire(tx, self.settings, random.random()))
+            if self._ctx.server is not None:
+                await workers.reap(self._ctx)
+
+
+async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Keep a side task going: a failure (a full disk, a busy store) is logged, and it starts anew."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("%s failed; it is started anew", name)
+            await asyncio.sleep(RESTART_SECONDS)
+
+
+def _effects(modules: Iterable[ModuleType]) -> dict[str, Any]:
+    found = (value for module in modules for value in vars(module).values())
+    return {fn.approval_kind: fn for fn in found if hasattr(fn, "approval_kind")}
+
+
+def _ignore_state(settings: Settings) -> None:
+    """Keep the state directory out of the person's commits; what is written by people stays in."""
+    ignore = settings.home / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n!personas/\n!personas/**\n!agents/\n!agents/**\n")

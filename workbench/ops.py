@@ -1,0 +1,261 @@
+"""One operation is one function, and `dispatch` is the one door to it.
+
+A service marks a function with `@op`. Its signature is the schema, its docstring the help, and it
+is at once an MCP tool, a WebSocket action, `POST /api/ops/<name>`, `workbench call <name>` and
+`wb.call("<name>")`. Nothing but `dispatch` decides who may call what.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
+from workbench.model import Level, ServerInfo, Wire
+from workbench.rules import wire
+from workbench.store.base import Reader, Store, Tx
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from workbench.process import ProcessTable
+    from workbench.settings import Settings
+    from workbench.store.feed import Feed
+
+T = TypeVar("T")
+Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking. It comes from a credential, never from an argument.
+
+    `agent` is the internal id (`agents.id`) and `name` the one seen outside; an agent whose
+    registration is undecided is anonymous, but known.
+    """
+
+    level: Level
+    name: str
+    agent: str | None = None
+    persona: str | None = None
+    worktree: str | None = None
+
+
+OPERATOR = Caller(Level.OPERATOR, "operator")
+ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
+
+
+@dataclass(frozen=True, slots=True)
+class Ctx:
+    """What an operation is given: who asks, and the parts of the house it may use."""
+
+    caller: Caller
+    store: Store
+    feed: Feed
+    settings: Settings
+    processes: ProcessTable
+    git_lock: asyncio.Lock
+    server: ServerInfo | None
+    random: Callable[[], float]
+    """Uniform in [0, 1): randomness is an argument, as time is."""
+    effects: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
+    """What a decided approval does, by its kind."""
+
+    async def write(self, change: Callable[[Tx], T]) -> T:
+        """Change the store in the caller's name; see `Store.write`."""
+        return await self.store.write(change, actor=self.caller.name)
+
+    async def read(self, question: Callable[[Reader], T]) -> T:
+        """Ask the store; see `Store.read`."""
+        return await self.store.read(question)
+
+
+class _PlainSchema(GenerateJsonSchema):
+    """JSON Schema without the titles pydantic derives from names: agents pay for every byte."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operation, as shells see it."""
+
+    name: str
+    fn: Callable[..., Awaitable[BaseModel]]
+    allow: Level
+    reads: bool
+    destructive: bool
+    needs_server: bool
+    tool: bool
+
+    @property
+    def summary(self) -> str:
+        """First line of the help."""
+        return self.help.partition("\n")[0]
+
+    @property
+    def help(self) -> str:
+        """The docstring."""
+        return inspect.getdoc(self.fn) or ""
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """The model that validates arguments; unknown ones are refused."""
+        hints = get_type_hints(self.fn, include_extras=True)
+        fields: dict[str, Any] = {
+            name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+            for name, parameter in list(inspect.signature(self.fn).parameters.items())[1:]
+        }
+        return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
+
+    @cached_property
+    def result(self) -> TypeAdapter[Any]:
+        """Turns what the function returns into JSON-ready data."""
+        return TypeAdapter(get_type_hints(self.fn, include_extras=True)["return"])
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        """JSON Schema (2020-12) of the arguments."""
+        schema = self.arguments.model_json_schema(schema_generator=_PlainSchema)
+        schema.pop("title", None)
+        return schema
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        """JSON Schema (2020-12) of the result."""
+        return self.result.json_schema(mode="serialization", schema_generator=_PlainSchema)
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments as the function takes them.
+
+        Raises:
+            BadInput: ``INVALID_ARGUMENTS``; `details.problems` names field and reason, never values.
+        """
+        _require_json(self.name, arguments)
+        try:
+            valid = self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            problems = [
+                {"field": ".".join(map(str, e["loc"])), "reason": e["msg"]}
+                for e in error.errors(include_url=False, include_input=False, include_context=False)
+            ]
+            raise self._wrong(problems) from None
+        fields = type(valid).model_fields
+        values = {name: getattr(valid, name) for name in fields}
+        large = [name for name, value in values.items() if fields[name].annotation is not Any and _is_too_large(value)]
+        if large:
+            raise self._wrong([{"field": name, "reason": "Numbers have at most 64 bits"} for name in large])
+        return values
+
+    def _wrong(self, problems: list[dict[str, str]]) -> BadInput:
+        listed = "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
+        return BadInput("INVALID_ARGUMENTS", f"{self.name}: {listed}.", problems=problems)
+
+
+Catalogue = Mapping[str, Op]
+
+
+def _is_too_large(value: Any) -> bool:
+    """Whether a number, or one in a list, is beyond what databases count with."""
+    numbers = value if isinstance(value, list) else [value]
+    return any(isinstance(number, int) and not -(2**63) <= number < 2**63 for number in numbers)
+
+
+def _require_json(name: str, arguments: Mapping[str, Any]) -> None:
+    """What no reader could be sent again must not be stored: it would spoil every list it is in."""
+    try:
+        wire.check(dict(arguments))
+    except ValueError as error:
+        raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
+
+
+def op(
+    *,
+    allow: Level,
+    reads: bool = False,
+    destructive: bool = False,
+    needs_server: bool = False,
+    tool: bool = True,
+) -> Callable[[Fn], Fn]:
+    """Make a coroutine function `(ctx: Ctx, …) -> Wire` an operation of its own name.
+
+    Args:
+        allow: the least level that may call it.
+        reads: it changes nothing.
+        destructive: it ends or discards something that cannot be had back.
+        needs_server: it makes sense only where the servers run; else ``NO_SERVER``.
+        tool: agents are offered it as an MCP tool.
+    """
+
+    def mark(fn: Fn) -> Fn:
+        fn.op = Op(fn.__name__, fn, allow, reads, destructive, needs_server, tool)  # type: ignore[attr-defined]
+        return fn
+
+    return mark
+
+
+def collect(services: Iterable[ModuleType]) -> Catalogue:
+    """The operations of some modules by name, in alphabetical order; each name once."""
+    found: dict[str, Op] = {}
+    for service in services:
+        for value in vars(service).values():
+            operation = getattr(value, "op", None)
+            if isinstance(operation, Op) and value.__module__ == service.__name__:
+                if operation.name in found:
+                    raise TypeError(f"two operations are named {operation.name}")
+                found[operation.name] = operation
+    return dict(sorted(found.items()))
+
+
+async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The one door: find, authorise, validate, run; the result is JSON-ready.
+
+    Raises:
+        NotFound: ``UNKNOWN_OPERATION``.
+        Unauthenticated: ``TOKEN_REQUIRED``. Refused: ``NOT_ASSIGNED``, ``FORBIDDEN``.
+        BadInput: ``INVALID_ARGUMENTS``. Unavailable: ``NO_SERVER``.
+        WorkbenchError: whatever the operation raises.
+    """
+    found = catalogue.get(name)
+    if found is None:
+        raise NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. GET /api/ops lists those you may call.")
+    _authorise(found, ctx.caller)
+    valid = found.validate(arguments)
+    if found.needs_server and ctx.server is None:
+        raise Unavailable(
+            "NO_SERVER",
+            f"{name} needs the running servers. Start them with `%workbench start` or `workbench serve`.",
+        )
+    result: dict[str, Any] = found.result.dump_python(await found.fn(ctx, **valid), mode="json")
+    return result
+
+
+def _authorise(op: Op, caller: Caller) -> None:
+    if caller.level >= op.allow:
+        return
+    if caller.level > Level.ANONYMOUS:
+        raise Refused(
+            "FORBIDDEN",
+            f"{op.name} is for a {op.allow.name.lower()}; {caller.name} is admitted as "
+            f"{caller.level.name.lower()}. Ask the person to change the grant if it should be.",
+        )
+    if caller.agent is not None:
+        raise Refused(
+            "NOT_ASSIGNED",
+            f"{caller.name} is not admitted yet. Wait with registration_status until a person decides.",
+        )
+    raise Unauthenticated("TOKEN_REQUIRED", f"{op.name} needs a token. Register to get one.")
+
+
+class Ok(Wire):
+    """Nothing to tell but that it was done."""
+
+    ok: bool = True
