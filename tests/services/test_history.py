@@ -1,0 +1,96 @@
+"""The feed for those who ask."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, followed
+from workbench.app import Workbench
+from workbench.errors import BadInput, Unauthenticated
+from workbench.ops import ANONYMOUS
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def listed(workbench: Workbench, **how: Any) -> dict[str, Any]:
+    """A page of events."""
+    return await workbench.call("list_events", **how)
+
+
+async def make(workbench: Workbench, title: str) -> None:
+    """Something happens."""
+    await workbench.call("create_task", title=title, persona_id="tester")
+
+
+async def test_events_are_told_in_order_with_who_did_what_to_whom(workbench: Workbench, admit: Admit) -> None:
+    last = (await listed(workbench))["next_after"]
+    planner = await admit("paula", role="planner")
+    await workbench.dispatch(planner.caller, "create_task", {"title": "t", "persona_id": "tester"})
+    page = await listed(workbench, after=last)
+    assert [(e["kind"], e["actor"]) for e in page["events"]] == [
+        ("agent.registered", "operator"),
+        ("approval.requested", "operator"),
+        ("agent.assigned", "operator"),
+        ("approval.approved", "operator"),
+        ("task.created", "paula"),
+    ]
+    assert page["events"][-1]["subject"] == "task:1"
+    ids = [e["id"] for e in page["events"]]
+    assert ids == sorted(set(ids))
+    assert page["next_after"] == ids[-1]
+    assert (await listed(workbench, after=ids[-1])) == {"events": [], "next_after": ids[-1]}
+
+
+async def test_pages_neither_skip_nor_repeat_also_when_kinds_are_chosen(workbench: Workbench, admit: Admit) -> None:
+    for number in range(5):
+        await make(workbench, f"t{number}")
+        await admit(f"a{number}")
+    for kinds in (["*"], ["task.*"], ["task.created", "agent.*"], ["nothing.*"]):
+        whole = [e["id"] for e in (await listed(workbench, kinds=kinds, limit=1000))["events"]]
+        seen, after = [], -1
+        while (page := await listed(workbench, kinds=kinds, limit=3, after=max(after, 0)))["next_after"] != after:
+            seen += [e["id"] for e in page["events"]]
+            after = page["next_after"]
+        assert seen == whole
+
+
+@pytest.mark.timeout(20)
+async def test_who_waits_gets_the_first_event_of_its_kinds(workbench: Workbench) -> None:
+    last = (await listed(workbench))["next_after"]
+    waiting = asyncio.create_task(listed(workbench, after=last, kinds=["task.*"], wait_seconds=30))
+    await followed(workbench)
+    await workbench.call("register", name="ada")
+    await make(workbench, "one")
+    page = await waiting
+    assert [e["kind"] for e in page["events"]] == ["task.created"]
+    assert page["next_after"] == page["events"][0]["id"]
+    again = await listed(workbench, after=last, kinds=["task.*"], wait_seconds=30)
+    assert again["events"] == page["events"]
+
+
+@pytest.mark.timeout(20)
+async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -> None:
+    async with Workbench.open(settings.model_copy(update={"wait_limit_seconds": 0.05})) as workbench:
+        last = (await listed(workbench))["next_after"]
+        assert await listed(workbench, after=last, wait_seconds=3_600) == {"events": [], "next_after": last}
+
+
+async def test_an_event_is_there_exactly_when_its_change_is(workbench: Workbench) -> None:
+    last = (await listed(workbench))["next_after"]
+    with pytest.raises(BadInput):
+        await workbench.call("create_plan", text="tasks: []")
+    calls = [make(workbench, "x" * (0 if number % 2 else 9)) for number in range(10)]
+    await asyncio.gather(*calls, return_exceptions=True)
+    subjects = [e["subject"] for e in (await listed(workbench, after=last))["events"]]
+    tasks = (await workbench.call("list_tasks"))["tasks"]
+    assert len(tasks) == 5
+    assert sorted(subjects) == sorted(f"task:{task['id']}" for task in tasks)
+
+
+async def test_a_stranger_does_not_read_the_feed(workbench: Workbench) -> None:
+    with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
+        await workbench.dispatch(ANONYMOUS, "list_events", {})

@@ -1,0 +1,752 @@
+"""Doing tasks under leases, with a clock that only the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+
+from tests.conftest import Admit, Admitted, Clock, followed
+from workbench.app import SERVICES, Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+from workbench.model import SECOND, iso
+from workbench.ops import OPERATOR, Caller
+from workbench.services import leases, personas
+from workbench.settings import Settings
+from workbench.store.queries import Query
+from workbench.store.sqlite import open_store
+
+pytestmark = pytest.mark.anyio
+
+HOLDING = ("start_task", "report_task_progress", "complete_task", "fail_task", "release_task")
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Leases of two minutes, two retries, pauses of 10, 20 and at most 25 seconds."""
+    return settings.model_copy(update={"retry_base_seconds": 10.0, "retry_cap_seconds": 25.0})
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project whose time the test moves."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+async def make(workbench: Workbench, title: str = "t", persona_id: str = "implementer", **more: Any) -> int:
+    """Create a task; its id."""
+    return int((await workbench.call("create_task", title=title, persona_id=persona_id, **more))["id"])
+
+
+async def do(workbench: Workbench, agent: Admitted, name: str, task_id: int, **more: Any) -> dict[str, Any]:
+    """Call an operation about a task as an agent."""
+    if name == "fail_task":
+        more = {"error_message": "no", **more}
+    return await workbench.dispatch(agent.caller, name, {"task_id": task_id, **more})
+
+
+async def claim(workbench: Workbench, agent: Admitted, **which: int) -> Any:
+    """Claim a task; the task or None."""
+    return (await workbench.dispatch(agent.caller, "claim_task", which))["task"]
+
+
+async def beat(workbench: Workbench, agent: Admitted, **more: Any) -> dict[str, Any]:
+    """A heartbeat."""
+    return await workbench.dispatch(agent.caller, "heartbeat_and_get_tasks", more)
+
+
+async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
+    """Everything about a task."""
+    return await workbench.call("get_task", task_id=task_id)
+
+
+async def sweep(workbench: Workbench) -> int:
+    """End the leases and pauses that are over by the clock."""
+    return await workbench.store.write(lambda tx: leases.expire(tx, workbench.settings, 0.0))
+
+
+async def kinds(workbench: Workbench) -> list[str]:
+    """The kinds of the events about tasks so far."""
+    return [e["kind"] for e in (await workbench.call("list_events", kinds=["task.*"], limit=1000))["events"]]
+
+
+# Claiming
+
+
+async def test_a_claim_gives_the_task_under_its_lease(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada, task = await admit("ada"), await make(workbench, run="echo hi")
+    clock.forward(5)
+    found = await claim(workbench, ada)
+    assert (found["id"], found["status"], found["attempt"], found["assigned_agent_id"]) == (task, "claimed", 1, "ada")
+    assert (found["run"], found["progress"], found["started_at"]) == ("echo hi", 0, None)
+    assert found["claimed_at"] == iso(clock.now)
+    assert found["lease_expires_at"] == iso(clock.now + 120 * SECOND)
+    assert await kinds(workbench) == ["task.created", "task.claimed"]
+
+
+async def test_tasks_are_taken_reserved_first_then_by_priority_then_by_age(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await admit("bob")
+    low = await make(workbench, priority=-1)
+    old, young = await make(workbench), await make(workbench)
+    high = await make(workbench, priority=900)
+    mine = await make(workbench, "mine", "tester", priority=-1_000, assigned_agent_id="ada", target_worktree="lab")
+    await make(workbench, priority=999, assigned_agent_id="bob")
+    await make(workbench, "not my work", "tester", priority=999)
+    await make(workbench, "not my place", target_worktree="lab", priority=999)
+    await make(workbench, "not yet", dependencies=[low], priority=0)
+    order = [mine, high, old, young, low]
+    assert [t["id"] for t in (await beat(workbench, ada))["available"]] == order
+    assert [t["id"] for t in (await beat(workbench, ada, limit=2))["available"]] == order[:2]
+    for task in order:
+        assert (await claim(workbench, ada))["id"] == task
+        await do(workbench, ada, "complete_task", task)
+    assert (await claim(workbench, ada))["title"] == "not yet"
+
+
+async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workbench: Workbench, settle: Admit) -> None:
+    ada = await settle("ada", "lab")
+    inside, anywhere = await make(workbench, target_worktree="lab"), await make(workbench, priority=600)
+    elsewhere = await make(workbench, target_worktree="other", priority=999)
+    assert [t["id"] for t in (await beat(workbench, ada))["available"]] == [anywhere, inside]
+    with pytest.raises(Conflict, match="another persona, worktree or agent"):
+        await claim(workbench, ada, task_id=elsewhere)
+    assert (await claim(workbench, ada, task_id=inside))["worktree"] == "lab"
+
+
+async def test_a_reviewer_without_a_worktree_takes_what_belongs_to_none(workbench: Workbench, admit: Admit) -> None:
+    rex = await admit("rex", "reviewer")
+    await make(workbench, "elsewhere", "reviewer", target_worktree="lab")
+    here = await make(workbench, "here", "reviewer")
+    assert (await claim(workbench, rex))["id"] == here
+    await do(workbench, rex, "complete_task", here)
+    assert await claim(workbench, rex) is None
+
+
+async def test_without_a_persona_only_what_is_reserved_can_be_taken(workbench: Workbench) -> None:
+    made = await workbench.call("register", name="nil")
+    await workbench.call("approve", approval_id=made["approval_id"])
+    nil = Admitted("nil", made["token"], await workbench.identify(made["token"]))
+    await make(workbench)
+    assert await claim(workbench, nil) is None
+    mine = await make(workbench, assigned_agent_id="nil")
+    assert (await claim(workbench, nil))["id"] == mine
+
+
+async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada, first = await admit("ada"), await make(workbench)
+    await make(workbench, priority=999, assigned_agent_id="ada")
+    held = await claim(workbench, ada, task_id=first)
+    clock.forward(50)
+    assert await claim(workbench, ada) == await claim(workbench, ada, task_id=first) == held
+    assert (await kinds(workbench)).count("task.claimed") == 1
+
+
+async def test_an_agent_may_hold_several_that_it_names(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = await admit("ada")
+    long, short = await make(workbench), await make(workbench, lease_seconds=60)
+    await claim(workbench, ada, task_id=short)
+    await claim(workbench, ada, task_id=long)
+    work = await beat(workbench, ada)
+    assert [t["id"] for t in work["holding"]] == [long, short]
+    assert work["lease_expires_at"] == iso(clock.now + 60 * SECOND)
+    assert (await claim(workbench, ada))["id"] == long
+
+
+async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Workbench, admit: Admit) -> None:
+    agents = [await admit(f"a{n}") for n in range(6)]
+    task = await make(workbench)
+    found = await asyncio.gather(*(claim(workbench, agent) for agent in agents))
+    assert [t["id"] for t in found if t] == [task]
+    other = await make(workbench)
+    by_name = [claim(workbench, agent, task_id=other) for agent in agents]
+    answers = await asyncio.gather(*by_name, return_exceptions=True)
+    assert sorted(type(answer).__name__ for answer in answers) == [*(["Conflict"] * 5), "dict"]
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("held", "it is claimed."),
+        ("completed", "it is completed."),
+        ("failed", "it is failed."),
+        ("cancelled", "it is cancelled."),
+        ("blocked", "it waits for 1."),
+        ("resting", "its next attempt waits for the backoff to end."),
+        ("persona", "it is for another persona, worktree or agent."),
+        ("worktree", "it is for another persona, worktree or agent."),
+        ("reserved", "it is for another persona, worktree or agent."),
+    ],
+)
+async def test_a_task_that_cannot_be_claimed_says_why(workbench: Workbench, admit: Admit, case: str, why: str) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    first = await make(workbench, "first")
+    task = await make(
+        workbench,
+        persona_id="tester" if case == "persona" else "implementer",
+        dependencies=[first] if case == "blocked" else [],
+        target_worktree="lab" if case == "worktree" else None,
+        assigned_agent_id="bob" if case == "reserved" else None,
+    )
+    if case in ("held", "completed", "failed", "resting"):
+        await claim(workbench, bob, task_id=task)
+    ends: dict[str, Coroutine[Any, Any, Any]] = {
+        "completed": do(workbench, bob, "complete_task", task),
+        "failed": do(workbench, bob, "fail_task", task, retryable=False),
+        "resting": do(workbench, bob, "fail_task", task),
+        "cancelled": workbench.call("cancel_task", task_id=task),
+    }
+    for name, end in ends.items():
+        if name == case:
+            await end
+        else:
+            end.close()
+    before = await get(workbench, task)
+    with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
+        await claim(workbench, ada, task_id=task)
+    assert refused.value.message == f"Task {task} cannot be claimed: {why}"
+    assert refused.value.details["status"] == before["status"]
+    assert await get(workbench, task) == before
+
+
+# Holding
+
+
+async def test_a_heartbeat_renews_every_lease_by_its_own_length(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada = await admit("ada")
+    tasks = [await make(workbench), await make(workbench, lease_seconds=30)]
+    for task in tasks:
+        await claim(workbench, ada, task_id=task)
+    for _ in range(10):
+        clock.forward(29)
+        assert (await beat(workbench, ada))["lease_expires_at"] == iso(clock.now + 30 * SECOND)
+        assert await sweep(workbench) == 0
+    assert [(await get(workbench, t))["lease_expires_at"] for t in tasks] == [
+        *(iso(clock.now + 120 * SECOND), iso(clock.now + 30 * SECOND)),
+    ]
+    (agent,) = (await workbench.call("list_agents"))["agents"]
+    assert agent["last_heartbeat"] == iso(clock.now)
+
+
+async def test_a_lease_ends_at_its_time_and_not_before(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench)
+    await claim(workbench, ada)
+    clock.forward(119.999)
+    assert await sweep(workbench) == 0
+    assert await claim(workbench, bob) is None
+    clock.forward(0.001)
+    await sweep(workbench)
+    after = await get(workbench, task)
+    assert (after["status"], after["assigned_agent_id"], after["retry_count"]) == ("pending", None, 1)
+    assert after["lease_expires_at"] is None
+    (attempt,) = after["attempts"]
+    assert (attempt["outcome"], attempt["error_message"]) == ("expired", "the lease ran out")
+    assert attempt["ended_at"] == iso(clock.now)
+    assert (await kinds(workbench))[-1] == "task.expired"
+
+
+@pytest.mark.timeout(20)
+async def test_the_open_project_ends_leases_and_pauses_by_itself(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada = await admit("ada")
+    await make(workbench)
+    await claim(workbench, ada)
+    async with workbench.feed.subscribe("task.expired", "task.rested") as events:
+        clock.forward(121)
+        assert (await anext(events)).kind == "task.expired"
+        clock.forward(13)
+        assert (await anext(events)).kind == "task.rested"
+    assert (await claim(workbench, ada))["attempt"] == 2
+
+
+@pytest.mark.parametrize("name", HOLDING)
+async def test_who_lost_the_lease_can_do_nothing_to_the_task(
+    workbench: Workbench, admit: Admit, clock: Clock, name: str
+) -> None:
+    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench)
+    await claim(workbench, ada)
+    clock.forward(121)
+    await sweep(workbench)
+    with pytest.raises(Conflict, match="LEASE_LOST") as refused:
+        await do(workbench, ada, name, task)
+    assert refused.value.details == {"status": "pending", "attempt": 1}
+    clock.forward(13)
+    await sweep(workbench)
+    await claim(workbench, bob)
+    before = await get(workbench, task)
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await do(workbench, ada, name, task)
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await do(workbench, ada, name, task, attempt=2)
+    assert await get(workbench, task) == before
+    await do(workbench, bob, "complete_task", task, attempt=2)
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await do(workbench, bob, name, task)
+
+
+@pytest.mark.parametrize("name", HOLDING)
+async def test_an_earlier_attempt_of_the_same_agent_counts_no_more(
+    workbench: Workbench, admit: Admit, name: str
+) -> None:
+    ada, task = await admit("ada"), await make(workbench)
+    await claim(workbench, ada)
+    await do(workbench, ada, "release_task", task)
+    await claim(workbench, ada)
+    before = await get(workbench, task)
+    for attempt in (1, 3, 0):
+        with pytest.raises(Conflict, match=r"LEASE_LOST.*\(it is claimed, attempt 2\)"):
+            await do(workbench, ada, name, task, attempt=attempt)
+    assert await get(workbench, task) == before
+    await do(workbench, ada, name, task, attempt=2)
+
+
+@pytest.mark.parametrize("name", HOLDING)
+async def test_a_task_that_nobody_or_another_holds_is_not_mine(workbench: Workbench, admit: Admit, name: str) -> None:
+    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench)
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await do(workbench, ada, name, task)
+    await claim(workbench, bob)
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await do(workbench, ada, name, task)
+    with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
+        await do(workbench, ada, name, 99)
+
+
+# Progress and the end
+
+
+async def test_starting_is_said_once_and_progress_says_it_too(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = await admit("ada")
+    one, two = await make(workbench), await make(workbench)
+    await claim(workbench, ada, task_id=one)
+    began = clock.now
+    for _ in range(2):
+        assert (await do(workbench, ada, "start_task", one))["status"] == "in_progress"
+        clock.forward(1)
+    await claim(workbench, ada, task_id=two)
+    await do(workbench, ada, "report_task_progress", two, percent_complete=7)
+    for task, at in ((one, began), (two, clock.now)):
+        found = await get(workbench, task)
+        assert (found["started_at"], found["attempts"][0]["started_at"]) == (iso(at), iso(at))
+    assert (await kinds(workbench)).count("task.started") == 2
+
+
+async def test_progress_keeps_notes_and_percentages_and_renews_the_lease(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada, task = await admit("ada"), await make(workbench)
+    await claim(workbench, ada)
+    for note, percent, shown in (("a", 30, 30), ("b", None, 30), ("", 40, 40), ("", 10, 10)):
+        clock.forward(100)
+        said = {"progress_note": note} | ({"percent_complete": percent} if percent else {})
+        line = await do(workbench, ada, "report_task_progress", task, agent_id="ada", **said)
+        assert (line["progress"], line["status"]) == (shown, "in_progress")
+    assert (await get(workbench, task))["lease_expires_at"] == iso(clock.now + 120 * SECOND)
+    lines = (await workbench.call("get_task_logs", task_id=task))["lines"]
+    assert [(x["message"], x["level"]) for x in lines] == [("a", "info"), ("b", "info")]
+    for bad in (
+        {"percent_complete": 101},
+        {"percent_complete": -1},
+        {"level": "loud"},
+        {"progress_note": "x" * 10_001},
+    ):
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await do(workbench, ada, "report_task_progress", task, **bad)
+
+
+@pytest.mark.parametrize("started", [True, False])
+async def test_completing_keeps_the_result_and_implies_the_start(
+    workbench: Workbench, admit: Admit, clock: Clock, started: bool
+) -> None:
+    ada, task = await admit("ada"), await make(workbench)
+    await claim(workbench, ada)
+    if started:
+        await do(workbench, ada, "start_task", task)
+    clock.forward(3)
+    result = {"rows": 344, "text": "é\n", "none": None, "list": [1.5, True]}
+    line = await do(workbench, ada, "complete_task", task, result_data=result, artifacts=["a.csv", "commit:1"])
+    assert (line["status"], line["progress"]) == ("completed", 100)
+    found = await get(workbench, task)
+    assert (found["result_data"], found["artifacts"]) == (result, ["a.csv", "commit:1"])
+    assert (found["completed_at"], found["lease_expires_at"], found["error_message"]) == (iso(clock.now), None, None)
+    (attempt,) = found["attempts"]
+    assert (attempt["outcome"], attempt["ended_at"]) == ("completed", iso(clock.now))
+    assert attempt["started_at"] == found["started_at"] == iso(clock.now - (3 * SECOND if started else 0))
+    assert await kinds(workbench) == [f"task.{kind}" for kind in ("created", "claimed", "started", "completed")]
+    assert (await beat(workbench, ada))["holding"] == []
+
+
+async def test_a_result_has_a_limit_and_the_task_stays_held(workbench: Workbench, admit: Admit) -> None:
+    ada, task = await admit("ada"), await make(workbench)
+    await claim(workbench, ada)
+    for bad in ({"result_data": "x" * 1_048_576}, {"artifacts": ["x" * 1_048_576]}):
+        with pytest.raises(BadInput, match="TOO_LARGE"):
+            await do(workbench, ada, "complete_task", task, **bad)
+    for bad in ({"result_data": float("nan")}, {"artifacts": ["a"] * 1_001}, {"artifacts": [1]}):
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await do(workbench, ada, "complete_task", task, **bad)
+    assert (await get(workbench, task))["status"] == "claimed"
+    await do(workbench, ada, "complete_task", task, result_data="x" * 1_048_574)
+
+
+async def test_a_failed_task_is_tried_again_after_pauses_that_double(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada, task = await admit("ada"), await make(workbench, max_retries=3)
+    for attempt, pause in ((1, 10), (2, 20), (3, 25)):
+        assert (await claim(workbench, ada))["attempt"] == attempt
+        await do(workbench, ada, "report_task_progress", task, percent_complete=50)
+        line = await do(workbench, ada, "fail_task", task, error_message=f"e{attempt}")
+        assert (line["status"], line["progress"], line["assigned_agent_id"]) == ("pending", 0, None)
+        found = await get(workbench, task)
+        assert (found["retry_count"], found["error_message"]) == (attempt, f"e{attempt}")
+        assert iso(clock.now + pause * SECOND) <= found["not_before"] <= iso(clock.now + pause * 5 * SECOND // 4)
+        clock.forward(pause - 0.001)
+        await sweep(workbench)
+        assert await claim(workbench, ada) is None
+        clock.forward(pause / 4 + 0.001)
+        await sweep(workbench)
+    await claim(workbench, ada)
+    assert (await do(workbench, ada, "fail_task", task, error_message="e4"))["status"] == "failed"
+    found = await get(workbench, task)
+    assert (found["error_message"], found["retry_count"], found["completed_at"]) == ("e4", 3, iso(clock.now))
+    assert [(a["outcome"], a["error_message"]) for a in found["attempts"]] == [("failed", f"e{n}") for n in range(1, 5)]
+    tries = ["claimed", "started", "progressed", "retried", "rested"] * 3
+    assert await kinds(workbench) == [f"task.{kind}" for kind in ("created", *tries, "claimed", "failed")]
+
+
+async def test_a_task_whose_leases_run_out_too_often_fails(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada, task = await admit("ada"), await make(workbench, max_retries=1)
+    for _ in range(2):
+        await claim(workbench, ada)
+        clock.forward(121)
+        await sweep(workbench)
+        clock.forward(13)
+        await sweep(workbench)
+    found = await get(workbench, task)
+    assert (found["status"], found["error_message"]) == ("failed", "the lease ran out")
+    assert [a["outcome"] for a in found["attempts"]] == ["expired", "expired"]
+    assert (await kinds(workbench))[-1] == "task.failed"
+
+
+@pytest.mark.parametrize(("max_retries", "retryable"), [(0, True), (2, False)])
+async def test_without_a_retry_left_or_wanted_a_failure_is_final(
+    workbench: Workbench, admit: Admit, max_retries: int, retryable: bool
+) -> None:
+    ada, task = await admit("ada"), await make(workbench, max_retries=max_retries)
+    await claim(workbench, ada)
+    line = await do(workbench, ada, "fail_task", task, retryable=retryable)
+    assert (line["status"], line["assigned_agent_id"]) == ("failed", "ada")
+    assert (await get(workbench, task))["retry_count"] == 0
+
+
+async def test_a_released_task_is_claimable_at_once_and_costs_no_retry(workbench: Workbench, admit: Admit) -> None:
+    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench, max_retries=0)
+    for agent in (ada, bob, ada):
+        await claim(workbench, agent)
+        await do(workbench, agent, "report_task_progress", task, percent_complete=50)
+        line = await do(workbench, agent, "release_task", task, reason="Lunch.")
+        assert (line["status"], line["progress"], line["assigned_agent_id"]) == ("pending", 0, None)
+    found = await claim(workbench, bob)
+    assert (found["attempt"], found["retry_count"]) == (4, 0)
+    assert [(a["agent_id"], a["outcome"], a["error_message"]) for a in found["attempts"]] == [
+        *(("ada", "released", "Lunch."), ("bob", "released", "Lunch."), ("ada", "released", "Lunch.")),
+        ("bob", None, None),
+    ]
+
+
+# Who may
+
+
+@pytest.mark.parametrize("name", ["claim_task", "heartbeat_and_get_tasks", *HOLDING])
+async def test_the_person_holds_no_tasks(workbench: Workbench, name: str) -> None:
+    task = await make(workbench)
+    needs = {"task_id": task} if name in HOLDING else {}
+    more = {"error_message": "no"} if name == "fail_task" else {}
+    with pytest.raises(BadInput, match="AGENT_ONLY"):
+        await workbench.call(name, **needs, **more)
+
+
+@pytest.mark.parametrize("name", ["claim_task", "heartbeat_and_get_tasks", *HOLDING])
+async def test_who_may_only_read_takes_no_tasks(workbench: Workbench, admit: Admit, name: str) -> None:
+    eve = await admit("eve", tool="read")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(eve.caller, name, {})
+
+
+async def test_the_ids_an_agent_sends_must_be_its_own(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await admit("bob")
+    task = await make(workbench)
+    assert await beat(workbench, ada, agent_id="ada", persona_id="Implementer")
+    assert (await workbench.dispatch(ada.caller, "claim_task", {"agent_id": "ada"}))["task"]["id"] == task
+    for name, arguments in (
+        ("heartbeat_and_get_tasks", {"agent_id": "bob"}),
+        ("heartbeat_and_get_tasks", {"persona_id": "tester"}),
+        ("claim_task", {"agent_id": "bob"}),
+        ("report_task_progress", {"agent_id": "bob", "task_id": task}),
+    ):
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await workbench.dispatch(ada.caller, name, arguments)
+
+
+# Waiting
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("news", ["created", "unblocked", "released", "rested"])
+async def test_who_waits_for_work_hears_of_it_at_once(
+    workbench: Workbench, admit: Admit, clock: Clock, news: str
+) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    task = await make(workbench)
+    await claim(workbench, bob)
+    waits = await make(workbench, dependencies=[task])
+    if news == "rested":
+        await do(workbench, bob, "fail_task", task)
+    waiting = asyncio.create_task(beat(workbench, ada, wait_seconds=30))
+    await followed(workbench)
+    await make(workbench, "not for ada", "tester")
+    match news:
+        case "created":
+            task = await make(workbench)
+        case "unblocked":
+            await do(workbench, bob, "complete_task", task)
+            task = waits
+        case "released":
+            await do(workbench, bob, "release_task", task)
+        case "rested":
+            clock.forward(13)
+    assert [t["id"] for t in (await waiting)["available"]] == [task]
+
+
+async def test_who_waits_for_work_in_vain_is_told_so(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    assert await beat(workbench, ada, wait_seconds=0.05) == {"holding": [], "available": [], "lease_expires_at": None}
+
+
+@pytest.mark.timeout(20)
+async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -> None:
+    async with Workbench.open(settings.model_copy(update={"wait_limit_seconds": 0.05})) as workbench:
+        made = await workbench.call("register", name="ada", persona_id="implementer")
+        await workbench.call("approve", approval_id=made["approval_id"])
+        ada = Admitted("ada", made["token"], await workbench.identify(made["token"]))
+        assert (await beat(workbench, ada, wait_seconds=3_600))["available"] == []
+
+
+async def test_who_holds_a_task_is_not_kept_waiting(workbench: Workbench, admit: Admit) -> None:
+    ada, task = await admit("ada"), await make(workbench)
+    await claim(workbench, ada)
+    assert [t["id"] for t in (await beat(workbench, ada, wait_seconds=30))["holding"]] == [task]
+
+
+# Any order of all of it
+
+
+LINES = Query(
+    "lines",
+    """
+    SELECT s.*, t.max_retries, a.assigned_agent_id AS holder, r.assigned_agent_id AS only_for,
+        (SELECT COUNT(*) FROM task_dependencies d JOIN task_status o ON o.task_id = d.depends_on
+         WHERE d.task_id = s.task_id AND o.status <> 'completed') AS open_dependencies
+    FROM task_status s JOIN tasks t ON t.id = s.task_id
+    LEFT JOIN agents a ON a.id = s.assigned_agent_id LEFT JOIN agents r ON r.id = s.reserved_for
+    ORDER BY s.task_id
+    """,
+)
+ATTEMPTS = Query(
+    "attempts",
+    """
+    SELECT x.*, a.assigned_agent_id AS agent FROM task_attempts x JOIN agents a ON a.id = x.agent_id
+    ORDER BY x.task_id, x.attempt
+    """,
+)
+EVENTS = Query("events", "SELECT kind, subject FROM events WHERE subject LIKE 'task:%' ORDER BY id")
+LEADS_TO = {
+    **{"created": "pending", "claimed": "claimed", "started": "in_progress", "completed": "completed"},
+    **{"failed": "failed", "cancelled": "cancelled", "released": "pending", "retried": "pending", "expired": "pending"},
+}
+ENDS = ("completed", "failed", "cancelled")
+NAMES = st.sampled_from(["ada", "bob", "rex"])
+PERSONA_OF = {"ada": "implementer", "bob": "implementer", "rex": "reviewer"}
+
+
+class Leases(RuleBasedStateMachine):
+    """Three agents, a person and a jumping clock do what they like to tasks in a real store."""
+
+    claims: Bundle[tuple[str, int, int]] = Bundle("claims")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closing = ExitStack()
+        self.clock = Clock()
+        self.runner = self.closing.enter_context(asyncio.Runner())
+        folder = self.closing.enter_context(TemporaryDirectory())
+        self.settings = Settings(project=Path(folder), retry_base_seconds=10, retry_cap_seconds=30, lease_seconds=100)
+        self.store = open_store(self.settings.database, self.clock)
+        self.closing.callback(self.store.close)
+        self.agents = self.runner.run(self.begin())
+        self.ended: dict[int, dict[str, Any]] = {}
+
+    async def begin(self) -> dict[str, Caller]:
+        """Without `Workbench.open`: nothing happens but what the rules do."""
+        self.workbench = Workbench(self.settings, self.store, SERVICES)
+        await personas.sync(self.store, self.settings)
+        found = {}
+        for name, persona in PERSONA_OF.items():
+            made = await self.workbench.call("register", name=name, persona_id=persona)
+            await self.workbench.call("approve", approval_id=made["approval_id"])
+            found[name] = await self.workbench.identify(made["token"])
+        return found
+
+    def call(self, agent: str | None, name: str, **arguments: Any) -> dict[str, Any]:
+        caller = self.agents[agent] if agent else OPERATOR
+        return self.runner.run(self.workbench.dispatch(caller, name, arguments))
+
+    def tried(self, agent: str | None, name: str, **arguments: Any) -> tuple[Any, str]:
+        """What came of a call, and the code of the error if there was one."""
+        try:
+            return self.call(agent, name, **arguments), ""
+        except WorkbenchError as error:
+            return None, error.code
+
+    def rows(self, query: Query) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.runner.run(self.store.read(lambda tx: tx.all(query)))]
+
+    def teardown(self) -> None:
+        self.closing.close()
+
+    @initialize()
+    def begin_with_tasks(self) -> None:
+        for more in ({}, {"dependencies": [1]}, {"assigned_agent_id": "bob"}, {"max_retries": 0}):
+            self.call(None, "create_task", title="t", persona_id="implementer", **more)
+
+    @rule(
+        persona=st.sampled_from(["implementer", "implementer", "reviewer"]),
+        priority=st.sampled_from([0, 0, 5]),
+        retries=st.integers(0, 2),
+        reserved=st.none() | NAMES,
+        waits=st.data(),
+    )
+    def create(self, persona: str, priority: int, retries: int, reserved: str | None, waits: st.DataObject) -> None:
+        known = [line["task_id"] for line in self.rows(LINES)]
+        if len(known) < 6:
+            chosen = waits.draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
+            more = {"priority": priority, "max_retries": retries, "assigned_agent_id": reserved}
+            made = self.call(None, "create_task", title="t", persona_id=persona, dependencies=chosen, **more)
+            assert made["blocked"] == bool(made["blocked_by"])
+
+    @rule(target=claims, agent=NAMES)
+    def claim_the_best(self, agent: str) -> Any:
+        lines = self.rows(LINES)
+        held = [line["task_id"] for line in lines if line["holder"] == agent and line["status"] not in ENDS]
+        free = [line for line in lines if self.is_free_for(agent, line)]
+        free.sort(key=lambda line: (line["only_for"] is None, -line["priority"], line["task_id"]))
+        expected = next(iter([*held, *(line["task_id"] for line in free)]), None)
+        task = self.call(agent, "claim_task")["task"]
+        assert (task and task["id"]) == expected
+        return (agent, task["id"], task["attempt"]) if task else multiple()
+
+    @rule(target=claims, agent=NAMES, which=st.integers(1, 6))
+    def claim_by_id(self, agent: str, which: int) -> Any:
+        line = next((line for line in self.rows(LINES) if line["task_id"] == which), None)
+        mine = line and line["holder"] == agent and line["status"] not in ENDS
+        claim, code = self.tried(agent, "claim_task", task_id=which)
+        if line and (mine or self.is_free_for(agent, line)):
+            return (agent, which, claim["task"]["attempt"])
+        assert code == ("TASK_NOT_CLAIMABLE" if line else "TASK_NOT_FOUND")
+        return multiple()
+
+    def is_free_for(self, agent: str, line: dict[str, Any]) -> bool:
+        ready = line["status"] == "pending" and not line["open_dependencies"] and line["not_before"] is None
+        fits = line["only_for"] == agent if line["only_for"] else line["persona_id"] == PERSONA_OF[agent]
+        return ready and fits
+
+    @rule(claim=claims, name=st.sampled_from(HOLDING), retryable=st.booleans(), says=st.booleans())
+    def use_a_claim(self, claim: tuple[str, int, int], name: str, retryable: bool, says: bool) -> None:
+        agent, task_id, attempt = claim
+        line = self.rows(LINES)[task_id - 1]
+        current = line["status"] not in ENDS and line["holder"] == agent and (not says or line["attempt"] == attempt)
+        more: dict[str, Any] = {"attempt": attempt} if says else {}
+        if name == "fail_task":
+            more |= {"error_message": "no", "retryable": retryable}
+        _, code = self.tried(agent, name, task_id=task_id, **more)
+        assert code == ("" if current else "LEASE_LOST")
+
+    @rule(agent=NAMES)
+    def beat(self, agent: str) -> None:
+        work = self.call(agent, "heartbeat_and_get_tasks")
+        for line in self.rows(LINES):
+            if line["holder"] == agent and line["status"] not in ENDS:
+                assert line["lease_expires_at"] == self.clock.now + 100 * SECOND
+                assert line["task_id"] in {t["id"] for t in work["holding"]}
+        assert all(t["assigned_agent_id"] == agent for t in work["holding"])
+
+    @rule(which=st.integers(1, 6))
+    def cancel(self, which: int) -> None:
+        there = which <= len(self.rows(LINES))
+        _, code = self.tried(None, "cancel_task", task_id=which)
+        assert code == ("TASK_NOT_FOUND" if not there else "WRONG_STATE" if which in self.ended else "")
+
+    @rule(agent=NAMES)
+    def lose_the_process(self, agent: str) -> None:
+        internal = str(self.agents[agent].agent)
+        self.runner.run(self.store.write(lambda tx: leases.release_all(tx, internal, "it died")))
+        assert [line for line in self.rows(LINES) if line["holder"] == agent and line["status"] not in ENDS] == []
+
+    @rule(seconds=st.sampled_from([1, 12, 40, 99, 101]))
+    def let_time_pass(self, seconds: int) -> None:
+        self.clock.forward(seconds)
+        self.runner.run(self.store.write(lambda tx: leases.expire(tx, self.settings, 0.5)))
+        for line in self.rows(LINES):
+            assert line["lease_expires_at"] is None or line["lease_expires_at"] > self.clock.now
+            assert line["not_before"] is None or line["not_before"] > self.clock.now
+
+    @rule(seconds=st.sampled_from([1, 101]))
+    def let_time_pass_unseen(self, seconds: int) -> None:
+        self.clock.forward(seconds)
+
+    @invariant()
+    def the_store_is_consistent(self) -> None:
+        lines, attempts = self.rows(LINES), self.rows(ATTEMPTS)
+        lived: dict[int, list[str]] = {}
+        for event in self.rows(EVENTS):
+            task_id, kind = event["subject"].removeprefix("task:"), event["kind"].removeprefix("task.")
+            lived.setdefault(int(task_id), []).append(kind)
+        for line in lines:
+            task, status = line["task_id"], line["status"]
+            mine = [a for a in attempts if a["task_id"] == task]
+            running = [a for a in mine if a["ended_at"] is None]
+            held = status in ("claimed", "in_progress")
+            failures = sum(a["outcome"] in ("failed", "expired") for a in mine)
+            assert [a["attempt"] for a in mine] == list(range(1, line["attempt"] + 1)), "a row for each attempt"
+            assert [a["agent"] for a in running] == ([line["holder"]] if held else []), "at most one holder"
+            assert (line["lease_expires_at"] is not None) == held
+            assert not held or not line["open_dependencies"], "nothing runs before what it waits for"
+            assert line["unmet"] == line["open_dependencies"]
+            assert line["retry_count"] == failures - (status == "failed")
+            assert line["retry_count"] <= line["max_retries"]
+            assert line["not_before"] is None or status == "pending"
+            assert lived[task].count("claimed") == line["attempt"]
+            assert [LEADS_TO[kind] for kind in lived[task] if kind in LEADS_TO][-1] == status, "events say the state"
+            if status in ENDS:
+                left = line | {"unmet": 0, "open_dependencies": 0}
+                assert self.ended.setdefault(task, left) == left, "what ended stays as it was"
+
+
+TestLeasesInAnyOrder = pytest.mark.timeout(400)(Leases.TestCase)  # it takes long only when it looks for a short example
+TestLeasesInAnyOrder.settings = hypothesis.settings(max_examples=15, stateful_step_count=50, deadline=None)

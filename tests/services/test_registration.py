@@ -1,0 +1,267 @@
+"""Agents come, wait and are admitted, turned away or sent off."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, followed
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
+from workbench.model import Level
+from workbench.ops import ANONYMOUS, Caller
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def come(workbench: Workbench, name: str = "Ada", **more: Any) -> dict[str, Any]:
+    """Register as a stranger."""
+    return await workbench.dispatch(ANONYMOUS, "register", {"name": name, **more})
+
+
+async def status(workbench: Workbench, token: str, wait_seconds: float = 0) -> dict[str, Any]:
+    """How a stranger's registration stands."""
+    return await workbench.dispatch(ANONYMOUS, "registration_status", {"token": token, "wait_seconds": wait_seconds})
+
+
+async def kinds(workbench: Workbench, *patterns: str) -> list[str]:
+    """The kinds of the events so far."""
+    return [e["kind"] for e in (await workbench.call("list_events", kinds=list(patterns), limit=1000))["events"]]
+
+
+async def inbox(workbench: Workbench) -> list[int]:
+    """The approvals that wait."""
+    return [a["id"] for a in (await workbench.call("list_approvals"))["approvals"]]
+
+
+async def test_who_registers_waits_with_a_token_that_opens_nothing_yet(workbench: Workbench) -> None:
+    made = await come(workbench, persona_id="reviewer", capabilities={"python": True})
+    caller = await workbench.identify(made["token"])
+    assert made["agent_id"] == caller.name == f"pending_{caller.agent}"
+    assert (made["status"], caller.level) == ("pending", Level.ANONYMOUS)
+    assert (await workbench.dispatch(caller, "ping", {})) == {"ok": True}
+    assert (await workbench.dispatch(caller, "registration_status", {}))["status"] == "pending"
+    with pytest.raises(Refused, match="NOT_ASSIGNED"):
+        await workbench.dispatch(caller, "list_tasks", {})
+    (question,) = (await workbench.call("list_approvals"))["approvals"]
+    assert question["payload"]["suggested_id"] == "Ada"
+    assert question["payload"]["capabilities"] == {"python": True}
+    assert (question["kind"], question["requester"]) == ("registration", "anonymous")
+    assert await kinds(workbench, "agent.*", "approval.*") == ["agent.registered", "approval.requested"]
+
+
+async def test_without_a_token_one_may_only_register_ask_and_ping(workbench: Workbench) -> None:
+    assert await workbench.dispatch(ANONYMOUS, "ping", {}) == {"ok": True}
+    for name in ("registration_status", "list_tasks", "claim_task", "approve"):
+        with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
+            await workbench.dispatch(ANONYMOUS, name, {})
+
+
+async def test_of_a_token_the_store_keeps_only_a_hash(workbench: Workbench, settings: Settings) -> None:
+    token = (await come(workbench))["token"]
+    files = [path for path in settings.home.rglob("*") if path.is_file()]
+    assert settings.database in files
+    assert [path for path in files if token.removeprefix("wba_").encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("token", ["wba_" + "x" * 43, "wbo_" + "x" * 43, "", "é", "wba_"])
+async def test_a_token_that_nobody_was_given_is_refused(workbench: Workbench, token: str) -> None:
+    await come(workbench)
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        await workbench.identify(token)
+
+
+async def test_only_so_many_may_wait_at_once(settings: Settings) -> None:
+    async with Workbench.open(settings.model_copy(update={"max_pending_agents": 2})) as workbench:
+        first, _ = [await come(workbench) for _ in range(2)]
+        with pytest.raises(Unavailable, match="TOO_MANY_PENDING"):
+            await come(workbench)
+        await workbench.call("reject", approval_id=first["approval_id"])
+        await come(workbench)
+        assert len(await inbox(workbench)) == 2
+
+
+async def test_capabilities_have_a_limit(workbench: Workbench) -> None:
+    await come(workbench, capabilities={"text": "é" * 1_000})
+    for capabilities in ({"text": "x" * 10_000}, {str(n): n for n in range(2_000)}):
+        with pytest.raises(BadInput, match="TOO_LARGE"):
+            await come(workbench, capabilities=capabilities)
+    assert len(await inbox(workbench)) == 1
+
+
+async def test_a_persona_is_found_whatever_its_case_and_must_exist(workbench: Workbench) -> None:
+    made = await come(workbench, persona_id="Implementer")
+    assert (await status(workbench, made["token"]))["persona_id"] == "implementer"
+    with pytest.raises(NotFound, match=r"PERSONA_NOT_FOUND: There is no persona 'wizard'\. There are: implementer"):
+        await come(workbench, persona_id="wizard")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("decision", "after"), [("approve", "assigned"), ("reject", "rejected")])
+async def test_who_waits_for_the_decision_is_told_at_once(workbench: Workbench, decision: str, after: str) -> None:
+    made = await come(workbench)
+    waiting = asyncio.create_task(status(workbench, made["token"], wait_seconds=30))
+    await followed(workbench)
+    other = await come(workbench, "Bob")
+    await workbench.call("approve", approval_id=other["approval_id"])
+    await workbench.call(decision, approval_id=made["approval_id"])
+    assert (await waiting)["status"] == after
+
+
+async def test_who_waits_in_vain_is_told_so_when_the_time_is_over(workbench: Workbench) -> None:
+    made = await come(workbench)
+    assert (await status(workbench, made["token"], wait_seconds=0.05))["status"] == "pending"
+    assert not workbench.feed._subscriptions
+
+
+async def test_an_agent_gets_the_suggested_id_or_the_next_free_one(workbench: Workbench) -> None:
+    made = [await come(workbench, "Ada Lovelace") for _ in range(3)]
+    for registration in made:
+        await workbench.call("approve", approval_id=registration["approval_id"])
+    assert [(await workbench.identify(r["token"])).name for r in made] == [
+        *("Ada-Lovelace", "Ada-Lovelace-2", "Ada-Lovelace-3"),
+    ]
+
+
+async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Workbench) -> None:
+    made = await come(workbench, persona_id="reviewer")
+    decided = await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    assert decided["outcome"] == {"agent_id": "ada", "status": "assigned"} == decided["approval"]["outcome"]
+    assert (decided["approval"]["status"], decided["approval"]["decided_by"]) == ("approved", "operator")
+    caller = await workbench.identify(made["token"])
+    assert caller == Caller(Level.WORKER, "ada", caller.agent, "reviewer", None)
+    assert await workbench.dispatch(caller, "whoami", {}) == {
+        **{"agent_id": "ada", "level": "worker", "persona_id": "reviewer", "worktree": None},
+    }
+    seen = await status(workbench, made["token"])
+    assert (seen["agent_id"], seen["status"], seen["tool"], seen["role"]) == ("ada", "assigned", "write", "worker")
+    (agent,) = (await workbench.call("list_agents"))["agents"]
+    assert (agent["agent_id"], agent["name"], agent["registration_status"]) == ("ada", "Ada", "assigned")
+    assert await kinds(workbench, "agent.*", "approval.*") == [
+        *("agent.registered", "approval.requested", "agent.assigned", "approval.approved"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("persona_id", "choices", "level", "persona"),
+    [
+        (None, {}, Level.WORKER, None),
+        ("planner", {}, Level.PLANNER, "planner"),
+        ("planner", {"role": "worker"}, Level.WORKER, "planner"),
+        ("tester", {"role": "planner"}, Level.PLANNER, "tester"),
+        ("planner", {"tool": "read"}, Level.READ, "planner"),
+        ("tester", {"tool": "write"}, Level.WORKER, "tester"),
+        ("tester", {"persona_id": "Planner"}, Level.PLANNER, "planner"),
+        (None, {"persona_id": "reviewer"}, Level.WORKER, "reviewer"),
+        ("tester", {"agent_id": None, "role": None, "tool": "", "persona_id": None}, Level.WORKER, "tester"),
+    ],
+)
+async def test_the_grant_is_what_the_person_chose_or_the_persona_suggests(
+    workbench: Workbench, persona_id: str | None, choices: dict[str, Any], level: Level, persona: str | None
+) -> None:
+    made = await come(workbench, persona_id=persona_id)
+    await workbench.call("approve", approval_id=made["approval_id"], choices=choices)
+    caller = await workbench.identify(made["token"])
+    assert (caller.level, caller.persona) == (level, persona)
+
+
+@pytest.mark.parametrize(
+    ("choices", "code"),
+    [
+        ({"agent_id": "bob"}, "AGENT_ID_TAKEN"),
+        ({"agent_id": "a b"}, "BAD_AGENT_ID"),
+        ({"agent_id": "operator"}, "BAD_AGENT_ID"),
+        ({"agent_id": ["x"]}, "BAD_AGENT_ID"),
+        ({"role": "boss"}, "INVALID_ARGUMENTS"),
+        ({"role": ["worker"]}, "INVALID_ARGUMENTS"),
+        ({"tool": "sudo"}, "INVALID_ARGUMENTS"),
+        ({"persona_id": "wizard"}, "PERSONA_NOT_FOUND"),
+        ({"persona_id": 7}, "PERSONA_NOT_FOUND"),
+        ({"level": "operator"}, "INVALID_ARGUMENTS"),
+        ({"agent_id": "ada", "reason": "x"}, "INVALID_ARGUMENTS"),
+    ],
+)
+async def test_a_choice_that_cannot_be_leaves_the_agent_waiting(
+    workbench: Workbench, admit: Admit, choices: dict[str, Any], code: str
+) -> None:
+    await admit("bob")
+    made = await come(workbench)
+    before = await kinds(workbench, "*")
+    with pytest.raises(WorkbenchError, match=code):
+        await workbench.call("approve", approval_id=made["approval_id"], choices=choices)
+    assert (await status(workbench, made["token"]))["status"] == "pending"
+    assert await inbox(workbench) == [made["approval_id"]]
+    assert await kinds(workbench, "*") == before
+    await workbench.call("approve", approval_id=made["approval_id"])
+
+
+async def test_who_is_turned_away_is_told_why_and_stays_in_the_history(workbench: Workbench) -> None:
+    made = await come(workbench)
+    decided = await workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
+    assert decided["outcome"] == {"agent_id": made["agent_id"], "status": "rejected"}
+    seen = await status(workbench, made["token"])
+    assert (seen["status"], seen["reason"]) == ("rejected", "Full house.")
+    with pytest.raises(Refused, match="NOT_ASSIGNED"):
+        await workbench.dispatch(await workbench.identify(made["token"]), "whoami", {})
+    (agent,) = (await workbench.call("list_agents", status="rejected"))["agents"]
+    assert agent["agent_id"] == made["agent_id"]
+    assert (await kinds(workbench, "agent.*"))[-1] == "agent.rejected"
+
+
+async def test_an_agent_is_active_from_its_first_heartbeat(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    for _ in range(2):
+        await workbench.dispatch(ada.caller, "heartbeat_and_get_tasks", {})
+    (agent,) = (await workbench.call("list_agents", status="active"))["agents"]
+    assert agent["agent_id"] == "ada"
+    assert (await kinds(workbench, "agent.*")).count("agent.activated") == 1
+
+
+async def test_revoking_ends_the_token_and_gives_back_what_the_agent_held(workbench: Workbench, admit: Admit) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    task = await workbench.call("create_task", title="t", persona_id="implementer")
+    await workbench.dispatch(ada.caller, "claim_task", {})
+    revoked = await workbench.call("revoke_agent", agent_id="ada", reason="Enough.")
+    assert revoked["registration_status"] == "revoked"
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        await workbench.identify(ada.token)
+    claimed = (await workbench.dispatch(bob.caller, "claim_task", {}))["task"]
+    assert (claimed["id"], claimed["attempt"], claimed["retry_count"]) == (task["id"], 2, 0)
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
+    with pytest.raises(Conflict, match="WRONG_STATE"):
+        await workbench.call("revoke_agent", agent_id="ada")
+
+
+async def test_who_is_revoked_while_waiting_can_no_longer_be_admitted(workbench: Workbench) -> None:
+    made = await come(workbench)
+    await workbench.call("revoke_agent", agent_id=made["agent_id"])
+    assert await inbox(workbench) == []
+    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
+        await workbench.call("approve", approval_id=made["approval_id"])
+    (agent,) = (await workbench.call("list_agents"))["agents"]
+    assert agent["registration_status"] == "revoked"
+
+
+async def test_nobody_but_the_person_revokes_and_only_whom_there_is(workbench: Workbench, admit: Admit) -> None:
+    planner = await admit("planner-1", role="planner")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(planner.caller, "revoke_agent", {"agent_id": "planner-1"})
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.call("revoke_agent", agent_id="nobody")
+
+
+async def test_agents_are_listed_oldest_first_by_state_and_up_to_a_limit(workbench: Workbench, admit: Admit) -> None:
+    for name in ("carl", "ada", "bob"):
+        await admit(name)
+    await come(workbench)
+
+    async def names(**how: Any) -> list[str]:
+        return [agent["name"] for agent in (await workbench.call("list_agents", **how))["agents"]]
+
+    assert await names() == ["carl", "ada", "bob", "Ada"]
+    assert await names(status="assigned", limit=2) == ["carl", "ada"]
+    assert await names(status="revoked") == []

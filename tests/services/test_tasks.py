@@ -1,0 +1,291 @@
+"""What there is to do: made, listed, shown as a tree, cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def make(workbench: Workbench, title: str = "t", persona_id: str = "implementer", **more: Any) -> dict[str, Any]:
+    """Create a task as the operator."""
+    return await workbench.call("create_task", title=title, persona_id=persona_id, **more)
+
+
+async def finish(workbench: Workbench, agent: Any, task_id: int, how: str = "complete_task", **more: Any) -> None:
+    """Claim a task and end it."""
+    await workbench.dispatch(agent.caller, "claim_task", {"task_id": task_id})
+    await workbench.dispatch(agent.caller, how, {"task_id": task_id, **more})
+
+
+async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
+    """Everything about a task."""
+    return await workbench.call("get_task", task_id=task_id)
+
+
+async def events(workbench: Workbench, *kinds: str) -> list[dict[str, Any]]:
+    """Events so far."""
+    found: list[dict[str, Any]] = (await workbench.call("list_events", kinds=list(kinds), limit=1000))["events"]
+    return found
+
+
+async def test_a_task_keeps_all_that_was_said_of_it(workbench: Workbench, admit: Admit) -> None:
+    planner = await admit("paula", role="planner")
+    said = {
+        "title": "Clean",
+        "description": "All of it.",
+        "priority": -3,
+        "run": ["echo", "é"],
+        "max_retries": 0,
+        "context_ref": "doc:1",
+        "metadata": {"a": [1, None, "ü"]},
+    }
+    more = {"persona_id": "Tester", "target_worktree": "lab", "lease_seconds": 1.5}
+    made = await workbench.dispatch(planner.caller, "create_task", said | more)
+    assert {key: made[key] for key in said} == said
+    assert (made["persona_id"], made["worktree"], made["created_by"]) == ("tester", "lab", "paula")
+    assert (made["status"], made["attempt"], made["progress"], made["blocked"]) == ("pending", 0, 0, False)
+    assert (made["result_data"], made["artifacts"], made["attempts"], made["blocked_by"]) == (None, [], [], [])
+    assert await get(workbench, made["id"]) == made
+    (event,) = await events(workbench, "task.*")
+    assert (event["kind"], event["actor"], event["subject"]) == ("task.created", "paula", f"task:{made['id']}")
+    assert event["data"] == {"title": "Clean", "persona_id": "tester", "ready": True}
+
+
+async def test_what_is_not_said_comes_from_the_settings(workbench: Workbench, settings: Settings) -> None:
+    made = await make(workbench)
+    assert (made["max_retries"], made["priority"], made["description"]) == (settings.max_retries, 500, "")
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"persona_id": "wizard"}, "PERSONA_NOT_FOUND"),
+        ({"dependencies": [99]}, "TASK_NOT_FOUND"),
+        ({"parent_task_id": 99}, "TASK_NOT_FOUND"),
+        ({"assigned_agent_id": "nobody"}, "AGENT_NOT_FOUND"),
+        ({"target_worktree": "../x"}, "BAD_WORKTREE_NAME"),
+        ({"target_worktree": "main"}, "BAD_WORKTREE_NAME"),
+        ({"title": ""}, "INVALID_ARGUMENTS"),
+        ({"title": "x" * 201}, "INVALID_ARGUMENTS"),
+        ({"description": "x" * 100_001}, "INVALID_ARGUMENTS"),
+        ({"priority": 1_000_001}, "INVALID_ARGUMENTS"),
+        ({"max_retries": -1}, "INVALID_ARGUMENTS"),
+        ({"lease_seconds": 0}, "INVALID_ARGUMENTS"),
+        ({"lease_seconds": 86_401}, "INVALID_ARGUMENTS"),
+        ({"lease_seconds": float("nan")}, "INVALID_ARGUMENTS"),
+        ({"dependencies": [1] * 1_001}, "INVALID_ARGUMENTS"),
+        ({"run": {"sh": "x"}}, "INVALID_ARGUMENTS"),
+        ({"metadata": {"x": "y" * 1_048_576}}, "TOO_LARGE"),
+        ({"owner": "me"}, "INVALID_ARGUMENTS"),
+    ],
+)
+async def test_a_task_that_cannot_be_is_refused_and_leaves_nothing(
+    workbench: Workbench, more: dict[str, Any], code: str
+) -> None:
+    with pytest.raises((BadInput, NotFound), match=f"^{code}"):
+        await workbench.call("create_task", **{"title": "t", "persona_id": "implementer"} | more)
+    assert (await workbench.call("list_tasks"))["tasks"] == []
+    assert await events(workbench, "task.*") == []
+
+
+async def test_the_largest_texts_that_are_allowed_are_kept(workbench: Workbench) -> None:
+    large = {"title": "é" * 200, "description": "é" * 100_000, "metadata": {"x": "y" * 1_048_568}}
+    made = await make(workbench, **large)
+    assert {key: made[key] for key in large} == large
+
+
+async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    done, failed, open_one = [await make(workbench, title) for title in "abc"]
+    await finish(workbench, ada, done["id"])
+    await finish(workbench, ada, failed["id"], "fail_task", error_message="no", retryable=False)
+    waits = [done["id"], failed["id"], open_one["id"]]
+    last = await make(workbench, dependencies=[*waits, done["id"]])
+    assert (last["blocked"], last["dependencies"], last["blocked_by"]) == (True, waits, waits[1:])
+    assert (await events(workbench, "task.created"))[-1]["data"]["ready"] is False
+    with pytest.raises(Conflict, match=rf"it waits for {waits[1]}, {waits[2]}\.") as refused:
+        await workbench.dispatch(ada.caller, "claim_task", {"task_id": last["id"]})
+    assert refused.value.details == {"status": "pending", "blocked_by": waits[1:]}
+    ready = await make(workbench, dependencies=[done["id"]])
+    assert (ready["blocked"], ready["blocked_by"]) == (False, [])
+
+
+async def test_completing_the_last_of_several_makes_what_waits_claimable(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    one, two = await make(workbench, "one"), await make(workbench, "two")
+    last = await make(workbench, "last", dependencies=[one["id"], two["id"]])
+    await finish(workbench, ada, one["id"])
+    assert (await get(workbench, last["id"]))["blocked_by"] == [two["id"]]
+    await finish(workbench, ada, two["id"])
+    assert (await get(workbench, last["id"]))["blocked"] is False
+    assert (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]["id"] == last["id"]
+
+
+async def test_only_planners_and_the_person_make_and_cancel_tasks(workbench: Workbench, admit: Admit) -> None:
+    worker = await admit("walt")
+    made = await make(workbench)
+    for name, arguments in {
+        "create_task": {"title": "t", "persona_id": "tester"},
+        "cancel_task": {"task_id": made["id"]},
+    }.items():
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await workbench.dispatch(worker.caller, name, arguments)
+    assert [t["status"] for t in (await workbench.call("list_tasks"))["tasks"]] == ["pending"]
+
+
+async def test_tasks_are_listed_in_pages_that_neither_skip_nor_repeat(workbench: Workbench) -> None:
+    ids = [(await make(workbench, f"t{n}"))["id"] for n in range(7)]
+    seen, cursor, pages = [], 0, 0
+    while cursor is not None:
+        page = await workbench.call("list_tasks", cursor=cursor, limit=3)
+        seen += [task["id"] for task in page["tasks"]]
+        cursor, pages = page["next_cursor"], pages + 1
+    assert (seen, pages) == (ids, 3)
+    exact = await workbench.call("list_tasks", limit=7)
+    assert (await workbench.call("list_tasks", cursor=exact["next_cursor"]))["tasks"] == []
+
+
+async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    text = "plan: p\ntasks:\n- {name: a, title: planned, persona: tester, worktree: lab}\n"
+    planned = (await workbench.call("create_plan", text=text))["tasks"]["a"]
+    done, open_one = await make(workbench), await make(workbench, target_worktree="lab")
+    await finish(workbench, ada, done["id"])
+
+    async def found(**how: Any) -> list[int]:
+        return [task["id"] for task in (await workbench.call("list_tasks", **how))["tasks"]]
+
+    assert await found() == [planned, done["id"], open_one["id"]]
+    assert await found(status="completed") == [done["id"]]
+    assert await found(persona_id="tester") == [planned]
+    assert await found(worktree="lab") == [planned, open_one["id"]]
+    assert await found(plan="p") == [planned]
+    assert await found(plan="p", status="completed") == []
+
+
+async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    root = await make(workbench, "root")
+    left, right = [await make(workbench, title, parent_task_id=root["id"]) for title in ("left", "right")]
+    leaf = await make(workbench, "leaf", "tester", parent_task_id=right["id"], dependencies=[left["id"]])
+    other = await make(workbench, "other")
+    await finish(workbench, ada, left["id"])
+    await finish(workbench, ada, other["id"], "fail_task", error_message="no", retryable=False)
+    tree = await workbench.call("get_task_tree")
+
+    def shape(node: dict[str, Any]) -> Any:
+        return (node["title"], node["open_below"], node["completed_below"], [shape(c) for c in node["children"]])
+
+    leaf_shape = ("leaf", 0, 0, [])
+    assert [shape(node) for node in tree["tasks"]] == [
+        ("root", 2, 1, [("left", 0, 0, []), ("right", 1, 0, [leaf_shape])]),
+        ("other", 0, 0, []),
+    ]
+    assert tree["counts"] == {"pending": 3, "completed": 1, "failed": 1}
+    found = tree["tasks"][0]["children"][1]["children"][0]
+    assert (found["id"], found["dependencies"], found["parent_task_id"]) == (leaf["id"], [left["id"]], right["id"])
+
+
+async def test_a_filtered_tree_keeps_what_leads_to_a_match(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    root = await make(workbench, "root")
+    left = await make(workbench, "left", parent_task_id=root["id"])
+    await make(workbench, "leaf", "tester", parent_task_id=left["id"])
+    await make(workbench, "right", parent_task_id=root["id"])
+    done = await make(workbench, "done")
+    await finish(workbench, ada, done["id"])
+
+    async def titles(**how: str) -> Any:
+        def name(node: dict[str, Any]) -> Any:
+            return {node["title"]: [name(child) for child in node["children"]]}
+
+        return [name(node) for node in (await workbench.call("get_task_tree", **how))["tasks"]]
+
+    assert await titles(filter_persona="tester") == [{"root": [{"left": [{"leaf": []}]}]}]
+    assert await titles(filter_status="completed") == [{"done": []}]
+    assert await titles(filter_status="completed", filter_persona="tester") == []
+    assert await titles(filter_status="pending", filter_persona="implementer") == [
+        {"root": [{"left": []}, {"right": []}]}
+    ]
+
+
+async def test_a_tree_may_be_deep_but_never_too_deep_to_be_shown(workbench: Workbench) -> None:
+    parent = None
+    for depth in range(50):
+        parent = (await make(workbench, f"d{depth}", parent_task_id=parent))["id"]
+    with pytest.raises(BadInput, match="TOO_DEEP"):
+        await make(workbench, "d50", parent_task_id=parent)
+    (node,) = (await workbench.call("get_task_tree"))["tasks"]
+    assert node["open_below"] == 49
+    assert (await workbench.call("cancel_task", task_id=node["id"]))["status"] == "cancelled"
+    assert (await workbench.call("get_task_tree"))["counts"] == {"cancelled": 50}
+
+
+async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(workbench: Workbench, admit: Admit) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    root = await make(workbench, "root")
+    done, held = [await make(workbench, title, parent_task_id=root["id"]) for title in ("done", "held")]
+    leaf = await make(workbench, "leaf", parent_task_id=done["id"])
+    outside = await make(workbench, "outside", dependencies=[leaf["id"]])
+    await finish(workbench, ada, done["id"])
+    await workbench.dispatch(bob.caller, "claim_task", {"task_id": held["id"]})
+    cancelled = await workbench.call("cancel_task", task_id=root["id"], reason="Other plans.")
+    assert (cancelled["status"], cancelled["error_message"]) == ("cancelled", "Other plans.")
+    states = {t["title"]: t["status"] for t in (await workbench.call("list_tasks"))["tasks"]}
+    assert states == {
+        **{"root": "cancelled", "done": "completed", "held": "cancelled", "leaf": "cancelled", "outside": "pending"},
+    }
+    (attempt,) = (await get(workbench, held["id"]))["attempts"]
+    assert (attempt["agent_id"], attempt["outcome"], attempt["error_message"]) == ("bob", "cancelled", "Other plans.")
+    (attempt,) = (await get(workbench, done["id"]))["attempts"]
+    assert attempt["outcome"] == "completed"
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await workbench.dispatch(bob.caller, "complete_task", {"task_id": held["id"]})
+    assert (await workbench.dispatch(bob.caller, "heartbeat_and_get_tasks", {}))["holding"] == []
+    assert (await get(workbench, outside["id"]))["blocked_by"] == [leaf["id"]]
+    subjects = [e["subject"] for e in await events(workbench, "task.cancelled")]
+    assert subjects == [f"task:{t['id']}" for t in (root, held, leaf)]
+
+
+@pytest.mark.parametrize("how", ["complete_task", "fail_task", "cancel_task"])
+async def test_what_is_finished_cannot_be_cancelled(workbench: Workbench, admit: Admit, how: str) -> None:
+    ada = await admit("ada")
+    task = await make(workbench)
+    if how == "cancel_task":
+        await workbench.call("cancel_task", task_id=task["id"])
+    else:
+        more = {} if how == "complete_task" else {"error_message": "no", "retryable": False}
+        await finish(workbench, ada, task["id"], how, **more)
+    before = await get(workbench, task["id"])
+    with pytest.raises(Conflict, match="WRONG_STATE"):
+        await workbench.call("cancel_task", task_id=task["id"])
+    assert await get(workbench, task["id"]) == before
+
+
+async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    task, other = await make(workbench), await make(workbench)
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task["id"]})
+    for note in ("one", "two", "three"):
+        report = {"task_id": task["id"], "progress_note": note, "level": "warn"}
+        await workbench.dispatch(ada.caller, "report_task_progress", report)
+    lines = (await workbench.call("get_task_logs", task_id=task["id"], limit=2))["lines"]
+    lines += (await workbench.call("get_task_logs", task_id=task["id"], cursor=lines[-1]["id"]))["lines"]
+    assert [(x["message"], x["agent_id"], x["level"]) for x in lines] == [
+        *(("one", "ada", "warn"), ("two", "ada", "warn"), ("three", "ada", "warn")),
+    ]
+    assert (await workbench.call("get_task_logs", task_id=other["id"]))["lines"] == []
+
+
+@pytest.mark.parametrize("name", ["get_task", "get_task_logs", "cancel_task"])
+async def test_a_task_that_is_not_there_cannot_be_asked_for(workbench: Workbench, name: str) -> None:
+    with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
+        await workbench.call(name, task_id=7)

@@ -1,0 +1,351 @@
+"""Agents as real processes: spawned, seen, ended, and nothing of them left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import Admit, Admitted, Served, ended, git
+from workbench.app import Workbench
+from workbench.errors import Conflict, NotFound, Refused, Unavailable, WorkbenchError
+from workbench.process import ProcessTable
+from workbench.services import workers
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+async def spawn(served: Served, by: Admitted | None = None, **more: Any) -> dict[str, Any]:
+    """Spawn an agent, as the operator or as a planner."""
+    arguments = {"persona_id": "implementer", **more}
+    if by is None:
+        return await served.workbench.call("spawn_agent", **arguments)
+    return await served.workbench.dispatch(by.caller, "spawn_agent", arguments)
+
+
+async def make(served: Served, run: str, **more: Any) -> int:
+    """Create a task; its id."""
+    arguments = {"title": "Do it", "persona_id": "implementer", "run": run, **more}
+    return int((await served.workbench.call("create_task", **arguments))["id"])
+
+
+async def reached(served: Served, task_id: int, *states: str) -> dict[str, Any]:
+    """The task, once it is in one of some states."""
+    async with served.workbench.feed.subscribe("task.*") as events:
+        while (task := await served.workbench.call("get_task", task_id=task_id))["status"] not in states:
+            await anext(events)
+    return task
+
+
+async def process(served: Served, agent_id: str) -> dict[str, Any]:
+    """The process of an agent."""
+    return await served.workbench.call("get_agent_process_info", agent_id=agent_id)
+
+
+async def over(served: Served, agent_id: str) -> dict[str, Any]:
+    """The process of an agent, once it has been noted that it ended."""
+    while (found := await process(served, agent_id))["running"]:
+        await asyncio.sleep(0.02)
+    return found
+
+
+async def agent(served: Served, agent_id: str) -> dict[str, Any]:
+    """An agent by its id."""
+    found = (await served.workbench.call("list_agents"))["agents"]
+    return next(a for a in found if a["agent_id"] == agent_id)
+
+
+async def appeared(path: Path) -> str:
+    """What is in a file, once there is something."""
+    while not path.exists() or not path.read_text():
+        await asyncio.sleep(0.01)
+    return path.read_text()
+
+
+# Working
+
+
+@pytest.mark.parametrize("mcp", [False, True], ids=["http", "mcp"])
+async def test_a_spawned_worker_does_a_task_in_its_worktree_and_nobody_sees_its_token(
+    served: Served, repository: Path, mcp: bool
+) -> None:
+    await served.workbench.call("create_worktree", name="lab")
+    made = await spawn(served, assigned_worktree="lab", name="walt", mcp=mcp, environment={"COLOUR": "blue"})
+    assert (made["agent_id"], made["status"], made["worktree"]) == ("walt", "assigned", "lab")
+    run = "pwd; env; cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'; touch made"
+    task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
+    assert (task["status"], task["attempts"][0]["agent_id"]) == ("completed", "walt")
+    commit = git("rev-parse", "wb/lab/main", cwd=repository)
+    assert task["artifacts"] == [f"commit:{commit}"]
+    assert git("show", "--format=", "--name-only", commit, cwd=repository) == "made"
+
+    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
+    seen = "\n".join(line["message"] for line in lines).split("\n")
+    assert seen[0] == str(repository / ".aiswarm" / "worktrees" / "lab")
+    assert {"COLOUR=blue", f"WORKBENCH_URL={served.info.url}", f"WORKBENCH_PROJECT={repository}"} <= set(seen)
+    assert "workbench.worker" in seen
+
+    found = await process(served, "walt")
+    assert (found["pid"], found["running"], found["exit_code"]) == (made["pid"], True, None)
+    log = Path(found["log"])
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert "admitted as walt" in log.read_text()
+    assert "wba_" not in log.read_text() + "\n".join(seen)
+
+    ended_agent = await served.workbench.call("terminate_agent", agent_id="walt", reason="Enough.")
+    assert ended_agent["registration_status"] == "inactive"
+    assert (await process(served, "walt"))["running"] is False
+    await ended(made["pid"])
+    with pytest.raises(Conflict, match="NOT_RUNNING"):
+        await served.workbench.call("terminate_agent", agent_id="walt")
+
+
+async def test_a_planners_worker_waits_for_the_person(served: Served, admit: Admit, repository: Path) -> None:
+    paula = await admit("paula", "planner")
+    made = await spawn(served, paula, name="walt")
+    assert (made["status"], made["agent_id"][:8]) == ("pending", "pending_")
+    (question,) = (await served.workbench.call("list_approvals"))["approvals"]
+    payload = question["payload"]
+    assert (question["id"], question["requester"]) == (made["approval_id"], "paula")
+    assert (payload["spawned_by"], payload["profile"], payload["suggested_id"]) == ("paula", "script", "walt")
+    task_id = await make(served, "true")
+    await served.workbench.call("approve", approval_id=made["approval_id"])
+    assert (await reached(served, task_id, "completed"))["attempts"][0]["agent_id"] == "walt"
+    assert (await agent(served, "walt"))["parent"] == "paula"
+
+
+async def test_a_worker_whose_registration_is_turned_down_ends(served: Served) -> None:
+    made = await spawn(served, approve="ask")
+    assert made["status"] == "pending"
+    await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
+    found = await over(served, made["agent_id"])
+    assert found["exit_code"] == 1
+    assert "REJECTED: The registration was turned down. Full house." in Path(found["log"]).read_text()
+    assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
+
+
+async def test_a_worker_that_dies_while_it_waits_leaves_no_question(served: Served) -> None:
+    made = await spawn(served, approve="ask")
+    os.kill(made["pid"], signal.SIGKILL)
+    found = await over(served, made["agent_id"])
+    assert found["exit_code"] == -signal.SIGKILL
+    assert (await served.workbench.call("list_approvals"))["approvals"] == []
+    assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
+    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+
+
+# Ending
+
+
+async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Served, repository: Path) -> None:
+    made = await spawn(served, name="walt")
+    task_id = await make(served, "echo $$ > pid; trap '' TERM; setsid sleep 600 & sleep 600")
+    command = int(await appeared(repository / "pid"))
+    os.kill(made["pid"], signal.SIGKILL)
+    task = await reached(served, task_id, "pending")
+    assert [(a["agent_id"], a["outcome"], a["error_message"]) for a in task["attempts"]] == [
+        ("walt", "released", "the agent's process ended"),
+    ]
+    assert task["retry_count"] == 0
+    assert (await process(served, "walt"))["exit_code"] == -signal.SIGKILL
+    assert (await agent(served, "walt"))["registration_status"] == "inactive"
+    await ended(command)
+    left = [p.info for p in psutil.process_iter(["cwd", "cmdline", "status"]) if p.info["cwd"] == str(repository)]
+    assert [info for info in left if info["status"] != psutil.STATUS_ZOMBIE] == []
+    kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.*"]))["events"]]
+    assert kinds[-2:] == ["agent.exited", "agent.deactivated"]
+
+
+async def test_a_terminated_worker_gives_its_task_back_and_the_next_one_does_it(
+    served: Served, repository: Path
+) -> None:
+    made = await spawn(served, name="walt")
+    task_id = await make(served, "[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
+    command = int(await appeared(repository / "pid"))
+    await served.workbench.call("terminate_agent", agent_id="walt")
+    await ended(made["pid"], command)
+    await spawn(served, name="wilma")
+    task = await reached(served, task_id, "completed", "failed")
+    assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("wilma", "completed")]
+
+
+async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(served: Served, admit: Admit) -> None:
+    paula, pete = await admit("paula", "planner"), await admit("pete", "planner")
+    worker = await admit("ada")
+    made = [(await spawn(served, paula))["agent_id"], (await spawn(served))["agent_id"]]
+    for who, whom in ((pete, made[0]), (pete, made[1]), (paula, made[1]), (worker, made[0]), (paula, "ada")):
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await served.workbench.dispatch(who.caller, "terminate_agent", {"agent_id": whom})
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await served.workbench.dispatch(who.caller, "get_agent_process_info", {"agent_id": whom})
+    mine = await served.workbench.dispatch(paula.caller, "get_managed_agents", {})
+    assert [a["agent_id"] for a in mine["agents"]] == made[:1]
+    assert (await served.workbench.dispatch(pete.caller, "get_managed_agents", {}))["agents"] == []
+    assert [a["agent_id"] for a in (await served.workbench.call("get_managed_agents"))["agents"]] == made
+    await served.workbench.dispatch(paula.caller, "terminate_agent", {"agent_id": made[0]})
+    await served.workbench.call("terminate_agent", agent_id=made[1])
+    assert [(await process(served, agent_id))["running"] for agent_id in made] == [False, False]
+    assert (await agent(served, made[0]))["registration_status"] == "rejected"
+    assert (await served.workbench.call("list_approvals"))["approvals"] == []
+
+
+async def test_an_agent_that_was_not_spawned_has_no_process(served: Served, admit: Admit) -> None:
+    await admit("ada")
+    with pytest.raises(Conflict, match="NOT_RUNNING"):
+        await served.workbench.call("terminate_agent", agent_id="ada")
+    with pytest.raises(NotFound, match="PROCESS_NOT_FOUND"):
+        await process(served, "ada")
+    for name in ("terminate_agent", "get_agent_process_info"):
+        with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+            await served.workbench.call(name, agent_id="nobody")
+
+
+async def test_revoking_ends_the_process_too(served: Served, repository: Path) -> None:
+    made = await spawn(served, name="walt")
+    task_id = await make(served, "echo $$ > pid; exec sleep 600")
+    command = int(await appeared(repository / "pid"))
+    revoked = await served.workbench.call("revoke_agent", agent_id="walt")
+    assert revoked["registration_status"] == "revoked"
+    await ended(made["pid"], command)
+    assert (await reached(served, task_id, "pending"))["attempts"][0]["outcome"] == "released"
+
+
+@pytest.mark.parametrize("how", ["integrate", "discard"])
+async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path, how: str) -> None:
+    await served.workbench.call("create_worktree", name="lab")
+    inside = await spawn(served, assigned_worktree="lab", name="inside")
+    outside = await spawn(served, name="outside")
+    await reached(served, await make(served, "touch new.txt", target_worktree="lab"), "completed")
+    status = (await served.workbench.call("get_worktree_status"))["worktrees"][0]
+    assert (status["agents"], status["open_tasks"]) == (["inside"], 0)
+    if how == "integrate":
+        asked = await served.workbench.call("integrate_worktree", worktree_name="lab")
+        await served.workbench.call("approve", approval_id=asked["approval_id"])
+        assert (repository / "new.txt").exists()
+    else:
+        await served.workbench.call("discard_worktree", worktree_name="lab")
+    await ended(inside["pid"])
+    assert not (repository / ".aiswarm" / "worktrees" / "lab").exists()
+    assert (await agent(served, "inside"))["registration_status"] == "inactive"
+    assert psutil.pid_exists(outside["pid"])
+    assert (await process(served, "outside"))["running"]
+
+
+async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
+    pids = [(await spawn(served, name=f"w{n}"))["pid"] for n in range(2)]
+    await served.servers.stop()
+    await ended(*pids)
+    assert {(await process(served, f"w{n}"))["running"] for n in range(2)} == {False}
+    with pytest.raises(Unavailable, match="NO_SERVER"):
+        await spawn(served)
+
+
+# Refusals
+
+
+async def test_only_so_many_agents_run_at_once(settings: Settings) -> None:
+    few = settings.model_copy(update={"max_agents_running": 1})
+    async with Workbench.open(few) as workbench, Servers(workbench) as servers:
+        served = Served(workbench, await servers.start(0), servers)
+        first = await spawn(served, name="first")
+        with pytest.raises(Unavailable, match="TOO_MANY_AGENTS"):
+            await spawn(served, name="second")
+        assert [a["name"] for a in (await workbench.call("list_agents"))["agents"]] == ["first"]
+        await workbench.call("terminate_agent", agent_id=first["agent_id"])
+        await spawn(served, name="third")
+
+
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    *[
+        ("BAD_ENVIRONMENT", {"environment": {name: "x"}})
+        for name in ("WORKBENCH_URL", "workbench_x", "LD_PRELOAD", "GIT_DIR", "PYTHONPATH", "", "A=B", "a b", "1A")
+    ],
+    ("INVALID_ARGUMENTS", {"environment": {"A": 1}}),
+    ("SPAWN_FAILED", {"environment": {"A": "x\0y"}}),
+    ("PERSONA_NOT_FOUND", {"persona_id": "wizard"}),
+    ("WORKTREE_NOT_FOUND", {"assigned_worktree": "gone"}),
+    ("WORKTREE_NOT_FOUND", {"assigned_worktree": "old"}),
+    ("BAD_WORKTREE_NAME", {"assigned_worktree": "../x"}),
+    ("INVALID_ARGUMENTS", {"profile": "claude"}),
+]
+
+
+async def test_what_cannot_be_spawned_is_refused_and_nothing_runs(served: Served) -> None:
+    await served.workbench.call("create_worktree", name="old")
+    await served.workbench.call("discard_worktree", worktree_name="old")
+    for code, more in REFUSED:
+        with pytest.raises(WorkbenchError, match=f"^{code}"):
+            await spawn(served, **more)
+    assert (await served.workbench.call("list_approvals"))["approvals"] == []
+    assert (await served.workbench.call("list_agents", status="assigned"))["agents"] == []
+    assert (await served.workbench.call("get_managed_agents"))["agents"] == []
+
+
+async def test_an_agent_that_cannot_be_started_is_not_left_waiting(served: Served) -> None:
+    served.workbench.settings.logs.write_text("in the way")
+    for approve in ("auto", "ask"):
+        with pytest.raises(Unavailable, match="SPAWN_FAILED"):
+            await spawn(served, approve=approve)
+    states = [a["registration_status"] for a in (await served.workbench.call("list_agents"))["agents"]]
+    assert states == ["inactive", "rejected"]
+    assert (await served.workbench.call("list_approvals"))["approvals"] == []
+
+
+async def test_a_planner_spawns_only_in_its_own_worktrees_and_a_worker_not_at_all(served: Served, admit: Admit) -> None:
+    paula, walt = await admit("paula", "planner"), await admit("walt")
+    await served.workbench.call("create_worktree", name="lab")
+    with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to operator"):
+        await spawn(served, paula, assigned_worktree="lab")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await spawn(served, walt)
+
+
+# After a crash
+
+
+async def test_what_a_server_that_is_gone_left_running_is_ended_but_nobody_else(
+    settings: Settings, tmp_path: Path
+) -> None:
+    table = ProcessTable()
+    sleeper = table.start(["sleep", "600"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
+    async with Workbench.open(settings) as workbench:
+        for name, pid, started in (("left", sleeper.pid, sleeper.started), ("reused", os.getpid(), 1.0)):
+            made = await workbench.call("register", name=name, persona_id="implementer")
+            await workbench.call("approve", approval_id=made["approval_id"])
+            caller = await workbench.identify(made["token"])
+            await workbench.call("create_task", title="t", persona_id="implementer")
+            await workbench.dispatch(caller, "claim_task", {})
+            row = {"agent": caller.agent, "pid": pid, "started": started, "profile": "script", "log": "", "now": 1}
+            await workbench.store.write(lambda tx, row=row: tx.run(workers.SQL.add, row))
+    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+        served = Served(workbench, await servers.start(0), servers)
+        await ended(sleeper.pid)
+        assert [(await process(served, name))["running"] for name in ("left", "reused")] == [False, False]
+        tasks = (await workbench.call("list_tasks"))["tasks"]
+        assert [task["status"] for task in tasks] == ["pending", "pending"]
+        agents = (await workbench.call("list_agents"))["agents"]
+        assert [a["registration_status"] for a in agents] == ["inactive", "inactive"]
+    table.terminate(sleeper, 0)
+
+
+async def test_variables_of_the_server_that_could_steer_a_worker_do_not_reach_it(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WORKBENCH_TOKEN", "GIT_DIR", "PYTHONSTARTUP", "LD_LIBRARY_PATH"):
+        monkeypatch.setenv(name, "hostile")
+    monkeypatch.setenv("HARMLESS", "yes")
+    await spawn(served)
+    task = await reached(served, await make(served, "env"), "completed", "failed")
+    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
+    env = dict(line.partition("=")[::2] for entry in lines for line in entry["message"].split("\n"))
+    assert [name for name, value in env.items() if value == "hostile"] == []
+    assert env["HARMLESS"] == "yes"

@@ -1,0 +1,1 @@
+"""One concept, one module: its operations, its SQL beside it, its events."""

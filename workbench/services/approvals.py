@@ -1,0 +1,167 @@
+"""One inbox for every question to a person. It knows no kind of question: whoever asks brings the answer's effect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict, NotFound
+from workbench.model import Level, Micros, Wire
+from workbench.ops import Ctx, op
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+Status = Literal["pending", "approved", "rejected", "failed"]
+Verdict = Literal["approved", "rejected", "failed"]
+
+_EVENTS: dict[Verdict, str] = {
+    "approved": "approval.approved",
+    "rejected": "approval.rejected",
+    "failed": "approval.failed",
+}
+
+
+class Approval(Wire):
+    """A question to a person, and its answer."""
+
+    id: int
+    kind: str
+    status: Status
+    requester: str
+    subject: str
+    payload: dict[str, Any]
+    created_at: Micros
+    decided_at: Micros | None
+    decided_by: str | None
+    reason: str | None
+    outcome: dict[str, Any] | None
+
+
+class Approvals(Wire):
+    """Approvals, oldest first."""
+
+    approvals: list[Approval]
+
+
+class Decision(Wire):
+    """What a decision led to."""
+
+    approval: Approval
+    outcome: dict[str, Any]
+
+
+Effect = Callable[[Ctx, Approval, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""`(ctx, approval, approved, choices) -> outcome`: what a decision of one kind does.
+
+It runs before the decision is recorded and records it itself with `decide`, in the transaction of
+its own change; it raises to leave the approval pending.
+"""
+
+
+def effect(kind: str) -> Callable[[Effect], Effect]:
+    """Mark a service's function as what happens when an approval of `kind` is decided."""
+
+    def mark(fn: Effect) -> Effect:
+        fn.approval_kind = kind  # type: ignore[attr-defined]
+        return fn
+
+    return mark
+
+
+def ask(tx: Tx, kind: str, subject: str, payload: Mapping[str, Any]) -> int:
+    """Put a question into the inbox, in the asker's transaction; the approval's id."""
+    row = tx.one(SQL.add, kind=kind, requester=tx.actor, subject=subject, payload=json.dumps(payload), now=tx.now)
+    assert row is not None
+    approval_id = int(row["id"])
+    tx.emit("approval.requested", f"approval:{approval_id}", kind=kind, about=subject)
+    return approval_id
+
+
+def open_question(tx: Reader, kind: str, subject: str) -> Approval | None:
+    """The undecided approval about a subject, if there is one."""
+    row = tx.one(SQL.open_about, kind=kind, subject=subject)
+    return _approval(row) if row else None
+
+
+def decide(
+    tx: Tx, approval: Approval, status: Verdict, reason: str = "", outcome: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Record a decision in the transaction of its effect; the outcome, as it is kept.
+
+    Raises:
+        Conflict: ``ALREADY_DECIDED``.
+    """
+    kept = dict(outcome or {})
+    values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
+    if not tx.run(SQL.decide, values | {"outcome": json.dumps(kept)}):
+        raise _decided(approval.id)
+    subject = f"approval:{approval.id}"
+    tx.emit(_EVENTS[status], subject, kind=approval.kind, about=approval.subject, reason=reason)
+    return kept
+
+
+@op(allow=Level.OPERATOR, reads=True)
+async def list_approvals(
+    ctx: Ctx,
+    status: Annotated[Status | None, Field(description="Only these; all when null.")] = "pending",
+    kind: Annotated[str | None, Field(description="registration or integration.")] = None,
+    limit: Annotated[int, Field(ge=1, le=500)] = 200,
+) -> Approvals:
+    """The inbox: what waits for a person, oldest first."""
+    rows = await ctx.read(lambda tx: tx.all(SQL.list, status=status, kind=kind, limit=limit))
+    return Approvals(approvals=[_approval(row) for row in rows])
+
+
+@op(allow=Level.OPERATOR)
+async def approve(
+    ctx: Ctx,
+    approval_id: int,
+    choices: Annotated[dict[str, Any], Field(description="For a registration: agent_id, persona_id, role, tool.")] = {},
+) -> Decision:
+    """Say yes to a question; what was asked for happens at once."""
+    return await _answer(ctx, approval_id, True, choices)
+
+
+@op(allow=Level.OPERATOR)
+async def reject(ctx: Ctx, approval_id: int, reason: Annotated[str, Field(max_length=1_000)] = "") -> Decision:
+    """Say no to a question. Whoever asked is told the reason."""
+    return await _answer(ctx, approval_id, False, {"reason": reason})
+
+
+async def _answer(ctx: Ctx, approval_id: int, yes: bool, choices: Mapping[str, Any]) -> Decision:
+    before = await _get(ctx, approval_id)
+    if before.status != "pending":
+        raise _decided(approval_id)
+    outcome = await ctx.effects[before.kind](ctx, before, yes, choices)
+    return Decision(approval=await _get(ctx, approval_id), outcome=outcome)
+
+
+async def _get(ctx: Ctx, approval_id: int) -> Approval:
+    row = await ctx.read(lambda tx: tx.one(SQL.get, id=approval_id))
+    if row is None:
+        raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id}.")
+    return _approval(row)
+
+
+def check_choices(choices: Mapping[str, Any], known: set[str]) -> None:
+    """Refuse choices that the kind of approval does not have.
+
+    Raises:
+        BadInput: ``INVALID_ARGUMENTS``.
+    """
+    if unknown := sorted(set(choices) - known):
+        raise BadInput("INVALID_ARGUMENTS", f"This approval has no choice {', '.join(unknown)}.", problems=unknown)
+
+
+def _decided(approval_id: int) -> Conflict:
+    return Conflict("ALREADY_DECIDED", f"Approval {approval_id} was decided before; nothing was changed.")
+
+
+def _approval(row: Row) -> Approval:
+    outcome = json.loads(row["outcome"]) if row["outcome"] else None
+    return Approval(**{**dict(row), "payload": json.loads(row["payload"]), "outcome": outcome})

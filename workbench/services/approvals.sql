@@ -1,0 +1,22 @@
+-- name: add
+INSERT INTO approvals (kind, status, requester, subject, payload, created_at)
+VALUES (:kind, 'pending', :requester, :subject, :payload, :now)
+RETURNING id;
+
+-- name: get
+SELECT * FROM approvals WHERE id = :id;
+
+-- name: open_about
+SELECT * FROM approvals WHERE subject = :subject AND kind = :kind AND status = 'pending'
+ORDER BY id DESC LIMIT 1;
+
+-- name: list
+SELECT * FROM approvals
+WHERE (CAST(:status AS TEXT) IS NULL OR status = :status)
+  AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
+ORDER BY id LIMIT :limit;
+
+-- name: decide
+UPDATE approvals SET status = :status, decided_at = :now, decided_by = :by, reason = :reason,
+    outcome = :outcome
+WHERE id = :id AND status = 'pending';

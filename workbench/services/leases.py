@@ -1,0 +1,325 @@
+"""Doing tasks: claim, heartbeat, progress, complete, fail, release; and what happens when a lease runs out.
+
+A lease is the right to work on a task until a time; an attempt is one claim. Whoever does not hold
+the lease any more is told `LEASE_LOST` and changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict, Refused
+from workbench.model import Level, Micros, TaskState, Wire
+from workbench.ops import Caller, Ctx, op
+from workbench.rules import lifecycle
+from workbench.rules.lifecycle import Action
+from workbench.services import registration, tasks
+from workbench.services.tasks import Task, TaskLine
+from workbench.settings import Settings
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+OwnId = Annotated[str | None, Field(description="Your own id, if you like; it must be yours.")]
+AttemptNumber = Annotated[int | None, Field(description="The attempt you were given; refused when it is not current.")]
+WaitSeconds = Annotated[float, Field(ge=0, description="Wait this long for a task to become claimable.")]
+
+
+class Claim(Wire):
+    """What a claim gave: the task under its lease, or null when there is none to be had."""
+
+    task: Task | None
+
+
+class Work(Wire):
+    """A heartbeat's answer: what you hold, and what you could claim, best first."""
+
+    holding: list[TaskLine]
+    available: list[TaskLine]
+    lease_expires_at: Micros | None
+
+
+@op(allow=Level.WORKER)
+async def heartbeat_and_get_tasks(
+    ctx: Ctx,
+    agent_id: OwnId = None,
+    persona_id: Annotated[str | None, Field(description="Your own persona, if you like.")] = None,
+    wait_seconds: WaitSeconds = 0,
+    limit: Annotated[int, Field(ge=1, le=50)] = 10,
+) -> Work:
+    """Renew all your leases and see what you hold and what you could claim, best first."""
+    me = require_self(ctx.caller, agent_id, persona_id)
+    work = await ctx.write(lambda tx: _beat(tx, ctx.caller, me, limit))
+    if work.holding or work.available or not wait_seconds:
+        return work
+    return await _until_work(ctx, me, min(wait_seconds, ctx.settings.wait_limit_seconds), limit)
+
+
+@op(allow=Level.WORKER)
+async def claim_task(
+    ctx: Ctx,
+    task_id: Annotated[int | None, Field(description="Which task; the best one for you when null.")] = None,
+    agent_id: OwnId = None,
+) -> Claim:
+    """Claim a task under a lease: the one you name, or what you already hold, else the best for you."""
+    me = require_self(ctx.caller, agent_id)
+    return await ctx.write(lambda tx: _claim(tx, ctx.caller, me, task_id))
+
+
+@op(allow=Level.WORKER)
+async def start_task(ctx: Ctx, task_id: int, attempt: AttemptNumber = None) -> Task:
+    """Say that work on a claimed task has begun. Progress and completion imply it."""
+
+    def change(tx: Tx) -> Task:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        lifecycle.step(row["status"], Action.START)
+        _start(tx, row)
+        return tasks.require_task(tx, task_id)
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER)
+async def report_task_progress(
+    ctx: Ctx,
+    task_id: int,
+    progress_note: Annotated[str, Field(max_length=10_000)] = "",
+    percent_complete: Annotated[int | None, Field(ge=0, le=100)] = None,
+    agent_id: OwnId = None,
+    level: Literal["debug", "info", "warn", "error"] = "info",
+    attempt: AttemptNumber = None,
+) -> TaskLine:
+    """Tell how a task you hold goes: a note, a percentage, or both. Renews its lease."""
+    me = require_self(ctx.caller, agent_id)
+
+    def change(tx: Tx) -> TaskLine:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        _start(tx, row)
+        percent = row["progress"] if percent_complete is None else percent_complete
+        tx.run(SQL.progress, task_id=task_id, progress=percent, now=tx.now, lease_us=row["lease_us"])
+        if progress_note:
+            tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=progress_note, now=tx.now)
+        tx.emit("task.progressed", f"task:{task_id}", progress=percent, note=progress_note[:500], level=level)
+        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER)
+async def complete_task(
+    ctx: Ctx,
+    task_id: int,
+    result_data: Annotated[Any, Field(description="The result, as JSON.")] = None,
+    artifacts: Annotated[list[str], Field(max_length=1_000, description="Files, commits or addresses made.")] = [],
+    attempt: AttemptNumber = None,
+) -> TaskLine:
+    """Finish a task you hold, with its result. What waited for it becomes claimable."""
+    result = tasks.bounded_json(result_data, ctx.settings)
+    made = tasks.bounded_json(artifacts, ctx.settings)
+
+    def change(tx: Tx) -> TaskLine:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        lifecycle.step(row["status"], Action.COMPLETE)
+        _start(tx, row)
+        tx.run(SQL.complete, task_id=task_id, result=result, artifacts=made, now=tx.now)
+        _end_attempt(tx, row, "completed")
+        tx.run(SQL.unblock_dependents, task_id=task_id)
+        tx.emit("task.completed", f"task:{task_id}", attempt=row["attempt"])
+        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER)
+async def fail_task(
+    ctx: Ctx,
+    task_id: int,
+    error_message: Annotated[str, Field(min_length=1, max_length=10_000)],
+    retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
+    attempt: AttemptNumber = None,
+) -> TaskLine:
+    """Give a task you hold back as failed. It is tried again after a pause while retries are left."""
+
+    def change(tx: Tx) -> TaskLine:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        lifecycle.step(row["status"], Action.FAIL)
+        _after_failure(tx, ctx.settings, row, "failed", error_message, retryable, ctx.random())
+        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER)
+async def release_task(
+    ctx: Ctx,
+    task_id: int,
+    reason: Annotated[str, Field(max_length=1_000)] = "",
+    attempt: AttemptNumber = None,
+) -> TaskLine:
+    """Give a task you hold back unfinished; it is claimable again at once and no retry is used up."""
+
+    def change(tx: Tx) -> TaskLine:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        lifecycle.step(row["status"], Action.RELEASE)
+        _release(tx, row, reason)
+        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+
+    return await ctx.write(change)
+
+
+def release_all(tx: Tx, agent: str, reason: str) -> None:
+    """Give back everything an agent holds (its process ended, or its admission was taken away)."""
+    for row in tx.all(SQL.held_by, agent=agent):
+        _release(tx, row, reason)
+
+
+def expire(tx: Tx, settings: Settings, random: float) -> int:
+    """Send tasks whose lease ran out back, and wake those whose pause is over; how many leases ended."""
+    ended = tx.all(SQL.expired, now=tx.now)
+    for row in ended:
+        _after_failure(tx, settings, row, "expired", "the lease ran out", True, random)
+    for row in tx.all(SQL.rested, now=tx.now):
+        tx.run(SQL.wake, task_id=row["task_id"])
+        tx.emit("task.rested", f"task:{row['task_id']}")
+    return len(ended)
+
+
+def next_deadline(tx: Reader) -> int | None:
+    """When the next lease or pause ends, in microseconds UTC."""
+    row = tx.one(SQL.next_deadline)
+    at = row["at"] if row else None
+    return None if at is None else int(at)
+
+
+def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = None) -> str:
+    """The caller's internal id; the ids that spec 3 has as arguments must be the caller's own.
+
+    Raises:
+        Refused: ``FORBIDDEN``. BadInput: ``AGENT_ONLY`` (the operator holds no leases).
+    """
+    if caller.agent is None:
+        raise BadInput("AGENT_ONLY", "Only an agent can hold tasks. Call this with an agent's token.")
+    if agent_id not in (None, caller.name):
+        raise Refused("FORBIDDEN", f"You are {caller.name}, not {agent_id}. Leave agent_id out.")
+    if persona_id is not None and persona_id.lower() != caller.persona:
+        raise Refused("FORBIDDEN", f"Your persona is {caller.persona}, not {persona_id}.")
+    return caller.agent
+
+
+def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
+    tx.run(SQL.renew, agent=me, now=tx.now)
+    tx.run(SQL.beat, agent=me, now=tx.now)
+    registration.activate(tx, me)
+    return _work(tx, caller, me, limit)
+
+
+def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
+    held = tx.all(SQL.held_by, agent=me)
+    lines = [TaskLine(**tasks.line_of(tasks.require_row(tx, c["task_id"]))) for c in _candidates(tx, caller, me, limit)]
+    return Work(
+        holding=[TaskLine(**tasks.line_of(tasks.require_row(tx, row["id"]))) for row in held],
+        available=lines,
+        lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
+    )
+
+
+async def _until_work(ctx: Ctx, me: str, seconds: float, limit: int) -> Work:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    async with ctx.feed.subscribe("task.*") as events:
+        while True:
+            work = await ctx.read(lambda tx: _work(tx, ctx.caller, me, limit))
+            left = deadline - loop.time()
+            if work.available or work.holding or left <= 0 or await events.within(left) is None:
+                return work
+
+
+def _candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
+    """Reserved for me first, then unassigned ones of my persona; by priority, then age."""
+    values = {"agent": me, "persona": caller.persona, "worktree": caller.worktree or "", "limit": limit}
+    return tx.all(SQL.candidates, values)
+
+
+def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
+    held = [row["id"] for row in tx.all(SQL.held_by, agent=me)]
+    if held and task_id in (None, *held):
+        return Claim(task=tasks.require_task(tx, task_id or held[0]))
+    if task_id is not None:
+        row = tasks.require_row(tx, task_id)
+        if not (_fits(row, caller, me) and _take(tx, me, row)):
+            raise tasks.not_claimable(tx, row)
+        return Claim(task=tasks.require_task(tx, task_id))
+    for candidate in _candidates(tx, caller, me, 8):
+        if _take(tx, me, tasks.require_row(tx, candidate["task_id"])):
+            return Claim(task=tasks.require_task(tx, candidate["task_id"]))
+    return Claim(task=None)
+
+
+def _fits(row: Row, caller: Caller, me: str) -> bool:
+    if row["reserved_for"] is not None:
+        return bool(row["reserved_for"] == me)
+    return row["persona_id"] == caller.persona and row["worktree"] in ("", caller.worktree)
+
+
+def _take(tx: Tx, me: str, row: Row) -> bool:
+    until = tx.now + row["lease_us"]
+    if not tx.run(SQL.claim, task_id=row["id"], agent=me, now=tx.now, until=until):
+        return False
+    tx.run(SQL.add_attempt, task_id=row["id"], attempt=row["attempt"] + 1, agent=me, now=tx.now)
+    tx.emit("task.claimed", f"task:{row['id']}", attempt=row["attempt"] + 1)
+    return True
+
+
+def _start(tx: Tx, row: Row) -> None:
+    if row["status"] == TaskState.CLAIMED:
+        tx.run(SQL.start, task_id=row["id"], now=tx.now)
+        tx.run(SQL.start_attempt, task_id=row["id"], attempt=row["attempt"], now=tx.now)
+        tx.emit("task.started", f"task:{row['id']}", attempt=row["attempt"])
+
+
+def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
+    """The row of a task that the caller holds.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``. Conflict: ``LEASE_LOST``. BadInput: ``AGENT_ONLY``.
+    """
+    me = require_self(caller, None)
+    row = tasks.require_row(tx, task_id)
+    current = row["status"] in lifecycle.HELD and row["assigned_agent_id"] == me
+    if current and attempt in (None, row["attempt"]):
+        return row
+    raise Conflict(
+        "LEASE_LOST",
+        f"You do not hold task {task_id} (it is {row['status']}, attempt {row['attempt']}). "
+        "Stop working on it and ask for tasks again.",
+        status=row["status"],
+        attempt=row["attempt"],
+    )
+
+
+def _release(tx: Tx, row: Row, reason: str) -> None:
+    tx.run(SQL.put_back, task_id=row["id"], not_before=None, retries=0, error=None)
+    _end_attempt(tx, row, "released", reason or None)
+    tx.emit("task.released", f"task:{row['id']}", attempt=row["attempt"], reason=reason)
+
+
+def _after_failure(
+    tx: Tx, settings: Settings, row: Row, outcome: str, error: str, retryable: bool, jitter: float
+) -> None:
+    _end_attempt(tx, row, outcome, error)
+    if lifecycle.after_failure(row["retry_count"], row["max_retries"], retryable) is TaskState.PENDING:
+        wait = lifecycle.backoff(row["retry_count"], settings.retry_base_seconds, settings.retry_cap_seconds, jitter)
+        tx.run(SQL.put_back, task_id=row["id"], not_before=tx.now + wait, retries=1, error=error)
+        kind = "task.retried" if outcome == "failed" else "task.expired"
+        tx.emit(kind, f"task:{row['id']}", attempt=row["attempt"], error=error[:500], wait_us=wait)
+    else:
+        tx.run(SQL.give_up, task_id=row["id"], error=error, now=tx.now)
+        tx.emit("task.failed", f"task:{row['id']}", attempt=row["attempt"], error=error[:500])
+
+
+def _end_attempt(tx: Tx, row: Row, outcome: str, error: str | None = None) -> None:
+    tx.run(tasks.SQL.end_attempt, task_id=row["id"], outcome=outcome, error=error, now=tx.now)
