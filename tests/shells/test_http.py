@@ -1,0 +1,325 @@
+"""The HTTP endpoints, asked by a real client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx2
+import pytest
+
+from tests.conftest import Admit, Served
+from tests.rules.test_wire import BAD
+from workbench.client import HttpClient
+from workbench.errors import WorkbenchError
+from workbench.model import Level
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+WRONG = f"wba_{'x' * 43}"
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """The settings of a fresh project, where little is large."""
+    return settings.model_copy(update={"max_frame_bytes": 2_048, "max_pending_agents": 2})
+
+
+Visit = Callable[..., httpx2.AsyncClient]
+
+
+@pytest.fixture
+async def visit(served: Served) -> AsyncIterator[Visit]:
+    """`visit(token)`: an HTTP client of the server."""
+    async with AsyncExitStack() as stack:
+        made: list[httpx2.AsyncClient] = []
+
+        def client(token: str | None = None) -> httpx2.AsyncClient:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            made.append(httpx2.AsyncClient(base_url=served.info.url, headers=headers, trust_env=False, verify=False))
+            stack.push_async_callback(made[-1].aclose)
+            return made[-1]
+
+        yield client
+
+
+def error_of(response: httpx2.Response) -> tuple[int, str]:
+    """Status and code of a refusal, whose body has the one form that all refusals have."""
+    body = response.json()
+    assert body.keys() == {"success", "error"}
+    assert body["success"] is False
+    assert body["error"].keys() == {"code", "message", "details", "status"}
+    assert body["error"]["status"] == response.status_code
+    assert ("WWW-Authenticate" in response.headers) == (response.status_code == 401 and "INVALID" in str(body))
+    return response.status_code, body["error"]["code"]
+
+
+# Who may knock
+
+
+async def test_anybody_may_ask_whether_the_server_is_well(served: Served, visit: Visit) -> None:
+    for path in ("/health", "/healthz"):
+        response = await visit().get(path)
+        assert (response.status_code, response.json()) == (200, {"status": "ok", "nonce": served.info.nonce})
+
+
+HOSTS = {
+    "127.0.0.1": 200,
+    "127.0.0.1:80": 200,
+    "localhost:1234": 200,
+    "LOCALHOST": 200,
+    "[::1]:8765": 200,
+    "evil.example": 400,
+    "127.0.0.1.evil.example": 400,
+    "localhost.evil.example:8765": 400,
+    "127.0.0.2": 400,
+    "0.0.0.0": 400,
+    "[evil": 400,
+    "": 400,
+}
+ORIGINS = {
+    "http://127.0.0.1:8888": 200,
+    "https://localhost": 200,
+    "http://[::1]:3000": 200,
+    "http://evil.example": 403,
+    "http://127.0.0.1.evil.example": 403,
+    "http://evil.example#127.0.0.1": 403,
+    "null": 403,
+    "": 403,
+    "127.0.0.1": 403,
+    "http://[evil": 403,
+}
+
+
+async def test_only_neighbours_are_answered(served: Served, visit: Visit) -> None:
+    table = {("Host", host): status for host, status in HOSTS.items()}
+    table |= {("Origin", origin): status for origin, status in ORIGINS.items()}
+    operator = visit(served.workbench.operator_token)
+    for (name, value), status in table.items():
+        for method, path in (("GET", "/health"), ("POST", "/api/ops/ping"), ("POST", "/mcp")):
+            response = await operator.request(method, path, headers={name: value})
+            if status != 200:
+                assert error_of(response) == (status, f"BAD_{name.upper()}"), (value, path)
+            elif path != "/mcp":
+                assert response.status_code == 200, (value, path)
+
+
+async def test_a_wrong_token_opens_less_than_none(visit: Visit) -> None:
+    stranger, impostor = visit(), visit(WRONG)
+    assert (await stranger.post("/api/ops/ping")).status_code == 200
+    for response in (
+        await impostor.post("/api/ops/ping"),
+        await impostor.get("/health"),
+        await impostor.get("/api/ops"),
+        await impostor.get("/api/events"),
+        await impostor.post("/mcp"),
+    ):
+        assert error_of(response) == (401, "INVALID_TOKEN")
+    assert error_of(await visit("wbo_" + "x" * 43).get("/health")) == (401, "INVALID_TOKEN")
+
+
+async def test_the_scheme_of_a_token_is_bearer_in_any_case(served: Served, visit: Visit) -> None:
+    for value, status in {"bearer {}": 200, "BEARER  {}": 200, "Basic {}": 401, "{}": 401, "Token {}": 401}.items():
+        headers = {"Authorization": value.format(served.workbench.operator_token)}
+        assert (await visit().post("/api/ops/whoami", headers=headers)).status_code == status, value
+
+
+# Operations
+
+
+async def test_a_result_comes_as_data(visit: Visit, admit: Admit) -> None:
+    ada = await admit("ada")
+    response = await visit(ada.token).post("/api/ops/whoami", json={})
+    assert response.json() == {
+        "success": True,
+        "data": {"agent_id": "ada", "level": "worker", "persona_id": "implementer", "worktree": None},
+    }
+
+
+async def test_each_family_of_errors_has_its_status(visit: Visit, admit: Admit, served: Served) -> None:
+    ada = visit((await admit("ada")).token)
+    operator = visit(served.workbench.operator_token)
+    await operator.post("/api/ops/create_task", json={"title": "Task", "persona_id": "tester"})
+    for _ in range(2):
+        await visit().post("/api/ops/register", json={"name": "Eve"})
+    assert [
+        error_of(await ada.post("/api/ops/get_task", json={"task_id": "one"})),
+        error_of(await visit().post("/api/ops/whoami", json={})),
+        error_of(await ada.post("/api/ops/approve", json={"approval_id": 1})),
+        error_of(await ada.post("/api/ops/get_task", json={"task_id": 99})),
+        error_of(await ada.post("/api/ops/claim_task", json={"task_id": 1})),
+        error_of(await visit().post("/api/ops/register", json={"name": "Eve"})),
+    ] == [
+        (400, "INVALID_ARGUMENTS"),
+        (401, "TOKEN_REQUIRED"),
+        (403, "FORBIDDEN"),
+        (404, "TASK_NOT_FOUND"),
+        (409, "TASK_NOT_CLAIMABLE"),
+        (503, "TOO_MANY_PENDING"),
+    ]
+
+
+async def test_an_operation_that_is_not_there_is_not_found(served: Served) -> None:
+    async with HttpClient(served.info.url) as client:
+        for name in ("no_such_operation", "a/b", "", "%", "é", "ping?x=1", "ping/", " "):
+            with pytest.raises(WorkbenchError) as caught:
+                await client.call(name)
+            assert (caught.value.code, caught.value.status) == ("UNKNOWN_OPERATION", 404)
+            assert repr(name) in caught.value.message
+
+
+async def test_operations_are_posted(visit: Visit) -> None:
+    assert (await visit().get("/api/ops/ping")).status_code == 405
+    assert (await visit().get("/no/such/page")).status_code == 404
+
+
+BODIES: dict[str, tuple[bytes, tuple[int, str] | None]] = {
+    "nothing": (b"", None),
+    "an empty object": (b"{}", None),
+    "spaces": (b" { } ", None),
+    "no JSON": (b"hello", (400, "BAD_MESSAGE")),
+    "half an object": (b'{"a": ', (400, "BAD_MESSAGE")),
+    "an array": (b"[]", (400, "BAD_MESSAGE")),
+    "a number": (b"5", (400, "BAD_MESSAGE")),
+    "null": (b"null", (400, "BAD_MESSAGE")),
+    "no UTF-8": (b'{"a": "\xff"}', (400, "BAD_MESSAGE")),
+    "too many levels": (b"[" * 2_000, (400, "BAD_MESSAGE")),
+    "an unknown field": (b'{"a": 1}', (400, "INVALID_ARGUMENTS")),
+    "NaN": (b'{"a": NaN}', (400, "INVALID_ARGUMENTS")),
+    "half a character": (b'{"a": "\\ud800"}', (400, "INVALID_ARGUMENTS")),
+    "as much as is allowed": (b"{" + b" " * 2_046 + b"}", None),
+    "one byte more": (b"{" + b" " * 2_047 + b"}", (400, "TOO_LARGE")),
+    "much more": (b" " * 3_000_000, (400, "TOO_LARGE")),
+}
+
+
+async def test_a_body_is_an_object_of_bounded_size(visit: Visit) -> None:
+    for what, (body, refused) in BODIES.items():
+        response = await visit().post("/api/ops/ping", content=body)
+        if refused is None:
+            assert response.json() == {"success": True, "data": {"ok": True}}, what
+        else:
+            assert error_of(response) == refused, what
+
+
+async def test_the_size_is_counted_also_when_it_is_not_declared(visit: Visit) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b" " * 1_000
+
+    assert error_of(await visit().post("/api/ops/ping", content=pieces())) == (400, "TOO_LARGE")
+
+
+async def test_no_stranger_can_spoil_the_operators_desk(served: Served, visit: Visit) -> None:
+    """Whatever is registered, or refused, can be listed afterwards."""
+    for bad in BAD.values():
+        with pytest.raises(WorkbenchError, match="INVALID_ARGUMENTS"):
+            await served.workbench.call("register", name="Mallory", capabilities={"x": bad})
+    for text in (b'{"x": NaN}', b'{"x": "\\ud800"}', b'{"x": ' + b"[" * 300 + b"]" * 300 + b"}"):
+        body = b'{"name": "Mallory", "capabilities": ' + text + b"}"
+        assert error_of(await visit().post("/api/ops/register", content=body)) == (400, "INVALID_ARGUMENTS")
+    await visit().post("/api/ops/register", json={"name": "Ada ö🐧", "capabilities": {"ok": [[["\u2028"]]]}})
+    operator = visit(served.workbench.operator_token)
+    agents = (await operator.post("/api/ops/list_agents")).json()["data"]["agents"]
+    approvals = (await operator.post("/api/ops/list_approvals")).json()["data"]["approvals"]
+    assert [a["name"] for a in agents] == [a["payload"]["name"] for a in approvals] == ["Ada ö🐧"]
+
+
+async def test_the_catalogue_shows_what_the_caller_may_call(served: Served, visit: Visit, admit: Admit) -> None:
+    ada = await admit("ada")
+    for token, level in {None: Level.ANONYMOUS, ada.token: Level.WORKER}.items():
+        listed = (await visit(token).get("/api/ops")).json()["data"]["operations"]
+        expected = [op.name for op in served.workbench.catalogue.values() if op.allow <= level]
+        assert [op["name"] for op in listed] == expected
+        assert all(op["help"] and op["input_schema"]["type"] == "object" for op in listed)
+
+
+# Events
+
+
+async def test_events_are_listed_after_one_and_by_kind(served: Served, visit: Visit, admit: Admit) -> None:
+    ada = visit((await admit("ada")).token)
+    every = (await ada.get("/api/events", params={"limit": 1000})).json()["data"]["events"]
+    assert every == (await served.workbench.call("list_events", limit=1_000))["events"]
+    chosen = {"after": str(every[0]["id"]), "kinds": "agent.*,approval.approved", "limit": "1000"}
+    page = (await ada.get("/api/events", params=chosen)).json()["data"]
+    kinds = [event["kind"] for event in page["events"]]
+    assert kinds == [e["kind"] for e in every[1:] if e["kind"].startswith("agent.") or e["kind"] == "approval.approved"]
+    assert {"agent.registered", "agent.assigned", "approval.approved"} <= set(kinds)
+    assert page["next_after"] == every[-1]["id"]
+    assert error_of(await ada.get("/api/events", params={"after": "soon"})) == (400, "INVALID_ARGUMENTS")
+    assert error_of(await ada.get("/api/events", params={"colour": "red"})) == (400, "INVALID_ARGUMENTS")
+    assert error_of(await visit().get("/api/events")) == (401, "TOKEN_REQUIRED")
+
+
+@asynccontextmanager
+async def followed(client: httpx2.AsyncClient, **headers: str) -> AsyncIterator[AsyncIterator[dict[str, str]]]:
+    """The events of a stream as they come, as fields."""
+
+    async def fields(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, str]]:
+        found: dict[str, str] = {}
+        async for line in lines:
+            if line:
+                name, _, value = line.partition(": ")
+                found[name] = value
+            elif found:
+                yield found
+                found = {}
+
+    accept = {"Accept": "text/event-stream"}
+    async with client.stream("GET", "/api/events", params={"kinds": "task.*"}, headers=accept | headers) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        yield fields(response.aiter_lines())
+
+
+async def test_a_stream_of_events_goes_on_and_is_resumed(served: Served, visit: Visit, admit: Admit) -> None:
+    ada = visit((await admit("ada")).token)
+
+    async def create(title: str) -> None:
+        await served.workbench.call("create_task", title=title, persona_id="tester")
+
+    await create("First")
+    async with followed(ada) as events:
+        seen = [await anext(events)]
+        await create("Second")
+        seen.append(await anext(events))
+    assert [e["event"] for e in seen] == ["task.created", "task.created"]
+    assert [json.loads(e["data"])["data"]["title"] for e in seen] == ["First", "Second"]
+    assert [json.loads(e["data"])["id"] for e in seen] == [int(e["id"]) for e in seen]
+    await create("Third")
+    async with followed(ada, **{"Last-Event-ID": seen[0]["id"]}) as events:
+        assert await anext(events) == seen[1]
+        assert json.loads((await anext(events))["data"])["data"]["title"] == "Third"
+    refused = await ada.get("/api/events", headers={"Accept": "text/event-stream", "Last-Event-ID": "soon"})
+    assert error_of(refused) == (400, "INVALID_ARGUMENTS")
+
+
+async def test_revoking_ends_an_agents_stream(served: Served, visit: Visit, admit: Admit) -> None:
+    ada = await admit("ada")
+    await served.workbench.call("create_task", title="Seen", persona_id="tester")
+    async with followed(visit(ada.token)) as events:
+        assert (await anext(events))["event"] == "task.created"
+        await served.workbench.call("revoke_agent", agent_id="ada")
+        assert [event async for event in events] == []
+    assert error_of(await visit(ada.token).get("/api/events")) == (401, "INVALID_TOKEN")
+
+
+async def test_a_client_raises_what_the_server_raised(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with HttpClient(served.info.url, ada.token) as client:
+        assert await client.nonce() == served.info.nonce
+        with pytest.raises(WorkbenchError) as caught:
+            await client.call("get_task", task_id="one")
+        assert caught.value.details["problems"][0]["field"] == "task_id"
+        for arguments in ({"x": float("nan")}, {"x": "\ud800"}, {"x": object()}):
+            with pytest.raises(WorkbenchError, match="INVALID_ARGUMENTS"):
+                await client.call("whoami", **arguments)
+    async with HttpClient(served.info.url, WRONG) as client:
+        assert await client.nonce() == served.info.nonce
+    await served.servers.stop()
+    async with HttpClient(served.info.url, ada.token) as client:
+        assert await client.nonce() is None
+        with pytest.raises(WorkbenchError, match="NO_SERVER"):
+            await client.call("whoami")

@@ -1,0 +1,244 @@
+"""The MCP endpoint, spoken to by the library's own client, in both eras of the protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ListToolsResult
+
+from tests.conftest import Admit, Served
+from workbench.client import McpClient
+from workbench.errors import WorkbenchError
+from workbench.model import Level
+from workbench.shells.mcp import FIRST_CHOICE
+
+pytestmark = pytest.mark.anyio
+
+WRONG = f"wba_{'x' * 43}"
+ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+BYTES_OF_A_TOKEN = 4
+
+
+@asynccontextmanager
+async def session(served: Served, token: str | None = None, era: str = "auto") -> AsyncIterator[Client]:
+    """A session of the library's own client."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    http = httpx2.AsyncClient(headers=headers, trust_env=False, verify=False)
+    transport = streamable_http_client(served.info.mcp_url, http_client=http)
+    async with http, Client(transport, mode=era) as client:  # type: ignore[arg-type]
+        yield client
+
+
+async def tools_of(served: Served, token: str | None = None, era: str = "auto") -> ListToolsResult:
+    async with session(served, token, era) as client:
+        return await client.list_tools()
+
+
+def names(listed: ListToolsResult) -> list[str]:
+    return [tool.name for tool in listed.tools]
+
+
+def expected(served: Served, level: Level) -> list[str]:
+    """What a caller who was admitted at a level is offered."""
+    return [op.name for op in served.workbench.catalogue.values() if Level.READ <= op.allow <= level]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_stranger_is_offered_exactly_to_register_and_to_wait(served: Served, era: str) -> None:
+    async with session(served, era=era) as client:
+        assert names(await client.list_tools()) == ["register", "registration_status"]
+        made = (await client.call_tool("register", {"name": "Ada"})).structured_content
+        assert made is not None
+        waiting = await client.call_tool("registration_status", {"token": made["token"]})
+        assert waiting.structured_content is not None
+        assert waiting.structured_content["status"] == "pending"
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_is_offered_follows_from_the_token_alone(served: Served, admit: Admit, era: str) -> None:
+    tokens = {
+        Level.READ: (await admit("eve", tool="read")).token,
+        Level.WORKER: (await admit("ada")).token,
+        Level.PLANNER: (await admit("pam", role="planner")).token,
+        Level.OPERATOR: served.workbench.operator_token,
+    }
+    for level, token in tokens.items():
+        assert names(await tools_of(served, token, era)) == expected(served, level)
+    bob = await admit("bob", persona_id="tester")
+    assert await tools_of(served, bob.token, era) == await tools_of(served, tokens[Level.WORKER], era)
+    sizes = [len(expected(served, level)) for level in tokens]
+    assert sizes == sorted(set(sizes))
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served: Served, era: str) -> None:
+    async with session(served, era=era) as client:
+        made = (await client.call_tool("register", {"name": "Ada", "persona_id": "planner"})).structured_content
+        assert made is not None
+        before = await tools_of(served, made["token"], era)
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+        assert names(await client.list_tools(cache_mode="refresh")) == ["register", "registration_status"]
+    assert names(before) == ["register", "registration_status"]
+    assert names(await tools_of(served, made["token"], era)) == expected(served, Level.PLANNER)
+
+
+@pytest.mark.parametrize(("role", "limit"), [("worker", 8_000), ("planner", 15_000)])
+async def test_a_list_of_tools_leaves_room_for_work(served: Served, admit: Admit, role: str, limit: int) -> None:
+    listed = await tools_of(served, (await admit("ada", role=role)).token)
+    text = listed.model_dump_json(by_alias=True, exclude_none=True)
+    assert 1_000 < len(text.encode()) / BYTES_OF_A_TOKEN < limit
+
+
+async def test_every_tool_says_what_it_does_and_what_it_may_break(served: Served) -> None:
+    catalogue = served.workbench.catalogue
+    listed = [*(await tools_of(served)).tools, *(await tools_of(served, served.workbench.operator_token)).tools]
+    assert {tool.name for tool in listed} == {op.name for op in catalogue.values()} - {"ping"}
+    for tool in listed:
+        op = catalogue[tool.name]
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint is op.reads
+        assert tool.annotations.destructive_hint is op.destructive
+        assert tool.annotations.open_world_hint is False
+        assert (tool.description, tool.input_schema) == (op.help, op.input_schema)
+        assert tool.meta == ({"anthropic/alwaysLoad": True} if op.name in FIRST_CHOICE else None)
+    assert {tool.name for tool in listed} >= FIRST_CHOICE
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_result_is_structured_and_the_same_as_text(served: Served, admit: Admit, era: str) -> None:
+    async with session(served, (await admit("ada")).token, era) as client:
+        assert client.protocol_version == ERAS[era]
+        result = await client.call_tool("whoami", {})
+    assert result.is_error is not True
+    assert result.structured_content == {
+        "agent_id": "ada",
+        "level": "worker",
+        "persona_id": "implementer",
+        "worktree": None,
+    }
+    [text] = result.content
+    assert text.type == "text"
+    assert json.loads(text.text) == result.structured_content
+
+
+ERRORS: list[tuple[str, dict[str, Any], str, int]] = [
+    ("get_task", {"task_id": "one"}, "INVALID_ARGUMENTS", 400),
+    ("get_task", {"task_id": 1, "colour": "red"}, "INVALID_ARGUMENTS", 400),
+    ("get_task", {"task_id": 2**63}, "INVALID_ARGUMENTS", 400),
+    ("get_task", {"task_id": 99}, "TASK_NOT_FOUND", 404),
+    ("paint_task", {}, "UNKNOWN_OPERATION", 404),
+    ("", {}, "UNKNOWN_OPERATION", 404),
+    ("approve", {"approval_id": 1}, "FORBIDDEN", 403),
+    ("create_task", {"title": "x", "persona_id": "tester"}, "FORBIDDEN", 403),
+]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_an_error_is_a_result_with_a_code(served: Served, admit: Admit, era: str) -> None:
+    async with session(served, (await admit("ada")).token, era) as client:
+        for name, arguments, code, status in ERRORS:
+            result = await client.call_tool(name, arguments)
+            assert result.is_error, name
+            assert result.structured_content is not None
+            assert result.structured_content["success"] is False
+            error = result.structured_content["error"]
+            assert error.keys() == {"code", "message", "details", "status"}
+            assert (error["code"], error["status"]) == (code, status)
+    async with session(served, era=era) as client:
+        result = await client.call_tool("whoami", {})
+        assert result.structured_content is not None
+        assert result.structured_content["error"]["code"] == "TOKEN_REQUIRED"
+
+
+# Sessions and tokens, as bytes
+
+
+def rpc(method: str, number: int | None = 1, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params} | ({} if number is None else {"id": number})
+
+
+INITIALIZE = rpc(
+    "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "by hand", "version": "1"}
+)
+
+
+def headers(token: str | None, session_id: str | None = None) -> dict[str, str]:
+    sent = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    if session_id is not None:
+        sent["Mcp-Session-Id"] = session_id
+    return sent | ({"Authorization": f"Bearer {token}"} if token else {})
+
+
+async def test_a_session_is_of_no_use_to_anybody_else(served: Served, admit: Admit) -> None:
+    tokens = [None, (await admit("ada")).token, (await admit("bob")).token, served.workbench.operator_token]
+    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
+        for owner in tokens:
+            opened = await http.post("/mcp", json=INITIALIZE, headers=headers(owner))
+            session_id = opened.headers["Mcp-Session-Id"]
+            for thief in tokens:
+                if thief != owner:
+                    stolen = headers(thief, session_id)
+                    assert (await http.post("/mcp", json=rpc("tools/list"), headers=stolen)).status_code == 404
+                    assert (await http.get("/mcp", headers=stolen)).status_code == 404
+                    assert (await http.delete("/mcp", headers=stolen)).status_code == 404
+            mine = headers(owner, session_id)
+            assert (await http.post("/mcp", json=rpc("tools/list"), headers=mine)).status_code == 200
+
+
+async def test_a_session_ends_with_the_admission_of_its_agent(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
+        opened = await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))
+        mine = headers(ada.token, opened.headers["Mcp-Session-Id"])
+        assert (await http.post("/mcp", json=rpc("tools/list"), headers=mine)).status_code == 200
+        await served.workbench.call("revoke_agent", agent_id="ada")
+        refused = await http.post("/mcp", json=rpc("tools/list"), headers=mine)
+    assert refused.status_code == 401
+    assert refused.json()["error"]["code"] == "INVALID_TOKEN"
+    assert refused.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+
+
+async def test_a_request_that_is_too_large_is_refused_and_the_next_one_is_not(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    large = INITIALIZE | {"padding": "x" * served.workbench.settings.max_frame_bytes}
+    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
+        assert (await http.post("/mcp", json=large, headers=headers(ada.token))).status_code == 413
+        assert (await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))).status_code == 200
+
+
+# The client that comes with Workbench
+
+
+async def test_a_client_raises_what_the_server_raised(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with McpClient(served.info.mcp_url, ada.token) as client:
+        assert await client.tools() == expected(served, Level.WORKER)
+        assert (await client.call("whoami"))["agent_id"] == "ada"
+        with pytest.raises(WorkbenchError) as caught:
+            await client.call("get_task", task_id=99)
+        assert (caught.value.code, caught.value.status) == ("TASK_NOT_FOUND", 404)
+        await served.workbench.call("revoke_agent", agent_id="ada")
+        with pytest.raises(WorkbenchError, match="INVALID_TOKEN"):
+            await client.call("whoami")
+    async with McpClient(served.info.mcp_url, WRONG) as client:
+        with pytest.raises(WorkbenchError, match="INVALID_TOKEN"):
+            await client.tools()
+
+
+async def test_a_client_outlives_a_restart_of_the_server(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with McpClient(served.info.mcp_url, ada.token) as client:
+        await client.call("whoami")
+        await served.servers.stop()
+        for _ in range(2):
+            with pytest.raises(WorkbenchError, match="NO_SERVER"):
+                await client.call("whoami")
+        await served.servers.start()
+        assert (await client.call("whoami"))["agent_id"] == "ada"

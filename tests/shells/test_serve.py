@@ -1,0 +1,357 @@
+"""The servers' life: one port, one process for a project, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+import pytest
+import uvicorn
+from websockets.exceptions import ConnectionClosedError
+
+import workbench.shells
+from tests.conftest import Admit, Command, Served, Talks
+from tests.shells.test_mcp import INITIALIZE, headers, session
+from workbench.app import Workbench
+from workbench.client import HttpClient
+from workbench.errors import WorkbenchError
+from workbench.server_file import ServerFile
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that another program has."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+def free(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        return True
+    return False
+
+
+async def answers(url: str) -> bool:
+    async with HttpClient(url) as client:
+        return await client.nonce() is not None
+
+
+async def code_of(start: Any) -> tuple[str, int]:
+    with pytest.raises(WorkbenchError) as caught:
+        await start
+    return caught.value.code, caught.value.status
+
+
+# Ports
+
+
+async def test_a_port_that_was_asked_for_and_is_taken_is_an_error(workbench: Workbench, taken: int) -> None:
+    async with Servers(workbench) as servers:
+        assert await code_of(servers.start(taken)) == ("PORT_TAKEN", 503)
+        assert workbench.server is None
+        assert ServerFile(workbench.settings.server_file).load().info is None
+        info = await servers.start(0)
+        assert await answers(info.url)
+
+
+async def test_a_preferred_port_that_is_taken_is_passed_over(settings: Settings, taken: int) -> None:
+    async with Workbench.open(settings.model_copy(update={"port": taken})) as opened, Servers(opened) as servers:
+        info = await servers.start()
+        assert port_of(info.url) != taken
+        assert await answers(info.url)
+
+
+async def test_the_search_for_a_free_port_ends_with_the_last_one(settings: Settings) -> None:
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # then somebody else has it
+            stack.enter_context(socket.create_server(("127.0.0.1", 65_535)))
+        last = settings.model_copy(update={"port": 65_535})
+        async with Workbench.open(last) as opened, Servers(opened) as servers:
+            assert await answers((await servers.start()).url)
+
+
+async def test_a_restart_answers_where_the_last_one_did_and_to_the_same_token(settings: Settings) -> None:
+    seen = []
+    for _ in range(2):
+        async with Workbench.open(settings) as opened, Servers(opened) as servers:
+            info = await servers.start()
+            seen.append((info.url, opened.operator_token))
+            async with HttpClient(info.url, seen[0][1]) as client:
+                assert (await client.call("whoami"))["level"] == "operator"
+                assert await client.nonce() == info.nonce
+    assert seen[0] == seen[1]
+
+
+# server.json
+
+
+async def test_the_file_names_the_server_and_only_its_owner_may_read_it(served: Served) -> None:
+    file = served.workbench.settings.server_file
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text()) == {
+        "pid": os.getpid(),
+        "started": served.info.started,
+        "nonce": served.info.nonce,
+        "url": served.info.url,
+        "ws_url": served.info.url.replace("http", "ws") + "/ws",
+        "mcp_url": served.info.url + "/mcp",
+        "port": port_of(served.info.url),
+        "operator_token": served.workbench.operator_token,
+    }
+    known = ServerFile(file).load()
+    assert (known.info, known.operator_token) == (served.info, served.workbench.operator_token)
+    await served.servers.stop()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text()) == {"port": known.port, "operator_token": known.operator_token}
+
+
+DAMAGED = [
+    "",
+    "{",
+    "[]",
+    "null",
+    '{"port": -1, "operator_token": null}',
+    '{"port": 99999}',
+    '{"port": true, "pid": "me"}',
+    '{"pid": 1, "unknown": {}}',
+    "\0" * 100,
+    '{"port": "x", "operator_token": 5}',
+]
+
+
+async def test_a_damaged_file_says_nothing(workbench: Workbench) -> None:
+    file = workbench.settings.server_file
+    for text in DAMAGED:
+        file.write_text(text)
+        known = ServerFile(file).load()
+        assert (known.info, known.operator_token) == (None, None), text
+    file.write_text(DAMAGED[-1])
+    async with Servers(workbench) as servers:
+        assert await answers((await servers.start()).url)
+
+
+async def test_a_server_that_is_gone_is_not_believed(served: Served) -> None:
+    file = ServerFile(served.workbench.settings.server_file)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for changed in ({"pid": gone.pid}, {"started": served.info.started - 3600}, {"pid": 1}):
+        file.save(served.info.model_copy(update=changed), "wbo_")
+        assert file.load().info is None, changed
+
+
+async def test_a_project_is_served_once(served: Served, settings: Settings) -> None:
+    async with Workbench.open(settings) as second, Servers(second) as others:
+        for servers in (others, Servers(served.workbench)):
+            with pytest.raises(WorkbenchError) as caught:
+                await servers.start(0)
+            assert (caught.value.code, caught.value.status) == ("ALREADY_SERVED", 409)
+            assert str(os.getpid()) in caught.value.message
+            assert served.info.url in caught.value.message
+        assert await answers(served.info.url)
+        await served.servers.stop()
+        info = await others.start(0)
+        assert await answers(info.url)
+
+
+# Sockets
+
+
+async def test_small_replies_do_not_wait_for_the_peer(served: Served, talk: Talks) -> None:
+    """Without TCP_NODELAY each reply waits 40 ms for a delayed acknowledgement."""
+    await talk("me")
+    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http:
+        await http.get("/health")
+        port = port_of(served.info.url)
+        connections = psutil.Process().net_connections("tcp")
+        accepted = [c for c in connections if c.laddr.port == port and c.status == psutil.CONN_ESTABLISHED]
+        assert len(accepted) == 2
+        for connection in accepted:
+            with socket.socket(fileno=os.dup(connection.fd)) as ours:
+                assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+# Stopping
+
+
+def at_work() -> list[str]:
+    """Tasks of the servers: those whose code is a shell's or uvicorn's."""
+    homes = [str(Path(module.__file__).parent) for module in (workbench.shells, uvicorn) if module.__file__]
+    coroutines: list[Any] = [task.get_coro() for task in asyncio.all_tasks()]
+    return [
+        coroutine.__qualname__
+        for coroutine in coroutines
+        if any(coroutine.cr_code.co_filename.startswith(home) for home in homes)
+    ]
+
+
+WAITING = 8
+"""Who follows the feed below: two watches for a revocation, a subscription, an SSE stream, four long polls."""
+
+
+async def test_stopping_amid_open_streams_leaves_nothing(served: Served, talk: Talks, admit: Admit) -> None:
+    threads = set(threading.enumerate())
+    ada = await admit("ada")
+    last = (await served.workbench.call("list_events", limit=1_000))["next_after"]
+    waiting = {"after": last, "wait_seconds": 30}
+    line = await talk("me", ada.token)
+    await line.say("ada", "subscribe", after=last)
+    for _ in range(3):
+        await line.send("ada", "list_events", **waiting)
+    async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False, timeout=30) as http:
+        opened = await http.post("/mcp", json=INITIALIZE, headers=headers(ada.token))
+        mine = headers(ada.token, opened.headers["Mcp-Session-Id"])
+        events = {**headers(ada.token), "Accept": "text/event-stream", "Last-Event-ID": "0"}
+        async with http.stream("GET", "/mcp", headers=mine), http.stream("GET", "/api/events", headers=events) as sse:
+            lines = sse.aiter_lines()
+            assert (await anext(lines)).startswith("id: ")
+            poll = asyncio.create_task(http.post("/api/ops/list_events", json=waiting, headers=headers(ada.token)))
+            async with asyncio.timeout(20):
+                while len(served.workbench.feed._subscriptions) < WAITING:
+                    await asyncio.sleep(0.01)
+            assert at_work() != []
+            await served.servers.stop()
+            stopped = await poll
+            assert (stopped.status_code, stopped.json()["error"]["code"]) == (503, "NO_SERVER")
+    with pytest.raises(ConnectionClosedError):
+        while True:
+            await line.hear()
+    assert at_work() == []
+    assert served.workbench.feed._subscriptions == set()
+    started = {thread.name for thread in set(threading.enumerate()) - threads}
+    assert {name for name in started if not name.startswith(("workbench-read", "asyncio"))} == set()
+    assert free(port_of(served.info.url))
+    assert served.workbench.server is None
+    assert not await answers(served.info.url)
+    assert (await served.workbench.call("ping"))["ok"]
+
+
+async def test_an_open_session_is_told_goodbye_not_cut_off(
+    served: Served, admit: Admit, caplog: pytest.LogCaptureFixture
+) -> None:
+    ada = await admit("ada")
+    async with session(served, ada.token, "legacy") as client:
+        await client.list_tools()
+        await served.servers.stop()
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_stopping_twice_is_stopping_once(served: Served) -> None:
+    await served.servers.stop()
+    await served.servers.stop()
+    assert not await answers(served.info.url)
+
+
+async def test_no_log_holds_a_token(
+    served: Served, talk: Talks, admit: Admit, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    await line.say("me", "authenticate", token="wba_" + "w" * 43)
+    await talk("you", subprotocols=["wb.v1", f"bearer.{ada.token}"])
+    async with HttpClient(served.info.url, ada.token) as http, session(served, ada.token) as mcp:
+        await http.call("registration_status", token=ada.token)
+        await mcp.call_tool("registration_status", {"token": ada.token})
+        with pytest.raises(WorkbenchError):
+            await http.call("get_task", task_id=ada.token)
+    await served.servers.stop()
+    assert caplog.text != ""
+    for secret in (ada.token, served.workbench.operator_token, "w" * 43):
+        assert secret not in caplog.text
+
+
+# In a process of its own
+
+
+Serve = Callable[..., Any]
+
+
+@pytest.fixture
+async def serve(settings: Settings) -> AsyncIterator[Serve]:
+    """`process, url = await serve("--port", "0")`: `workbench serve` as soon as it says where; killed at the end."""
+    processes: list[asyncio.subprocess.Process] = []
+
+    async def started(*arguments: str) -> tuple[asyncio.subprocess.Process, str]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "workbench.cli", "serve", *arguments),
+            env=os.environ | {"WORKBENCH_PROJECT": str(settings.project)},
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        assert line.startswith(f"Workbench serves {settings.project} at http://127.0.0.1:"), line
+        return process, line.split(" at ")[1].split(" ")[0]
+
+    yield started
+    for process in processes:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+@pytest.mark.timeout(120)
+async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
+    settings: Settings, serve: Serve, command: Command
+) -> None:
+    process, url = await serve("--port", "0")
+    known = ServerFile(settings.server_file).load()
+    assert known.info is not None
+    assert known.operator_token is not None
+    assert (known.info.pid, known.info.url) == (process.pid, url)
+    async with HttpClient(url, known.operator_token) as client:
+        assert await client.nonce() == known.info.nonce
+        worker = psutil.Process((await client.call("spawn_agent", persona_id="implementer"))["pid"])
+    second = await command("serve")
+    assert (second.status, second.err.partition(":")[0]) == (1, "ALREADY_SERVED")
+    process.send_signal(signal.SIGTERM)
+    out, err = await process.communicate()
+    assert process.returncode == 0
+    assert not worker.is_running()
+    assert free(port_of(url))
+    assert ServerFile(settings.server_file).load().info is None
+    assert known.operator_token not in (out + err).decode()
+    assert "Traceback" not in err.decode()
+
+
+@pytest.mark.timeout(120)
+async def test_after_a_crash_the_project_is_free_and_the_next_server_takes_its_place(
+    settings: Settings, serve: Serve, command: Command
+) -> None:
+    process, url = await serve("--port", "0")
+    known = ServerFile(settings.server_file).load()
+    process.kill()
+    await process.communicate()
+    assert json.loads(settings.server_file.read_text())["pid"] == process.pid
+    ran = await command("--json", "call", "whoami")
+    assert (ran.status, json.loads(ran.out)["level"]) == (0, "operator")
+    again, same = await serve()
+    assert same == url
+    assert ServerFile(settings.server_file).load().operator_token == known.operator_token
+    again.send_signal(signal.SIGINT)
+    await again.communicate()
+    assert again.returncode == 0

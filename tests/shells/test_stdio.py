@@ -1,0 +1,101 @@
+"""`workbench mcp` as an agent starts it: a real process, spoken to by the library's own client."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from mcp import StdioServerParameters
+from mcp.client import Client
+from mcp.types import CallToolResult, ToolListChangedNotification
+
+from tests.conftest import Admit, Command, Served
+from workbench.model import Level
+from workbench.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+Start = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+@pytest.fixture
+def start(settings: Settings) -> Start:
+    """`async with start(token, era) as client`: the process, with a client at its other end."""
+
+    @asynccontextmanager
+    async def started(token: str | None = None, era: str = "auto", **options: Any) -> AsyncIterator[Client]:
+        env = {"WORKBENCH_PROJECT": str(settings.project), "PATH": os.environ["PATH"]}
+        env |= {"WORKBENCH_TOKEN": token} if token else {}
+        process = StdioServerParameters(command=sys.executable, args=["-m", "workbench.cli", "mcp"], env=env)
+        async with Client(process, mode=era, **options) as client:  # type: ignore[arg-type]
+            yield client
+
+    return started
+
+
+async def names(client: Client) -> list[str]:
+    return [tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools]
+
+
+def data(result: CallToolResult) -> dict[str, Any]:
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_who_registers_here_goes_on_as_the_agent_it_becomes(served: Served, start: Start, era: str) -> None:
+    changed = anyio.Event()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed.set()
+
+    async with start(era=era, message_handler=hear) as client:
+        assert await names(client) == ["register", "registration_status"]
+        made = data(await client.call_tool("register", {"name": "ada", "persona_id": "implementer"}))
+        assert made["status"] == "pending"
+        assert await names(client) == ["register", "registration_status"]
+        refused = await client.call_tool("claim_task", {})
+        assert refused.is_error
+        assert data(refused)["error"]["code"] == "NOT_ASSIGNED"
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+        state = data(await client.call_tool("registration_status", {"wait_seconds": 30}))
+        assert (state["agent_id"], state["status"]) == ("ada", "assigned")
+        if era == "legacy":
+            with anyio.fail_after(30):
+                await changed.wait()
+        catalogue = served.workbench.catalogue.values()
+        assert await names(client) == [op.name for op in catalogue if Level.READ <= op.allow <= Level.WORKER]
+        assert data(await client.call_tool("whoami", {}))["agent_id"] == "ada"
+
+
+async def test_a_token_from_the_environment_is_used_from_the_start(served: Served, start: Start, admit: Admit) -> None:
+    ada = await admit("ada")
+    await served.workbench.call("create_task", title="Count penguins", persona_id="implementer")
+    async with start(ada.token) as client:
+        assert "claim_task" in await names(client)
+        assert data(await client.call_tool("claim_task", {}))["task"]["title"] == "Count penguins"
+        result = await client.call_tool("get_task", {"task_id": 99})
+        assert result.is_error
+        assert data(result)["success"] is False
+        assert data(result)["error"]["code"] == "TASK_NOT_FOUND"
+        await served.servers.stop()
+        result = await client.call_tool("whoami", {})
+        assert result.is_error
+        assert data(result)["error"]["code"] == "NO_SERVER"
+
+
+async def test_without_a_server_it_says_so(command: Command) -> None:
+    ran = await command("mcp")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("NO_SERVER: ")
+
+
+async def test_it_ends_with_its_input_and_writes_nothing_that_is_not_mcp(served: Served, command: Command) -> None:
+    ran = await command("mcp")
+    assert (ran.status, ran.out, ran.err) == (0, "", "")

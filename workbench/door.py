@@ -1,0 +1,78 @@
+"""How the command line reaches a project: through the server that runs, else through the store itself."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from workbench.errors import BadInput, WorkbenchError
+from workbench.settings import Settings, find_project
+
+
+class Door(Protocol):
+    """What the commands need: operations, called as the operator."""
+
+    settings: Settings
+
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run an operation.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        ...
+
+
+class CommandLine:
+    """Talks to the server that `server.json` names if it is the one that answers, else opens the store.
+
+    Args:
+        project: the project's root; found from the current directory by default.
+        token: an agent's token: calls are made as that agent, and only through the server.
+
+    Raises:
+        BadInput: ``BAD_SETTINGS``.
+    """
+
+    def __init__(self, project: Path | None = None, token: str | None = None) -> None:
+        self.settings = _settings(project.resolve() if project else find_project())
+        self._token = token
+
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """See `Door.call`."""
+        return asyncio.run(self._call(name, arguments))
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        from workbench.client import HttpClient, no_server
+        from workbench.server_file import ServerFile
+
+        known = ServerFile(self.settings.server_file).load()
+        if known.info is not None:
+            async with HttpClient(known.info.url, self._token or known.operator_token) as client:
+                if await client.nonce() == known.info.nonce:
+                    return await client.call(name, **arguments)
+        if self._token:
+            raise no_server(ConnectionError("none runs in this project"))
+        return await self._in_store(name, arguments)
+
+    async def _in_store(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        from workbench.app import Workbench
+
+        async with Workbench.open(self.settings) as workbench:
+            return await workbench.call(name, **arguments)
+
+
+def _settings(project: Path) -> Settings:
+    try:
+        return Settings(project=project)
+    except ValidationError as error:
+        wrong = "; ".join(f"WORKBENCH_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
+        raise BadInput("BAD_SETTINGS", f"{wrong}. Correct or unset it in the environment.") from None
+
+
+def explain(error: WorkbenchError) -> str:
+    """An error as a person reads it: the code, then what to do."""
+    return f"{error.code}: {error.message}"

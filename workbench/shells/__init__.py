@@ -1,0 +1,1 @@
+"""Shells turn bytes into `dispatch()` and the feed into bytes. They hold no rule and no SQL."""

@@ -1,0 +1,116 @@
+"""The MCP shell: tools are the operations a caller may use, over streamable HTTP at `/mcp`.
+
+The list depends on the bearer token alone; without one it is `register` and
+`registration_status`. Both protocol eras are served. The low-level server is used because the
+schemas and the validation are the operations' own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
+from typing import Any, Protocol
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+from workbench import __version__
+from workbench.errors import WorkbenchError
+from workbench.model import Level
+from workbench.ops import Catalogue, Op
+
+INSTRUCTIONS = (
+    "Workbench coordinates a team of agents. Without a token you may register and wait for a person to "
+    "admit you. Then: heartbeat_and_get_tasks, claim_task, work in your worktree, report_task_progress, "
+    "complete_task or fail_task. A claim is a lease: keep calling the heartbeat."
+)
+FIRST_CHOICE = frozenset({"register", "heartbeat_and_get_tasks", "claim_task", "complete_task"})
+
+log = logging.getLogger(__name__)
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Backend(Protocol):
+    """Where tool calls go: into this process, or over HTTP to the server."""
+
+    async def level(self, ctx: Context) -> Level:
+        """What the caller of a request may do."""
+        ...
+
+    async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run an operation for the caller of a request."""
+        ...
+
+
+def server(catalogue: Catalogue, backend: Backend) -> Server[Any]:
+    """An MCP server whose tools are the operations of a catalogue.
+
+    They are described when they are first listed: their schemas are not what a person's start waits for.
+    """
+    described = cache(tool)
+
+    async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        level = await backend.level(ctx)
+        return ListToolsResult(tools=[described(op) for op in offered(catalogue.values(), level)])
+
+    async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+        return await _coded(lambda: backend.call(ctx, params.name, params.arguments or {}))
+
+    made: Server[Any] = Server(
+        "workbench",
+        version=__version__,
+        title="Workbench",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    return made
+
+
+def offered(ops: Iterable[Op], level: Level) -> list[Op]:
+    """The tools a level is shown, in a fixed order. Who is admitted is not asked to register again."""
+    least = Level.ANONYMOUS if level is Level.ANONYMOUS else Level.READ
+    return [op for op in ops if op.tool and least <= op.allow <= level]
+
+
+def tool(op: Op) -> Tool:
+    """An operation as an MCP tool, with hints for clients that ask before they act."""
+    return Tool(
+        name=op.name,
+        description=op.help,
+        input_schema=op.input_schema,
+        annotations=ToolAnnotations(read_only_hint=op.reads, destructive_hint=op.destructive, open_world_hint=False),
+        _meta={"anthropic/alwaysLoad": True} if op.name in FIRST_CHOICE else None,
+    )
+
+
+async def _coded(run: Callable[[], Awaitable[dict[str, Any]]]) -> CallToolResult:
+    """The outermost handler: results are structured, and so are errors."""
+    try:
+        return _result(await run())
+    except WorkbenchError as error:
+        return _failure(error)
+    except Exception:
+        log.exception("a tool call failed")
+        return _failure(WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how."))
+
+
+def _failure(error: WorkbenchError) -> CallToolResult:
+    return _result({"success": False, "error": error.as_dict()}, is_error=True)
+
+
+def _result(data: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data, is_error=is_error)

@@ -1,0 +1,220 @@
+"""All servers on one port: the WebSocket, MCP and HTTP shells behind one gate, and `server.json`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from typing import Any, Self
+
+import psutil
+import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from workbench.app import Workbench
+from workbench.errors import Conflict, Unavailable
+from workbench.model import Level, ServerInfo
+from workbench.ops import Caller
+from workbench.server_file import ServerFile
+from workbench.settings import Settings
+from workbench.shells import http, mcp, websocket
+from workbench.shells.gate import Gate
+
+log = logging.getLogger(__name__)
+
+
+class _InProcess:
+    """MCP calls go straight to the workbench; the gate has said who asks."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+
+    async def level(self, ctx: mcp.Context) -> Level:
+        return _caller(ctx).level
+
+    async def call(self, ctx: mcp.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return await self._workbench.dispatch(_caller(ctx), name, arguments)
+
+
+def _caller(ctx: mcp.Context) -> Caller:
+    assert ctx.request is not None, "streamable HTTP carries its request"
+    caller: Caller = ctx.request.state.caller
+    return caller
+
+
+def _sessions(workbench: Workbench) -> StreamableHTTPSessionManager:
+    """The MCP endpoint's sessions."""
+    return StreamableHTTPSessionManager(
+        mcp.server(workbench.catalogue, _InProcess(workbench)),
+        max_request_body_size=workbench.settings.max_frame_bytes,
+    )
+
+
+async def _end_sessions(manager: StreamableHTTPSessionManager) -> None:
+    """Close the streams of MCP clients in good order; uvicorn would wait for them, then cut them off."""
+    for transport in list(manager._server_instances.values()):
+        await transport.terminate()
+
+
+def application(workbench: Workbench, manager: StreamableHTTPSessionManager) -> ASGIApp:
+    """The ASGI application with every endpoint."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with manager.run():
+            yield
+
+    routes = [
+        *http.routes(workbench),
+        websocket.route(workbench),
+        Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)),
+    ]
+    return Gate(Starlette(routes=routes, lifespan=lifespan), workbench)
+
+
+class Servers:
+    """The servers of one process, from `start` to `stop`."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+        self._settings = workbench.settings
+        self._file = ServerFile(workbench.settings.server_file)
+        self._stack = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self, port: int | None = None) -> ServerInfo:
+        """Serve on `port` (0: any), or on the last or preferred port, or the next free one after it.
+
+        Raises:
+            Unavailable: ``PORT_TAKEN`` (a port was asked for). Conflict: ``ALREADY_SERVED``.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(_election(self._settings))
+            known = self._file.load()
+            self._workbench.operator_token = known.operator_token or self._workbench.operator_token
+            bound = stack.enter_context(bind(self._settings, port, known.port))
+            info = _describe(bound)
+            await self._workbench.serving(info)
+            stack.push_async_callback(self._workbench.serving, None)
+            stack.push_async_callback(self._workbench.end_workers)
+            sessions = _sessions(self._workbench)
+            app = application(self._workbench, sessions)
+            await stack.enter_async_context(_serving(app, bound, self._settings))
+            stack.push_async_callback(_end_sessions, sessions)
+            self._file.save(info, self._workbench.operator_token)
+            stack.callback(self._file.clear)
+            self._stack = stack.pop_all()
+        return info
+
+    async def stop(self) -> None:
+        """Stop, in reverse order of the start; nothing is left behind. May be called twice."""
+        stack, self._stack = self._stack, contextlib.AsyncExitStack()
+        await stack.aclose()
+
+
+def bind(settings: Settings, port: int | None, last: int | None) -> socket.socket:
+    """A listening socket.
+
+    Raises:
+        Unavailable: ``PORT_TAKEN``, ``NO_FREE_PORT``.
+    """
+    if port is not None:
+        return _listen(settings.host, port)
+    for candidate in (last or settings.port, *range(settings.port, min(settings.port + 20, 65_536)), 0):
+        try:
+            return _listen(settings.host, candidate)
+        except Unavailable:
+            continue
+    raise Unavailable("NO_FREE_PORT", "No port could be bound. Give one with --port.")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    # The protocol number matters: asyncio sets TCP_NODELAY only on sockets that carry it,
+    # and without it every small reply waits 40 ms for the peer's delayed acknowledgement.
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(1024)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            raise Unavailable(
+                "PORT_TAKEN", f"Port {port} is taken by another program. Choose another, or 0 for any."
+            ) from None
+        raise Unavailable("PORT_TAKEN", f"Port {port} cannot be bound: {error.strerror}.") from None
+    return made
+
+
+@contextlib.contextmanager
+def _election(settings: Settings) -> Any:
+    """One process serves a project: the lock is let go when that process ends, however it ends."""
+    fd = os.open(settings.home / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            known = ServerFile(settings.server_file).load()
+            raise Conflict(
+                "ALREADY_SERVED",
+                f"Process {known.info.pid if known.info else '?'} already serves this project"
+                + (f" at {known.info.url}." if known.info else "."),
+            ) from None
+        yield
+    finally:
+        os.close(fd)
+
+
+def _describe(bound: socket.socket) -> ServerInfo:
+    host, port = bound.getsockname()[:2]
+    return ServerInfo(
+        pid=os.getpid(),
+        started=psutil.Process().create_time(),
+        nonce=secrets.token_hex(16),
+        url=f"http://{host}:{port}",
+        ws_url=f"ws://{host}:{port}/ws",
+        mcp_url=f"http://{host}:{port}/mcp",
+    )
+
+
+@contextlib.asynccontextmanager
+async def _serving(app: ASGIApp, bound: socket.socket, settings: Settings) -> AsyncIterator[None]:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        ws="websockets-sansio",
+        ws_max_size=settings.max_frame_bytes,
+        ws_ping_interval=30,
+        ws_ping_timeout=60,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=60,
+    )
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server._serve(sockets=[bound]))
+    while not server.started and not running.done():
+        await asyncio.sleep(0.002)
+    if running.done():
+        await running
+        raise Unavailable("SERVER_FAILED", "The servers did not start; the log says why.")
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await running
