@@ -1,0 +1,304 @@
+"""DuckDB over the live store: what the views say, and that following events is as good as loading anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from tests.conftest import Admit, Admitted, Clock
+from workbench.analytics.live import EVENT_COLUMNS, MIRRORS, Live, ask, read_news, refresh
+from workbench.app import SERVICES, Workbench
+from workbench.errors import BadInput, WorkbenchError
+from workbench.model import SECOND
+from workbench.ops import OPERATOR
+from workbench.services import leases, personas
+from workbench.settings import Settings
+from workbench.store.sqlite import open_store
+
+pytestmark = pytest.mark.anyio
+
+TABLES = [*(mirror.table for mirror in MIRRORS), "raw_events"]
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project whose time the test moves."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+async def rows(live: Live, workbench: Workbench, query: str) -> list[Any]:
+    """Ask a question now."""
+    return live.answer(await refresh(live, workbench.store), query).fetchall()
+
+
+async def make(workbench: Workbench, title: str = "t", **more: Any) -> int:
+    """Create a task; its id."""
+    return int((await workbench.call("create_task", title=title, persona_id="implementer", **more))["id"])
+
+
+async def do(workbench: Workbench, agent: Admitted, name: str, task_id: int, **more: Any) -> None:
+    """An operation about a task."""
+    await workbench.dispatch(agent.caller, name, {"task_id": task_id, **more})
+
+
+# What the views say
+
+
+async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = await admit("ada")
+    began = clock.now
+    first = await make(workbench, "first", target_worktree=None, priority=7)
+    second = await make(workbench, "second", dependencies=[first])
+    never = await make(workbench, "never", dependencies=[second])
+    clock.forward(5)
+    await do(workbench, ada, "claim_task", first)
+    clock.forward(1)
+    await do(workbench, ada, "start_task", first)
+    clock.forward(10)
+    await do(workbench, ada, "complete_task", first, result_data={"n": 1}, artifacts=["a", "b"])
+    clock.forward(4)
+    await do(workbench, ada, "claim_task", second)
+    clock.forward(3)
+    await do(workbench, ada, "fail_task", second, error_message="no")
+    clock.forward(7)
+    await workbench.store.write(lambda tx: leases.expire(tx, workbench.settings, 0.0))
+    await do(workbench, ada, "claim_task", second)
+    clock.forward(10)
+    await do(workbench, ada, "complete_task", second)
+    live = Live()
+
+    tasks = await rows(
+        live, workbench, "SELECT title, status, agent, attempts, wait_seconds, duration_seconds FROM tasks"
+    )
+    assert sorted(tasks) == [
+        ("first", "completed", "ada", 1, 5.0, 11.0),
+        ("never", "pending", None, 0, None, None),
+        ("second", "completed", "ada", 2, 4.0, 20.0),
+    ]
+    times = "SELECT epoch_us(created_at), epoch_us(ready_at), epoch_us(claimed_at), epoch_us(completed_at) FROM tasks"
+    ready, claimed, done = [began + n * SECOND for n in (16, 20, 40)]
+    assert await rows(live, workbench, f"{times} WHERE id = {second}") == [(began, ready, claimed, done)]
+    found = "SELECT result->>'n', len(artifacts->'$[*]'), priority FROM tasks WHERE id = 1"
+    assert await rows(live, workbench, found) == [("1", 2, 7)]
+
+    attempts = "SELECT task_id, attempt, outcome, error, seconds, started_at IS NULL FROM attempts ORDER BY 1, 2"
+    assert await rows(live, workbench, attempts) == [
+        (first, 1, "completed", None, 11.0, False),
+        (second, 1, "failed", "no", 3.0, True),
+        (second, 2, "completed", None, 10.0, False),
+    ]
+    waits = await rows(live, workbench, "SELECT task_id, depends_on FROM dependencies ORDER BY ALL")
+    assert waits == [(second, first), (never, second)]
+
+
+async def test_agents_approvals_and_events_are_there_too(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    made = await workbench.call("register", name="ada", persona_id="tester")
+    clock.forward(90)
+    await workbench.call("approve", approval_id=made["approval_id"])
+    await workbench.call("register", name="bob")
+    live = Live()
+    agents = await rows(
+        live, workbench, "SELECT agent[:8], name, status, persona, role, tool FROM agents ORDER BY name"
+    )
+    assert agents == [
+        *(
+            ("ada", "ada", "assigned", "tester", "worker", "write"),
+            ("pending_", "bob", "pending", None, "worker", "write"),
+        ),
+    ]
+    approvals = await rows(live, workbench, "SELECT kind, status, decided_by, wait_seconds FROM approvals ORDER BY id")
+    assert approvals == [("registration", "approved", "operator", 90.0), ("registration", "pending", None, None)]
+    events = "SELECT kind, actor, data->>'name' FROM events WHERE kind LIKE 'agent.%' ORDER BY id"
+    assert await rows(live, workbench, events) == [
+        *(("agent.registered", "operator", "ada"), ("agent.assigned", "operator", None)),
+        ("agent.registered", "operator", "bob"),
+    ]
+
+
+async def test_worktrees_are_followed_to_their_end(workbench: Workbench) -> None:
+    live = Live()
+    query = "SELECT name, status, branch, target, closed_at IS NULL FROM worktrees ORDER BY name"
+    assert await rows(live, workbench, query) == []
+    for name in ("a", "b"):
+        await workbench.call("create_worktree", name=name)
+    assert len(await rows(live, workbench, query)) == 2
+    await workbench.call("discard_worktree", worktree_name="a")
+    assert await rows(live, workbench, query) == [
+        *(("a", "discarded", "wb/a/main", "main", False), ("b", "active", "wb/b/main", "main", True)),
+    ]
+
+
+async def test_any_text_that_the_store_takes_can_be_asked_for(workbench: Workbench) -> None:
+    texts = ["é\U0001f427", "a'b\"c\\d", '{"x": [1]}', "\x01\x7f\n\t", "x\0y", "NULL"]
+    live = Live()
+    for text in texts:
+        await make(workbench, text, metadata={"x": text}, run=text)
+        await workbench.call("register", name=text)
+        assert await rows(live, workbench, "SELECT title FROM tasks ORDER BY id DESC LIMIT 1") == [(text,)]
+    assert {name for (name,) in await rows(live, workbench, "SELECT name FROM agents")} == set(texts)
+
+
+# Asking
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELEC 1",
+        "SELECT * FROM nowhere",
+        "SELECT CAST(kind AS INTEGER) FROM events",
+        "SELECT error('x') FROM events",
+        "",
+        "-- nothing",
+        "DELETE FROM raw_events",
+        "DROP VIEW tasks",
+        "SELECT 1; DELETE FROM raw_events",
+        "EXPLAIN ANALYZE DELETE FROM raw_events",
+        "ATTACH '.aiswarm/coordination.db' (TYPE sqlite)",
+    ],
+)
+async def test_a_question_that_cannot_be_answered_says_why_and_changes_nothing(
+    workbench: Workbench, query: str
+) -> None:
+    live = Live()
+    before = await rows(live, workbench, "SELECT count(*) FROM raw_events")
+    with pytest.raises(BadInput, match=r"^SQL_FAILED"):
+        await rows(live, workbench, query)
+    assert await rows(live, workbench, "SELECT count(*) FROM raw_events") == before
+    assert await rows(live, workbench, "SELECT * FROM tasks") == []
+
+
+async def test_an_answer_stays_as_it_was_given(workbench: Workbench) -> None:
+    live = Live()
+    await make(workbench)
+    answer = live.answer(await refresh(live, workbench.store), "SELECT count(*) AS n FROM tasks")
+    await make(workbench)
+    assert await rows(live, workbench, "SELECT count(*) FROM tasks") == [(2,)]
+    assert (answer.columns, answer.fetchall()) == (["n"], [(1,)])
+    assert answer.df()["n"].tolist() == [1]
+
+
+def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
+    columns, found = ask(settings, "SELECT count(*) AS n, 'x' AS x FROM tasks")
+    assert (columns, found) == (["n", "x"], [(0, "x")])
+    with pytest.raises(BadInput, match="SQL_FAILED"):
+        ask(settings, "SELECT * FROM nowhere")
+
+
+async def test_questions_from_several_threads_are_answered(workbench: Workbench) -> None:
+    live = Live()
+    for number in range(5):
+        await make(workbench, f"t{number}")
+    news = await refresh(live, workbench.store)
+    query = "SELECT count(*) FROM tasks"
+    answers = await asyncio.gather(*(asyncio.to_thread(live.answer, news, query) for _ in range(8)))
+    assert [answer.fetchall() for answer in answers] == [[(5,)]] * 8
+
+
+# Following
+
+
+def content(live: Live, news: Any) -> dict[str, list[Any]]:
+    """All rows of all tables."""
+    return {table: live.answer(news, f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in TABLES}
+
+
+async def test_two_first_questions_at_once_do_not_load_everything_twice(workbench: Workbench) -> None:
+    live = Live()
+    await make(workbench)
+    first = await refresh(live, workbench.store)
+    await make(workbench)
+    second = await refresh(live, workbench.store)
+    live.answer(first, "SELECT 1")
+    assert content(live, second) == content(Live(), second)
+
+
+async def test_news_that_come_late_are_old(workbench: Workbench) -> None:
+    live = Live()
+    await make(workbench)
+    content(live, await refresh(live, workbench.store))
+    late = await refresh(live, workbench.store)
+    await make(workbench)
+    whole = content(live, await refresh(live, workbench.store))
+    assert content(live, late) == whole
+
+
+async def test_only_what_changed_is_read_again(workbench: Workbench, admit: Admit) -> None:
+    live = Live()
+    ada = await admit("ada")
+    for _ in range(3):
+        await make(workbench)
+    content(live, await refresh(live, workbench.store))
+    await do(workbench, ada, "claim_task", 2)
+    news = await refresh(live, workbench.store)
+    assert [event["kind"] for event in news.events] == ["task.claimed"]
+    assert {table: len(found) for table, found in news.rows.items() if found} == {"raw_tasks": 1, "raw_attempts": 1}
+    content(live, news)
+    assert (await refresh(live, workbench.store)).events == []
+
+
+CALLS: list[Callable[[int], tuple[str, dict[str, Any]]]] = [
+    lambda n: ("create_task", {"title": "t", "persona_id": "implementer", "dependencies": [n] if n else []}),
+    lambda n: ("create_task", {"title": "t", "persona_id": "implementer", "parent_task_id": n or None}),
+    lambda n: ("create_plan", {"text": PLAN, "number_if_taken": True}),
+    lambda n: ("cancel_task", {"task_id": n}),
+    lambda n: ("register", {"name": f"a{n}", "persona_id": "implementer"}),
+    lambda n: ("approve", {"approval_id": n}),
+    lambda n: ("reject", {"approval_id": n, "reason": "no"}),
+    lambda n: ("revoke_agent", {"agent_id": f"a{n}"}),
+    lambda n: ("claim_task", {}),
+    lambda n: ("claim_task", {"task_id": n}),
+    lambda n: ("start_task", {"task_id": n}),
+    lambda n: ("report_task_progress", {"task_id": n, "percent_complete": 50}),
+    lambda n: ("complete_task", {"task_id": n, "result_data": {"n": n}, "artifacts": ["x"]}),
+    lambda n: ("fail_task", {"task_id": n, "error_message": "no"}),
+    lambda n: ("release_task", {"task_id": n}),
+    lambda n: ("heartbeat_and_get_tasks", {}),
+]
+PLAN = "tasks:\n- {name: b, title: B, persona: implementer, after: [a]}\n- {name: a, title: A, persona: implementer}\n"
+STEPS = st.tuples(st.sampled_from(CALLS), st.integers(0, 6), st.booleans())
+
+
+@limits(max_examples=8, deadline=None)
+@given(st.lists(STEPS, min_size=20, max_size=60))
+def test_following_events_is_as_good_as_loading_everything_anew(steps: list[Any]) -> None:
+    with TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        runner.run(follow(Settings(project=Path(folder), retry_base_seconds=1), steps))
+
+
+async def follow(project: Settings, steps: list[Any]) -> None:
+    """Do the steps, asking after some, and compare at the end."""
+    clock = Clock()
+    store = open_store(project.database, clock)
+    try:
+        workbench = Workbench(project, store, SERVICES)
+        await personas.sync(store, project)
+        made = await workbench.call("register", name="ada", persona_id="implementer")
+        await workbench.call("approve", approval_id=made["approval_id"])
+        agent = await workbench.identify(made["token"])
+        live = Live()
+        for call, number, look in steps:
+            name, arguments = call(number)
+            mine = "task" in name and not name.startswith(("create", "cancel"))
+            with suppress(WorkbenchError):
+                await workbench.dispatch(agent if mine else OPERATOR, name, arguments)
+            clock.forward(40)
+            await store.write(lambda tx: leases.expire(tx, project, 0.5))
+            if look:
+                live.answer(await refresh(live, store), "SELECT 1")
+        news = await store.read(lambda tx: read_news(tx, 0))
+        assert content(live, await refresh(live, store)) == content(Live(), news)
+        assert len(news.events) == news.cursor
+        assert set(news.events[0].keys()) == set(EVENT_COLUMNS)
+    finally:
+        store.close()

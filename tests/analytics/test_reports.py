@@ -1,0 +1,125 @@
+"""Standard reports: the numbers, and a picture where it says more."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Clock
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.reports import OUTCOMES, Report, names, report
+from workbench.app import Workbench
+from workbench.errors import BadInput
+from workbench.services import leases
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project whose time the test moves."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+async def made(workbench: Workbench, name: str) -> Report:
+    """A report of the project as it is."""
+    live = Live()
+    news = await refresh(live, workbench.store)
+    return report(name, lambda query: live.answer(news, query))
+
+
+async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    """One task completed at the second attempt, one under way, one that waits."""
+    ada = await admit("ada")
+
+    async def do(name: str, **arguments: Any) -> None:
+        await workbench.dispatch(ada.caller, name, arguments)
+
+    for title in ("first", "second", "third"):
+        await workbench.call("create_task", title=title, persona_id="implementer")
+    clock.forward(2)
+    await do("claim_task", task_id=1)
+    clock.forward(3)
+    await do("fail_task", task_id=1, error_message="no")
+    await workbench.store.write(lambda tx: leases.expire(tx, workbench.settings, 0.0))
+    await do("claim_task", task_id=1)
+    await do("claim_task", task_id=2)
+    clock.forward(5.5)
+    await do("complete_task", task_id=1)
+
+
+async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
+    assert names() == ["gantt", "tasks", "totals"]
+    for name in ("nothing", "../views", "", "tasks.sql"):
+        with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*There are: gantt, tasks, totals"):
+            await made(workbench, name)
+
+
+async def test_the_tasks_report_has_a_row_for_each_task(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    await live_through(workbench, admit, clock)
+    frame = (await made(workbench, "tasks")).frame
+    assert frame[["id", "title", "status", "attempts"]].to_numpy().tolist() == [
+        [1, "first", "completed", 2],
+        [2, "second", "claimed", 1],
+        [3, "third", "pending", 0],
+    ]
+    assert frame["wait_s"].tolist()[:2] == [2.0, 5.0]
+    assert frame["duration_s"].tolist()[0] == 8.5
+    assert frame["wait_s"].isna().tolist() == [False, False, True]
+
+
+async def test_the_totals_count(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    await live_through(workbench, admit, clock)
+    await workbench.call("register", name="waits")
+    frame = (await made(workbench, "totals")).frame
+    events = (await workbench.call("list_events", limit=1000))["events"]
+    assert frame.to_dict("records") == [
+        {"tasks": 3, "completed": 1, "attempts": 3, "agents": 1, "worktrees_integrated": 0, "events": len(events)},
+    ]
+
+
+async def test_the_gantt_has_a_bar_for_each_attempt(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    await live_through(workbench, admit, clock)
+    frame = (await made(workbench, "gantt")).frame
+    assert frame.to_numpy().tolist() == [
+        ["first", "ada", 1, 0.0, 3.0, "failed"],
+        ["first", "ada", 2, 3.0, 8.5, "completed"],
+        ["second", "ada", 1, 3.0, 8.5, "running"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "head"), [(".png", b"\x89PNG\r\n\x1a\n"), (".svg", b"<svg "), (".html", b"<!DOCTYPE")]
+)
+async def test_the_gantt_is_a_picture(
+    workbench: Workbench, admit: Admit, clock: Clock, tmp_path: Path, suffix: str, head: bytes
+) -> None:
+    await live_through(workbench, admit, clock)
+    gantt = await made(workbench, "gantt")
+    saved = gantt.save(tmp_path / f"gantt{suffix}")
+    picture = saved.read_bytes()
+    assert picture.lstrip()[: len(head)] == head
+    if suffix == ".svg":
+        assert all(word in picture.decode() for word in ("first", "second", "failed", OUTCOMES["running"]))
+        assert OUTCOMES["expired"] not in picture.decode()
+    if suffix == ".png":
+        shown = gantt._repr_mimebundle_()
+        assert set(shown) == {"text/plain", "image/png"}
+        assert base64.b64decode(shown["image/png"]).startswith(head)
+
+
+@pytest.mark.parametrize("name", ["gantt", "tasks", "totals"])
+async def test_a_report_without_a_picture_is_a_table(workbench: Workbench, tmp_path: Path, name: str) -> None:
+    found = await made(workbench, name)
+    assert found.chart is None
+    bundle = found._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert bundle["text/html"].startswith("<table")
+    with pytest.raises(BadInput, match="NO_PICTURE"):
+        found.save(tmp_path / "x.png")

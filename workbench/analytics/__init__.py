@@ -1,0 +1,1 @@
+"""Questions about what happened, answered by DuckDB from the live store. Nothing here writes to the store."""

@@ -1,0 +1,48 @@
+-- name: events
+SELECT id, at AS at_us, kind, actor, subject, session, data FROM events
+WHERE id > :after ORDER BY id LIMIT :limit;
+
+-- name: tasks
+SELECT t.id, t.title, t.plan, t.name, s.persona_id AS persona, t.target_worktree AS worktree, t.parent_id,
+    s.priority, s.status, a.assigned_agent_id AS agent, s.attempt, s.retry_count, s.progress,
+    t.created_at AS created_us, s.claimed_at AS claimed_us, s.started_at AS started_us,
+    s.completed_at AS completed_us, s.result_data AS result, s.artifacts, s.error_message AS error
+FROM tasks t
+JOIN task_status s ON s.task_id = t.id
+LEFT JOIN agents a ON a.id = s.assigned_agent_id
+WHERE CAST(:keys AS TEXT) IS NULL OR t.id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY t.id;
+
+-- name: attempts
+SELECT x.task_id, x.attempt, a.assigned_agent_id AS agent, x.claimed_at AS claimed_us,
+    x.started_at AS started_us, x.ended_at AS ended_us, x.outcome, x.error_message AS error
+FROM task_attempts x JOIN agents a ON a.id = x.agent_id
+WHERE CAST(:keys AS TEXT) IS NULL OR x.task_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY x.task_id, x.attempt;
+
+-- name: dependencies
+SELECT task_id, depends_on FROM task_dependencies
+WHERE CAST(:keys AS TEXT) IS NULL OR task_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY task_id, depends_on;
+
+-- name: agents
+SELECT a.id, a.assigned_agent_id AS agent, a.name, a.registration_status AS status, a.persona_id AS persona,
+    a.role, a.tool, a.assigned_worktree AS worktree, p.assigned_agent_id AS parent,
+    a.registered_at AS registered_us
+FROM agents a LEFT JOIN agents p ON p.id = a.parent_agent_id
+WHERE CAST(:keys AS TEXT) IS NULL OR a.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY a.registered_at, a.id;
+
+-- name: approvals
+SELECT id, kind, status, requester, subject, created_at AS created_us, decided_at AS decided_us,
+    decided_by, reason
+FROM approvals
+WHERE CAST(:keys AS TEXT) IS NULL OR id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY id;
+
+-- name: worktrees
+SELECT name, branch_name AS branch, integration_target AS target, status, integrated_commit AS commit_id,
+    created_by, created_at AS created_us, closed_at AS closed_us
+FROM worktrees
+WHERE CAST(:keys AS TEXT) IS NULL OR name IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY created_at, name;

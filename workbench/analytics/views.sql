@@ -1,0 +1,56 @@
+-- What people ask about. Times are UTC timestamps; waits and durations are in seconds.
+
+CREATE VIEW events AS
+SELECT id, make_timestamp(at_us) AS at, kind, actor, subject, session, CAST(data AS JSON) AS data
+FROM raw_events;
+
+CREATE VIEW agents AS
+SELECT agent, name, status, persona, role, tool, worktree, parent, make_timestamp(registered_us) AS registered_at
+FROM raw_agents;
+
+CREATE VIEW attempts AS
+SELECT task_id, attempt, agent, outcome, error,
+    make_timestamp(claimed_us) AS claimed_at,
+    make_timestamp(started_us) AS started_at,
+    make_timestamp(ended_us) AS ended_at,
+    (ended_us - claimed_us) / 1e6 AS seconds
+FROM raw_attempts;
+
+CREATE VIEW dependencies AS SELECT task_id, depends_on FROM raw_dependencies;
+
+-- A task could be started when it was created and all it waited for was completed.
+CREATE VIEW tasks AS
+WITH ready AS (
+    SELECT t.id, greatest(t.created_us, coalesce(max(d.completed_us), 0)) AS ready_us
+    FROM raw_tasks t
+    LEFT JOIN raw_dependencies e ON e.task_id = t.id
+    LEFT JOIN raw_tasks d ON d.id = e.depends_on
+    GROUP BY t.id, t.created_us
+), first_claim AS (
+    SELECT task_id, min(claimed_us) AS claimed_us FROM raw_attempts GROUP BY task_id
+)
+SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.priority, t.status, t.agent,
+    t.attempt AS attempts, t.progress,
+    make_timestamp(t.created_us) AS created_at,
+    make_timestamp(r.ready_us) AS ready_at,
+    make_timestamp(c.claimed_us) AS claimed_at,
+    make_timestamp(t.completed_us) AS completed_at,
+    (c.claimed_us - r.ready_us) / 1e6 AS wait_seconds,
+    (t.completed_us - c.claimed_us) / 1e6 AS duration_seconds,
+    CAST(t.result AS JSON) AS result,
+    CAST(t.artifacts AS JSON) AS artifacts,
+    t.error
+FROM raw_tasks t
+JOIN ready r ON r.id = t.id
+LEFT JOIN first_claim c ON c.task_id = t.id;
+
+CREATE VIEW approvals AS
+SELECT id, kind, status, requester, subject, make_timestamp(created_us) AS created_at,
+    make_timestamp(decided_us) AS decided_at, decided_by, reason,
+    (decided_us - created_us) / 1e6 AS wait_seconds
+FROM raw_approvals;
+
+CREATE VIEW worktrees AS
+SELECT name, branch, target, status, commit_id, created_by, make_timestamp(created_us) AS created_at,
+    make_timestamp(closed_us) AS closed_at
+FROM raw_worktrees;

@@ -1,0 +1,57 @@
+"""Tables for people: the same rows as text in a terminal and as HTML in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings. `data` is what the rows were made of, for programs."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    empty: str = "Nothing here yet."
+    data: Any = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, items: Sequence[Mapping[str, Any]], columns: Mapping[str, str], empty: str, data: Any = None) -> Table:
+        """A table of some fields of mappings; `columns` maps field to heading."""
+        rows = [[item.get(name) for name in columns] for item in items]
+        return cls(list(columns.values()), rows, empty, items if data is None else data)
+
+    def text(self) -> str:
+        """Aligned columns, without a trailing line end."""
+        if not self.rows:
+            return self.empty
+        cells = [[_plain(cell) for cell in row] for row in (self.columns, *self.rows)]
+        widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def html(self) -> str:
+        """An HTML table; every cell is escaped."""
+        if not self.rows:
+            return f"<p><em>{html.escape(self.empty)}</em></p>"
+        head = "".join(f"<th>{html.escape(str(c))}</th>" for c in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_plain(cell))}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(str(value).split())
