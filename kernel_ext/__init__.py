@@ -1,0 +1,22 @@
+"""The IPython extension: `%load_ext workbench`. Loading is fast; the servers' imports happen in their thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+def load_ipython_extension(ipython: InteractiveShell) -> None:
+    """Register `%workbench`, `%%plan` and `%%wsql`."""
+    from kernel_ext import magics
+
+    magics.load(ipython)
+
+
+def unload_ipython_extension(ipython: InteractiveShell) -> None:
+    """Stop what runs and take the magics back."""
+    from kernel_ext import magics
+
+    magics.unload(ipython)

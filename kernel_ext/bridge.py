@@ -1,0 +1,266 @@
+"""Between a panel and the operations: feed -> versioned messages, coalesced; panel message -> operation.
+
+What a panel shows is a few tables of rows. The kernel sends them whole once (`snapshot`) and then
+only what changed (`diff`, with the version it applies to); a front end that missed something asks
+for the whole again (`resync`). Everything here runs on the host's loop and calls operations by
+name, so it does the same when another process serves the project. It decides nothing: rules and
+permission are behind the operations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from kernel_ext.panels.rows import Row, Tables, by_id, diff, flatten, task_row
+from workbench.errors import BadInput, WorkbenchError
+
+T = TypeVar("T")
+
+Send = Callable[[dict[str, Any], list[bytes]], None]
+"""Sends a message with its buffers to the front end; callable from any thread, never raises."""
+
+PACE_SECONDS = 0.125
+"""Least time between two messages: at most 8 in a second."""
+WAIT_SECONDS = 25.0
+RETRY_SECONDS = 1.0
+FEW_TASKS = 16
+"""So many changed tasks are read one by one; more are read with the whole tree."""
+REMEMBERED_ANSWERS = 256
+
+FOLLOWED = ["approval.*", "task.*", "persona.*"]
+ACTIONS = frozenset({"approve", "reject"})
+"""What a panel may ask for."""
+
+log = logging.getLogger(__name__)
+
+
+class Host(Protocol):
+    """What is needed of `KernelHost`."""
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine on the host's loop. Raises `WorkbenchError` when there is none."""
+        ...
+
+    async def acall(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run an operation as the operator, on the host's loop."""
+        ...
+
+
+async def newest_event(host: Host) -> int:
+    """The id of the newest event, 0 when there is none."""
+    page = await host.acall("list_events", after=None)
+    return int(page["next_after"])
+
+
+class Publisher:
+    """Keeps one panel up to date: one task on the host's loop, from `resync` until `stop`.
+
+    Messages sent: `snapshot` and `diff` (`ver`, `base`; one buffer of JSON), `trouble` (an error; it
+    is tried again) and `stopped`.
+    """
+
+    def __init__(self, host: Host, send: Send, *, pace: float = PACE_SECONDS) -> None:
+        self._host = host
+        self._send = send
+        self._pace = pace
+        self._task: asyncio.Task[None] | None = None
+        self._tables: Tables | None = None
+        self._version = 0
+        self._rest_until = 0.0
+        self._farewell: dict[str, Any] | None = None
+
+    def resync(self) -> None:
+        """Send everything, and follow the feed if that is not done yet; callable from any thread."""
+        try:
+            self._host.submit(self._resync())
+        except WorkbenchError as error:
+            self._send({"kind": "stopped", "error": error.as_dict()}, [])
+
+    def stop(self, why: WorkbenchError | None = None) -> None:
+        """Stop following, and say why; callable from any thread, and twice."""
+        task, self._farewell = self._task, why.as_dict() if why else None
+        if task is not None and not task.done():
+            with contextlib.suppress(RuntimeError):  # the loop has just closed, and the task with it
+                task.get_loop().call_soon_threadsafe(task.cancel)
+
+    async def _resync(self) -> None:
+        if self._task is None or self._task.done():
+            self._tables = None
+            self._task = asyncio.create_task(self._run())
+        elif self._tables is not None:
+            self._send_snapshot(self._tables)
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._follow()
+                except WorkbenchError as error:
+                    if error.code == "NOT_STARTED":
+                        return
+                    self._send({"kind": "trouble", "error": error.as_dict()}, [])
+                except Exception:
+                    log.exception("a panel's publisher failed; it is tried again")
+                    self._send({"kind": "trouble", "error": _internal().as_dict()}, [])
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._send({"kind": "stopped", "error": self._farewell}, [])
+
+    async def _follow(self) -> None:
+        cursor = await newest_event(self._host)
+        self._send_snapshot(await self._read_all())
+        while True:
+            page = await self._news(cursor, WAIT_SECONDS)
+            cursor = page["next_after"]
+            if page["events"]:
+                subjects, cursor = await self._gather(page["events"], cursor)
+                await self._publish(subjects)
+
+    async def _gather(self, events: list[dict[str, Any]], cursor: int) -> tuple[set[str], int]:
+        """What happened until the next message may be sent: subjects, and the cursor after them."""
+        await asyncio.sleep(max(0.0, self._rest_until - _now()))
+        subjects = {event["subject"] for event in events}
+        while True:
+            page = await self._news(cursor, 0)
+            if page["next_after"] == cursor:
+                return subjects, cursor
+            cursor = page["next_after"]
+            subjects |= {event["subject"] for event in page["events"]}
+
+    async def _news(self, cursor: int, wait_seconds: float) -> dict[str, Any]:
+        return await self._host.acall(
+            "list_events", after=cursor, kinds=FOLLOWED, limit=1_000, wait_seconds=wait_seconds
+        )
+
+    async def _publish(self, subjects: set[str]) -> None:
+        began = _now()
+        before = self._tables
+        assert before is not None, "a snapshot was read first"
+        self._tables = after = {**before, **await self._reread(before, subjects)}
+        if change := diff(before, after):
+            base, self._version = self._version, self._version + 1
+            self._send({"kind": "diff", "base": base, "ver": self._version}, [_json(change)])
+        # Large trees are read less often: reading takes at most a quarter of the loop's time.
+        self._rest_until = _now() + max(self._pace, 3 * (_now() - began))
+
+    def _send_snapshot(self, tables: Tables) -> None:
+        self._tables = tables
+        self._version += 1
+        rows = {name: list(table.values()) for name, table in tables.items()}
+        self._send({"kind": "snapshot", "ver": self._version}, [_json(rows)])
+
+    async def _read_all(self) -> Tables:
+        return {
+            "approvals": await self._approvals(),
+            "personas": await self._personas(),
+            "tasks": await self._tasks(),
+        }
+
+    async def _reread(self, before: Tables, subjects: set[str]) -> dict[str, Mapping[Any, Row]]:
+        """The tables that events about `subjects` may have changed."""
+        nouns = {subject.partition(":")[0] for subject in subjects}
+        made: dict[str, Mapping[Any, Row]] = {}
+        if "approval" in nouns:
+            made["approvals"] = await self._approvals()
+        if "persona" in nouns:
+            made["personas"] = await self._personas()
+        if "task" in nouns:
+            ids = [int(s.partition(":")[2]) for s in subjects if s.startswith("task:")]
+            made["tasks"] = await self._some_tasks(before["tasks"], ids)
+        return made
+
+    async def _some_tasks(self, before: Mapping[Any, Row], ids: list[int]) -> Mapping[Any, Row]:
+        if len(ids) > FEW_TASKS:
+            return await self._tasks()
+        made = dict(before)
+        for task_id in sorted(ids):
+            task = await self._host.acall("get_task", task_id=task_id)
+            parent = task["parent_task_id"]
+            if parent is not None and parent not in made:
+                return await self._tasks()
+            made[task_id] = task_row(task, 0 if parent is None else made[parent]["depth"] + 1)
+        return made
+
+    async def _tasks(self) -> Mapping[Any, Row]:
+        return by_id(flatten((await self._host.acall("get_task_tree"))["tasks"]))
+
+    async def _approvals(self) -> Mapping[Any, Row]:
+        return by_id((await self._host.acall("list_approvals", status="pending"))["approvals"])
+
+    async def _personas(self) -> Mapping[Any, Row]:
+        return by_id((await self._host.acall("get_personas"))["personas"])
+
+
+class Actions:
+    """Runs what a person does in a panel, each request once, and answers it by its id.
+
+    A request is `{"kind": "action", "id", "op", "arguments"}`; its answer
+    `{"kind": "answer", "id", "ok", "outcome" | "error"}`. The id is the idempotency key: a request
+    that comes again is answered again and not run again.
+    """
+
+    def __init__(self, host: Host, send: Send) -> None:
+        self._host = host
+        self._send = send
+        self._answers: dict[str, asyncio.Task[dict[str, Any]]] = {}
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Check a request and hand it to the host's loop; callable from any thread, returns at once."""
+        request_id = message.get("id")
+        if not isinstance(request_id, str) or not 1 <= len(request_id) <= 64:
+            return  # nobody could be answered
+        try:
+            name, arguments = _checked(message)
+            self._host.submit(self._answer(request_id, name, arguments))
+        except WorkbenchError as error:
+            self._send(_failed(request_id, error), [])
+
+    async def _answer(self, request_id: str, name: str, arguments: dict[str, Any]) -> None:
+        if request_id not in self._answers:
+            self._forget_old()
+            self._answers[request_id] = asyncio.create_task(self._perform(request_id, name, arguments))
+        self._send(await asyncio.shield(self._answers[request_id]), [])
+
+    async def _perform(self, request_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            outcome = await self._host.acall(name, **arguments)
+        except WorkbenchError as error:
+            return _failed(request_id, error)
+        except Exception:
+            log.exception("%s failed", name)
+            return _failed(request_id, _internal())
+        return {"kind": "answer", "id": request_id, "ok": True, "outcome": outcome}
+
+    def _forget_old(self) -> None:
+        done = [key for key, task in self._answers.items() if task.done()]
+        for key in done[: max(0, len(self._answers) + 1 - REMEMBERED_ANSWERS)]:
+            del self._answers[key]
+
+
+def _checked(message: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    name, arguments = message.get("op"), message.get("arguments")
+    if not isinstance(name, str) or name not in ACTIONS or not isinstance(arguments, dict):
+        raise BadInput("BAD_MESSAGE", f"A panel may only ask for {', '.join(sorted(ACTIONS))}, with arguments.")
+    return name, {str(key): value for key, value in arguments.items()}
+
+
+def _failed(request_id: str, error: WorkbenchError) -> dict[str, Any]:
+    return {"kind": "answer", "id": request_id, "ok": False, "error": error.as_dict()}
+
+
+def _internal() -> WorkbenchError:
+    return WorkbenchError("INTERNAL_ERROR", "Workbench failed; .aiswarm/logs/server.log says how.")
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

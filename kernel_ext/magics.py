@@ -1,0 +1,170 @@
+"""`%workbench`, `%%plan` and `%%wsql`. Thin: the subcommands are those of the command line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from kernel_ext.session import Session
+
+SUBCOMMANDS = [
+    "start",
+    "stop",
+    "status",
+    "panel",
+    "agents",
+    "approvals",
+    "approve",
+    "reject",
+    "revoke",
+    "tasks",
+    "plan",
+    "worktrees",
+    "integrate",
+    "discard",
+    "spawn",
+    "terminate",
+    "events",
+    "report",
+    "call",
+]
+_ATTRIBUTE = "workbench_magics"
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register the magics once; loading again changes nothing."""
+    if getattr(shell, _ATTRIBUTE, None) is not None:
+        return
+    magics = WorkbenchMagics(shell)
+    shell.register_magics(magics)
+    shell.set_hook("complete_command", magics.complete, str_key="%workbench")
+    setattr(shell, _ATTRIBUTE, magics)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Stop what runs and forget the magics."""
+    magics = getattr(shell, _ATTRIBUTE, None)
+    if magics is None:
+        return
+    magics.close()
+    for kind, name in (("line", "workbench"), ("cell", "plan"), ("cell", "wsql")):
+        shell.magics_manager.magics[kind].pop(name, None)
+    delattr(shell, _ATTRIBUTE)
+
+
+def explained(magic: Callable[..., Any]) -> Callable[..., Any]:
+    """Failures of Workbench are one clear message in the cell, not a traceback."""
+
+    @wraps(magic)
+    def guarded(self: WorkbenchMagics, *args: str) -> Any:
+        from click import ClickException
+        from click.exceptions import Exit
+
+        from workbench.errors import WorkbenchError
+
+        try:
+            return magic(self, *args)
+        except WorkbenchError as error:
+            raise UsageError(f"{error.code}: {error.message}") from None
+        except ClickException as error:
+            raise UsageError(error.format_message()) from None
+        except Exit:
+            return None
+
+    return guarded
+
+
+def parsed(magic: Any, line: str) -> Any:
+    """A magic's arguments, quoted as in a shell (IPython's own parser would keep the quotes)."""
+    return magic.parser.parse_args(shlex.split(line))
+
+
+@magics_class
+class WorkbenchMagics(Magics):
+    """The magics of one kernel; they own its one session."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """The kernel's session; made at its first use, because its imports take time."""
+        if self._session is None:
+            from kernel_ext.session import Session
+
+            self._session = Session()
+        return self._session
+
+    def close(self) -> None:
+        """Stop what runs."""
+        if self._session is not None:
+            self._session.stop()
+        self.shell.user_ns.pop("wb", None)
+
+    @line_magic
+    @explained
+    @magic_arguments()
+    @argument("subcommand", nargs="?", default="status", help=", ".join(SUBCOMMANDS))
+    @argument("arguments", nargs="...", help="as on the command line; `%%workbench SUBCOMMAND --help` explains")
+    def workbench(self, line: str) -> Any:
+        """Run a team of agents from this notebook.
+
+        The subcommands are those of the `workbench` command, and start, stop and panel.
+        """
+        words = shlex.split(line) or ["status"]
+        shown = self.session.tree.main(words, prog_name="%workbench", obj=self.session, standalone_mode=False)
+        self.shell.user_ns["wb"] = self.session
+        return shown
+
+    @cell_magic
+    @explained
+    @magic_arguments()
+    @argument("-o", "--out", help="bind what was created (plan, tasks, worktrees) to this variable")
+    @argument("--file", default="", help="read the plan from this file instead of the cell, unless empty")
+    @argument("--name", default=None, help="use this name instead of the plan's own")
+    @argument("--again", action="store_true", help="when the plan's name is taken, add a number to it")
+    def plan(self, line: str, cell: str) -> Any:
+        """Create the tasks of a YAML plan: all of them, or none and every problem with its line."""
+        from pathlib import Path
+
+        from workbench.cli import planned
+
+        args = parsed(WorkbenchMagics.plan, line)
+        text = Path(args.file).read_text("utf-8") if args.file else cell
+        made = self.session.call("create_plan", text=text, name=args.name, number_if_taken=args.again)
+        if args.out:
+            self.shell.user_ns[args.out] = made
+        return planned(made)
+
+    @cell_magic
+    @explained
+    @magic_arguments()
+    @argument("out", nargs="?", help="bind the DataFrame to this variable")
+    def wsql(self, line: str, cell: str) -> Any:
+        """Ask DuckDB about the live project: tasks, attempts, agents, approvals, worktrees, events."""
+        args = parsed(WorkbenchMagics.wsql, line)
+        frame = self.session.sql(cell)
+        if args.out:
+            self.shell.user_ns[args.out] = frame
+        return frame
+
+    def complete(self, shell: Any, event: Any) -> list[str]:
+        """Subcommands first, then the options of the one that was chosen."""
+        words = event.line.split()
+        if len(words) < 2 or (len(words) == 2 and not event.line.endswith(" ")):
+            return list(SUBCOMMANDS)
+        if "workbench.cli" not in sys.modules:
+            return []
+        command = self.session.tree.commands.get(words[1])
+        return [] if command is None else [option for p in command.params for option in p.opts if option[:1] == "-"]

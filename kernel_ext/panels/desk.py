@@ -1,0 +1,115 @@
+"""The desk: who waits for a decision, and how the work goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kernel_ext.bridge import Actions, Publisher
+from kernel_ext.panels import STATIC, Panel
+from kernel_ext.panels.rows import Row, by_id, flatten, waits_for
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.tables import Table
+
+if TYPE_CHECKING:
+    from kernel_ext.host import KernelHost
+
+SHOWN_TASKS = 50
+"""The static table stops here; the panel itself shows all."""
+INDENT = "· "
+
+
+class Desk(Panel):
+    """The panel of `%workbench panel`: an approvals inbox above the task tree, live.
+
+    Args:
+        host: a started `KernelHost`; the panel says so when it is stopped, and goes on when it runs again.
+    """
+
+    _esm = STATIC / "desk.js"
+    _css = STATIC / "desk.css"
+
+    def __init__(self, host: KernelHost) -> None:
+        self._workbench_host = host
+        self._publisher = Publisher(host, self.tell)
+        self._actions = Actions(host, self.tell)
+        self._closed_with: WorkbenchError | None = None
+        super().__init__()
+
+    def received(self, content: Mapping[str, Any]) -> None:
+        """`resync` asks for everything, `action` for an operation."""
+        if self._closed_with is not None:
+            self.tell({"kind": "stopped", "error": self._closed_with.as_dict()}, [])
+        elif content.get("kind") == "resync":
+            self._publisher.resync()
+        elif content.get("kind") == "action":
+            self._actions.take(content)
+
+    def close(self) -> None:
+        """Stop following the feed. The page keeps what it shows and says how to go on; may be called twice."""
+        self._closed_with = Unavailable(
+            "PANEL_CLOSED", "Workbench was stopped. Run `%workbench start`, then run this cell again."
+        )
+        self._publisher.stop(self._closed_with)
+
+    def summary(self) -> list[tuple[str, Table]]:
+        """The inbox and the first tasks; what is wrong when Workbench does not answer."""
+        call = self._workbench_host.call
+        try:
+            approvals, tree = call("list_approvals", status="pending")["approvals"], call("get_task_tree")
+        except WorkbenchError as error:
+            return [("Workbench", Table([], [], f"{error.code}: {error.message}"))]
+        return [("Waiting for you", inbox_table(approvals)), (task_heading(tree["counts"]), task_table(tree["tasks"]))]
+
+
+def inbox_table(approvals: Sequence[Mapping[str, Any]]) -> Table:
+    """Pending approvals without ids, times and commits."""
+    rows = [[_about(a), a["kind"], _wanted(a)] for a in approvals]
+    return Table(["Who or what", "Kind", "Asks for"], rows, "Nobody is waiting.")
+
+
+def task_table(nodes: Sequence[Mapping[str, Any]]) -> Table:
+    """The first tasks of the tree, indented by depth."""
+    every = by_id(flatten(nodes))
+    rows = [
+        [
+            row["id"],
+            INDENT * row["depth"] + row["title"],
+            _state(row, every),
+            row["persona_id"],
+            row.get("worktree"),
+            row.get("assigned_agent_id"),
+            f"{row['progress']} %",
+        ]
+        for row in list(every.values())[:SHOWN_TASKS]
+    ]
+    if len(every) > SHOWN_TASKS:
+        rows.append(["", f"… and {len(every) - SHOWN_TASKS:,} more", "", "", "", "", ""])
+    return Table(["Id", "Task", "State", "Persona", "Worktree", "Agent", "Progress"], rows, "There are no tasks yet.")
+
+
+def task_heading(counts: Mapping[str, int]) -> str:
+    """How far the work is, in a few words."""
+    total = sum(counts.values()) - counts.get("cancelled", 0)
+    return f"Tasks: {counts.get('completed', 0):,} of {total:,} completed" if total else "Tasks"
+
+
+def _state(row: Row, every: Mapping[Any, Row]) -> str:
+    waits = waits_for(row, every)
+    return f"blocked, waits for {', '.join(map(str, waits))}" if waits else row["status"].replace("_", " ")
+
+
+def _about(approval: Mapping[str, Any]) -> str:
+    payload = approval["payload"]
+    return str(payload.get("name") or payload.get("worktree") or approval["subject"])
+
+
+def _wanted(approval: Mapping[str, Any]) -> str:
+    payload = approval["payload"]
+    if approval["kind"] == "registration":
+        return f"{payload.get('persona_id') or 'any work'}, as {payload.get('suggested_id')}"
+    if approval["kind"] == "integration":
+        files, conflicts = len(payload["files"]), len(payload["conflicts"])
+        note = f", {conflicts} predicted conflicts" if conflicts else ""
+        return f"{payload['branch']} → {payload['target']}: {payload['ahead']} commits, {files} files{note}"
+    return ""

@@ -1,0 +1,274 @@
+/** One question to the person: what it is, the two answers, and what became of it. */
+
+import { requestId } from "./channel.js";
+import { freshId, h, prose, setText } from "./dom.js";
+import { age } from "./format.js";
+import { icon } from "./icons.js";
+import { integration } from "./integration.js";
+import { registration } from "./registration.js";
+
+/**
+ * How approvals of one kind look and what saying yes is called.
+ * @typedef {object} Kind
+ * @property {string} icon
+ * @property {string} label
+ * @property {string} primary what the button says
+ * @property {string} busy what it says meanwhile
+ * @property {(approval: any) => string} title
+ * @property {(approval: any) => string} origin
+ * @property {(approval: any) => (Node|string|null)[]} summary what saying yes at once would do
+ * @property {(approval: any) => string|null} [warning]
+ * @property {(outcome: any) => string} done
+ * @property {(approval: any) => boolean} careful the answer is likely to be no: yes is not proposed
+ * @property {(approval: any, personas: Map<string, any>) => Details} [details]
+ *
+ * @typedef {{element: HTMLElement, first: HTMLElement, choices: () => object,
+ *   fieldOf: (error: {code: string}) => HTMLElement|null}} Details
+ */
+
+/** @type {Kind} */
+const anything = {
+  icon: "question",
+  label: "question",
+  primary: "Approve",
+  busy: "Approving…",
+  title: ({ subject }) => subject,
+  origin: ({ requester }) => `asked by ${requester}`,
+  summary: ({ kind }) => [kind],
+  done: () => "Approved.",
+  careful: () => false,
+};
+
+const KINDS = { registration, integration };
+
+export class Card {
+  /**
+   * @param {any} approval
+   * @param {{channel: import("./channel.js").Channel, announce: (text: string) => void,
+   *   personas: () => Map<string, any>, onSettled: (card: Card) => void, onDismissed: (card: Card) => void}} desk
+   */
+  constructor(approval, desk) {
+    this.approval = approval;
+    this.desk = desk;
+    this.kind = KINDS[approval.kind] ?? anything;
+    /** @type {"waiting"|"sending"|"settled"} */
+    this.state = "waiting";
+    /** @type {Details|null} */
+    this.details = null;
+    /** The request to send again when no answer came. */
+    this.unanswered = null;
+    this.build();
+  }
+
+  get name() {
+    return this.kind.title(this.approval);
+  }
+
+  /** Whether the person is in the middle of something here. */
+  get touched() {
+    return this.state === "sending" || !this.form.hidden || Boolean(this.details && !this.details.element.hidden);
+  }
+
+  build() {
+    const { approval, kind } = this;
+    const titleId = freshId("title");
+    this.age = h("span", {});
+    this.head = h(
+      "div",
+      { class: "wb-card-head" },
+      h("span", { class: "wb-name", id: titleId, title: this.name }, this.name),
+      h("span", { class: "wb-muted" }, `${kind.label} · ${kind.origin(approval)} · `, this.age),
+    );
+    this.summary = h("div", { class: "wb-summary" }, ...kind.summary(approval));
+    const warning = kind.warning?.(approval);
+    this.warning = h("div", { class: "wb-warning", hidden: !warning }, icon("warning"), warning ?? "");
+    this.problem = h("div", { class: "wb-problem", id: freshId("problem"), hidden: true });
+    this.result = h("div", { class: "wb-result", tabindex: -1, hidden: true });
+    this.body = h("div", { class: "wb-card-body" }, this.head, this.summary, this.warning, this.result);
+    this.form = this.rejectForm();
+    this.element = h(
+      "li",
+      { class: "wb-card", "aria-labelledby": titleId, tabindex: -1 },
+      h("div", { class: "wb-card-row" }, icon(kind.icon, "wb-kind"), this.body, this.buttons()),
+      this.form,
+      this.problem,
+    );
+  }
+
+  buttons() {
+    const { kind } = this;
+    const style = kind.careful(this.approval) ? "wb-button" : "wb-button wb-primary";
+    this.yes = button(kind.primary, style, () => this.approve());
+    this.yes.setAttribute("aria-label", `${kind.primary}: ${this.name}`);
+    this.more = kind.details ? button("Details…", "wb-button", () => this.toggleDetails()) : null;
+    this.more?.setAttribute("aria-expanded", "false");
+    this.no = button("Reject…", "wb-button", () => this.toggleReject(true));
+    this.no.setAttribute("aria-expanded", "false");
+    for (const one of [this.more, this.no]) one?.setAttribute("aria-label", `${one.textContent} ${this.name}`);
+    this.actions = h("div", { class: "wb-actions" }, this.yes, this.more, this.no);
+    return this.actions;
+  }
+
+  rejectForm() {
+    this.reason = h("input", {
+      class: "wb-input wb-grow",
+      type: "text",
+      maxlength: 1000,
+      placeholder: "Reason (optional; the asker is told)",
+      "aria-label": `Reason for rejecting ${this.name}`,
+    });
+    this.really = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
+    this.cancel = button("Cancel", "wb-button", () => this.toggleReject(false));
+    return h(
+      "form",
+      {
+        class: "wb-reject",
+        hidden: true,
+        on: {
+          submit: (event) => {
+            event.preventDefault();
+            this.reject();
+          },
+          keydown: (event) => event.key === "Escape" && this.toggleReject(false),
+        },
+      },
+      this.reason,
+      this.really,
+      this.cancel,
+    );
+  }
+
+  toggleDetails(open = this.more.getAttribute("aria-expanded") !== "true") {
+    if (open && !this.details) {
+      this.details = this.kind.details(this.approval, this.desk.personas());
+      this.details.element.addEventListener("keydown", (event) => this.onDetailsKey(event));
+      this.element.insertBefore(this.details.element, this.form);
+    }
+    if (this.details) this.details.element.hidden = !open;
+    this.more.setAttribute("aria-expanded", String(open));
+    if (open) this.details.first.focus();
+    else this.more.focus();
+  }
+
+  onDetailsKey(event) {
+    if (event.key === "Escape") this.toggleDetails(false);
+    if (event.key === "Enter" && event.target.matches("input")) this.approve();
+  }
+
+  toggleReject(open) {
+    this.form.hidden = !open;
+    this.no.setAttribute("aria-expanded", String(open));
+    if (open) this.reason.focus();
+    else this.no.focus();
+  }
+
+  approve() {
+    const choices = this.details && !this.details.element.hidden ? this.details.choices() : {};
+    return this.decide("approve", { approval_id: this.approval.id, choices }, this.yes, this.kind.busy);
+  }
+
+  reject() {
+    const args = { approval_id: this.approval.id, reason: this.reason.value.trim() };
+    return this.decide("reject", args, this.really, "Rejecting…");
+  }
+
+  async decide(op, args, pressed, busy) {
+    if (this.state !== "waiting") return;
+    this.state = "sending";
+    const label = pressed.textContent;
+    pressed.textContent = busy;
+    this.problem.hidden = true;
+    this.refresh(this.enabled);
+    try {
+      const outcome = await this.desk.channel.request(this.idFor(op, args), op, args);
+      this.settle(op === "approve" ? this.kind.done(outcome) : "Rejected.", op === "approve");
+    } catch (error) {
+      this.refused(error, op, args);
+    } finally {
+      pressed.textContent = label;
+    }
+  }
+
+  /** The same question asked again after silence keeps its id: it is done only once. */
+  idFor(op, args) {
+    const asked = JSON.stringify([op, args]);
+    if (this.unanswered?.asked !== asked) this.unanswered = { asked, id: requestId() };
+    return this.unanswered.id;
+  }
+
+  refused(error, op, args) {
+    if (error.code !== "NO_ANSWER") this.unanswered = null;
+    if (error.code === "ALREADY_DECIDED") {
+      this.settle("Decided elsewhere; nothing was changed.", false);
+      return;
+    }
+    this.state = "waiting";
+    this.refresh(this.enabled);
+    this.problem.replaceChildren(icon("warning"), h("code", {}, error.code), h("span", {}, ...prose(error.message)));
+    this.problem.hidden = false;
+    this.desk.announce(`${this.name}: ${error.message}`);
+    this.pointAt(error, op, args);
+  }
+
+  pointAt(error, op, args) {
+    for (const input of this.element.querySelectorAll("[aria-invalid]")) {
+      input.removeAttribute("aria-invalid");
+      input.removeAttribute("aria-describedby");
+    }
+    const about = op === "approve" && "agent_id" in args.choices ? this.details?.fieldOf(error) : null;
+    if (!about) return;
+    about.setAttribute("aria-invalid", "true");
+    about.setAttribute("aria-describedby", this.problem.id);
+    about.focus();
+  }
+
+  /** Say what became of it; the buttons go. */
+  settle(text, good) {
+    const focused = this.element.contains(document.activeElement);
+    this.state = "settled";
+    this.form.hidden = true;
+    this.problem.hidden = true;
+    if (this.details) this.details.element.hidden = true;
+    this.actions.hidden = true;
+    this.summary.hidden = true;
+    this.warning.hidden = true;
+    this.result.replaceChildren(icon(good ? "completed" : "cancelled"), h("span", {}, text));
+    this.result.hidden = false;
+    this.element.classList.add("wb-settled");
+    if (focused) this.result.focus();
+    this.desk.announce(`${this.name}: ${text}`);
+    this.desk.onSettled(this);
+  }
+
+  /** The question is closed, but what went wrong is still to be read: it stays until it is dismissed. */
+  settleWithProblem() {
+    const focused = this.element.contains(document.activeElement);
+    this.state = "settled";
+    this.form.hidden = true;
+    if (this.details) this.details.element.hidden = true;
+    this.warning.hidden = true;
+    const dismiss = button("Dismiss", "wb-button", () => this.desk.onDismissed(this));
+    dismiss.setAttribute("aria-label", `Dismiss: ${this.name}`);
+    this.actions.replaceChildren(dismiss);
+    if (focused) this.element.focus();
+  }
+
+  /** @param {number} now in ms */
+  tick(now) {
+    const waited = age(this.approval.created_at, now);
+    setText(this.age, waited === "just now" ? waited : `waiting ${waited}`);
+  }
+
+  /** @param {boolean} enabled whether decisions can be sent */
+  refresh(enabled) {
+    this.enabled = enabled;
+    const off = !enabled || this.state === "sending";
+    // Sending keeps the focus where it is: the button says so, but is not taken away.
+    for (const one of [this.yes, this.no, this.really]) one.setAttribute("aria-disabled", String(off));
+  }
+}
+
+function button(label, className, onClick) {
+  const click = (event) => event.currentTarget.getAttribute("aria-disabled") !== "true" && onClick();
+  return h("button", { class: className, type: "button", on: { click } }, label);
+}

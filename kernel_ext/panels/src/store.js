@@ -1,0 +1,59 @@
+/** What the kernel told this panel: tables of rows with a version. Pure; knows neither comm nor DOM. */
+
+/**
+ * @typedef {Record<string, any> & {id: any}} Row
+ * @typedef {Record<string, Map<any, Row>>} Tables
+ * @typedef {Record<string, {set: Row[], gone: any[]}>} Change
+ */
+
+export class Store {
+  constructor() {
+    /** @type {Tables} */
+    this.tables = { approvals: new Map(), personas: new Map(), tasks: new Map() };
+    /** @type {number|null} null until a first snapshot came */
+    this.version = null;
+    this.listeners = new Set();
+  }
+
+  /** Take everything anew. @param {number} version @param {Record<string, Row[]>} rows */
+  takeSnapshot(version, rows) {
+    for (const name of new Set([...Object.keys(this.tables), ...Object.keys(rows)])) {
+      this.tables[name] = new Map((rows[name] ?? []).map((row) => [row.id, row]));
+    }
+    this.version = version;
+    this.tell();
+  }
+
+  /**
+   * Make a change, if it applies to what is known.
+   * @param {number} base @param {number} version @param {Change} change
+   * @returns {boolean} false when something was missed and a snapshot is needed
+   */
+  takeDiff(base, version, change) {
+    if (base !== this.version) return false;
+    applyChange(this.tables, change);
+    this.version = version;
+    this.tell();
+    return true;
+  }
+
+  /** Call `listener` after every change until `signal` aborts. */
+  listen(listener, signal) {
+    this.listeners.add(listener);
+    signal?.addEventListener("abort", () => this.listeners.delete(listener), { once: true });
+  }
+
+  /** Call all listeners. */
+  tell() {
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** Make a change to tables, in place. @param {Tables} tables @param {Change} change */
+export function applyChange(tables, change) {
+  for (const [name, { set, gone }] of Object.entries(change)) {
+    const table = (tables[name] ??= new Map());
+    for (const id of gone) table.delete(id);
+    for (const row of set) table.set(row.id, row);
+  }
+}

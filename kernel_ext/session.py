@@ -1,0 +1,236 @@
+"""`wb`: what a notebook has in its hands. One per kernel; `%workbench` fills it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kernel_ext.host import KernelHost, not_started
+from workbench import cli
+from workbench.analytics.live import Live, News, refresh
+from workbench.analytics.reports import Report, report
+from workbench.model import ServerInfo
+from workbench.settings import Settings, find_project
+from workbench.store.sqlite import open_store
+from workbench.tables import Table
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+
+    from kernel_ext.panels.desk import Desk
+
+NOT_HERE = {"serve", "mcp", "demo", "sql"}
+"""Commands that make no sense in a kernel, or that are magics of their own."""
+
+
+class Session:
+    """The notebook's side of one project: start and stop, call operations, ask questions."""
+
+    def __init__(self) -> None:
+        self._host: KernelHost | None = None
+        self._live = Live()
+        self._desks: list[Desk] = []
+        self.tree = _tree()
+        # atexit proper comes too late: the executors that stopping needs are closed by then.
+        threading._register_atexit(self.stop)  # type: ignore[attr-defined]
+
+    @property
+    def host(self) -> KernelHost:
+        """The servers' host.
+
+        Raises:
+            Unavailable: ``NOT_STARTED``.
+        """
+        if self._host is None:
+            raise not_started()
+        return self._host
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the project that is open."""
+        return self.host.settings
+
+    @property
+    def server(self) -> ServerInfo:
+        """Where the servers answer."""
+        if self.host.info is None:
+            raise not_started()
+        return self.host.info
+
+    def start(self, project: Path | None = None, port: int | None = None) -> cli.Note:
+        """Start the servers for a project, or attach to the process that serves it.
+
+        Raises:
+            Unavailable: ``PORT_TAKEN``, ``PROJECT_UNWRITABLE`` and the store's errors.
+        """
+        settings = Settings(project=(project or find_project()).resolve())
+        if self._host is not None and self._host.settings.project != settings.project:
+            self.stop()
+        if self._host is None:
+            host = KernelHost(settings)
+            host.start(port)
+            self._host, self._live = host, Live()
+        where = f"Workbench serves {settings.project.name} at {self.server.url}."
+        if self._host.attached:
+            where = f"Attached to process {self.server.pid}, which serves {settings.project.name}."
+        return cli.Note(where, self.server.model_dump())
+
+    def stop(self) -> cli.Note:
+        """Stop everything that was started from here; may be called twice."""
+        for desk in self._desks:
+            desk.close()
+        self._desks.clear()
+        if self._host is None:
+            return cli.Note("Workbench was not running.")
+        self._host.stop()
+        self._host = None
+        return cli.Note("Workbench is stopped.")
+
+    def panel(self) -> Desk:
+        """The panel: who waits for you, and how the tasks stand."""
+        from kernel_ext.panels.desk import Desk
+
+        desk = Desk(self.host)
+        self._desks.append(desk)
+        return desk
+
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run any operation as the operator.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        return self.host.call(name, **arguments)
+
+    def as_agent(self, token: str) -> Notebook:
+        """A notebook function's own agent: calls are made with its token."""
+        return Notebook(self.host, token)
+
+    async def decided(self, *approval_ids: int, auto: bool = False) -> list[dict[str, Any]]:
+        """Wait until a person has decided; with `auto`, say yes to all of it at once.
+
+        The panel stays usable meanwhile. Returns the approvals, in the order they were asked for.
+        """
+        if auto:
+            for number in approval_ids:
+                self.call("approve", approval_id=number)
+        return await asyncio.wrap_future(self.host.submit(self._decided(approval_ids)))
+
+    async def _decided(self, approval_ids: Sequence[int]) -> list[dict[str, Any]]:
+        after = 0
+        while True:
+            known = {a["id"]: a for a in (await self.host.acall("list_approvals", status=None, limit=500))["approvals"]}
+            found = [known[number] for number in approval_ids]
+            if all(approval["status"] != "pending" for approval in found):
+                return found
+            news = await self.host.acall("list_events", after=after, kinds=["approval.*"], wait_seconds=20)
+            after = news["next_after"]
+
+    def sql(self, query: str) -> pandas.DataFrame:
+        """Ask DuckDB about the live project.
+
+        Raises:
+            BadInput: ``SQL_FAILED``.
+        """
+        frame: pandas.DataFrame = self._ask(query).df()
+        return frame
+
+    def report(self, name: str) -> Report:
+        """A standard report: tasks, totals, gantt.
+
+        Raises:
+            BadInput: ``UNKNOWN_REPORT``.
+        """
+        return report(name, self._ask)
+
+    @property
+    def tasks(self) -> Table:
+        """The tasks, as a table."""
+        table: Table = self.tree.main(["tasks"], obj=self, standalone_mode=False)
+        return table
+
+    @property
+    def agents(self) -> Table:
+        """The agents, as a table."""
+        table: Table = self.tree.main(["agents"], obj=self, standalone_mode=False)
+        return table
+
+    def _ask(self, query: str) -> duckdb.DuckDBPyRelation:
+        return self._live.answer(self.host.submit(self._news()).result(), query)
+
+    async def _news(self) -> News:
+        if self.host.workbench is not None:
+            return await refresh(self._live, self.host.workbench.store)
+        # Another process serves: read its store as any process may, then let go of it.
+        store = await asyncio.to_thread(open_store, self.settings.database)
+        try:
+            return await refresh(self._live, store)
+        finally:
+            await asyncio.to_thread(store.close)
+
+    def __repr__(self) -> str:
+        return "Workbench is not running." if self._host is None else f"Workbench of {self.settings.project.name}"
+
+
+class Notebook:
+    """An agent that is a notebook's own code."""
+
+    def __init__(self, host: KernelHost, token: str) -> None:
+        self._host = host
+        self._token = token
+
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run an operation as this agent.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        return self._host.submit(self._host.acall_as(self._token, name, **arguments)).result()
+
+
+def _tree() -> click.Group:
+    """The command line's tree with what only a kernel can do."""
+    group = click.Group("workbench", context_settings={"help_option_names": ["-h", "--help"]})
+    for name, command in cli.cli.commands.items():
+        if name not in NOT_HERE:
+            group.add_command(command)
+    for command in (start, stop, panel, show_report):
+        group.add_command(command)
+    return group
+
+
+@click.command()
+@click.option("--project", type=click.Path(path_type=Path, file_okay=False), help="Root directory of the project.")
+@click.option("--port", type=int, default=None, help="0 lets the system choose.")
+@click.pass_obj
+def start(session: Session, project: Path | None, port: int | None) -> cli.Note:
+    """Start the servers in this kernel."""
+    return session.start(project, port)
+
+
+@click.command()
+@click.pass_obj
+def stop(session: Session) -> cli.Note:
+    """Stop the servers and every process that was spawned."""
+    return session.stop()
+
+
+@click.command()
+@click.pass_obj
+def panel(session: Session) -> Any:
+    """Show the panel: who waits for you, and how the tasks stand."""
+    return session.panel()
+
+
+@click.command("report")
+@click.argument("name")
+@click.pass_obj
+def show_report(session: Session, name: str) -> Report:
+    """Show a standard report: tasks, totals, gantt."""
+    return session.report(name)

@@ -1,0 +1,154 @@
+"""A real JupyterLab and a real Chromium: one of each for a module, one project and kernel for each test."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from desk_lab import ROOT, Lab, Project, run, wait_until
+from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
+
+HERE = Path(__file__).parent
+CHROMIUM = shutil.which("chromium")
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+START_SECONDS = 60
+START = """\
+from kernel_ext.host import KernelHost
+from kernel_ext.panels.desk import Desk
+from workbench.settings import Settings
+host = KernelHost(Settings())
+info = host.start(0)
+"""
+SHOW = "desk = Desk(host)\ndesk"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.timeout(120))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    home = tmp_path_factory.mktemp("lab")
+    (root := home / "root").mkdir()
+    env = os.environ | {
+        **{f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")},
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / "ipython"),
+        "PYTHONPATH": str(ROOT),
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+    }
+    _settings(home / "config", "@jupyterlab/apputils-extension/notification", fetchNews="false", checkForUpdates=False)
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    options = {
+        "ServerApp.port": "0",
+        "ServerApp.root_dir": str(root),
+        "IdentityProvider.token": "",
+        "ServerApp.disable_check_xsrf": "True",
+        "LabApp.expose_app_in_browser": "True",
+    }
+    with (home / "lab.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, *(f"--{name}={value}" for name, value in options.items())],
+            env=env, cwd=root, stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            yield Lab(_address(home / "runtime", process, home / "lab.log"), root)
+        finally:
+            process.terminate()
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Not for the session: playwright keeps an event loop in this thread, which asynchronous tests would meet."""
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed; the panel is tested in a real browser only")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def project(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Project]:
+    path = lab.root / request.node.name.replace("[", "-").replace("]", "")
+    path.mkdir()
+    (path / ".aiswarm").mkdir()
+    made = Project(path)
+    yield made
+    lab.end_kernels()
+    made.threads.shutdown(wait=False, cancel_futures=True)
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1200, "height": 1200}, color_scheme="light")
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
+    yield page
+    context.close()
+    assert problems == []
+
+
+@pytest.fixture
+def open_desk(lab: Lab, project: Project, page: Page) -> Callable[..., Locator]:
+    """Opens a notebook that shows the desk, with further cells after it; the desk's element."""
+
+    def opened(*after: str, before: str = "") -> Locator:
+        cells = [new_code_cell(START + before), new_code_cell(SHOW), *map(new_code_cell, after)]
+        notebook = new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+        nbformat.write(notebook, project.path / "desk.ipynb")
+        page.goto(f"{lab.url}doc/tree/{project.path.name}/desk.ipynb?reset")
+        page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+        run(page, 0)
+        run(page, 1)
+        desk = page.locator(".wb-desk")
+        desk.and_(page.locator("[data-link='live']")).wait_for(timeout=30_000)
+        return desk
+
+    return opened
+
+
+def _settings(config: Path, name: str, **values: Any) -> None:
+    path = config / "lab" / "user-settings" / f"{name}.jupyterlab-settings"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(values))
+
+
+def _address(runtime: Path, process: subprocess.Popen[bytes], log: Path) -> str:
+    def known() -> bool:
+        assert process.poll() is None, log.read_text()
+        return any(runtime.glob("jpserver-*.json"))
+
+    wait_until(known, f"JupyterLab starts, see {log}", START_SECONDS)
+    time.sleep(0.2)
+    url: str = json.loads(next(runtime.glob("jpserver-*.json")).read_text())["url"]
+    return url

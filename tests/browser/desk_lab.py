@@ -1,0 +1,103 @@
+"""What the tests here use: a project whose server runs in a kernel, JupyterLab's own commands, pictures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+from playwright.sync_api import Locator, Page
+
+from workbench.client import HttpClient
+from workbench.server_file import ServerFile
+
+ROOT = Path(__file__).parents[2]
+SHOTS = Path(__file__).parent / "screenshots"
+
+
+@dataclass
+class Project:
+    """A project directory, and clients of the server that runs in its kernel."""
+
+    path: Path
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
+
+    def server(self) -> ServerFile:
+        """What `.aiswarm/server.json` says, once it is there."""
+        file = ServerFile(self.path / ".aiswarm" / "server.json")
+        wait_until(lambda: file.load().info is not None, "the in-kernel server is up")
+        return file
+
+    def ask(self, name: str, token: str | None = None, /, **arguments: Any) -> Future[dict[str, Any]]:
+        """An operation over HTTP, under way; without a token as a stranger."""
+        info = self.server().load().info
+        assert info is not None
+
+        async def work() -> dict[str, Any]:
+            async with HttpClient(info.url, token) as client:
+                return await client.call(name, **arguments)
+
+        return self.threads.submit(lambda: asyncio.run(work()))
+
+    def call(self, name: str, token: str | None = None, /, **arguments: Any) -> dict[str, Any]:
+        """The same, done."""
+        return self.ask(name, token, **arguments).result(30)
+
+    def operate(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """As the operator."""
+        return self.call(name, self.server().load().operator_token, **arguments)
+
+
+@dataclass
+class Lab:
+    """A running JupyterLab."""
+
+    url: str
+    root: Path
+
+    def kernels(self) -> list[dict[str, Any]]:
+        with urlopen(f"{self.url}api/kernels", timeout=10) as answer:
+            found: list[dict[str, Any]] = json.load(answer)
+        return found
+
+    def end_kernels(self) -> None:
+        for kernel in self.kernels():
+            with urlopen(Request(f"{self.url}api/kernels/{kernel['id']}", method="DELETE"), timeout=30):
+                pass
+
+
+def wait_until(done: Callable[[], bool], what: str, seconds: float = 20) -> None:
+    """Wait for a condition outside the browser."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, f"did not happen: {what}"
+        time.sleep(0.02)
+
+
+def restart_kernel(page: Page) -> None:
+    """Restart the notebook's kernel as JupyterLab's menu does."""
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+
+
+def run(page: Page, cell: int) -> None:
+    """Run one cell of the notebook, without waiting for its end."""
+    page.evaluate("cell => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = cell }", cell)
+    command(page, "notebook:run-cell", wait=False)
+
+
+def command(page: Page, name: str, wait: bool = True, **arguments: Any) -> None:
+    """Run a command of JupyterLab."""
+    expression = "([name, args]) => window.jupyterapp.commands.execute(name, args)"
+    page.evaluate(expression if wait else f"(a) => {{ ({expression})(a) }}", [name, arguments])
+
+
+def shot(locator: Locator, name: str) -> None:
+    """Keep a picture of an element."""
+    SHOTS.mkdir(exist_ok=True)
+    locator.screenshot(path=SHOTS / f"{name}.png", animations="disabled")

@@ -1,0 +1,85 @@
+"""Work to look at: real agents, tasks in every state, worktrees that ask to be merged."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from desk_lab import Project
+
+PLAN = """\
+plan: penguins
+tasks:
+- {name: clean, title: Clean the raw measurements, persona: implementer, worktree: clean}
+- {name: mass, title: Model body mass, persona: implementer, worktree: mass, after: [clean]}
+- {name: bills, title: Compare bill shapes of the three species, persona: implementer}
+- {name: islands, title: "Map the islands, with the years side by side", persona: implementer}
+- {name: review, title: Review the models, persona: reviewer, after: [mass, bills]}
+- {name: report, title: Write the report, persona: implementer, after: [review]}
+"""
+
+
+def git(*arguments: str, cwd: Path) -> None:
+    """Run git as a person would."""
+    identity = ("-c", "user.name=Rosa", "-c", "user.email=rosa@example.org")
+    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+def repository(path: Path) -> None:
+    """Make a directory a repository with one commit."""
+    git("init", "-q", "-b", "main", cwd=path)
+    (path / "model.py").write_text("".join(f"line_{n} = {n}\n" for n in range(30)))
+    git("add", "model.py", cwd=path)
+    git("commit", "-q", "-m", "Begin", cwd=path)
+
+
+def admitted(project: Project, name: str, persona: str = "implementer") -> str:
+    """An admitted agent; its token."""
+    registered = project.call("register", name=name, persona_id=persona)
+    project.operate("approve", approval_id=registered["approval_id"])
+    token: str = registered["token"]
+    return token
+
+
+def proposal(project: Project, name: str, *, clash: bool = False) -> dict[str, Any]:
+    """A worktree with a commit that asks to be merged."""
+    worktree = Path(project.operate("create_worktree", name=name)["path"])
+    (worktree / "stats.py").write_text("mean = 1\nmedian = 2\n")
+    (worktree / "model.py").write_text((worktree / "model.py").read_text().replace("line_3 = 3", "line_3 = 33"))
+    git("add", ".", cwd=worktree)
+    git("commit", "-q", "-m", "Add robust statistics", cwd=worktree)
+    if clash:
+        (project.path / "model.py").write_text("line_3 = 'other'\n")
+        git("commit", "-q", "-a", "-m", "Change the same line", cwd=project.path)
+    return project.operate("integrate_worktree", worktree_name=name)
+
+
+def busy(project: Project) -> None:
+    """A plan half done by two agents, with a failed and a cancelled task; three agents wait."""
+    made = project.operate("create_plan", text=PLAN)["tasks"]
+    steps = [
+        project.operate("create_task", title=title, persona_id="implementer", parent_task_id=made["clean"])["id"]
+        for title in ("Drop rows without sex", "Convert units", "Write the table")
+    ]
+    doomed = project.operate("create_task", title="Fetch weather data", persona_id="tester", max_retries=0)
+    needless = project.operate("create_task", title="Port to another language", persona_id="tester")
+    project.operate("cancel_task", task_id=needless["id"])
+    _work(project, made, steps, doomed["id"])
+    project.call(
+        "register", name="Hugo", persona_id="reviewer", capabilities={"languages": ["python", "r"], "gpu": False}
+    )
+    project.call("register", name="night-planner", persona_id="planner")
+    project.call("register", name="visitor")
+
+
+def _work(project: Project, made: dict[str, int], steps: list[int], doomed: int) -> None:
+    ada, tess, grace = (admitted(project, *who) for who in (("ada",), ("tess", "tester"), ("grace",)))
+    for task in steps[:2]:
+        project.call("claim_task", ada, task_id=task)
+        project.call("complete_task", ada, task_id=task)
+    project.call("claim_task", ada, task_id=made["bills"])
+    project.call("report_task_progress", ada, task_id=made["bills"], percent_complete=60)
+    project.call("claim_task", grace, task_id=made["islands"])
+    project.call("claim_task", tess, task_id=doomed)
+    project.call("fail_task", tess, task_id=doomed, error_message="The station is gone.", retryable=False)

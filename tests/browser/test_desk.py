@@ -1,0 +1,360 @@
+"""The desk in a real JupyterLab, driven as a person would: mouse, keyboard, eyes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from desk_lab import Project, command, restart_kernel, run, shot
+from playwright.sync_api import Locator, Page, expect
+from scenes import admitted, busy, proposal, repository
+from websockets.sync.client import connect
+
+OpenDesk = Callable[..., Locator]
+TWO = """\
+plan: two
+tasks:
+- {name: a, title: First, persona: tester}
+- {name: b, title: Second, persona: tester, after: [a]}
+"""
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+
+
+def card(desk: Locator, name: str) -> Locator:
+    return desk.get_by_role("listitem", name=name, exact=True)
+
+
+def row(desk: Locator, title: str) -> Locator:
+    return desk.get_by_role("row").filter(has_text=title)
+
+
+def test_an_agent_that_registers_appears_by_itself_and_one_click_admits_it(
+    open_desk: OpenDesk, project: Project
+) -> None:
+    desk = open_desk()
+    expect(desk.get_by_text("Nobody is waiting")).to_be_visible()
+    registered = project.call("register", name="ada", persona_id="planner")
+    waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
+
+    expect(card(desk, "ada")).to_contain_text("registration")
+    expect(card(desk, "ada")).to_contain_text("as ada · planner · read and write")
+    card(desk, "ada").get_by_role("button", name="Admit").click()
+
+    assert waiting.result(20)["status"] == "assigned"
+    assert project.call("whoami", registered["token"])["level"] == "planner"
+    expect(card(desk, "ada")).to_contain_text("Admitted as ada.")
+    desk.get_by_role("heading", name="Tasks").hover()  # the card stays as long as the pointer is on it
+    expect(desk.get_by_text("Nobody is waiting")).to_be_visible(timeout=10_000)
+
+
+def test_two_clicks_admit_an_agent_that_waits_on_its_websocket_with_what_was_chosen(
+    open_desk: OpenDesk, project: Project
+) -> None:
+    desk = open_desk()
+    info = project.server().load().info
+    assert info is not None
+    with connect(f"{info.ws_url}/probe", proxy=None) as socket:
+        socket.recv(timeout=10)
+        socket.send(json.dumps(["probe", "register", {"name": "Bob", "persona_id": "implementer"}]))
+        card(desk, "Bob").get_by_role("button", name="Details…").click()
+        card(desk, "Bob").get_by_label("Agent id").fill("bob-the-builder")
+        card(desk, "Bob").get_by_label("Persona").select_option("reviewer")
+        card(desk, "Bob").get_by_label("Access").select_option("read")
+        card(desk, "Bob").get_by_role("button", name="Admit").click()
+        told = next(m for _ in range(5) if "bob-the-builder" in (m := str(socket.recv(timeout=20))))
+    assert "agent_assigned" in told
+    (agent,) = project.operate("list_agents")["agents"]
+    assert (agent["agent_id"], agent["persona_id"], agent["tool"]) == ("bob-the-builder", "reviewer", "read")
+
+
+def test_a_rejected_agent_is_told_the_reason(open_desk: OpenDesk, project: Project) -> None:
+    desk = open_desk()
+    registered = project.call("register", name="mallory")
+    waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
+    card(desk, "mallory").get_by_role("button", name="Reject… mallory").click()
+    card(desk, "mallory").get_by_label("Reason").fill("Nobody asked for you.")
+    shot(desk, "reject")
+    card(desk, "mallory").get_by_role("button", name="Reject", exact=True).click()
+    state = waiting.result(20)
+    assert (state["status"], state["reason"]) == ("rejected", "Nobody asked for you.")
+    expect(card(desk, "mallory")).to_contain_text("Rejected.")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["import time; time.sleep(60)", "while True: pass", "desk.tooltip = 'busy'\nimport time; time.sleep(60)"],
+    ids=["sleeping", "computing", "after the cell wrote to the panel"],
+)
+def test_a_person_decides_while_a_cell_runs(open_desk: OpenDesk, project: Project, page: Page, cell: str) -> None:
+    desk = open_desk(cell)
+    first = project.call("register", name="first", persona_id="tester")
+    expect(card(desk, "first")).to_be_visible()
+    run(page, 2)
+    running = page.locator(".jp-Notebook .jp-CodeCell").nth(2).locator(".jp-InputPrompt", has_text="[*]")
+    expect(running).to_be_visible()
+    card(desk, "first").get_by_role("button", name="Admit").click()
+    expect(card(desk, "first")).to_contain_text("Admitted as first.")
+    assert project.call("registration_status", first["token"])["status"] == "assigned"
+
+    second = project.call("register", name="second", persona_id="tester")
+    waiting = project.ask("registration_status", second["token"], wait_seconds=25)
+    card(desk, "second").get_by_role("button", name="Admit").click()
+    assert waiting.result(20)["status"] == "assigned"
+    expect(running).to_be_visible()
+
+
+def test_a_plan_appears_as_a_tree_and_its_progress_is_seen_live(open_desk: OpenDesk, project: Project) -> None:
+    desk = open_desk()
+    expect(desk.get_by_text("No tasks yet")).to_be_visible()
+    tasks = project.operate("create_plan", text=TWO)["tasks"]
+    expect(row(desk, "First")).to_contain_text("Pending")
+    expect(row(desk, "Second")).to_contain_text(f"Blockedwaits for {tasks['a']}")
+    expect(desk.get_by_text("0 of 2 completed")).to_be_visible()
+
+    token = admitted(project, "tess", "tester")
+    project.call("claim_task", token, task_id=tasks["a"])
+    expect(row(desk, "First")).to_contain_text("Claimed")
+    expect(row(desk, "First")).to_contain_text("tess")
+    project.call("report_task_progress", token, task_id=tasks["a"], percent_complete=40)
+    expect(row(desk, "First")).to_contain_text("In progress")
+    expect(row(desk, "First")).to_contain_text("40 %")
+    project.call("complete_task", token, task_id=tasks["a"])
+    expect(row(desk, "First")).to_contain_text("Completed")
+    expect(row(desk, "Second")).to_contain_text("Pending")
+    expect(desk.get_by_text("1 of 2 completed · 50 %")).to_be_visible()
+
+    project.operate("create_task", title="Below", persona_id="tester", parent_task_id=tasks["b"])
+    expect(row(desk, "Below")).to_have_attribute("aria-level", "2")
+    expect(row(desk, "Second")).to_have_attribute("aria-expanded", "true")
+
+
+def test_a_merge_is_shown_and_approved(open_desk: OpenDesk, project: Project) -> None:
+    repository(project.path)
+    desk = open_desk()
+    proposal(project, "robust")
+    mine = card(desk, "robust")
+    expect(mine).to_contain_text("wb/robust/main → main · 1 commit · 2 files +3 −1 · no conflicts")
+    mine.get_by_role("button", name="Details…").click()
+    expect(mine).to_contain_text("Add robust statistics")
+    expect(mine).to_contain_text("stats.py")
+    shot(desk, "integration")
+    mine.get_by_role("button", name="Approve and merge").click()
+    expect(mine).to_contain_text("Merged into main.")
+    assert (project.path / "stats.py").exists()
+
+
+def test_a_coming_conflict_is_named_before_and_refused_in_place(open_desk: OpenDesk, project: Project) -> None:
+    repository(project.path)
+    desk = open_desk()
+    proposal(project, "robust", clash=True)
+    mine = card(desk, "robust")
+    expect(mine).to_contain_text("Conflicts are predicted in 1 file: model.py.")
+    mine.get_by_role("button", name="Details…").click()
+    shot(desk, "conflict")
+    mine.get_by_role("button", name="Approve and merge").click()
+    expect(mine.get_by_role("button", name="Dismiss")).to_be_visible()  # the question is closed, the answer stays
+    expect(mine).to_contain_text("MERGE_CONFLICT")
+    shot(desk, "refused")
+    mine.get_by_role("button", name="Dismiss").click()
+    expect(mine).to_be_hidden()
+    assert "other" in (project.path / "model.py").read_text()
+
+
+def test_an_error_is_shown_at_its_field_with_its_code(open_desk: OpenDesk, project: Project) -> None:
+    admitted_first = "ada"
+    desk = open_desk()
+    admitted(project, admitted_first)
+    project.call("register", name="second")
+    mine = card(desk, "second")
+    mine.get_by_role("button", name="Details…").click()
+    mine.get_by_label("Agent id").fill(admitted_first)
+    mine.get_by_label("Agent id").press("Enter")
+    expect(mine).to_contain_text("AGENT_ID_TAKEN")
+    expect(mine.get_by_label("Agent id")).to_be_focused()
+    expect(mine.get_by_label("Agent id")).to_have_attribute("aria-invalid", "true")
+    shot(desk, "error")
+    mine.get_by_label("Agent id").fill("free")
+    mine.get_by_role("button", name="Admit").click()
+    expect(mine).to_contain_text("Admitted as free.")
+
+
+def test_everything_can_be_done_with_the_keyboard(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_desk()
+    project.operate("create_task", title="Parent", persona_id="tester")
+    project.operate("create_task", title="Child", persona_id="tester", parent_task_id=1)
+    project.call("register", name="ada", persona_id="tester")
+    project.call("register", name="bert", persona_id="tester")
+    expect(card(desk, "bert")).to_be_visible()
+    cells = page.locator(".jp-Notebook .jp-Cell").count()
+
+    card(desk, "ada").focus()
+    page.keyboard.press("Tab")
+    expect(card(desk, "ada").get_by_role("button", name="Admit")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(card(desk, "ada")).to_contain_text("Admitted as ada.")
+    page.keyboard.press("Enter")  # the second press of an impatient person admits nobody
+    expect(card(desk, "ada")).to_be_hidden()
+    expect(card(desk, "bert")).to_be_focused()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(card(desk, "bert").get_by_label("Reason")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(card(desk, "bert").get_by_label("Reason")).to_be_hidden()
+
+    grid = desk.get_by_role("treegrid")
+    grid.focus()
+    expect(row(desk, "Parent")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowLeft")
+    expect(row(desk, "Child")).to_be_hidden()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(row(desk, "Child")).to_have_attribute("aria-selected", "true")
+    shot(desk, "keyboard")
+    button = card(desk, "bert").get_by_role("button", name="Admit")
+    for focused in (grid, button, card(desk, "bert")):  # JupyterLab's command mode would insert and delete cells
+        focused.focus()
+        page.keyboard.type("bdda")
+    assert page.locator(".jp-Notebook .jp-Cell").count() == cells
+    assert [a["name"] for a in project.operate("list_agents", status="pending")["agents"]] == ["bert"]
+
+
+def test_tasks_are_found_by_text_and_by_state(open_desk: OpenDesk, project: Project) -> None:
+    desk = open_desk()
+    busy(project)
+    desk.get_by_role("button", name=re.compile("^Blocked")).click()
+    expect(row(desk, "Review the models")).to_be_visible()
+    expect(row(desk, "Convert units")).to_be_hidden()
+    desk.get_by_role("button", name=re.compile("^All")).click()
+    desk.get_by_role("searchbox").fill("convert")
+    expect(row(desk, "Convert units")).to_be_visible()
+    expect(row(desk, "Clean the raw measurements")).to_be_visible()  # what leads to it
+    desk.get_by_role("searchbox").fill("nothing like it")
+    expect(desk.get_by_text("No task matches.")).to_be_visible()
+    desk.get_by_role("button", name="Show all").click()
+    expect(row(desk, "Review the models")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"])
+def test_every_word_is_readable_in(open_desk: OpenDesk, project: Project, page: Page, theme: str) -> None:
+    repository(project.path)
+    desk = open_desk()
+    command(page, "apputils:change-theme", theme=theme)
+    try:
+        name = theme.removeprefix("JupyterLab ").lower().replace(" ", "-")
+        shot(desk, f"empty-{name}")
+        busy(project)
+        proposal(project, "robust", clash=True)
+        card(desk, "Hugo").get_by_role("button", name="Details…").click()
+        expect(row(desk, "Fetch weather data")).to_contain_text("Failed")
+        desk.get_by_role("treegrid").focus()
+        page.keyboard.press("ArrowDown")
+        shot(desk, f"busy-{name}")
+        faint = page.evaluate(CONTRAST)
+        assert faint == []
+    finally:
+        command(page, "apputils:change-theme", theme="JupyterLab Light")
+
+
+def test_a_narrow_panel_keeps_what_matters(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    repository(project.path)
+    desk = open_desk()
+    busy(project)
+    proposal(project, "robust")
+    page.set_viewport_size({"width": 480 + 270, "height": 1400})
+    expect(row(desk, "Fetch weather data")).to_contain_text("Failed")
+    box = desk.bounding_box()
+    assert box is not None
+    page.set_viewport_size({"width": round(480 + 270 + 480 - box["width"]), "height": 1400})
+    desk.scroll_into_view_if_needed()
+    shot(desk, "narrow")
+    assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    expect(card(desk, "Hugo").get_by_role("button", name="Admit")).to_be_visible()
+
+
+def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_desk()
+    lines = (f"- {{name: t{n}, title: Task {n}, persona: tester}}\n" for n in range(10_000))
+    tasks = project.operate("create_plan", text=f"plan: many\ntasks:\n{''.join(lines)}")["tasks"]
+    expect(desk.get_by_text("0 of 10,000 completed")).to_be_visible(timeout=30_000)
+    grid = desk.get_by_role("treegrid")
+    assert grid.locator(".wb-row").count() <= 36
+    grid.focus()
+    page.keyboard.press("End")
+    last = grid.get_by_role("row", name="Task 9999")
+    expect(last).to_have_attribute("aria-rowindex", "10001")
+    expect(last).to_be_in_viewport()
+    token = admitted(project, "tess", "tester")
+    project.call("claim_task", token, task_id=max(tasks.values()))
+    expect(last).to_contain_text("Claimed")
+    shot(desk, "ten-thousand")
+
+
+def test_what_agents_say_is_shown_as_text(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    evil = "<img src=x onerror=\"alert('name')\"><script>alert(1)</script>"
+    desk = open_desk()
+    project.call("register", name=evil, capabilities={evil: evil})
+    project.operate("create_task", title=evil, persona_id="tester")
+    mine = card(desk, evil)
+    mine.get_by_role("button", name=re.compile("^Details")).click()
+    expect(mine.locator(".wb-said")).to_have_text(evil)
+    expect(row(desk, "onerror").locator(".wb-title")).to_have_text(evil)
+    shot(desk, "hostile")
+    assert desk.locator("script, img, iframe").count() == 0
+
+
+def test_a_decision_made_elsewhere_does_not_tear_a_form_away(open_desk: OpenDesk, project: Project) -> None:
+    desk = open_desk()
+    registered = project.call("register", name="ada")
+    card(desk, "ada").get_by_role("button", name="Details…").click()
+    project.operate("approve", approval_id=registered["approval_id"])
+    expect(card(desk, "ada")).to_contain_text("Decided elsewhere.")
+
+
+def test_a_restarted_kernel_is_said_in_place(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_desk()
+    project.call("register", name="ada")
+    expect(card(desk, "ada")).to_be_visible()
+    restart_kernel(page)
+    expect(desk.get_by_text("Run this cell again to go on.")).to_be_visible(timeout=30_000)
+    expect(card(desk, "ada").get_by_role("button", name="Admit")).to_have_attribute("aria-disabled", "true")
+    shot(desk, "restarted")
+
+
+def test_a_stopped_workbench_is_said_in_place_and_found_again(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
+    desk = open_desk("host.stop()", "info = host.start(0)")
+    run(page, 2)
+    expect(desk.get_by_text("NOT_STARTED")).to_be_visible()
+    shot(desk, "stopped")
+    run(page, 3)
+    expect(page.locator(".jp-Notebook .jp-CodeCell").nth(3).locator(".jp-InputPrompt")).to_have_text("[4]:")
+    desk.get_by_role("button", name="Reconnect").click()
+    expect(desk).to_have_attribute("data-link", "live")
+    project.call("register", name="ada")
+    expect(card(desk, "ada")).to_be_visible()
+
+
+def test_a_closed_panel_keeps_what_it_showed_and_says_how_to_go_on(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
+    desk = open_desk("desk.close()")
+    project.call("register", name="ada")
+    expect(card(desk, "ada")).to_be_visible()
+    run(page, 2)
+    expect(desk.get_by_text("PANEL_CLOSED")).to_be_visible()
+    expect(desk.get_by_role("button", name="Reconnect")).to_be_hidden()
+    expect(card(desk, "ada").get_by_role("button", name="Admit")).to_have_attribute("aria-disabled", "true")
+
+
+def test_a_reloaded_page_shows_everything_again(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_desk()
+    project.call("register", name="ada")
+    expect(card(desk, "ada")).to_be_visible()
+    command(page, "docmanager:save")
+    page.reload()
+    expect(card(desk, "ada")).to_be_visible(timeout=30_000)

@@ -1,0 +1,40 @@
+"""The quickstart by hand: opened in JupyterLab, run from top to bottom, a person deciding in the panel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+from desk_lab import ROOT, Lab, Project, command, shot, wait_until
+from playwright.sync_api import Page, expect
+
+DECISIONS = re.compile("^(Admit|Approve and merge)")
+ASKED = 5 + 3
+"""A planner, three workers and a reviewer to admit; three worktrees to merge."""
+
+
+@pytest.mark.timeout(240)
+def test_the_quickstart_runs_from_top_to_bottom_with_a_person_who_decides(
+    lab: Lab, project: Project, page: Page
+) -> None:
+    shutil.copy(ROOT / "notebooks" / "00_quickstart.ipynb", project.path)
+    page.set_viewport_size({"width": 1200, "height": 7000})  # so that no cell is taken out of the page
+    page.goto(f"{lab.url}doc/tree/{project.path.name}/00_quickstart.ipynb?reset")
+    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
+    command(page, "notebook:run-all-cells", wait=False)
+    desk = page.locator(".wb-desk")
+    stopped = page.get_by_text("Workbench is stopped.")
+    decided: set[str] = set()
+
+    def decide() -> bool:
+        offered = desk.get_by_role("button", name=DECISIONS).evaluate_all("found => found.map(b => b.ariaLabel)")
+        for name in set(offered) - decided:
+            desk.get_by_role("button", name=name, exact=True).click()
+            decided.add(name)
+        return stopped.is_visible()
+
+    wait_until(decide, "the last cell has stopped Workbench", 200)
+    assert len(decided) == ASKED, decided
+    expect(page.get_by_text("'completed': 8")).to_be_visible()
+    shot(page.locator(".jp-Notebook"), "quickstart")

@@ -1,0 +1,196 @@
+"""The bridge between a panel and a real host: in the process that serves, and attached to one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from kernel_ext.bridge import Actions, Publisher, newest_event
+from kernel_ext.host import KernelHost
+from kernel_ext.panels.rows import apply, by_id, flatten
+from workbench.settings import Settings
+
+WAIT_SECONDS = 20
+
+
+class FrontEnd:
+    """What a page does with messages: keeps the tables, notices gaps, remembers answers."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.tables: dict[str, Any] = {}
+        self.version: int | None = None
+        self._news = threading.Condition()
+
+    def take(self, content: dict[str, Any], buffers: list[bytes]) -> None:
+        with self._news:
+            self.messages.append(content)
+            if content["kind"] == "snapshot":
+                rows = json.loads(buffers[0])
+                self.tables, self.version = {name: by_id(table) for name, table in rows.items()}, content["ver"]
+            if content["kind"] == "diff":
+                assert content["base"] == self.version, "a message was lost"
+                self.tables, self.version = apply(self.tables, json.loads(buffers[0])), content["ver"]
+            self._news.notify_all()
+
+    def until(self, done: Callable[[], bool]) -> None:
+        with self._news:
+            assert self._news.wait_for(done, WAIT_SECONDS), self.messages[-5:]
+
+    def kinds(self) -> list[str]:
+        return [message["kind"] for message in self.messages]
+
+    def answers(self) -> list[dict[str, Any]]:
+        return [message for message in self.messages if message["kind"] == "answer"]
+
+    def names(self) -> set[str]:
+        return {row["payload"]["name"] for row in self.tables.get("approvals", {}).values()}
+
+
+@pytest.fixture
+def serving(settings: Settings) -> Iterator[KernelHost]:
+    host = KernelHost(settings)
+    host.start(0)
+    yield host
+    host.stop()
+
+
+@pytest.fixture(params=["serving", "attached"])
+def host(serving: KernelHost, request: pytest.FixtureRequest) -> Iterator[KernelHost]:
+    if request.param == "serving":
+        yield serving
+        return
+    second = KernelHost(serving.settings)
+    second.start()
+    assert second.attached
+    yield second
+    second.stop()
+
+
+@pytest.fixture
+def page() -> FrontEnd:
+    return FrontEnd()
+
+
+@pytest.fixture
+def publisher(host: KernelHost, page: FrontEnd) -> Iterator[Publisher]:
+    made = Publisher(host, page.take)
+    made.resync()
+    page.until(lambda: page.version is not None)
+    yield made
+    made.stop()
+
+
+def request(request_id: str, op: str, **arguments: Any) -> dict[str, Any]:
+    return {"kind": "action", "id": request_id, "op": op, "arguments": arguments}
+
+
+def test_a_page_is_told_of_everything_that_happens(serving: KernelHost, publisher: Publisher, page: FrontEnd) -> None:
+    serving.call("register", name="ada")
+    page.until(lambda: page.names() == {"ada"})
+    parent = serving.call("create_task", title="Parent", persona_id="tester")["id"]
+    serving.call("create_task", title="Child", persona_id="tester", parent_task_id=parent)
+    serving.call("approve", approval_id=1)
+    page.until(lambda: len(page.tables["tasks"]) == 2 and not page.tables["approvals"])
+    assert page.tables["tasks"] == by_id(flatten(serving.call("get_task_tree")["tasks"]))
+    assert page.kinds()[0] == "snapshot"
+    assert set(page.kinds()[1:]) == {"diff"}
+
+
+def test_much_that_happens_at_once_is_a_few_messages(serving: KernelHost, publisher: Publisher, page: FrontEnd) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: serving.call("create_task", title=f"{n}", persona_id="tester"), range(200)))
+    page.until(lambda: len(page.tables["tasks"]) == 200)
+    assert page.kinds().count("diff") < 100
+    assert page.tables["tasks"] == by_id(flatten(serving.call("get_task_tree")["tasks"]))
+
+
+def test_a_page_that_asks_again_gets_everything_and_goes_on(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    serving.call("register", name="ada")
+    page.until(lambda: page.names() == {"ada"})
+    publisher.resync()
+    page.until(lambda: page.kinds().count("snapshot") == 2)
+    serving.call("register", name="bert")
+    page.until(lambda: page.names() == {"ada", "bert"})
+
+
+def test_a_panel_nobody_looks_at_sends_nothing(serving: KernelHost, page: FrontEnd) -> None:
+    publisher = Publisher(serving, page.take)
+    serving.call("register", name="ada")
+    publisher.stop()
+    assert page.messages == []
+
+
+def test_a_stopped_host_is_told_and_found_again(serving: KernelHost, page: FrontEnd) -> None:
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: page.kinds() == ["snapshot"])
+    serving.stop()
+    page.until(lambda: page.kinds()[-1] == "stopped")
+    publisher.resync()
+    page.until(lambda: page.kinds().count("stopped") == 2)
+    assert page.messages[-1]["error"]["code"] == "NOT_STARTED"
+    serving.start(0)
+    publisher.resync()
+    page.until(lambda: page.kinds()[-1] == "snapshot")
+    publisher.stop()
+
+
+@pytest.mark.parametrize("events", [0, 1, 2, 3, 7, 8])
+def test_the_newest_event_is_found(serving: KernelHost, events: int) -> None:
+    before = serving.submit(newest_event(serving)).result(WAIT_SECONDS)
+    for number in range(events):
+        serving.call("create_task", title=f"{number}", persona_id="tester")
+    assert serving.submit(newest_event(serving)).result(WAIT_SECONDS) == before + events
+
+
+def test_an_action_is_done_once_however_often_it_is_asked_for(host: KernelHost, page: FrontEnd) -> None:
+    host.call("register", name="ada")
+    actions = Actions(host, page.take)
+    for _ in range(3):
+        actions.take(request("same", "approve", approval_id=1, choices={"agent_id": "first"}))
+    page.until(lambda: len(page.answers()) == 3)
+    actions.take(request("same", "approve", approval_id=1, choices={"agent_id": "first"}))
+    page.until(lambda: len(page.answers()) == 4)
+    assert all(answer == page.answers()[0] for answer in page.answers())
+    assert page.answers()[0]["outcome"]["outcome"] == {"agent_id": "first", "status": "assigned"}
+
+
+def test_a_refused_action_is_answered_with_its_code(host: KernelHost, page: FrontEnd) -> None:
+    Actions(host, page.take).take(request("a", "reject", approval_id=77))
+    page.until(lambda: bool(page.answers()))
+    assert (page.answers()[0]["ok"], page.answers()[0]["error"]["code"]) == (False, "APPROVAL_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        request("a", "revoke_agent", agent_id="ada"),
+        {"kind": "action", "id": "a", "op": "approve"},
+        {"kind": "action", "id": "a", "op": ["approve"], "arguments": {}},
+    ],
+    ids=["not offered", "no arguments", "not a name"],
+)
+def test_a_panel_may_only_ask_for_what_it_offers(serving: KernelHost, page: FrontEnd, message: dict[str, Any]) -> None:
+    Actions(serving, page.take).take(message)
+    assert page.answers()[0]["error"]["code"] == "BAD_MESSAGE"
+
+
+@pytest.mark.parametrize("request_id", [None, "", "x" * 65, 7, []])
+def test_a_request_that_cannot_be_answered_is_not_run(serving: KernelHost, page: FrontEnd, request_id: Any) -> None:
+    serving.call("register", name="ada")
+    Actions(serving, page.take).take(request(request_id, "approve", approval_id=1))
+    assert page.messages == []
+    assert serving.call("list_approvals")["approvals"] != []
+
+
+def test_an_action_without_a_running_host_is_refused_at_once(settings: Settings, page: FrontEnd) -> None:
+    Actions(KernelHost(settings), page.take).take(request("a", "approve", approval_id=1))
+    assert page.answers()[0]["error"]["code"] == "NOT_STARTED"

@@ -1,0 +1,93 @@
+"""The desk where nobody can see a widget: plain tables, the same on every run, and no comm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernel_ext.host import KernelHost
+from kernel_ext.panels import WIDGET_VIEW, has_frontend
+from kernel_ext.panels.desk import Desk
+from workbench.settings import Settings
+
+EXPECTED = """\
+Waiting for you
+Who or what      Kind          Asks for
+<b>Eve</b> & co  registration  reviewer, as b-Eve-b-co
+
+Tasks: 0 of 3 completed
+Id  Task      State                 Persona   Worktree  Agent  Progress
+1   Parent    pending               tester                     0 %
+2   · Child   pending               tester                     0 %
+3   <i>3</i>  blocked, waits for 1  reviewer  w1               0 %"""
+
+
+@pytest.fixture
+def host(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelHost]:
+    monkeypatch.delenv("WORKBENCH_FRONTEND", raising=False)
+    made = KernelHost(settings)
+    made.start(0)
+    yield made
+    made.stop()
+
+
+def text(desk: Desk) -> str:
+    data, _ = desk._repr_mimebundle_()
+    return str(data["text/plain"])
+
+
+def fill(host: KernelHost) -> None:
+    host.call("register", name="<b>Eve</b> & co", persona_id="reviewer")
+    host.call("create_task", title="Parent", persona_id="tester")
+    host.call("create_task", title="Child", persona_id="tester", parent_task_id=1)
+    host.call("create_task", title="<i>3</i>", persona_id="reviewer", target_worktree="w1", dependencies=[1])
+
+
+def test_without_a_front_end_there_are_tables_and_no_comm(host: KernelHost) -> None:
+    fill(host)
+    desk = Desk(host)
+    data, _ = desk._repr_mimebundle_()
+    assert set(data) == {"text/plain", "text/html"}
+    assert data["text/plain"] == EXPECTED
+    assert "<b>" not in data["text/html"]
+    assert "&lt;b&gt;Eve&lt;/b&gt; &amp; co" in data["text/html"]
+    assert desk.comm is None
+    desk.close()
+    desk.close()
+
+
+def test_an_empty_project_says_so(host: KernelHost) -> None:
+    assert text(Desk(host)) == "Waiting for you\nNobody is waiting.\n\nTasks\nThere are no tasks yet."
+
+
+def test_many_tasks_are_cut_short(host: KernelHost) -> None:
+    for number in range(53):
+        host.call("create_task", title=f"{number}", persona_id="tester")
+    assert "… and 3 more" in text(Desk(host))
+
+
+def test_a_stopped_workbench_is_an_answer_too(host: KernelHost) -> None:
+    desk = Desk(host)
+    host.stop()
+    assert "NOT_STARTED" in text(desk)
+
+
+@pytest.mark.parametrize(("said", "expected"), [("1", True), ("0", False), ("no", False), ("", False)])
+def test_the_environment_overrules_what_the_kernel_knows(
+    monkeypatch: pytest.MonkeyPatch, said: str, expected: bool
+) -> None:
+    monkeypatch.setenv("WORKBENCH_FRONTEND", said)
+    assert has_frontend() is expected
+
+
+def test_with_a_front_end_the_widget_comes_first_and_the_tables_stay(
+    host: KernelHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_FRONTEND", "1")
+    desk = Desk(host)
+    data, _ = desk._repr_mimebundle_()
+    assert set(data) == {WIDGET_VIEW, "text/plain", "text/html"}
+    assert data["text/plain"].startswith("Waiting for you")
+    assert repr(desk) == "Desk()"
+    desk.close()

@@ -1,0 +1,195 @@
+"""The extension in a real kernel, driven over the Jupyter protocol as a front end does."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.kernel.conftest import Kernel, started
+
+pytestmark = pytest.mark.timeout(120)
+
+BAD_PLANS = {
+    "unknown persona": ("persona: wizard", "unknown persona 'wizard'"),
+    "broken YAML": ("persona: [", "not YAML"),
+}
+
+
+@pytest.fixture
+def running(kernel: Kernel, repository: Path) -> Iterator[Kernel]:
+    kernel.run(f'%workbench start --project "{repository}" --port 0')
+    yield kernel
+    kernel.run("%workbench stop")
+
+
+def port_of(kernel: Kernel) -> int:
+    return int(kernel.run("wb.server.url").strip("'").rpartition(":")[2])
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_loading_twice_changes_nothing(kernel: Kernel) -> None:
+    kernel.run("%load_ext workbench")
+    kernel.run("import workbench; workbench.load_ipython_extension(get_ipython())")
+    assert (
+        kernel.run("sum(type(m).__name__ == 'WorkbenchMagics' for m in get_ipython().magics_manager.registry.values())")
+        == "1"
+    )
+
+
+def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, repository: Path) -> None:
+    before = kernel.run(
+        "import sys, threading; print(sorted(t.name for t in threading.enumerate()), sys.getswitchinterval())"
+    )
+    said = kernel.run(f'%workbench start --project "{repository}" --port 0')
+    port = port_of(kernel)
+    assert f"http://127.0.0.1:{port}" in said
+    assert is_open(port)
+    kernel.run("%workbench stop")
+    assert not is_open(port)
+    after = kernel.run("print(sorted(t.name for t in threading.enumerate()), sys.getswitchinterval())")
+    assert after == before
+    assert "pid" not in json.loads((repository / ".aiswarm" / "server.json").read_text())
+
+
+def test_a_worker_that_was_spawned_ends_with_the_servers(running: Kernel) -> None:
+    running.run('wb.call("create_worktree", name="work")')
+    running.run('made = wb.call("spawn_agent", persona_id="implementer", assigned_worktree="work")')
+    pid = int(running.run('made["pid"]'))
+    assert psutil.pid_exists(pid)
+    running.run("%workbench stop")
+    assert not psutil.pid_exists(pid)
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_one_clear_message(kernel: Kernel, repository: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        _, error = kernel.attempt(f'%workbench start --project "{repository}" --port {port}')
+    assert error is not None
+    assert error.startswith(f"UsageError: PORT_TAKEN: Port {port} is taken")
+    assert kernel.run("%workbench stop").strip() == "Workbench was not running."
+
+
+def test_calls_before_the_start_say_how_to_start(kernel: Kernel) -> None:
+    _, error = kernel.attempt("%workbench tasks")
+    assert error == "UsageError: NOT_STARTED: Workbench is not running in this kernel. Run `%workbench start`."
+
+
+def test_a_directory_that_cannot_be_written_is_a_clear_error(kernel: Kernel, tmp_path: Path) -> None:
+    (tmp_path / ".aiswarm").write_text("in the way")
+    _, error = kernel.attempt(f'%workbench start --project "{tmp_path}" --port 0')
+    assert error is not None
+    assert error.startswith("UsageError: PROJECT_UNWRITABLE")
+
+
+@pytest.mark.parametrize("case", BAD_PLANS)
+def test_a_bad_plan_is_refused_whole_with_its_line(running: Kernel, case: str) -> None:
+    line, reason = BAD_PLANS[case]
+    cell = f"%%plan\nplan: p\ntasks:\n  - name: a\n    title: A\n    {line}\n"
+    _, error = running.attempt(cell)
+    assert error is not None
+    assert error.startswith("UsageError: PLAN_INVALID")
+    assert reason in error
+    assert "line " in error
+    assert "There are no tasks" in running.run("%workbench tasks")
+
+
+def test_a_plan_becomes_tasks_and_is_bound_to_a_name(running: Kernel) -> None:
+    running.run("%%plan -o made\nplan: p\ntasks:\n  - {name: a, title: Do it, persona: tester, worktree: w}\n")
+    assert running.run('made["tasks"], made["worktrees"]') == "({'a': 1}, ['w'])"
+    assert "Do it" in running.run("%workbench tasks")
+
+
+def test_a_plan_can_come_from_a_file_and_again(running: Kernel, tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text("plan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    for _ in range(2):
+        running.run(f'%%plan --again --file "{file}"\nignored')
+    assert running.run('[plan["plan"] for plan in wb.call("list_plans")["plans"]]') == "['p', 'p-2']"
+
+
+def test_sql_sees_the_live_store_and_binds_a_frame(running: Kernel) -> None:
+    running.run("%%plan\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    running.run("%%wsql found\nSELECT name, status FROM tasks")
+    assert running.run('found.to_dict("records")') == "[{'name': 'a', 'status': 'pending'}]"
+    running.run('wb.call("cancel_task", task_id=1)')
+    running.run("%%wsql found\nSELECT status FROM tasks")
+    assert running.run('found["status"].tolist()') == "['cancelled']"
+
+
+def test_bad_sql_is_one_clear_message(running: Kernel) -> None:
+    _, error = running.attempt("%%wsql\nSELECT nothing FROM nowhere")
+    assert error is not None
+    assert error.startswith("UsageError: SQL_FAILED")
+
+
+def test_a_decision_can_be_awaited(running: Kernel) -> None:
+    running.run('asked = wb.call("register", name="ada", persona_id="tester")')
+    found = running.run('[a["outcome"]["agent_id"] for a in await wb.decided(asked["approval_id"], auto=True)]')
+    assert found == "['ada']"
+
+
+def test_the_panel_leaves_a_table_when_there_is_no_front_end(running: Kernel) -> None:
+    running.run('wb.call("register", name="<b>ada</b>", persona_id="tester")')
+    said = running.run("%workbench panel")
+    assert "ada" in said
+
+
+def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
+    assert {"start", "approve", "worktrees"} <= set(kernel.complete("%workbench "))
+    assert "--worktree" in kernel.complete("%workbench spawn --")
+
+
+def test_a_question_mark_explains(kernel: Kernel) -> None:
+    assert "Run a team of agents from this notebook" in kernel.inspect("%workbench")
+    assert "--file" in kernel.inspect("%%plan")
+    assert "DuckDB" in kernel.inspect("%%wsql")
+    assert "Admit agents" in kernel.run("%workbench approve --help")
+
+
+def test_a_second_kernel_attaches_to_the_one_that_serves(running: Kernel, repository: Path, tmp_path: Path) -> None:
+    with started(tmp_path) as second:
+        assert "Attached to process" in second.run(f'%workbench start --project "{repository}"')
+        second.run("%%plan\nplan: p\ntasks:\n  - {name: a, title: From afar, persona: tester}\n")
+        assert "From afar" in running.run("%workbench tasks")
+        second.run("%%wsql found\nSELECT title FROM tasks")
+        assert second.run('found["title"].tolist()') == "['From afar']"
+        second.run("%workbench stop")
+    assert "From afar" in running.run("%workbench tasks")
+
+
+def test_the_servers_answer_while_a_cell_computes(running: Kernel) -> None:
+    """Asked from inside the busy cell: a worker thread of the client sees answers before the loop ends."""
+    code = """
+import threading, urllib.request
+answered = threading.Event()
+def knock():
+    urllib.request.urlopen(wb.server.url + "/health").read()
+    answered.set()
+threading.Thread(target=knock).start()
+turns = 0
+while not answered.is_set():
+    turns += 1
+answered.is_set()
+"""
+    assert running.run(code) == "True"
+
+
+def test_unloading_stops_and_forgets(kernel: Kernel, repository: Path) -> None:
+    kernel.run(f'%workbench start --project "{repository}" --port 0')
+    port = port_of(kernel)
+    kernel.run("%unload_ext workbench")
+    assert not is_open(port)
+    said, _ = kernel.attempt("%workbench status")
+    assert "not found" in said
+    kernel.run("%load_ext workbench")

@@ -1,0 +1,115 @@
+"""What a panel shows and what changed in it: pure functions, and their twin in JavaScript."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernel_ext.panels.rows import Change, apply, by_id, diff, flatten, waits_for
+
+FIELDS = {"title": "t", "status": "pending", "persona_id": "p", "worktree": None, "plan": None, "name": None}
+REST = {"assigned_agent_id": None, "progress": 0, "attempt": 0, "dependencies": []}
+
+
+def node(task_id: int, *children: dict[str, Any], parent: int | None = None) -> dict[str, Any]:
+    return {"id": task_id, "parent_task_id": parent, "children": list(children), **FIELDS, **REST}
+
+
+def row(task_id: int, status: str = "pending", *dependencies: int) -> dict[str, Any]:
+    return {"id": task_id, "status": status, "dependencies": list(dependencies)}
+
+
+ROWS = st.dictionaries(st.integers(0, 8), st.integers(0, 2)).map(
+    lambda values: {key: {"id": key, "value": value} for key, value in values.items()}
+)
+STATES = st.lists(st.dictionaries(st.sampled_from(["approvals", "tasks"]), ROWS), min_size=1, max_size=6)
+
+
+@given(STATES)
+def test_diffs_applied_to_a_snapshot_always_give_the_newest_state(states: list[dict[str, Any]]) -> None:
+    shown: dict[str, Any] = states[0]
+    for before, after in pairwise(states):
+        shown = apply(shown, diff(before, after))
+        assert {name: rows for name, rows in shown.items() if rows} == {n: rows for n, rows in after.items() if rows}
+
+
+@given(STATES)
+def test_nothing_is_sent_when_nothing_changed(states: list[dict[str, Any]]) -> None:
+    assert diff(states[0], states[0]) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({}, {"tasks": {1: row(1)}}, {"tasks": {"set": [row(1)], "gone": []}}),
+        ({"tasks": {1: row(1)}}, {"tasks": {}}, {"tasks": {"set": [], "gone": [1]}}),
+        ({"tasks": {1: row(1)}}, {"tasks": {1: row(1, "failed")}}, {"tasks": {"set": [row(1, "failed")], "gone": []}}),
+        ({"tasks": {1: row(1)}, "approvals": {}}, {"tasks": {1: row(1)}, "approvals": {}}, {}),
+    ],
+    ids=["added", "gone", "changed", "same"],
+)
+def test_a_diff_names_only_what_changed(old: Any, new: Any, expected: Change) -> None:
+    assert diff(old, new) == expected
+
+
+def test_a_tree_becomes_rows_with_parents_before_children_and_depths() -> None:
+    tree = [node(1, node(2, node(4, parent=2), parent=1), node(3, parent=1)), node(5)]
+    found = [(r["id"], r.get("parent_task_id"), r["depth"]) for r in flatten(tree)]
+    assert found == [(1, None, 0), (2, 1, 1), (4, 2, 2), (3, 1, 1), (5, None, 0)]
+
+
+def test_a_chain_deeper_than_the_stack_becomes_rows() -> None:
+    tree = node(5_000)
+    for task_id in range(4_999, 0, -1):
+        tree = node(task_id, tree)
+    assert [r["depth"] for r in flatten([tree])] == list(range(5_000))
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (row(9, "pending", 1, 2, 3), [2, 3]),
+        (row(9, "pending", 1), []),
+        (row(9, "completed", 2), []),
+        (row(9, "pending", 77), []),
+    ],
+    ids=["two unfinished", "all finished", "finished itself", "unknown"],
+)
+def test_a_task_waits_for_what_is_not_completed(task: dict[str, Any], expected: list[int]) -> None:
+    assert waits_for(task, by_id([row(1, "completed"), row(2, "failed"), row(3)])) == expected
+
+
+@pytest.fixture(scope="module")
+def front_end() -> Iterator[subprocess.Popen[str]]:
+    """The panel's own store in Node, fed with lines of JSON."""
+    if (node_js := shutil.which("node")) is None:
+        pytest.skip("node is not installed; the panel's store is tested in it")
+    script = Path(__file__).with_name("apply_changes.mjs")
+    with subprocess.Popen([node_js, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.mark.node
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(states=STATES)
+def test_the_front_end_comes_to_the_same_state(front_end: subprocess.Popen[str], states: list[dict[str, Any]]) -> None:
+    snapshot = {name: list(rows.values()) for name, rows in states[0].items()}
+    changes = [diff(before, after) for before, after in pairwise(states)]
+    assert front_end.stdin is not None
+    assert front_end.stdout is not None
+    front_end.stdin.write(json.dumps({"snapshot": snapshot, "changes": changes}) + "\n")
+    front_end.stdin.flush()
+    shown = json.loads(front_end.stdout.readline())
+    expected = {name: sorted(rows.values(), key=lambda r: r["id"]) for name, rows in states[-1].items() if rows}
+    assert shown == {"tables": expected, "version": len(states), "missed": True}
