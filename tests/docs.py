@@ -1,0 +1,114 @@
+"""`python -m tests.docs` makes `docs/reference.md` from the code; `test_docs.py` proves that it is fresh."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench import errors
+from workbench.app import SERVICES
+from workbench.ops import Op, collect
+from workbench.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference.md"
+PACKAGES = ("workbench", "kernel_ext")
+NOUNS = ("agent", "approval", "persona", "plan", "task", "worktree")
+FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError": 500}
+
+
+def reference() -> str:
+    """The whole page."""
+    sections = [
+        "# Reference\n\nMade from the code by `make docs`; do not edit.",
+        "## Operations\n\nEach is an MCP tool, a WebSocket action, `POST /api/ops/<name>`, "
+        '`workbench call <name>` and `wb.call("<name>", …)`.\n\n' + _operations(),
+        "## Settings\n\nAs `WORKBENCH_<NAME>` in the environment. Times in seconds, sizes in bytes.\n\n" + _settings(),
+        "## Events\n\nRows of the feed, `<noun>.<past>`.\n\n" + "\n".join(f"- `{kind}`" for kind in event_kinds()),
+        "## Error codes\n\nA code never changes its meaning. The status is that of HTTP.\n\n" + _codes(),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def event_kinds() -> list[str]:
+    """Every kind of event that the services emit."""
+    texts = (node.value for node in _nodes() if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return sorted({text for text in texts if re.fullmatch(rf"({'|'.join(NOUNS)})\.[a-z_]+", text)})
+
+
+def error_codes() -> dict[str, tuple[int, str]]:
+    """Every code, with its status and the message of its first use."""
+    found: dict[str, tuple[int, str]] = {}
+    for call in _calls():
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        if name in FAMILIES and len(call.args) >= 2 and isinstance(call.args[0], ast.Constant):
+            found.setdefault(str(call.args[0].value), (FAMILIES[name], _message(call.args[1])))
+    return found | _storage_codes()
+
+
+def _storage_codes() -> dict[str, tuple[int, str]]:
+    from workbench.store.sqlite import _STORAGE_ERRORS
+
+    return {code: (errors.Unavailable.status, message) for code, message in _STORAGE_ERRORS.values()}
+
+
+def _operations() -> str:
+    ops = collect(SERVICES).values()
+    return _table(("operation", "least caller", "arguments", "what it does"), [_operation(op) for op in ops])
+
+
+def _operation(op: Op) -> list[str]:
+    required = set(op.input_schema.get("required", ()))
+    names = [name if name in required else f"[{name}]" for name in op.input_schema.get("properties", {})]
+    return [f"`{op.name}`", op.allow.name.lower(), " ".join(names), " ".join(op.help.split())]
+
+
+def _settings() -> str:
+    rows = [
+        [f"`{name}`", _default(field), str(field.description)] for name, field in sorted(Settings.model_fields.items())
+    ]
+    return _table(("setting", "default", "meaning"), rows)
+
+
+def _default(field: Any) -> str:
+    return "found from the directory" if field.default_factory else f"{field.default}"
+
+
+def _codes() -> str:
+    rows = [[f"`{code}`", str(status), text] for code, (status, text) in sorted(error_codes().items())]
+    return _table(("code", "status", "message"), rows)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _calls() -> Iterator[ast.Call]:
+    return (node for node in _nodes() if isinstance(node, ast.Call))
+
+
+def _nodes() -> Iterator[ast.AST]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield from ast.walk(ast.parse(path.read_text("utf-8")))
+
+
+def _message(node: ast.expr) -> str:
+    match node:
+        case ast.Constant(value=str(text)):
+            return " ".join(text.split())
+        case ast.JoinedStr(values=parts):
+            return " ".join(
+                "".join(_message(part) if isinstance(part, ast.Constant) else "…" for part in parts).split()
+            )
+        case ast.BinOp(left=left, right=right):
+            return f"{_message(left)} {_message(right)}".strip()
+    return "…"
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(reference(), "utf-8")

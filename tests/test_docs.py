@@ -1,0 +1,55 @@
+"""The manual cannot drift from the code."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+
+from kernel_ext.magics import SUBCOMMANDS
+from kernel_ext.session import _tree
+from tests.docs import REFERENCE, ROOT, reference
+from workbench.cli import cli
+
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_reference_is_made_from_the_code_as_it_is() -> None:
+    assert REFERENCE.read_text("utf-8") == reference(), "run `make docs`"
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_every_command_is_in_the_readme(command: str) -> None:
+    assert re.search(rf"`[^`]*\b{re.escape(command)}\b", README)
+
+
+def test_every_command_explains_itself() -> None:
+    silent = [name for name, command in _tree().commands.items() if not command.help]
+    assert silent == []
+
+
+def test_the_magic_completes_exactly_the_commands_it_has() -> None:
+    assert sorted(SUBCOMMANDS) == sorted(_tree().commands)
+
+
+def test_every_path_the_readme_names_exists() -> None:
+    linked = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert [path for path in linked if not (ROOT / path).exists()] == []
+
+
+def test_the_structure_names_every_module_of_the_library() -> None:
+    structure = README[README.index("## Structure") : README.index("## Working on")]
+    tops = {path.name.removesuffix(".py") for path in (ROOT / "workbench").iterdir() if not path.name.startswith("_")}
+    named = set(re.findall(r"[a-z_]+", structure))
+    assert tops - named == set()
+
+
+def test_click_is_told_what_every_option_is_for() -> None:
+    silent = [
+        f"{name} {option.opts[0]}"
+        for name, command in cli.commands.items()
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help
+    ]
+    assert silent == []
