@@ -1,0 +1,55 @@
+"""B8: an MCP call of an operation that does next to nothing, beside the same tool of fastmcp."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.bench.child import Child
+from tests.bench.mcp_load import Call, Target, serve, serve_workbench
+from tests.bench.project import opened, prepare, scratch
+from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
+from workbench.services.registration import Identity
+
+
+def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
+    """Milliseconds a call, of one client."""
+    with scratch() as directory:
+        seed = prepare(directory / "ours", agents=1, tasks=0)
+
+        def calls(hello: Any) -> list[Call]:
+            return [Call("whoami", {}, seed.tokens[0])]
+
+        with Child("b08", "ours", str(seed.root)) as ours, Child("b08", "fastmcp") as fastmcp:
+            each = 10 if quick else 100
+            targets = {"ours": Target(ours, calls, each), "fastmcp": Target(fastmcp, calls, each)}
+            times = take_turns(rounds * SHORT, **{kind: partial(t.milliseconds, 1) for kind, t in targets.items()})
+    return {"": Samples(times["ours"], times["fastmcp"], "ms")}
+
+
+async def _ours(root: Path) -> None:
+    async with opened(root) as workbench:
+        await serve_workbench(workbench)
+
+
+async def _fastmcp() -> None:
+    from fastmcp import FastMCP
+
+    server: Any = FastMCP("peer")
+
+    @server.tool
+    async def whoami() -> Identity:
+        return Identity(agent_id="agent-0", level="worker", persona_id="implementer", worktree=None)
+
+    await serve(server.http_app(path="/mcp"))
+
+
+ROW = Row("B8", "MCP call of whoami", "fastmcp, same tool", {"": at_most(0.7)}, run, needs=("fastmcp",))
+
+if __name__ == "__main__":
+    kind, *place = sys.argv[1:]
+    asyncio.run(_ours(Path(place[0])) if kind == "ours" else _fastmcp())

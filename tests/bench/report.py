@@ -1,0 +1,147 @@
+"""The table: printed, and kept in RESULTS.md beside what it was measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import statistics
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from tests.bench.rows import Row, Samples
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+PACKAGES = ("mcp", "uvicorn", "pydantic", "ipython", "huey", "litequeue", "persist-queue", "fastmcp")
+HEADINGS = ("Row", "Work", "Workbench", "Counterpart", "Figure", "Bar", "Verdict", "Rounds", "Load", "Date", "Note")
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """When a row was measured, and how busy the machine was: its load before and after."""
+
+    before: float
+    after: float
+    judged: bool
+
+    @property
+    def load(self) -> str:
+        """Both loads."""
+        return f"{self.before:.1f} → {self.after:.1f}"
+
+
+def load() -> float:
+    """How many processes wanted to run, over the last minute."""
+    return os.getloadavg()[0]
+
+
+def lines(row: Row, measured: Mapping[str, Samples], now: Circumstances) -> list[list[str]]:
+    """The lines of a row."""
+    made = []
+    for name, samples in measured.items():
+        bar = row.bars.get(name)
+        figure = "" if bar is None else f"{bar.figure(samples):.3g} {bar.unit}"
+        verdict = "" if bar is None or not now.judged else ("met" if bar.met(samples) else "**missed**")
+        work = f"{row.work}: {name}" if name else row.work
+        ours, other = (_median(values, samples.unit) for values in (samples.ours, samples.other))
+        against = samples.against or (row.counterpart if other else "–")
+        counterpart = f"{against}: {other}" if other else against
+        date = datetime.now(UTC).date().isoformat()
+        cells = [
+            row.id,
+            work,
+            ours,
+            counterpart,
+            figure,
+            str(bar or ""),
+            verdict,
+            str(len(samples.ours)),
+            now.load,
+            date,
+        ]
+        made.append([*cells, samples.note])
+    return made
+
+
+def absent(row: Row) -> list[list[str]]:
+    """The line of a row whose peers are not installed."""
+    why = f"peer not installed: {', '.join(row.missing)}"
+    return [[row.id, row.work, "", row.counterpart, "", row.bar, why, "", "", "", ""]]
+
+
+def table(body: Iterable[Sequence[str]]) -> str:
+    """A Markdown table that can be read as it is."""
+    rows = [HEADINGS, *body]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
+    text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(r, widths, strict=True)) + " |" for r in rows]
+    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(text)
+
+
+def machine() -> str:
+    """What it runs on."""
+    memory = psutil.virtual_memory().total / 2**30
+    disk = _filesystem(Path(tempfile.gettempdir()))
+    return f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}, {disk}"
+
+
+def versions() -> str:
+    """What was measured, by version."""
+    found = [f"Python {platform.python_version()}", f"SQLite {sqlite3.sqlite_version}"]
+    for package in ("workbench-agents", *PACKAGES):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def save(fresh: Sequence[Sequence[str]], known: Iterable[str]) -> None:
+    """Write RESULTS.md; rows that were not measured now keep their lines if they are of this machine."""
+    measured = {line[0] for line in fresh}
+    kept = [line for line in _saved() if line[0] not in measured]
+    order = list(known)
+    body = sorted([*kept, *fresh], key=lambda line: order.index(line[0]) if line[0] in order else len(order))
+    RESULTS.write_text(
+        "# How fast it is\n\n"
+        "Made by `make bench`. Machines are shared and noisy: contestants take turns within one run, and ratios are\n"
+        "medians of the rounds' own ratios; where a bar is absolute, the best round counts. The other figures are\n"
+        "medians. Databases lie on the disk named below; every contestant commits with `synchronous=FULL`.\n\n"
+        f"Machine: {machine()}  \nVersions: {versions()}\n\n{table(body)}\n",
+        "utf-8",
+    )
+
+
+def _saved() -> list[list[str]]:
+    text = RESULTS.read_text("utf-8") if RESULTS.exists() else ""
+    if f"Machine: {machine()}" not in text:
+        return []
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:3] == "| B"]
+    return [line for line in found if len(line) == len(HEADINGS)]
+
+
+def _median(values: Sequence[float], unit: str) -> str:
+    if not values:
+        return ""
+    median = statistics.median(values)
+    return f"{median:,.0f} {unit}" if median >= 100 else f"{median:.3g} {unit}"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _filesystem(path: Path) -> str:
+    mounted = [p for p in psutil.disk_partitions(all=True) if path.resolve().is_relative_to(p.mountpoint)]
+    return max(mounted, key=lambda p: len(p.mountpoint)).fstype if mounted else "disk"

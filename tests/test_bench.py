@@ -1,0 +1,87 @@
+"""The benchmarks work; what they measure is not judged here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench import report
+from tests.bench.rows import Bar, Row, Samples, at_least, at_most, over, rows, take_turns, within
+
+ROOT = Path(__file__).parents[1]
+
+
+def bench(*arguments: str) -> str:
+    """What a quick run prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"QUICK": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
+def test_a_row_says_what_it_is_measured_against_and_what_it_must_reach(row: Row) -> None:
+    assert re.fullmatch(r"B\d+", row.id)
+    assert row.work
+    assert row.counterpart
+    assert row.bar
+
+
+def test_no_row_is_there_twice_and_they_are_in_order() -> None:
+    numbers = [int(row.id[1:]) for row in rows()]
+    assert numbers == sorted(set(numbers))
+
+
+def test_a_quick_run_prints_a_table_and_judges_and_keeps_nothing() -> None:
+    results = ROOT / "tests" / "bench" / "RESULTS.md"
+    before = results.read_bytes() if results.exists() else None
+    printed = bench("b2")
+    (line,) = [line for line in printed.splitlines() if line.startswith("| B2 ")]
+    assert re.search(r"[\d,]+ tasks/s .* [\d.]+ × .*≥ 0.4 ×", line)
+    assert "met" not in line
+    assert "missed" not in line
+    assert (results.read_bytes() if results.exists() else None) == before
+
+
+def test_a_row_whose_peer_is_not_installed_says_so_instead_of_failing() -> None:
+    row = Row("B99", "work", "peer", {"": at_least(2)}, lambda rounds, quick: {}, needs=("json", "no_such_peer"))
+    assert row.missing == ["no_such_peer"]
+    assert "peer not installed: no_such_peer" in report.table(report.absent(row))
+
+
+@pytest.mark.parametrize(
+    ("bar", "met", "samples"),
+    [
+        (at_least(2.0), True, Samples([20, 30, 10], [10, 10, 10])),
+        (at_least(2.0), False, Samples([19, 30, 10], [10, 10, 10])),
+        (at_most(1.5), True, Samples([15, 30, 10], [10, 10, 10])),
+        (at_most(1.5), False, Samples([16, 30, 10], [10, 10, 10])),
+        (over(5, "s"), True, Samples([15, 30], [30, 10])),
+        (over(5, "s"), False, Samples([16, 30], [30, 10])),
+        (within(5, "ms"), True, Samples([9, 5, 9])),
+        (within(5, "ms"), False, Samples([9, 6, 9])),
+    ],
+)
+def test_a_bar_is_met_by_the_median_of_ratios_or_by_the_best_round(bar: Bar, met: bool, samples: Samples) -> None:
+    assert bar.met(samples) is met
+
+
+def test_contestants_take_turns_and_warm_up_first() -> None:
+    ran = []
+
+    def contestant(name: str) -> float:
+        ran.append(name)
+        return len(ran)
+
+    assert take_turns(2, a=lambda: contestant("a"), b=lambda: contestant("b")) == {"a": [3, 5], "b": [4, 6]}
+    assert ran == ["a", "b"] * 3
