@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures.thread  # noqa: F401 (see Session.__init__)
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ class Session:
         self._desks: list[Desk] = []
         self.tree = _tree()
         # atexit proper comes too late: the executors that stopping needs are closed by then.
+        # These run last in, first out: the executors' own, which comes with their import, must be in before.
         threading._register_atexit(self.stop)  # type: ignore[attr-defined]
 
     @property

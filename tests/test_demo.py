@@ -81,3 +81,17 @@ def test_what_cannot_work_is_a_clear_error(arguments: tuple[str, str], code: str
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{code}: ")
+
+
+def test_a_task_that_fails_for_good_ends_the_demo_and_says_why(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "plan: p\ntasks:\n"
+        "  - {name: a, title: Divide, persona: implementer, worktree: w, run: 'echo by zero; exit 1', max_retries: 0}\n"
+        "  - {name: b, title: Wait, persona: implementer, worktree: w, run: 'true', after: [a]}\n"
+    )
+    command = [sys.executable, "-m", "workbench.cli", "demo", "--plan", str(plan)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "'Divide' has failed" in done.stderr
+    assert "by zero" in done.stderr
