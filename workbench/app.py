@@ -18,6 +18,7 @@ from workbench.process import ProcessTable
 from workbench.rules import access
 from workbench.services import (
     approvals,
+    connections,
     history,
     leases,
     personas,
@@ -27,6 +28,7 @@ from workbench.services import (
     workers,
     worktrees,
 )
+from workbench.services.connections import Transport
 from workbench.settings import Settings
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
@@ -124,11 +126,29 @@ class Workbench:
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
         return await registration.identify(self.store, token)
 
+    @asynccontextmanager
+    async def connected(self, caller: Caller, transport: Transport, client_id: str) -> AsyncIterator[None]:
+        """An agent is connected as long as the block lasts: it is shown as such, and is active."""
+        server = self.server.nonce if self.server else ""
+        opened = await self.store.write(
+            lambda tx: connections.opened(tx, caller, transport, client_id, server), actor=caller.name
+        )
+        try:
+            yield
+        finally:
+            await self.store.write(lambda tx: connections.closed(tx, opened), actor=caller.name)
+
+    async def renewed(self, caller: Caller) -> Caller:
+        """A caller as it stands now; see `registration.renewed`."""
+        return await registration.renewed(self.store, caller)
+
     async def serving(self, server: ServerInfo | None) -> None:
         """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
         if server is not None:
             await workers.end_all(self._ctx, "left over from a server that is gone")
             await worktrees.recover(self._ctx)
+            nonce = server.nonce
+            await self.store.write(lambda tx: connections.close_others(tx, nonce))
         self._ctx = replace(self._ctx, server=server)
 
     @property

@@ -69,6 +69,14 @@ class Role(StrEnum):
     PLANNER = "planner"
 
 
+class Access(StrEnum):
+    """Whose rows an agent sees (spec 1): its own, its team's, or its session's."""
+
+    SELF_ONLY = "self_only"
+    TEAM_LEVEL = "team_level"
+    SESSION_LEVEL = "session_level"
+
+
 class TaskState(StrEnum):
     """Where a task stands (spec 3, task lifecycle)."""
 

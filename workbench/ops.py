@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from pydantic.json_schema import GenerateJsonSchema
 
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
-from workbench.model import Level, ServerInfo, Wire
+from workbench.model import Access, Level, ServerInfo, Tool, Wire
 from workbench.rules import wire
 from workbench.store.base import Reader, Store, Tx
 
@@ -46,6 +46,16 @@ class Caller:
     agent: str | None = None
     persona: str | None = None
     worktree: str | None = None
+    session: str | None = None
+    team: str | None = None
+    access: Access = Access.SELF_ONLY
+    tool: Tool = Tool.WRITE
+    """What an agent was granted, or what its connection selected if that is less."""
+    barred: str | None = None
+    """Why an admitted agent may do nothing for now: ``GRANT_EXPIRED`` or ``TOOL_DISABLED``."""
+    address: str | None = None
+    client: str | None = None
+    """Where the request came from, and with what program; for the desk and for limits, never for trust."""
 
 
 OPERATOR = Caller(Level.OPERATOR, "operator")
@@ -220,7 +230,8 @@ async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping
 
     Raises:
         NotFound: ``UNKNOWN_OPERATION``.
-        Unauthenticated: ``TOKEN_REQUIRED``. Refused: ``NOT_ASSIGNED``, ``FORBIDDEN``.
+        Unauthenticated: ``TOKEN_REQUIRED``.
+        Refused: ``NOT_ASSIGNED``, ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``FORBIDDEN``.
         BadInput: ``INVALID_ARGUMENTS``. Unavailable: ``NO_SERVER``.
         WorkbenchError: whatever the operation raises.
     """
@@ -238,6 +249,12 @@ async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping
     return result
 
 
+_BARS = {
+    "GRANT_EXPIRED": "its grant has run out. Ask the person to prolong it.",
+    "TOOL_DISABLED": "the tool it was granted is switched off. Ask the person to switch it on.",
+}
+
+
 def _authorise(op: Op, caller: Caller) -> None:
     if caller.level >= op.allow:
         return
@@ -247,6 +264,8 @@ def _authorise(op: Op, caller: Caller) -> None:
             f"{op.name} is for a {op.allow.name.lower()}; {caller.name} is admitted as "
             f"{caller.level.name.lower()}. Ask the person to change the grant if it should be.",
         )
+    if caller.barred:
+        raise Refused(caller.barred, f"{caller.name} may do nothing for now: {_BARS[caller.barred]}")
     if caller.agent is not None:
         raise Refused(
             "NOT_ASSIGNED",

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, NotFound, Unauthenticated, Unavailable
-from workbench.model import Level, Micros, Registration, Role, Tool, Wire, uuid7
+from workbench.model import Access, Level, Micros, Registration, Role, Tool, Wire, uuid7
 from workbench.ops import Caller, Ctx, Ok, op
 from workbench.rules import access
 from workbench.services import approvals
@@ -89,11 +90,43 @@ async def identify(store: Store, token: str) -> Caller:
         Unauthenticated: ``INVALID_TOKEN``.
     """
     hashed = access.token_hash(token)
-    row = await store.read(lambda tx: tx.one(SQL.by_token, token_hash=hashed))
-    if row is None or row["registration_status"] == Registration.REVOKED:
+    return await store.look(lambda tx: _caller(tx, tx.one(SQL.by_token, token_hash=hashed)))
+
+
+async def renewed(store: Store, caller: Caller) -> Caller:
+    """An agent as it stands now: grants change, and tools are disabled, while it is connected.
+
+    Raises:
+        Unauthenticated: ``INVALID_TOKEN``.
+    """
+    if caller.agent is None:
+        return caller
+    now = await store.look(lambda tx: _caller(tx, tx.one(SQL.as_caller, id=caller.agent)))
+    return replace(now, address=caller.address, client=caller.client)
+
+
+def _caller(tx: Reader, row: Row | None) -> Caller:
+    if row is None or row["registration_status"] == Registration.REVOKED or row["deleted_at"] is not None:
         raise Unauthenticated("INVALID_TOKEN", "The token is unknown or was revoked. Register again.")
-    level = access.level_of(Registration(row["registration_status"]), Tool(row["tool"]), Role(row["role"]))
-    return Caller(level, row["assigned_agent_id"], row["id"], row["persona_id"], row["assigned_worktree"])
+    tool = Tool.READ if row["tool"] == Tool.READ or not row["may_write"] else Tool.WRITE
+    barred = None
+    if row["expires_at"] is not None and row["expires_at"] <= tx.now:
+        barred = "GRANT_EXPIRED"
+    elif tool is Tool.READ and not row["may_read"]:
+        barred = "TOOL_DISABLED"
+    level = access.level_of(Registration(row["registration_status"]), tool, Role(row["role"]))
+    return Caller(
+        Level.ANONYMOUS if barred else level,
+        row["assigned_agent_id"],
+        row["id"],
+        row["persona_id"],
+        row["assigned_worktree"],
+        row["session_id"],
+        row["team_id"],
+        Access(row["access_level"]),
+        tool,
+        barred,
+    )
 
 
 @op(allow=Level.ANONYMOUS, reads=True, tool=False)
@@ -276,6 +309,13 @@ def activate(tx: Tx, internal: str) -> None:
     """An admitted agent is heard of: it is active from now on."""
     if tx.run(SQL.activate, id=internal):
         tx.emit("agent.activated", f"agent:{internal}")
+
+
+def deactivate(tx: Tx, internal: str, reason: str) -> None:
+    """An active agent is not heard of any more."""
+    row = tx.one(SQL.by_id, id=internal)
+    if row is not None and row["registration_status"] == Registration.ACTIVE:
+        set_status(tx, internal, Registration.INACTIVE, reason)
 
 
 def gone(tx: Tx, internal: str, reason: str) -> None:

@@ -1,6 +1,16 @@
 -- name: by_token
-SELECT id, assigned_agent_id, registration_status, persona_id, role, tool, assigned_worktree
-FROM agents WHERE token_hash = :token_hash;
+SELECT a.id, a.assigned_agent_id, a.registration_status, a.persona_id, a.role, a.tool, a.assigned_worktree,
+    a.session_id, a.team_id, a.access_level, a.expires_at, a.deleted_at,
+    (SELECT enabled FROM agent_tools WHERE id = 'read') AS may_read,
+    (SELECT enabled FROM agent_tools WHERE id = 'write') AS may_write
+FROM agents a WHERE a.token_hash = :token_hash;
+
+-- name: as_caller
+SELECT a.id, a.assigned_agent_id, a.registration_status, a.persona_id, a.role, a.tool, a.assigned_worktree,
+    a.session_id, a.team_id, a.access_level, a.expires_at, a.deleted_at,
+    (SELECT enabled FROM agent_tools WHERE id = 'read') AS may_read,
+    (SELECT enabled FROM agent_tools WHERE id = 'write') AS may_write
+FROM agents a WHERE a.id = :id;
 
 -- name: by_id
 SELECT a.*, p.assigned_agent_id AS parent FROM agents a LEFT JOIN agents p ON p.id = a.parent_agent_id

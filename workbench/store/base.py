@@ -73,3 +73,7 @@ class Store(Protocol):
     async def read(self, question: Callable[[Reader], T]) -> T:
         """Run `question` on a reading connection; it never waits for the writer."""
         ...
+
+    async def look(self, question: Callable[[Reader], T]) -> T:
+        """Like `read`, for what takes a probe or two of an index: too little to hand to another thread."""
+        ...

@@ -11,7 +11,10 @@ macro               SQLite                             PostgreSQL
 ``{{real}}``        REAL                               DOUBLE PRECISION
 ``{{strict}}``      STRICT                             (nothing)
 ``{{rows_of p}}``   rows ``value`` of JSON array ``:p``  the same, as TEXT
+``{{now}}``         the database's clock, microseconds UTC, for migrations
 ==================  =================================  ==========================================
+
+What only one of them has stands between ``{{sqlite}}`` or ``{{postgres}}`` and ``{{end}}``.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ _MACROS = {
         "real": "REAL",
         "strict": "STRICT",
         "rows_of": "json_each(CAST(:{0} AS TEXT))",
+        "now": "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
     },
     Dialect.POSTGRES: {
         "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -45,16 +49,19 @@ _MACROS = {
         "real": "DOUBLE PRECISION",
         "strict": "",
         "rows_of": "(SELECT jsonb_array_elements_text(CAST(:{0} AS JSONB)) AS value)",
+        "now": "CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT)",
     },
 }
 _MACRO = re.compile(r"\{\{(\w+)(?: (\w+))?\}\}")
+_ONLY = re.compile(r"\{\{(sqlite|postgres)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _HEADER = re.compile(r"^-- name: (\w+)[ \t]*\n", re.MULTILINE)
 
 
 def render(text: str, dialect: Dialect) -> str:
     """Expand the macros of `text` for one database; parameters stay `:named`."""
-    return _MACRO.sub(lambda m: _MACROS[dialect][m[1]].format(m[2]), text)
+    chosen = _ONLY.sub(lambda m: m[2] if m[1] == dialect else "", text)
+    return _MACRO.sub(lambda m: _MACROS[dialect][m[1]].format(m[2]), chosen)
 
 
 @dataclass(frozen=True)

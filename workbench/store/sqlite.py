@@ -202,6 +202,11 @@ class SqliteStore:
             answer = asyncio.get_running_loop().run_in_executor(self._pool, self._answer_read, question)
         return await answer
 
+    async def look(self, question: Callable[[Reader], T]) -> T:
+        """See `Store.look`: it is answered on the loop's own thread."""
+        with self._while_open():
+            return self._answer_read(question)
+
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Have `callback` called, in the writer's thread, after each commit that holds events."""
         self._on_commit.append(callback)

@@ -1,0 +1,51 @@
+"""Who is connected now: a row for each live connection of an agent, and what follows for its state.
+
+An agent is active while it has a connection or is heard of, and inactive when neither is so.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from workbench.ops import Caller
+from workbench.services import registration
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+Transport = Literal["websocket", "sse", "mcp"]
+
+
+def opened(tx: Tx, caller: Caller, transport: Transport, client_id: str, server: str) -> int:
+    """An agent has connected: it is active. `server` is the nonce of the server that holds the connection."""
+    assert caller.agent is not None
+    values = {"client_id": client_id, "client": caller.client, "address": caller.address, "server": server}
+    row = tx.one(SQL.open, values, agent=caller.agent, transport=transport, now=tx.now)
+    assert row is not None
+    tx.emit("agent.connected", f"agent:{caller.agent}", transport=transport, client_id=client_id)
+    registration.activate(tx, caller.agent)
+    return int(row["id"])
+
+
+def closed(tx: Tx, connection: int, reason: str = "disconnected") -> None:
+    """A connection has ended; an agent whose last one it was is inactive."""
+    row = tx.one(SQL.close, id=connection, now=tx.now)
+    if row is None:
+        return
+    agent = row["agent_id"]
+    tx.emit("agent.disconnected", f"agent:{agent}", transport=row["transport"], reason=reason)
+    if not tx.one(SQL.another, agent=agent) and not tx.one(SQL.has_process, agent=agent):
+        registration.deactivate(tx, agent, reason)
+
+
+def close_others(tx: Tx, server: str) -> None:
+    """What a server that is gone has left open is closed."""
+    for row in tx.all(SQL.left_open, server=server):
+        closed(tx, row["id"], "the server was restarted")
+
+
+def fall_silent(tx: Tx, since: int) -> None:
+    """Active agents without a connection that were not heard of since a time are inactive."""
+    for row in tx.all(SQL.silent, since=since):
+        registration.deactivate(tx, row["id"], "nothing was heard of it")
