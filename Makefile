@@ -55,7 +55,7 @@ lab: $(VENV)/.lab
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "$(CHEAP)"
-	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=120 --timeout=280 notebooks/
+	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 --timeout=600 notebooks/
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest
