@@ -11,16 +11,20 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from workbench.allowlist import Allowlist
 from workbench.errors import Unauthenticated
-from workbench.model import ServerInfo, wall_clock
+from workbench.model import SECOND, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch
 from workbench.process import ProcessTable
 from workbench.rules import access
 from workbench.services import (
+    admission,
+    agents,
     approvals,
     connections,
     history,
     leases,
+    performance,
     personas,
     plans,
     registration,
@@ -34,9 +38,12 @@ from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 
 SERVICES: tuple[ModuleType, ...] = (
+    admission,
+    agents,
     approvals,
     history,
     leases,
+    performance,
     personas,
     plans,
     registration,
@@ -70,6 +77,7 @@ class Workbench:
             git_lock=asyncio.Lock(),
             server=None,
             random=random.random,
+            allowlist=Allowlist(settings),
             effects=_effects(modules),
         )
 
@@ -93,7 +101,11 @@ class Workbench:
             workbench = cls(settings, store, services)
             await personas.sync(store, settings)
             store.on_commit(workbench.feed.wake)
-            side_tasks = {"the feed": workbench.feed.run, "tending the leases": workbench._tend}
+            side_tasks = {
+                "the feed": workbench.feed.run,
+                "tending the leases": workbench._tend,
+                "listening for silence": workbench._listen_for_silence,
+            }
             background = [asyncio.create_task(_supervised(name, work)) for name, work in side_tasks.items()]
             try:
                 yield workbench
@@ -124,7 +136,11 @@ class Workbench:
             if access.same_token(token, self.operator_token):
                 return OPERATOR
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
-        return await registration.identify(self.store, token)
+        return self._if_allowed(await registration.identify(self.store, token))
+
+    async def identify_by_id(self, agent_id: str) -> Caller:
+        """An agent that a migration brought, by its id alone; see `registration.identify_by_id`."""
+        return self._if_allowed(await registration.identify_by_id(self.store, agent_id))
 
     @asynccontextmanager
     async def connected(self, caller: Caller, transport: Transport, client_id: str) -> AsyncIterator[None]:
@@ -140,7 +156,20 @@ class Workbench:
 
     async def renewed(self, caller: Caller) -> Caller:
         """A caller as it stands now; see `registration.renewed`."""
-        return await registration.renewed(self.store, caller)
+        return self._if_allowed(await registration.renewed(self.store, caller))
+
+    async def allowed(self, agent_id: str) -> bool:
+        """Whether the allowlist lets an agent of this id act.
+
+        Raises:
+            Unavailable: ``ALLOWLIST_UNREADABLE``.
+        """
+        return self._ctx.allowlist.allows(agent_id)
+
+    def _if_allowed(self, caller: Caller) -> Caller:
+        if caller.agent is None or caller.level is Level.ANONYMOUS or self._ctx.allowlist.allows(caller.name):
+            return caller
+        return replace(caller, level=Level.ANONYMOUS, barred="NOT_ALLOWLISTED")
 
     async def serving(self, server: ServerInfo | None) -> None:
         """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
@@ -166,8 +195,18 @@ class Workbench:
             due = await self.store.read(leases.next_deadline)
             if due is not None and due <= self.store.now():
                 await self.store.write(lambda tx: leases.expire(tx, self.settings, random.random()))
+            if await self.store.read(lambda tx: registration.something_due(tx, self.settings)):
+                await self.store.write(lambda tx: registration.settle(tx, self.settings))
             if self._ctx.server is not None:
                 await workers.reap(self._ctx)
+
+    async def _listen_for_silence(self) -> None:
+        """Agents that are connected nowhere and send no heartbeat are inactive after a while."""
+        silent = int(self.settings.silent_seconds * SECOND)
+        while True:
+            await asyncio.sleep(min(5.0, self.settings.silent_seconds / 4))
+            if await self.store.read(lambda tx: connections.someone_silent(tx, tx.now - silent)):
+                await self.store.write(lambda tx: connections.fall_silent(tx, tx.now - silent))
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -25,6 +25,7 @@ from workbench.store.base import Reader, Store, Tx
 if TYPE_CHECKING:
     import asyncio
 
+    from workbench.allowlist import Allowlist
     from workbench.process import ProcessTable
     from workbench.settings import Settings
     from workbench.store.feed import Feed
@@ -52,10 +53,20 @@ class Caller:
     tool: Tool = Tool.WRITE
     """What an agent was granted, or what its connection selected if that is less."""
     barred: str | None = None
-    """Why an admitted agent may do nothing for now: ``GRANT_EXPIRED`` or ``TOOL_DISABLED``."""
+    """Why an admitted agent may do nothing for now: ``GRANT_EXPIRED``, ``TOOL_DISABLED`` or ``NOT_ALLOWLISTED``."""
     address: str | None = None
     client: str | None = None
     """Where the request came from, and with what program; for the desk and for limits, never for trust."""
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """Whose rows the caller sees, as parameters of queries: `everything`, `me`, `my_team`, `my_session`."""
+        return {
+            "everything": int(self.level is Level.OPERATOR),
+            "me": self.agent,
+            "my_team": self.team if self.access is not Access.SELF_ONLY else None,
+            "my_session": self.session if self.access is Access.SESSION_LEVEL else None,
+        }
 
 
 OPERATOR = Caller(Level.OPERATOR, "operator")
@@ -75,6 +86,7 @@ class Ctx:
     server: ServerInfo | None
     random: Callable[[], float]
     """Uniform in [0, 1): randomness is an argument, as time is."""
+    allowlist: Allowlist
     effects: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
     """What a decided approval does, by its kind."""
 
@@ -250,6 +262,7 @@ async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping
 
 
 _BARS = {
+    "NOT_ALLOWLISTED": "it is not on the allowlist. Ask the person to put it there.",
     "GRANT_EXPIRED": "its grant has run out. Ask the person to prolong it.",
     "TOOL_DISABLED": "the tool it was granted is switched off. Ask the person to switch it on.",
 }

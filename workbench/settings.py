@@ -7,7 +7,7 @@ import subprocess
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PACKAGE = Path(__file__).parent
@@ -47,7 +47,11 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="WORKBENCH_", frozen=True, extra="ignore")
 
     project: Path = Field(default_factory=find_project, description="Root directory of the project.")
-    host: str = Field("127.0.0.1", description="Address the servers bind; only loopback is served.")
+    host: str = Field("127.0.0.1", description="Address the servers bind.")
+    allow_remote: bool = Field(False, description="Let the servers bind another address than loopback.")
+    access_token: SecretStr | None = Field(
+        None, description="What every connection from elsewhere than loopback has to bring, besides its own token."
+    )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
     lease_seconds: float = Field(120.0, gt=0, description="How long a claim lasts without a heartbeat.")
@@ -57,12 +61,23 @@ class Settings(BaseSettings):
     retry_cap_seconds: float = Field(300.0, ge=0, description="Longest wait before a retry.")
     wait_limit_seconds: float = Field(30.0, ge=0, description="Longest wait of a long poll.")
 
-    max_pending_agents: int = Field(64, ge=1, description="Registrations that may wait for a decision at once.")
+    max_pending_agents: int = Field(256, ge=1, description="Registrations that may wait for a decision at once.")
+    max_pending_per_address: int = Field(64, ge=1, description="The same, from one address.")
+    pending_expires_seconds: float = Field(86_400.0, gt=0, description="A registration nobody decided on is dropped.")
+    silent_seconds: float = Field(
+        90.0, gt=0, description="Agents without connection not heard of so long are inactive."
+    )
+    allowed_agents: str = Field(
+        "", description="Allowlist: ids by comma, added to those in `.aiswarm/allowlist.txt`; empty means everyone."
+    )
     max_connections: int = Field(2_000, ge=1, description="WebSocket connections served at once.")
     max_frame_bytes: int = Field(1_048_576, ge=1_024, description="Largest WebSocket frame or request body.")
     max_in_flight: int = Field(64, ge=1, description="Messages of one connection under way at once.")
+    max_messages_per_second: int = Field(200, ge=1, description="Messages of one connection, over ten seconds.")
+    max_anonymous_requests_per_minute: int = Field(600, ge=1, description="Requests without a token from one address.")
     max_failed_logins: int = Field(5, ge=1, description="Failed authentications before a connection is closed.")
     max_result_bytes: int = Field(1_048_576, ge=1_024, description="Largest result data of a task, as JSON.")
+    max_context_bytes: int = Field(262_144, ge=1_024, description="Largest content of a context.")
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
     feed_queue: int = Field(1_000, ge=1, description="Events a slow reader may lag before it is cut off.")
 

@@ -134,7 +134,8 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
     caller = await workbench.identify(made["token"])
     assert caller == Caller(Level.WORKER, "ada", caller.agent, "reviewer", None)
     assert await workbench.dispatch(caller, "whoami", {}) == {
-        **{"agent_id": "ada", "level": "worker", "persona_id": "reviewer", "worktree": None},
+        **{"agent_id": "ada", "level": "worker", "tool": "write", "access_level": "self_only"},
+        **{"persona_id": "reviewer", "session_id": None, "team_id": None, "worktree": None},
     }
     seen = await status(workbench, made["token"])
     assert (seen["agent_id"], seen["status"], seen["tool"], seen["role"]) == ("ada", "assigned", "write", "worker")
@@ -156,7 +157,8 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
         ("tester", {"tool": "write"}, Level.WORKER, "tester"),
         ("tester", {"persona_id": "Planner"}, Level.PLANNER, "planner"),
         (None, {"persona_id": "reviewer"}, Level.WORKER, "reviewer"),
-        ("tester", {"agent_id": None, "role": None, "tool": "", "persona_id": None}, Level.WORKER, "tester"),
+        ("tester", {"agent_id": None, "role": None, "tool": None}, Level.WORKER, "tester"),
+        ("planner", {"persona_id": None}, Level.WORKER, None),
     ],
 )
 async def test_the_grant_is_what_the_person_chose_or_the_persona_suggests(
@@ -174,12 +176,12 @@ async def test_the_grant_is_what_the_person_chose_or_the_persona_suggests(
         ({"agent_id": "bob"}, "AGENT_ID_TAKEN"),
         ({"agent_id": "a b"}, "BAD_AGENT_ID"),
         ({"agent_id": "operator"}, "BAD_AGENT_ID"),
-        ({"agent_id": ["x"]}, "BAD_AGENT_ID"),
+        ({"agent_id": ["x"]}, "INVALID_ARGUMENTS"),
         ({"role": "boss"}, "INVALID_ARGUMENTS"),
         ({"role": ["worker"]}, "INVALID_ARGUMENTS"),
         ({"tool": "sudo"}, "INVALID_ARGUMENTS"),
         ({"persona_id": "wizard"}, "PERSONA_NOT_FOUND"),
-        ({"persona_id": 7}, "PERSONA_NOT_FOUND"),
+        ({"persona_id": 7}, "INVALID_ARGUMENTS"),
         ({"level": "operator"}, "INVALID_ARGUMENTS"),
         ({"agent_id": "ada", "reason": "x"}, "INVALID_ARGUMENTS"),
     ],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound
+from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.store.base import Reader, Row, Tx
@@ -19,6 +20,10 @@ SQL = beside(__file__)
 Status = Literal["pending", "approved", "rejected", "failed"]
 Verdict = Literal["approved", "rejected", "failed"]
 
+CHOICES = (
+    "For a registration: agent_id, name, session_id, team_id, persona_id, role, tool, access_level, and expires_at "
+    "(ISO 8601) or expires_in_seconds. What is absent is chosen sensibly; null means none."
+)
 _EVENTS: dict[Verdict, str] = {
     "approved": "approval.approved",
     "rejected": "approval.rejected",
@@ -54,6 +59,23 @@ class Decision(Wire):
     approval: Approval
     outcome: dict[str, Any]
 
+
+class OneDecision(Wire):
+    """How one of many decisions went."""
+
+    approval_id: int
+    ok: bool
+    outcome: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+
+class Decisions(Wire):
+    """How many decisions went, in the order they were asked for."""
+
+    decisions: list[OneDecision]
+
+
+ApprovalIds = Annotated[list[int], Field(min_length=1, max_length=2_000)]
 
 Effect = Callable[[Ctx, Approval, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """`(ctx, approval, approved, choices) -> outcome`: what a decision of one kind does.
@@ -121,7 +143,7 @@ async def list_approvals(
 async def approve(
     ctx: Ctx,
     approval_id: int,
-    choices: Annotated[dict[str, Any], Field(description="For a registration: agent_id, persona_id, role, tool.")] = {},
+    choices: Annotated[dict[str, Any], Field(description=CHOICES)] = {},
 ) -> Decision:
     """Say yes to a question; what was asked for happens at once."""
     return await _answer(ctx, approval_id, True, choices)
@@ -131,6 +153,37 @@ async def approve(
 async def reject(ctx: Ctx, approval_id: int, reason: Annotated[str, Field(max_length=1_000)] = "") -> Decision:
     """Say no to a question. Whoever asked is told the reason."""
     return await _answer(ctx, approval_id, False, {"reason": reason})
+
+
+@op(allow=Level.OPERATOR)
+async def approve_many(
+    ctx: Ctx,
+    approval_ids: ApprovalIds,
+    choices: Annotated[dict[str, Any], Field(description="The same for all; see approve. No agent_id.")] = {},
+) -> Decisions:
+    """Say yes to many questions at once. Each stands for itself: one that fails does not hold up the others."""
+    if "agent_id" in choices and len(approval_ids) > 1:
+        raise BadInput("INVALID_ARGUMENTS", "One agent_id cannot be given to many agents; leave it out.", problems=[])
+    return await _answer_many(ctx, approval_ids, True, choices)
+
+
+@op(allow=Level.OPERATOR)
+async def reject_many(
+    ctx: Ctx, approval_ids: ApprovalIds, reason: Annotated[str, Field(max_length=1_000)] = ""
+) -> Decisions:
+    """Say no to many questions at once, for one reason. Each stands for itself."""
+    return await _answer_many(ctx, approval_ids, False, {"reason": reason})
+
+
+async def _answer_many(ctx: Ctx, approval_ids: Sequence[int], yes: bool, choices: Mapping[str, Any]) -> Decisions:
+    async def one(approval_id: int) -> OneDecision:
+        try:
+            decision = await _answer(ctx, approval_id, yes, choices)
+        except WorkbenchError as error:
+            return OneDecision(approval_id=approval_id, ok=False, error=error.as_dict())
+        return OneDecision(approval_id=approval_id, ok=True, outcome=decision.outcome)
+
+    return Decisions(decisions=list(await asyncio.gather(*map(one, dict.fromkeys(approval_ids)))))
 
 
 async def _answer(ctx: Ctx, approval_id: int, yes: bool, choices: Mapping[str, Any]) -> Decision:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from workbench.ops import Caller
 from workbench.services import registration
-from workbench.store.base import Tx
+from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -43,6 +43,11 @@ def close_others(tx: Tx, server: str) -> None:
     """What a server that is gone has left open is closed."""
     for row in tx.all(SQL.left_open, server=server):
         closed(tx, row["id"], "the server was restarted")
+
+
+def someone_silent(tx: Reader, since: int) -> bool:
+    """Whether `fall_silent` would find anybody."""
+    return bool(tx.all(SQL.silent, since=since))
 
 
 def fall_silent(tx: Tx, since: int) -> None:

@@ -1,16 +1,25 @@
-"""The feed for those who ask: events after a cursor."""
+"""The feed for those who ask: events after a cursor, as far as the caller may see them."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from pydantic import Field
 
-from workbench.model import Event, Level, Wire
-from workbench.ops import Ctx, op
-from workbench.store.feed import events_after, last_event_id, matches
+from workbench.model import Access, Event, Level, Wire
+from workbench.ops import Caller, Ctx, op
+from workbench.services import registration
+from workbench.store.base import Reader
+from workbench.store.feed import event, events_after, last_event_id, matches
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
 
 Kinds = Annotated[list[str], Field(max_length=50, description="`*`, `<noun>.*` or kinds, such as task.completed.")]
+
+_OF_OPERATORS = frozenset({"approval", "rule", "allowlist", "agent_tool"})
+_OF_AGENTS = frozenset({"agent", "context"})
 
 
 class Events(Wire):
@@ -25,16 +34,50 @@ async def list_events(
     ctx: Ctx,
     after: Annotated[int | None, Field(ge=0, description="Only events with a larger id; null: from now on.")] = 0,
     kinds: Kinds = ["*"],
+    subject: Annotated[str | None, Field(description="Only about this: task:7, or an agent's id.")] = None,
     limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
     wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for a first event.")] = 0,
 ) -> Events:
     """What happened after an event, in order; waits for news when there is none yet."""
     start = await ctx.read(last_event_id) if after is None else after
-    page = await ctx.read(lambda tx: events_after(tx, start, limit))
-    fitting = [e for e in page if matches(e.kind, kinds)]
+    about = await ctx.read(lambda tx: _subject(tx, subject)) if subject else None
+
+    def wanted(found: Event) -> bool:
+        fits = matches(found.kind, kinds) and about in (None, found.subject)
+        return fits and may_see(ctx.caller, found)
+
+    page = await ctx.read(lambda tx: _page(tx, about, start, limit))
+    fitting = [found for found in page if wanted(found)]
     last = page[-1].id if page else start
     if fitting or not wait_seconds:
         return Events(events=fitting, next_after=last)
+    deadline = asyncio.get_running_loop().time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
     async with ctx.feed.subscribe(*kinds, after=last) as events:
-        found = await events.within(min(wait_seconds, ctx.settings.wait_limit_seconds))
-    return Events(events=[found] if found else [], next_after=found.id if found else last)
+        while found := await events.within(deadline - asyncio.get_running_loop().time()):
+            last = found.id
+            if wanted(found):
+                return Events(events=[found], next_after=last)
+    return Events(events=[], next_after=last)
+
+
+def may_see(caller: Caller, found: Event) -> bool:
+    """Whether an event is any of the caller's business: its own, the common board's, or its session's."""
+    if caller.level is Level.OPERATOR or caller.name == found.actor or found.subject == f"agent:{caller.agent}":
+        return True
+    noun = found.kind.partition(".")[0]
+    here = found.session in (None, caller.session)
+    if noun in _OF_AGENTS:
+        return here and (caller.access is Access.SESSION_LEVEL or caller.level is Level.PLANNER)
+    return here and noun not in _OF_OPERATORS
+
+
+def _subject(tx: Reader, subject: str) -> str:
+    if ":" in subject:
+        return subject
+    return f"agent:{registration.require_agent(tx, subject)['id']}"
+
+
+def _page(tx: Reader, subject: str | None, start: int, limit: int) -> list[Event]:
+    if subject is None:
+        return events_after(tx, start, limit)
+    return [event(row) for row in tx.all(SQL.about, subject=subject, cursor=start, limit=limit)]

@@ -9,19 +9,24 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, Unauthenticated, Unavailable
-from workbench.model import Access, Level, Micros, Registration, Role, Tool, Wire, uuid7
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, Unavailable
+from workbench.model import SECOND, Access, Level, Registration, Role, Tool, Wire, uuid7
 from workbench.ops import Caller, Ctx, Ok, op
 from workbench.rules import access
-from workbench.services import approvals
+from workbench.services import admission, approvals, grants
+from workbench.services.admission import Rule
 from workbench.services.approvals import Approval
+from workbench.services.grants import Grant
 from workbench.services.personas import require_persona
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
+
+if TYPE_CHECKING:
+    from workbench.settings import Settings
 
 SQL = beside(__file__)
 
@@ -48,30 +53,9 @@ class RegistrationState(Wire):
     tool: Tool
     role: Role
     persona_id: str | None
+    session_id: str | None
     reason: str | None
     message: str
-
-
-class Agent(Wire):
-    """A participant, as others see it."""
-
-    agent_id: str
-    name: str
-    registration_status: Registration
-    persona_id: str | None
-    role: Role
-    tool: Tool
-    worktree: str | None
-    parent: str | None
-    capabilities: dict[str, Any]
-    registered_at: Micros
-    last_heartbeat: Micros
-
-
-class Agents(Wire):
-    """Agents, oldest first."""
-
-    agents: list[Agent]
 
 
 class Identity(Wire):
@@ -79,7 +63,11 @@ class Identity(Wire):
 
     agent_id: str
     level: str
+    tool: Tool
+    access_level: Access
     persona_id: str | None
+    session_id: str | None
+    team_id: str | None
     worktree: str | None
 
 
@@ -91,6 +79,24 @@ async def identify(store: Store, token: str) -> Caller:
     """
     hashed = access.token_hash(token)
     return await store.look(lambda tx: _caller(tx, tx.one(SQL.by_token, token_hash=hashed)))
+
+
+async def identify_by_id(store: Store, agent_id: str) -> Caller:
+    """A caller that a migration brought, by its id alone.
+
+    Raises:
+        Unauthenticated: ``INVALID_AGENT`` (nobody has the id), ``TOKEN_REQUIRED`` (this agent has a token).
+    """
+
+    def question(tx: Reader) -> Caller:
+        row = tx.one(SQL.by_name, agent_id=agent_id)
+        if row is None:
+            raise Unauthenticated("INVALID_AGENT", "Invalid agent_id or agent not found")
+        if not row["id_only"]:
+            raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned, as data.token.")
+        return _caller(tx, row)
+
+    return await store.look(question)
 
 
 async def renewed(store: Store, caller: Caller) -> Caller:
@@ -141,13 +147,16 @@ async def register(
     name: AgentName,
     capabilities: Capabilities = {},
     persona_id: Annotated[str | None, Field(description="The kind of work wanted: implementer, reviewer, …")] = None,
+    connection_id: Annotated[str | None, Field(max_length=200, description="The client id of the connection.")] = None,
 ) -> Registered:
     """Register as a new agent. A person decides; keep the token, it is shown only now."""
     _check_capabilities(capabilities)
     token = access.new_token("wba")
 
     def change(tx: Tx) -> Registered:
-        return add_pending(tx, ctx, name, token, capabilities=capabilities, persona_id=persona_id)
+        return add_pending(
+            tx, ctx, name, token, capabilities=capabilities, persona_id=persona_id, connection_id=connection_id
+        )
 
     return await ctx.write(change)
 
@@ -163,17 +172,17 @@ def add_pending(
     worktree: str | None = None,
     parent: str | None = None,
     profile: str | None = None,
+    connection_id: str | None = None,
 ) -> Registered:
-    """Add an agent that waits for a decision, and the question about it, in one transaction.
+    """Add an agent, and the question about it, in one transaction; a rule that fits answers it at once.
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``. Unavailable: ``TOO_MANY_PENDING``.
+        Refused: ``TOOL_DISABLED``: registering is switched off.
     """
+    _check_open(tx, ctx)
     persona = require_persona(tx, persona_id) if persona_id else None
     persona_id, role = (persona.id, persona.role) if persona else (None, Role.WORKER)
-    waiting = tx.one(SQL.count_pending)
-    if waiting and waiting["n"] >= ctx.settings.max_pending_agents:
-        raise Unavailable("TOO_MANY_PENDING", "Too many agents wait for a decision. Try again later.")
     internal = str(uuid7(tx.now))
     agent_id = f"pending_{internal}"
     tx.run(
@@ -187,6 +196,9 @@ def add_pending(
         capabilities=json.dumps(capabilities),
         worktree=worktree,
         parent=parent,
+        connection_id=connection_id,
+        client=ctx.caller.client,
+        address=ctx.caller.address,
         now=tx.now,
     )
     tx.emit("agent.registered", f"agent:{internal}", agent_id=agent_id, name=name, persona_id=persona_id)
@@ -200,14 +212,51 @@ def add_pending(
         "profile": profile,
         "spawned_by": tx.actor if profile else None,
         "suggested_id": _free_id(tx, name),
+        "suggested_session": _suggested_session(tx, parent),
+        "connection_id": connection_id,
+        "client": ctx.caller.client,
+        "address": ctx.caller.address,
     }
+    approval_id = approvals.ask(tx, "registration", f"agent:{internal}", payload)
+    rule = None if ctx.caller.level is Level.OPERATOR else admission.matching(tx, name, ctx.caller.address)
+    if rule is not None:
+        agent_id = _admit_by_rule(tx, rule, internal)
     return Registered(
         agent_id=agent_id,
-        status=Registration.PENDING,
+        status=Registration.ASSIGNED if rule else Registration.PENDING,
         token=token,
-        approval_id=approvals.ask(tx, "registration", f"agent:{internal}", payload),
-        message="Registration successful. Waiting for human assignment of permanent agent_id.",
+        approval_id=approval_id,
+        message="Registration successful. "
+        + (f"Admitted by the rule {rule.name!r}." if rule else "Waiting for human assignment of permanent agent_id."),
     )
+
+
+def _check_open(tx: Reader, ctx: Ctx) -> None:
+    open_ = tx.one(SQL.may_register)
+    if open_ and not open_["enabled"]:
+        raise Refused("TOOL_DISABLED", "Registering is switched off for now. Ask the person to switch it on.")
+    waiting = tx.one(SQL.count_pending, address=ctx.caller.address)
+    assert waiting is not None
+    full = waiting["n"] >= ctx.settings.max_pending_agents
+    if full or (waiting["from_there"] or 0) >= ctx.settings.max_pending_per_address:
+        raise Unavailable("TOO_MANY_PENDING", "Too many agents wait for a decision. Try again later.")
+
+
+def _suggested_session(tx: Reader, parent: str | None) -> dict[str, Any] | None:
+    """The session of the agent that spawned this one, else the one that was used last."""
+    found = tx.one(SQL.session_of, id=parent) if parent else None
+    found = found or grants.last_session(tx)
+    return dict(found) if found else None
+
+
+def _admit_by_rule(tx: Tx, rule: Rule, internal: str) -> str:
+    question = approvals.open_question(tx, "registration", f"agent:{internal}")
+    assert question is not None, "it was asked in this transaction"
+    with tx.acting(f"rule:{rule.name}"):
+        agent_id = _admit(tx, question, internal, rule.grants)
+        outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
+        approvals.decide(tx, question, "approved", f"by the rule {rule.name}", outcome)
+    return agent_id
 
 
 @op(allow=Level.ANONYMOUS, reads=True)
@@ -241,20 +290,13 @@ async def whoami(ctx: Ctx) -> Identity:
     return Identity(
         agent_id=caller.name,
         level=caller.level.name.lower(),
+        tool=caller.tool,
+        access_level=caller.access,
         persona_id=caller.persona,
+        session_id=caller.session,
+        team_id=caller.team,
         worktree=caller.worktree,
     )
-
-
-@op(allow=Level.READ, reads=True)
-async def list_agents(
-    ctx: Ctx,
-    status: Annotated[Registration | None, Field(description="Only agents in this state.")] = None,
-    limit: Annotated[int, Field(ge=1, le=500)] = 200,
-) -> Agents:
-    """The agents of this project, oldest first."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.list, status=status, limit=limit))
-    return Agents(agents=[agent_of(row) for row in rows])
 
 
 @approvals.effect("registration")
@@ -274,24 +316,38 @@ async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: 
         outcome = {"agent_id": approval.payload["agent_id"], "status": Registration.REJECTED}
         return approvals.decide(tx, approval, "rejected", reason, outcome)
 
-    return await ctx.write(admit if yes else turn_away)
+    outcome = await ctx.write(admit if yes else turn_away)
+    if yes:
+        ctx.allowlist.admit(outcome["agent_id"])
+    return outcome
 
 
 def _admit(tx: Tx, approval: Approval, internal: str, choices: Mapping[str, Any]) -> str:
-    approvals.check_choices(choices, {"agent_id", "persona_id", "role", "tool"})
-    agent_id = access.check_agent_id(str(choices.get("agent_id") or _free_id(tx, approval.payload["name"])))
-    if tx.one(SQL.by_agent_id, agent_id=agent_id):
-        raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{agent_id}' already exists. Choose another.")
-    wanted = choices.get("persona_id") or approval.payload["persona_id"]
-    persona = require_persona(tx, str(wanted)) if wanted else None
-    persona_id, default_role = (persona.id, persona.role) if persona else (None, Role.WORKER)
-    try:
-        role, tool = Role(choices.get("role") or default_role), Tool(choices.get("tool") or Tool.WRITE)
-    except ValueError as error:
-        raise BadInput("INVALID_ARGUMENTS", f"{error}. Roles are worker and planner; tools read and write.") from None
-    tx.run(SQL.admit, id=internal, agent_id=agent_id, persona_id=persona_id, role=role, tool=tool)
-    tx.emit("agent.assigned", approval.subject, agent_id=agent_id, role=role, tool=tool, persona_id=persona_id)
-    return agent_id
+    agent = tx.one(SQL.by_id, id=internal)
+    assert agent is not None, "an approval's agent exists"
+    grant = _with_defaults(tx, agent, grants.parse(choices))
+    granted = grants.apply(tx, agent, grant)
+    tx.run(SQL.admit, id=internal)
+    shown = {key: value for key, value in granted.items() if key != "assigned_agent_id"}
+    session = granted.get("session_id")
+    told = {"agent_id": grant.agent_id, "role": grant.role, "tool": grant.tool or Tool.WRITE} | shown
+    tx.emit("agent.assigned", approval.subject, session=session, **told)
+    assert grant.agent_id is not None
+    return grant.agent_id
+
+
+def _with_defaults(tx: Reader, agent: Row, grant: Grant) -> Grant:
+    """What a person did not say: a free id made of the name, the role of the persona, the session in use."""
+    chosen: dict[str, Any] = {}
+    if not grant.agent_id:
+        chosen["agent_id"] = _free_id(tx, grant.name or agent["name"])
+    persona_id = grant.persona_id if "persona_id" in grant.model_fields_set else agent["persona_id"]
+    if grant.role is None:
+        chosen["role"] = require_persona(tx, persona_id).role if persona_id else Role.WORKER
+    if not {"session_id", "team_id"} & grant.model_fields_set:
+        suggested = _suggested_session(tx, agent["parent_agent_id"])
+        chosen["session_id"] = suggested["id"] if suggested else None
+    return grant.model_copy(update=chosen)
 
 
 def _free_id(tx: Reader, name: str) -> str:
@@ -328,6 +384,23 @@ def gone(tx: Tx, internal: str, reason: str) -> None:
     _close_question(tx, internal, reason)
 
 
+def settle(tx: Tx, settings: Settings) -> None:
+    """What time alone decides: questions nobody answered, grants that ran out, agents that fell silent."""
+    for row in tx.all(SQL.forgotten, before=tx.now - int(settings.pending_expires_seconds * SECOND)):
+        gone(tx, row["id"], "nobody decided in time")
+    for row in tx.all(SQL.run_out, now=tx.now):
+        tx.run(SQL.expire, id=row["id"])
+        tx.emit("agent.expired", f"agent:{row['id']}", session=row["session_id"])
+        if row["registration_status"] in access.MAY_ACT:
+            set_status(tx, row["id"], Registration.INACTIVE, "the grant has run out")
+
+
+def something_due(tx: Reader, settings: Settings) -> bool:
+    """Whether `settle` would find anything; a few probes of indexes."""
+    before = tx.now - int(settings.pending_expires_seconds * SECOND)
+    return bool(tx.one(SQL.run_out, now=tx.now) or tx.one(SQL.forgotten, before=before))
+
+
 def revoke(tx: Tx, agent_id: str, reason: str) -> str:
     """Take an agent's admission away; its internal id.
 
@@ -356,25 +429,13 @@ def require_agent(tx: Reader, agent_id: str) -> Row:
     """
     row = tx.one(SQL.by_agent_id, agent_id=agent_id)
     if row is None:
-        raise NotFound("AGENT_NOT_FOUND", f"There is no agent {agent_id!r}. list_agents names them.")
+        raise no_agent(agent_id)
     return row
 
 
-def agent_of(row: Row) -> Agent:
-    """An agent from its row (the columns of the queries in the `.sql` file beside)."""
-    return Agent(
-        agent_id=row["assigned_agent_id"],
-        name=row["name"],
-        registration_status=row["registration_status"],
-        persona_id=row["persona_id"],
-        role=row["role"],
-        tool=row["tool"],
-        worktree=row["assigned_worktree"],
-        parent=row["parent"],
-        capabilities=json.loads(row["capabilities"]),
-        registered_at=row["registered_at"],
-        last_heartbeat=row["last_heartbeat"],
-    )
+def no_agent(agent_id: str) -> NotFound:
+    """What is raised for an id that nobody has, or nobody the caller may see."""
+    return NotFound("AGENT_NOT_FOUND", f"There is no agent {agent_id!r}. list_agents names them.")
 
 
 def _state(tx: Reader, subject: str) -> RegistrationState:
@@ -388,6 +449,7 @@ def _state(tx: Reader, subject: str) -> RegistrationState:
         tool=row["tool"],
         role=row["role"],
         persona_id=row["persona_id"],
+        session_id=row["session_id"],
         reason=decided["reason"] if decided else None,
         message=_MESSAGES.get(status, "Admitted. Use your token on every request from now on."),
     )

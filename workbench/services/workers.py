@@ -20,8 +20,9 @@ from workbench.model import Level, Micros, Registration, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.process import ProcessRef
 from workbench.rules import access
-from workbench.services import approvals, leases, registration
-from workbench.services.registration import Agent, Agents, Registered
+from workbench.services import agents, approvals, leases, registration
+from workbench.services.agents import Agent
+from workbench.services.registration import Registered
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -44,6 +45,12 @@ class Spawned(Wire):
     pid: int
     worktree: str | None
     log: str
+
+
+class Managed(Wire):
+    """Agents that were spawned, oldest first."""
+
+    agents: list[Agent]
 
 
 class Process(Wire):
@@ -102,7 +109,7 @@ async def terminate_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(
     _require_authority(ctx.caller, row)
     if not await end(ctx, row["id"], reason):
         raise Conflict("NOT_RUNNING", f"{agent_id} has no running process.")
-    return await ctx.read(lambda tx: registration.agent_of(registration.require_agent(tx, agent_id)))
+    return await ctx.read(lambda tx: agents.agent_of(ctx, registration.require_agent(tx, agent_id)))
 
 
 @op(allow=Level.OPERATOR, destructive=True)
@@ -111,14 +118,14 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max
     internal = await ctx.write(lambda tx: registration.revoke(tx, agent_id, reason))
     if not await end(ctx, internal, reason):
         await ctx.write(lambda tx: leases.release_all(tx, internal, reason or "the agent was revoked"))
-    return await ctx.read(lambda tx: registration.agent_of(registration.require_agent(tx, agent_id)))
+    return await ctx.read(lambda tx: agents.agent_of(ctx, registration.require_agent(tx, agent_id)))
 
 
 @op(allow=Level.PLANNER, reads=True)
-async def get_managed_agents(ctx: Ctx) -> Agents:
+async def get_managed_agents(ctx: Ctx) -> Managed:
     """The agents you spawned; for the operator, all that were spawned."""
     rows = await ctx.read(lambda tx: tx.all(SQL.managed, parent=ctx.caller.agent))
-    return Agents(agents=[registration.agent_of(row) for row in rows])
+    return Managed(agents=[agents.agent_of(ctx, row) for row in rows])
 
 
 @op(allow=Level.PLANNER, reads=True)

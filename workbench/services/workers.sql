@@ -18,10 +18,9 @@ ORDER BY p.spawned_at;
 UPDATE processes SET ended_at = :now, exit_code = :exit_code WHERE agent_id = :agent AND ended_at IS NULL;
 
 -- name: managed
-SELECT a.*, p.assigned_agent_id AS parent FROM agents a
-JOIN processes x ON x.agent_id = a.id
-LEFT JOIN agents p ON p.id = a.parent_agent_id
-WHERE CAST(:parent AS TEXT) IS NULL OR a.parent_agent_id = :parent
+SELECT a.* FROM agents_seen a
+WHERE a.running IS NOT NULL AND a.deleted_at IS NULL
+  AND (CAST(:parent AS TEXT) IS NULL OR a.parent_agent_id = :parent)
 ORDER BY a.registered_at, a.id;
 
 -- name: worktree

@@ -6,7 +6,9 @@ Both databases keep this contract, and one set of tests proves it on each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from workbench.store.queries import Query
@@ -38,6 +40,10 @@ class Tx(Reader, Protocol):
     actor: str
     """Who asked for the change; written into every event of it."""
 
+    def acting(self, actor: str) -> AbstractContextManager[None]:
+        """Have somebody else, such as a rule, be the actor while the block lasts."""
+        ...
+
     def run(self, query: Query, values: Values = ..., /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
         ...
@@ -51,11 +57,27 @@ class Tx(Reader, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How a store has been doing: commits of this process within the last seconds.
+
+    `commits` holds, for each, when it ended (`time.monotonic`), the changes it acknowledged, and the
+    seconds it took from taking the changes to the end of the commit.
+    """
+
+    queue: int
+    commits: Sequence[tuple[float, int, float]]
+
+
 class Store(Protocol):
     """What services are given."""
 
     def now(self) -> int:
         """The store's clock, microseconds UTC."""
+        ...
+
+    def pulse(self) -> Pulse:
+        """Changes that wait, and the latest commits (a few thousand at most)."""
         ...
 
     async def write(self, change: Callable[[Tx], T], *, actor: str = ...) -> T:

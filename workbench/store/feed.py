@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 from workbench.errors import Unavailable, WorkbenchError
@@ -55,11 +56,20 @@ def last_event_id(tx: Reader) -> int:
     return int(row["id"]) if row else 0
 
 
+@dataclass(slots=True)
+class Tally:
+    """Events that subscribers were given from memory as they came, and those that were read again for one."""
+
+    handed: int = 0
+    fetched: int = 0
+
+
 class Subscription:
     """An asynchronous iterator of events, oldest first and without gaps."""
 
-    def __init__(self, store: Store, kinds: Sequence[str], limit: int) -> None:
+    def __init__(self, store: Store, kinds: Sequence[str], limit: int, tally: Tally) -> None:
         self._store = store
+        self._tally = tally
         self._kinds = kinds
         self._limit = limit
         self._live: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -78,6 +88,7 @@ class Subscription:
             return
         self._cut = self._live.qsize() >= self._limit
         self._live.put_nowait(None if self._cut else event)
+        self._tally.handed += not self._cut
 
     def __aiter__(self) -> Self:
         return self
@@ -110,6 +121,7 @@ class Subscription:
     async def _read_on(self) -> None:
         page = await self._store.read(lambda tx: events_after(tx, self._read_to))
         known = [e for e in page if e.id <= self._joined_at]
+        self._tally.fetched += len(known)
         self._past.extend(e for e in known if matches(e.kind, self._kinds))
         self._read_to = known[-1].id if known and len(page) == len(known) == PAGE else self._joined_at
 
@@ -121,10 +133,16 @@ class Feed:
         self._store = store
         self._limit = queue_limit
         self._subscriptions: set[Subscription] = set()
+        self.tally = Tally()
         self._cursor = 0
         self._news = asyncio.Event()
         self._delivering = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def readers(self) -> int:
+        """How many follow it now."""
+        return len(self._subscriptions)
 
     def wake(self) -> None:
         """Say that something was committed; callable from any thread."""
@@ -152,7 +170,7 @@ class Feed:
     @asynccontextmanager
     async def subscribe(self, *kinds: str, after: int | None = None) -> AsyncIterator[Subscription]:
         """Follow `kinds` (``*``, ``<noun>.*`` or a kind), from now on or after an event."""
-        subscription = Subscription(self._store, kinds or ("*",), self._limit)
+        subscription = Subscription(self._store, kinds or ("*",), self._limit, self.tally)
         async with self._delivering:
             if self._subscriptions:
                 await self._deliver()

@@ -11,6 +11,7 @@ macro               SQLite                             PostgreSQL
 ``{{real}}``        REAL                               DOUBLE PRECISION
 ``{{strict}}``      STRICT                             (nothing)
 ``{{rows_of p}}``   rows ``value`` of JSON array ``:p``  the same, as TEXT
+``{{database_bytes}}``  size of the database, as a scalar
 ``{{now}}``         the database's clock, microseconds UTC, for migrations
 ==================  =================================  ==========================================
 
@@ -41,6 +42,7 @@ _MACROS = {
         "real": "REAL",
         "strict": "STRICT",
         "rows_of": "json_each(CAST(:{0} AS TEXT))",
+        "database_bytes": "(SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)",
         "now": "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
     },
     Dialect.POSTGRES: {
@@ -49,6 +51,7 @@ _MACROS = {
         "real": "DOUBLE PRECISION",
         "strict": "",
         "rows_of": "(SELECT jsonb_array_elements_text(CAST(:{0} AS JSONB)) AS value)",
+        "database_bytes": "pg_database_size(current_database())",
         "now": "CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT)",
     },
 }

@@ -21,6 +21,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from typing import Any, TypeVar, cast
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import wall_clock
-from workbench.store.base import Reader, Row, Tx, Values
+from workbench.store.base import Pulse, Reader, Row, Tx, Values
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Query, beside
 
@@ -47,6 +48,7 @@ BUSY_SECONDS = 15.0
 LOCK_SECONDS = 2.0
 """How long SQLite itself waits for those who do not know the fence."""
 READERS = 2
+PULSE_COMMITS = 4_096
 
 _FULL = ("STORE_FULL", "The disk is full. Free some space; nothing was changed.")
 _STORAGE_ERRORS = {
@@ -80,12 +82,12 @@ class SqliteReader:
 
     def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Row | None:
         """The first row, or None."""
-        row = self._db.execute(query.sqlite, values or more).fetchone()
+        row = self._db.execute(query.sqlite, _merged(values, more)).fetchone()
         return cast("Row | None", row)
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
         """Every row."""
-        return self._db.execute(query.sqlite, values or more).fetchall()
+        return self._db.execute(query.sqlite, _merged(values, more)).fetchall()
 
 
 class SqliteTx(SqliteReader):
@@ -96,9 +98,18 @@ class SqliteTx(SqliteReader):
         self.actor = actor
         self.events = 0
 
+    @contextmanager
+    def acting(self, actor: str) -> Iterator[None]:
+        """See `Tx.acting`."""
+        before, self.actor = self.actor, actor
+        try:
+            yield
+        finally:
+            self.actor = before
+
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
-        return self._db.execute(query.sqlite, values or more).rowcount
+        return self._db.execute(query.sqlite, _merged(values, more)).rowcount
 
     def many(self, query: Query, rows: Iterable[Values]) -> None:
         """Execute a change once for each set of values."""
@@ -168,6 +179,7 @@ class SqliteStore:
         self._fence = _Fence(path.with_name(path.name + ".lock"))
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._on_commit: list[Callable[[], None]] = []
+        self._commits: deque[tuple[float, int, float]] = deque(maxlen=PULSE_COMMITS)
         self._closing = threading.Lock()
         self._closed = False
         self._pid = os.getpid()
@@ -188,6 +200,10 @@ class SqliteStore:
     def now(self) -> int:
         """The store's clock, microseconds UTC."""
         return self._clock()
+
+    def pulse(self) -> Pulse:
+        """See `Store.pulse`."""
+        return Pulse(self._jobs.qsize(), tuple(self._commits))
 
     async def write(self, change: Callable[[Tx], T], *, actor: str = "system") -> T:
         """See `Store.write`."""
@@ -268,6 +284,7 @@ class SqliteStore:
         return batch
 
     def _commit(self, batch: list[_Job]) -> None:
+        began = time.monotonic()
         try:
             with self._fence.held():
                 try:
@@ -280,6 +297,8 @@ class SqliteStore:
             for job in batch:
                 job.error = failure
             return
+        ended = time.monotonic()
+        self._commits.append((ended, len(batch), ended - began))
         if events:
             for callback in self._on_commit:
                 callback()
@@ -359,6 +378,10 @@ class SqliteStore:
             raise storage_error(error) or error from error
         except StopIteration as error:
             raise _raisable(error) from error
+
+
+def _merged(values: Values | None, more: Values) -> Values:
+    return {**values, **more} if values and more else values or more
 
 
 def _raisable(error: BaseException) -> BaseException:

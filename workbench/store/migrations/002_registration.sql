@@ -11,13 +11,14 @@ CREATE TABLE projects (
 ) {{strict}};
 CREATE UNIQUE INDEX projects_by_name ON projects (name) WHERE deleted_at IS NULL;
 
--- contexts counts those ever written: it is the last sequence number given out.
+-- contexts counts those ever written: it is the last sequence number given out. used_at: an agent was put into it.
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
     project_id TEXT NOT NULL REFERENCES projects (id),
     name TEXT NOT NULL,
     description TEXT NOT NULL,
     contexts {{big}} NOT NULL DEFAULT 0,
+    used_at {{big}},
     created_at {{big}} NOT NULL,
     updated_at {{big}} NOT NULL,
     deleted_at {{big}}
@@ -137,3 +138,24 @@ CREATE TABLE admission_rules (
     grants TEXT NOT NULL,
     created_at {{big}} NOT NULL
 ) {{strict}};
+
+-- An agent with what is known of it elsewhere. running: its process, null if it has none of ours.
+CREATE VIEW agents_seen AS
+SELECT a.*, p.assigned_agent_id AS parent, s.name AS session, t.name AS team,
+    (SELECT COUNT(*) FROM connections c WHERE c.agent_id = a.id AND c.closed_at IS NULL) AS connections,
+    (SELECT COUNT(*) FROM task_status k
+        WHERE k.assigned_agent_id = a.id AND k.status IN ('claimed', 'in_progress')) AS holding,
+    CASE WHEN x.agent_id IS NULL THEN NULL WHEN x.ended_at IS NULL THEN 1 ELSE 0 END AS running
+FROM agents a
+LEFT JOIN agents p ON p.id = a.parent_agent_id
+LEFT JOIN sessions s ON s.id = a.session_id
+LEFT JOIN teams t ON t.id = a.team_id
+LEFT JOIN processes x ON x.agent_id = a.id;
+
+-- What is looked up of an agent with each of its messages.
+CREATE VIEW callers AS
+SELECT a.id, a.assigned_agent_id, a.token_hash, a.registration_status, a.persona_id, a.role, a.tool,
+    a.assigned_worktree, a.session_id, a.team_id, a.access_level, a.expires_at, a.deleted_at, a.id_only,
+    (SELECT enabled FROM agent_tools WHERE id = 'read') AS may_read,
+    (SELECT enabled FROM agent_tools WHERE id = 'write') AS may_write
+FROM agents a;

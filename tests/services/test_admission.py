@@ -1,0 +1,175 @@
+"""Who is let in without a question: admission rules, and the allowlist."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.errors import Conflict, NotFound, Refused, Unavailable, WorkbenchError
+from workbench.model import Level
+from workbench.ops import ANONYMOUS
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+HERE = replace(ANONYMOUS, address="127.0.0.1")
+ELSEWHERE = replace(ANONYMOUS, address="192.0.2.7")
+
+
+@pytest.fixture
+def listed(settings: Settings) -> Path:
+    """The allowlist's file."""
+    settings.home.mkdir(exist_ok=True)
+    return settings.home / "allowlist.txt"
+
+
+async def test_a_rule_admits_at_once_and_leaves_its_name_in_the_history(workbench: Workbench) -> None:
+    grants = {"persona_id": "tester", "tool": "read", "access_level": "session_level"}
+    await workbench.call("add_admission_rule", name="my scripts", pattern="script-*", grants=grants)
+    made = await workbench.dispatch(HERE, "register", {"name": "script-7"})
+    assert (made["agent_id"], made["status"]) == ("script-7", "assigned")
+    caller = await workbench.identify(made["token"])
+    assert (caller.level, caller.persona, caller.access) == (Level.READ, "tester", "session_level")
+    (approval,) = (await workbench.call("list_approvals", status="approved"))["approvals"]
+    assert (approval["decided_by"], approval["reason"]) == ("rule:my scripts", "by the rule my scripts")
+    events = (await workbench.call("list_events", subject="script-7"))["events"]
+    assert [(event["kind"], event["actor"]) for event in events] == [
+        ("agent.registered", "anonymous"),
+        ("agent.assigned", "rule:my scripts"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("caller", "name", "status"),
+    [
+        (HERE, "script-1", "assigned"),
+        (HERE, "Script-1", "pending"),
+        (HERE, "another", "pending"),
+        (ELSEWHERE, "script-1", "pending"),
+        (ELSEWHERE, "anywhere-1", "assigned"),
+        (replace(ANONYMOUS, address="not an address"), "script-1", "pending"),
+    ],
+)
+async def test_a_rule_fits_a_name_and_an_origin(workbench: Workbench, caller: Any, name: str, status: str) -> None:
+    await workbench.call("add_admission_rule", name="here", pattern="script-*")
+    await workbench.call("add_admission_rule", name="there", pattern="anywhere-?", loopback_only=False)
+    assert (await workbench.dispatch(caller, "register", {"name": name}))["status"] == status
+
+
+async def test_a_removed_rule_admits_nobody_any_more_and_keeps_whom_it_admitted(workbench: Workbench) -> None:
+    await workbench.call("add_admission_rule", name="all", pattern="*")
+    admitted = await workbench.dispatch(HERE, "register", {"name": "ada"})
+    assert [rule["name"] for rule in (await workbench.call("list_admission_rules"))["rules"]] == ["all"]
+    await workbench.call("remove_admission_rule", name="all")
+    assert (await workbench.call("list_admission_rules"))["rules"] == []
+    assert (await workbench.dispatch(HERE, "register", {"name": "bob"}))["status"] == "pending"
+    assert (await workbench.identify(admitted["token"])).level is Level.WORKER
+    with pytest.raises(NotFound, match="RULE_NOT_FOUND"):
+        await workbench.call("remove_admission_rule", name="all")
+
+
+async def test_the_first_rule_that_fits_decides_and_each_agent_gets_an_id_of_its_own(workbench: Workbench) -> None:
+    await workbench.call("add_admission_rule", name="readers", pattern="a*", grants={"tool": "read"})
+    await workbench.call("add_admission_rule", name="writers", pattern="*")
+    made = [await workbench.dispatch(HERE, "register", {"name": name}) for name in ("ada", "ada", "bob")]
+    assert [one["agent_id"] for one in made] == ["ada", "ada-2", "bob"]
+    levels = [(await workbench.identify(one["token"])).level for one in made]
+    assert levels == [Level.READ, Level.READ, Level.WORKER]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ({"name": "taken", "pattern": "*"}, "NAME_TAKEN"),
+        ({"name": "x", "pattern": ""}, "INVALID_ARGUMENTS"),
+        ({"name": "", "pattern": "*"}, "INVALID_ARGUMENTS"),
+        ({"name": "x", "pattern": "*", "grants": {"agent_id": "ada"}}, "INVALID_ARGUMENTS"),
+        ({"name": "x", "pattern": "*", "grants": {"level": "operator"}}, "INVALID_ARGUMENTS"),
+    ],
+)
+async def test_a_rule_that_cannot_be_is_refused(workbench: Workbench, rule: dict[str, Any], code: str) -> None:
+    await workbench.call("add_admission_rule", name="taken", pattern="t*")
+    with pytest.raises(WorkbenchError, match=code):
+        await workbench.call("add_admission_rule", **rule)
+    assert len((await workbench.call("list_admission_rules"))["rules"]) == 1
+
+
+async def test_a_rule_whose_grant_no_longer_fits_leaves_the_agent_unregistered(workbench: Workbench) -> None:
+    project = await workbench.call("create_project", name="p")
+    session = await workbench.call("create_session", project_id=project["id"], name="s")
+    await workbench.call("add_admission_rule", name="all", pattern="*", grants={"session_id": session["id"]})
+    await workbench.call("delete_session", session_id=session["id"])
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await workbench.dispatch(HERE, "register", {"name": "ada"})
+    assert (await workbench.call("list_agents"))["agents"] == []
+
+
+async def test_pending_registrations_are_capped_for_each_address(settings: Settings) -> None:
+    few = settings.model_copy(update={"max_pending_per_address": 2, "max_pending_agents": 3})
+    async with Workbench.open(few) as workbench:
+        for _ in range(2):
+            await workbench.dispatch(ELSEWHERE, "register", {"name": "x"})
+        with pytest.raises(Unavailable, match="TOO_MANY_PENDING"):
+            await workbench.dispatch(ELSEWHERE, "register", {"name": "x"})
+        await workbench.dispatch(HERE, "register", {"name": "x"})
+        with pytest.raises(Unavailable, match="TOO_MANY_PENDING"):
+            await workbench.dispatch(HERE, "register", {"name": "x"})
+
+
+async def test_an_empty_allowlist_means_everyone(workbench: Workbench, admit: Admit, listed: Path) -> None:
+    ada = await admit("ada")
+    listed.write_text("# nobody yet\n\n")
+    assert (await workbench.identify(ada.token)).level is Level.WORKER
+
+
+async def test_who_is_not_on_the_allowlist_may_do_nothing_from_the_next_message_on(
+    workbench: Workbench, admit: Admit, listed: Path
+) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    listed.write_text("# trusted\nada   # my own\n")
+    assert (await workbench.renewed(ada.caller)).level is Level.WORKER
+    barred = await workbench.renewed(bob.caller)
+    with pytest.raises(Refused, match="NOT_ALLOWLISTED"):
+        await workbench.dispatch(barred, "whoami", {})
+    listed.write_text("ada\nbob\n")
+    assert (await workbench.renewed(bob.caller)).level is Level.WORKER
+
+
+async def test_admitting_and_renaming_keep_a_list_that_restricts_up_to_date(
+    workbench: Workbench, admit: Admit, listed: Path
+) -> None:
+    listed.write_text("# trusted\nroot\n")
+    ada = await admit("ada")
+    await workbench.call("update_agent", agent_id="ada", changes={"agent_id": "eva"})
+    assert listed.read_text() == "# trusted\nroot\neva\n"
+    assert (await workbench.identify(ada.token)).level is Level.WORKER
+
+
+async def test_the_list_is_edited_from_the_desk(workbench: Workbench, listed: Path) -> None:
+    assert (await workbench.call("allow_agent", agent_id="ada"))["ids"] == ["ada"]
+    assert (await workbench.call("allow_agent", agent_id="bob"))["ids"] == ["ada", "bob"]
+    assert (await workbench.call("disallow_agent", agent_id="ada"))["ids"] == ["bob"]
+    assert listed.read_text() == "bob\n"
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.call("disallow_agent", agent_id="ada")
+
+
+async def test_ids_of_the_setting_are_on_the_list_and_stay_there(settings: Settings) -> None:
+    fixed = settings.model_copy(update={"allowed_agents": "root, ada"})
+    async with Workbench.open(fixed) as workbench:
+        shown = await workbench.call("list_allowlist")
+        assert (shown["ids"], shown["fixed"]) == (["ada", "root"], ["ada", "root"])
+        with pytest.raises(Conflict, match="FIXED_BY_SETTING"):
+            await workbench.call("disallow_agent", agent_id="root")
+
+
+async def test_a_list_that_cannot_be_read_lets_nobody_in(workbench: Workbench, admit: Admit, listed: Path) -> None:
+    ada = await admit("ada")
+    listed.write_bytes(b"ada\n\xff\xfe")
+    with pytest.raises(Unavailable, match="ALLOWLIST_UNREADABLE"):
+        await workbench.identify(ada.token)

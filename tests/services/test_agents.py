@@ -1,0 +1,284 @@
+"""Agents as a person manages them: grants, places, tokens, rows they may see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Clock
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, WorkbenchError
+from workbench.model import Access, Level, Tool
+from workbench.ops import ANONYMOUS
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def place(workbench: Workbench, name: str = "morning") -> dict[str, Any]:
+    """A session in a project of its own."""
+    project = await workbench.call("create_project", name=f"project of {name}")
+    return await workbench.call("create_session", project_id=project["id"], name=name)
+
+
+async def ids(workbench: Workbench, caller: Any = None, **filters: Any) -> list[str]:
+    """The agents that a caller sees."""
+    found = await (
+        workbench.call("list_agents", **filters)
+        if caller is None
+        else workbench.dispatch(caller, "list_agents", filters)
+    )
+    assert found["total"] >= len(found["agents"])
+    return [agent["agent_id"] for agent in found["agents"]]
+
+
+async def test_a_changed_grant_holds_from_the_next_message_on(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada", role="planner")
+    session = await place(workbench)
+    changes = {"role": "worker", "tool": "read", "access_level": "team_level", "session_id": session["id"], "name": "A"}
+    agent = await workbench.call("update_agent", agent_id="ada", changes=changes)
+    assert {key: agent[key] for key in changes} == changes
+    caller = await workbench.renewed(ada.caller)
+    assert (caller.level, caller.tool, caller.access) == (Level.READ, Tool.READ, Access.TEAM_LEVEL)
+    assert caller.session == session["id"]
+    events = (await workbench.call("list_events", subject="ada", kinds=["agent.updated"]))["events"]
+    assert [event["data"]["changes"] for event in events] == [changes]
+    assert [event["session"] for event in events] == [session["id"]]
+
+
+async def test_a_renamed_agent_keeps_its_token_and_its_history(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await workbench.call("update_agent", agent_id="ada", changes={"agent_id": "lovelace"})
+    assert (await workbench.identify(ada.token)).name == "lovelace"
+    assert (await workbench.identify(ada.token)).agent == ada.caller.agent
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.call("get_agent", agent_id="ada")
+    history = (await workbench.call("list_events", subject="lovelace"))["events"]
+    assert [event["kind"] for event in history] == ["agent.registered", "agent.assigned", "agent.updated"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({}, "INVALID_ARGUMENTS"),
+        ({"colour": "red"}, "INVALID_ARGUMENTS"),
+        ({"role": "boss"}, "INVALID_ARGUMENTS"),
+        ({"expires_in_seconds": -1}, "INVALID_ARGUMENTS"),
+        ({"expires_at": "tomorrow"}, "INVALID_ARGUMENTS"),
+        ({"expires_at": "2026-01-01T00:00:00"}, "INVALID_ARGUMENTS"),
+        ({"agent_id": "bob"}, "AGENT_ID_TAKEN"),
+        ({"agent_id": "a b"}, "BAD_AGENT_ID"),
+        ({"session_id": "nowhere"}, "SESSION_NOT_FOUND"),
+        ({"team_id": "nobody"}, "TEAM_NOT_FOUND"),
+        ({"persona_id": "wizard"}, "PERSONA_NOT_FOUND"),
+    ],
+)
+async def test_a_change_that_cannot_be_changes_nothing_for_anybody(
+    workbench: Workbench, admit: Admit, changes: dict[str, Any], code: str
+) -> None:
+    for name in ("ada", "bob"):
+        await admit(name)
+    before = await workbench.call("list_agents")
+    newest = (await workbench.call("list_events", after=None))["next_after"]
+    with pytest.raises(WorkbenchError, match=code):
+        await workbench.call("assign_agents", agent_ids=["ada", "bob"], changes=changes)
+    assert await workbench.call("list_agents") == before
+    assert (await workbench.call("list_events", after=newest))["events"] == []
+
+
+async def test_many_agents_are_moved_at_once(workbench: Workbench, admit: Admit) -> None:
+    names = [f"agent-{number}" for number in range(20)]
+    for name in names:
+        await admit(name)
+    session = await place(workbench)
+    await workbench.call("assign_agents", agent_ids=names, changes={"session_id": session["id"]})
+    assert await ids(workbench, session_id=session["id"]) == names
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.call("assign_agents", agent_ids=[*names, "ghost"], changes={"session_id": None})
+    assert len(await ids(workbench, session_id=session["id"])) == 20
+
+
+async def test_a_team_brings_its_members_into_its_session(workbench: Workbench, admit: Admit) -> None:
+    await admit("ada")
+    here, there = await place(workbench, "here"), await place(workbench, "there")
+    team = await workbench.call("create_team", name="red", session_id=here["id"])
+    agent = await workbench.call("update_agent", agent_id="ada", changes={"team_id": team["id"]})
+    assert (agent["session_id"], agent["team"]) == (here["id"], "red")
+    with pytest.raises(Conflict, match="TEAM_ELSEWHERE"):
+        await workbench.call("update_agent", agent_id="ada", changes={"team_id": team["id"], "session_id": there["id"]})
+    agent = await workbench.call("update_agent", agent_id="ada", changes={"session_id": there["id"]})
+    assert (agent["session_id"], agent["team_id"]) == (there["id"], None), "another session means leaving the team"
+
+
+async def test_the_last_used_session_is_what_the_next_agent_gets(workbench: Workbench, admit: Admit) -> None:
+    first, second = await place(workbench, "first"), await place(workbench, "second")
+    await admit("ada", session_id=first["id"])
+    await admit("bob", session_id=second["id"])
+    made = await workbench.dispatch(ANONYMOUS, "register", {"name": "cy"})
+    (question,) = (await workbench.call("list_approvals"))["approvals"]
+    assert question["payload"]["suggested_session"]["id"] == second["id"]
+    await workbench.call("approve", approval_id=made["approval_id"])
+    assert (await workbench.call("get_agent", agent_id="cy"))["session_id"] == second["id"]
+    made = await workbench.dispatch(ANONYMOUS, "register", {"name": "dee"})
+    await workbench.call("approve", approval_id=made["approval_id"], choices={"session_id": None})
+    assert (await workbench.call("get_agent", agent_id="dee"))["session_id"] is None
+
+
+async def test_a_new_token_ends_the_old_one(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    issued = await workbench.call("issue_token", agent_id="ada")
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        await workbench.identify(ada.token)
+    assert (await workbench.identify(issued["token"])).name == "ada"
+    events = await workbench.call("list_events", limit=1000)
+    assert issued["token"] not in str(events)
+    assert "agent.token_issued" in [event["kind"] for event in events["events"]]
+
+
+async def test_a_deleted_agent_is_nowhere_until_it_is_restored(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await workbench.call("delete_agent", agent_id="ada", reason="a mistake")
+    assert await ids(workbench) == []
+    assert await ids(workbench, deleted=True) == ["ada"]
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        await workbench.identify(ada.token)
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.call("delete_agent", agent_id="ada")
+    made = await workbench.call("register", name="ada")
+    with pytest.raises(Conflict, match="deleted"):
+        await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    restored = await workbench.call("restore_agent", agent_id="ada")
+    assert (restored["agent_id"], restored["deleted_at"]) == ("ada", None)
+    assert (await workbench.identify(ada.token)).level is Level.WORKER
+
+
+@pytest.mark.parametrize(
+    ("access_level", "seen"),
+    [("self_only", ["ada"]), ("team_level", ["ada", "bob"]), ("session_level", ["ada", "bob", "cy"])],
+)
+async def test_the_access_level_decides_which_agents_one_sees(
+    workbench: Workbench, admit: Admit, access_level: str, seen: list[str]
+) -> None:
+    session = await place(workbench)
+    team = await workbench.call("create_team", name="red", session_id=session["id"])
+    ada = await admit("ada", team_id=team["id"], access_level=access_level)
+    await admit("bob", team_id=team["id"])
+    await admit("cy", session_id=session["id"])
+    await admit("dee", session_id=(await place(workbench, "elsewhere"))["id"])
+    caller = await workbench.identify(ada.token)
+    assert await ids(workbench, caller) == seen
+    for name in ("ada", "bob", "cy", "dee"):
+        if name in seen:
+            assert (await workbench.dispatch(caller, "get_agent", {"agent_id": name}))["agent_id"] == name
+        else:
+            with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+                await workbench.dispatch(caller, "get_agent", {"agent_id": name})
+
+
+async def test_pages_together_are_the_whole_list(workbench: Workbench, admit: Admit) -> None:
+    names = [f"a{number}" for number in range(7)]
+    for name in names:
+        await admit(name)
+    found, cursor = [], None
+    while True:
+        page = await workbench.call("list_agents", limit=3, cursor=cursor)
+        found += [agent["agent_id"] for agent in page["agents"]]
+        assert page["total"] == 7
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert found == names
+    with pytest.raises(BadInput, match="BAD_CURSOR"):
+        await workbench.call("list_agents", cursor="bm9uc2Vuc2U")
+
+
+@pytest.mark.parametrize(("search", "found"), [("AD", ["ada"]), ("review", ["bob"]), ("%", []), ("_", []), ("z", [])])
+async def test_agents_are_found_by_id_name_and_persona(
+    workbench: Workbench, admit: Admit, search: str, found: list[str]
+) -> None:
+    await admit("ada")
+    await admit("bob", persona_id="reviewer")
+    assert await ids(workbench, search=search) == found
+
+
+@pytest.fixture
+async def timed(settings: Settings, clock: Clock) -> Any:
+    """An open project whose clock the test moves."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+async def test_a_grant_that_has_run_out_is_refused_and_can_be_prolonged(
+    timed: Workbench, clock: Clock, settings: Settings
+) -> None:
+    made = await timed.call("register", name="ada")
+    choices = {"agent_id": "ada", "expires_in_seconds": 60}
+    await timed.call("approve", approval_id=made["approval_id"], choices=choices)
+    async with timed.feed.subscribe("agent.expired", after=0) as events:
+        clock.forward(61)
+        caller = await timed.identify(made["token"])
+        assert (caller.level, caller.barred) == (Level.ANONYMOUS, "GRANT_EXPIRED")
+        with pytest.raises(Refused, match="GRANT_EXPIRED"):
+            await timed.dispatch(caller, "whoami", {})
+        assert (await anext(events)).subject == f"agent:{caller.agent}"
+    (agent,) = (await timed.call("list_agents"))["agents"]
+    assert agent["registration_status"] == "inactive"
+    await timed.call("update_agent", agent_id="ada", changes={"expires_at": None})
+    assert (await timed.identify(made["token"])).level is Level.WORKER
+
+
+async def test_registrations_that_nobody_decides_on_are_dropped(timed: Workbench, clock: Clock) -> None:
+    made = await timed.dispatch(ANONYMOUS, "register", {"name": "ada"})
+    async with timed.feed.subscribe("agent.rejected", after=0) as events:
+        clock.forward(timed.settings.pending_expires_seconds + 1)
+        rejected = await anext(events)
+    assert rejected.data == {"reason": "nobody decided in time"}
+    assert (await timed.call("list_approvals"))["approvals"] == []
+    state = await timed.dispatch(ANONYMOUS, "registration_status", {"token": made["token"]})
+    assert (state["status"], state["reason"]) == ("rejected", "nobody decided in time")
+
+
+@pytest.mark.parametrize(("tool", "granted"), [("write", "write"), ("read", "read")])
+async def test_a_tool_that_is_switched_off_is_off_at_the_next_message(
+    workbench: Workbench, admit: Admit, tool: str, granted: str
+) -> None:
+    ada = await admit("ada", tool=granted)
+    await workbench.call("update_agent_tool", tool_id=tool, enabled=False)
+    caller = await workbench.renewed(ada.caller)
+    if tool == "write":
+        assert (caller.level, caller.tool) == (Level.READ, Tool.READ), "it may still read"
+    else:
+        assert (caller.level, caller.barred) == (Level.ANONYMOUS, "TOOL_DISABLED")
+    await workbench.call("update_agent_tool", tool_id=tool, enabled=True)
+    assert (await workbench.renewed(ada.caller)).level is ada.caller.level
+
+
+async def test_registering_can_be_switched_off(workbench: Workbench) -> None:
+    await workbench.call("update_agent_tool", tool_id="register", enabled=False)
+    with pytest.raises(Refused, match="TOOL_DISABLED"):
+        await workbench.dispatch(ANONYMOUS, "register", {"name": "ada"})
+    assert await ids(workbench) == []
+
+
+async def test_many_are_admitted_at_once_and_each_stands_for_itself(workbench: Workbench) -> None:
+    made = [await workbench.dispatch(ANONYMOUS, "register", {"name": "ada"}) for _ in range(5)]
+    numbers = [one["approval_id"] for one in made]
+    await workbench.call("reject", approval_id=numbers[2])
+    answer = await workbench.call("approve_many", approval_ids=[*numbers, 99], choices={"tool": "read"})
+    assert [(d["approval_id"], d["ok"]) for d in answer["decisions"]] == [
+        *((number, number != numbers[2]) for number in numbers),
+        (99, False),
+    ]
+    assert [d["error"]["code"] for d in answer["decisions"] if not d["ok"]] == [
+        "ALREADY_DECIDED",
+        "APPROVAL_NOT_FOUND",
+    ]
+    assert sorted(await ids(workbench, status="assigned")) == ["ada", "ada-2", "ada-3", "ada-4"]
+
+
+async def test_many_are_turned_away_at_once(workbench: Workbench) -> None:
+    made = [await workbench.dispatch(ANONYMOUS, "register", {"name": "ada"}) for _ in range(3)]
+    await workbench.call("reject_many", approval_ids=[m["approval_id"] for m in made], reason="closed")
+    states = [await workbench.dispatch(ANONYMOUS, "registration_status", {"token": one["token"]}) for one in made]
+    assert [(state["status"], state["reason"]) for state in states] == [("rejected", "closed")] * 3

@@ -1,0 +1,97 @@
+"""Who is connected, and what state an agent is in by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Clock, Served
+from workbench.app import Workbench
+from workbench.model import ServerInfo
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = pytest.mark.anyio
+
+
+async def state(workbench: Workbench, name: str = "ada") -> tuple[str, str, str, int]:
+    """Registration, spec 1's status, presence and the number of connections."""
+    agent = await workbench.call("get_agent", agent_id=name)
+    return agent["registration_status"], agent["status"], agent["presence"], agent["connections"]
+
+
+async def kinds(workbench: Workbench, name: str = "ada") -> list[str]:
+    """What happened to an agent since it was admitted."""
+    return [e["kind"] for e in (await workbench.call("list_events", subject=name))["events"]][2:]
+
+
+async def test_an_agent_is_active_as_long_as_one_of_its_connections_lives(workbench: Workbench, admit: Admit) -> None:
+    ada = (await admit("ada")).caller
+    assert (await state(workbench))[:2] == ("assigned", "disconnected")
+    async with workbench.connected(ada, "websocket", "a"):
+        assert await state(workbench) == ("active", "connected", "idle", 1)
+        async with workbench.connected(ada, "websocket", "b"):
+            assert (await state(workbench))[3] == 2
+        assert await state(workbench) == ("active", "connected", "idle", 1)
+    assert (await state(workbench))[:2] == ("inactive", "disconnected")
+    async with workbench.connected(ada, "sse", "c"):
+        assert (await state(workbench))[0] == "active"
+    assert await kinds(workbench) == [
+        *("agent.connected", "agent.activated", "agent.connected", "agent.disconnected"),
+        *("agent.disconnected", "agent.deactivated", "agent.connected", "agent.activated"),
+        *("agent.disconnected", "agent.deactivated"),
+    ]
+
+
+async def test_who_holds_a_task_is_active_and_who_could_take_one_is_idle(workbench: Workbench, admit: Admit) -> None:
+    ada = (await admit("ada")).caller
+    await workbench.call("create_task", title="T", persona_id="implementer")
+    async with workbench.connected(ada, "websocket", "a"):
+        claimed = (await workbench.dispatch(ada, "claim_task", {}))["task"]
+        assert (await state(workbench))[2] == "active"
+        await workbench.dispatch(ada, "complete_task", {"task_id": claimed["id"], "attempt": claimed["attempt"]})
+        assert (await state(workbench))[2] == "idle"
+
+
+async def test_what_a_killed_server_left_open_is_closed_by_the_next(settings: Settings) -> None:
+    async with Workbench.open(settings) as workbench:
+        made = await workbench.call("register", name="ada")
+        await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+        ada = await workbench.identify(made["token"])
+        gone = ServerInfo(pid=1, started=0.0, nonce="gone", url="", ws_url="", mcp_url="")
+        await workbench.serving(gone)
+        await workbench.connected(ada, "websocket", "a").__aenter__()
+        assert await state(workbench) == ("active", "connected", "idle", 1)
+        async with Servers(workbench) as servers:
+            await servers.start(0)
+            assert (await state(workbench))[:2] == ("inactive", "disconnected")
+    async with Workbench.open(settings) as workbench:
+        assert (await kinds(workbench))[-2:] == ["agent.disconnected", "agent.deactivated"]
+
+
+@pytest.fixture
+async def timed(settings: Settings, clock: Clock) -> Any:
+    """An open project whose clock the test moves, and that listens often."""
+    async with Workbench.open(settings.model_copy(update={"silent_seconds": 0.2}), clock=clock) as opened:
+        yield opened
+
+
+async def test_an_agent_that_sends_no_heartbeat_falls_silent(timed: Workbench, clock: Clock) -> None:
+    made = await timed.call("register", name="ada")
+    await timed.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    ada = await timed.identify(made["token"])
+    await timed.dispatch(ada, "heartbeat_and_get_tasks", {})
+    async with timed.feed.subscribe("agent.deactivated", after=0) as events:
+        clock.forward(1)
+        assert (await anext(events)).data == {"reason": "nothing was heard of it"}
+    assert (await state(timed))[0::2] == ("inactive", "offline")
+    await timed.dispatch(ada, "heartbeat_and_get_tasks", {})
+    assert (await state(timed))[0] == "active"
+
+
+async def test_a_revoked_agent_does_not_become_active_by_what_it_left_open(served: Served, admit: Admit) -> None:
+    ada = (await admit("ada")).caller
+    async with served.workbench.connected(ada, "websocket", "a"):
+        await served.workbench.call("revoke_agent", agent_id="ada")
+    assert (await state(served.workbench))[0] == "revoked"

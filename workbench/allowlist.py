@@ -1,0 +1,109 @@
+"""Which agent ids may act at all: `.aiswarm/allowlist.txt` and the setting `allowed_agents`.
+
+One id a line; what follows ``#`` is a comment. An empty list means everyone.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from workbench.errors import Unavailable
+from workbench.settings import Settings
+
+_Stamp = tuple[int, int, int]
+
+
+class Allowlist:
+    """The list of one project. The file is looked at whenever somebody asks, and read when it has changed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.path: Path = settings.home / "allowlist.txt"
+        self._fixed = frozenset(filter(None, (part.strip() for part in settings.allowed_agents.split(","))))
+        self._stamp: _Stamp | None = None
+        self._listed: frozenset[str] = frozenset()
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """The ids that the setting names; the file cannot take them away."""
+        return self._fixed
+
+    def ids(self) -> frozenset[str]:
+        """All ids on the list; none means everyone.
+
+        Raises:
+            Unavailable: ``ALLOWLIST_UNREADABLE``: nobody may act until the file can be read again.
+        """
+        stamp = self._look()
+        if stamp != self._stamp:
+            self._listed, self._stamp = self._read() if stamp else frozenset(), stamp
+        return self._listed | self._fixed
+
+    def allows(self, agent_id: str) -> bool:
+        """Whether an agent of this id may act."""
+        ids = self.ids()
+        return not ids or agent_id in ids
+
+    def add(self, agent_id: str) -> None:
+        """Add an id, at the end of the file.
+
+        Raises:
+            Unavailable: ``ALLOWLIST_UNREADABLE``, ``PROJECT_UNWRITABLE``.
+        """
+        if agent_id not in self.ids():
+            self._write([*self._lines(), agent_id])
+
+    def remove(self, agent_id: str) -> None:
+        """Remove an id from the file; comments stay."""
+        if agent_id in self.ids():
+            self._write([line for line in self._lines() if _id(line) != agent_id])
+
+    def admit(self, agent_id: str) -> None:
+        """Add the id of an agent that was admitted, if the list restricts anybody at all."""
+        if self.ids():
+            self.add(agent_id)
+
+    def rename(self, before: str, after: str) -> None:
+        """An agent has another id now."""
+        if before != after and before in self.ids():
+            self.remove(before)
+            self.add(after)
+
+    def _look(self) -> _Stamp | None:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _read(self) -> frozenset[str]:
+        return frozenset(filter(None, map(_id, self._lines())))
+
+    def _lines(self) -> list[str]:
+        try:
+            return self.path.read_text("utf-8-sig").splitlines()
+        except FileNotFoundError:
+            return []
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._unreadable(error) from error
+
+    def _write(self, lines: list[str]) -> None:
+        fresh = self.path.with_suffix(".tmp")
+        try:
+            with fresh.open("w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in lines)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self.path)
+        except OSError as error:
+            raise Unavailable("PROJECT_UNWRITABLE", f"{self.path} cannot be written: {error.strerror}.") from error
+        self._stamp = None
+
+    def _unreadable(self, error: Exception) -> Unavailable:
+        return Unavailable("ALLOWLIST_UNREADABLE", f"{self.path} cannot be read: {error}. Mend it or remove it.")
+
+
+def _id(line: str) -> str:
+    return line.partition("#")[0].strip()

@@ -1,0 +1,34 @@
+"""What is meant by an id or a name: the id goes first, a name must be one thing's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, StringConstraints
+
+from workbench.errors import BadInput
+
+R = TypeVar("R", bound=Mapping[str, Any])
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Description = Annotated[str, Field(max_length=10_000)]
+
+
+def meant(found: Sequence[R], wanted: str, noun: str) -> R | None:
+    """The one row whose `id` or `name` is `wanted`, among those where one of them is; None if there is none.
+
+    Raises:
+        BadInput: ``AMBIGUOUS_NAME``; `details.candidates` are ids.
+    """
+    for row in found:
+        if row["id"] == wanted:
+            return row
+    if len(found) > 1:
+        candidates = [row["id"] for row in found]
+        raise BadInput(
+            "AMBIGUOUS_NAME",
+            f"More than one {noun} is named {wanted!r}. Choose by id: {', '.join(candidates)}.",
+            candidates=candidates,
+        )
+    return found[0] if found else None

@@ -1,0 +1,115 @@
+"""The tools of spec 1, register, read and write: what each may touch, and whether it may be used at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workbench.errors import NotFound, Refused
+from workbench.model import Level, Micros, Wire
+from workbench.ops import Caller, Ctx, op
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+Resource = Literal["contexts", "sessions", "projects", "teams", "agents", "tasks", "agent_registration"]
+Right = Literal["read", "write"]
+
+
+class Permissions(Wire):
+    """What a tool may touch."""
+
+    read: list[Resource] = []
+    write: list[Resource] = []
+
+
+class AgentTool(Wire):
+    """A tool that agents choose, and are granted."""
+
+    id: str
+    name: str
+    description: str
+    permissions: Permissions
+    enabled: bool
+    created_at: Micros
+    updated_at: Micros
+
+
+class AgentTools(Wire):
+    """The tools, by id."""
+
+    agent_tools: list[AgentTool]
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def list_agent_tools(ctx: Ctx) -> AgentTools:
+    """The tools agents choose from, and what each may touch."""
+    rows = await ctx.read(lambda tx: tx.all(SQL.list))
+    return AgentTools(agent_tools=[_agent_tool(row) for row in rows])
+
+
+@op(allow=Level.OPERATOR)
+async def update_agent_tool(
+    ctx: Ctx,
+    tool_id: str,
+    enabled: Annotated[bool | None, Field(description="Whether agents may use it.")] = None,
+    permissions: Annotated[Permissions | None, Field(description="The resources it may read and write.")] = None,
+    description: Annotated[str | None, Field(max_length=1_000)] = None,
+) -> AgentTool:
+    """Switch a tool on or off, or change what it may touch. It holds from the next message on."""
+    changes: dict[str, Any] = {"enabled": enabled, "description": description}
+    changes["permissions"] = permissions and permissions.model_dump()
+    chosen = {name: value for name, value in changes.items() if value is not None}
+
+    def change(tx: Tx) -> AgentTool:
+        _require(tx, tool_id)
+        if chosen:
+            tx.run(SQL.update, _columns(changes), id=tool_id, now=tx.now)
+            tx.emit("agent_tool.updated", f"agent_tool:{tool_id}", **chosen)
+        return _agent_tool(_require(tx, tool_id))
+
+    return await ctx.write(change)
+
+
+def check(tx: Reader, caller: Caller, right: Right, resource: Resource) -> None:
+    """Let a caller go on only if its tool may read, or write, a resource now; the operator always may.
+
+    Raises:
+        Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
+    """
+    if caller.level is Level.OPERATOR:
+        return
+    tool = _agent_tool(_require(tx, caller.tool))
+    if not tool.enabled:
+        raise Refused("TOOL_DISABLED", f"The tool {tool.id} is switched off. Ask the person to switch it on.")
+    if resource not in getattr(tool.permissions, right):
+        raise Refused(
+            "NOT_PERMITTED",
+            f"The tool {tool.id} may not {right} {resource}. Ask the person if it should.",
+            tool=tool.id,
+            permissions=tool.permissions.model_dump(),
+        )
+
+
+def _columns(changes: dict[str, Any]) -> dict[str, Any]:
+    enabled, permissions = changes["enabled"], changes["permissions"]
+    return {
+        "enabled": None if enabled is None else int(enabled),
+        "permissions": None if permissions is None else json.dumps(permissions),
+        "description": changes["description"],
+    }
+
+
+def _require(tx: Reader, tool_id: str) -> Row:
+    row = tx.one(SQL.get, id=tool_id)
+    if row is None:
+        raise NotFound("TOOL_NOT_FOUND", f"There is no tool {tool_id!r}. list_agent_tools names them.")
+    return row
+
+
+def _agent_tool(row: Row) -> AgentTool:
+    permissions = Permissions(**json.loads(row["permissions"]))
+    return AgentTool(**{**dict(row), "permissions": permissions, "enabled": bool(row["enabled"])})

@@ -1,0 +1,156 @@
+"""What an agent is given by a person: id, place, persona, role, tool, access, and until when.
+
+The same keys serve approvals, admission rules and later changes: one that is absent stays as it is,
+null clears it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import AwareDatetime, Field, ValidationError
+
+from workbench.errors import BadInput, Conflict
+from workbench.model import SECOND, Access, Role, Tool, Wire, iso
+from workbench.rules import access
+from workbench.services.personas import require_persona
+from workbench.services.sessions import require_session
+from workbench.services.teams import require_team
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+CHOICES = (
+    "agent_id, name, session_id, team_id, persona_id, role, tool, access_level, and expires_at (ISO 8601) or "
+    "expires_in_seconds; what is absent stays as it is, null clears it."
+)
+
+
+class Grant(Wire):
+    """The choices a person makes about an agent."""
+
+    agent_id: str | None = None
+    name: str | None = Field(None, min_length=1, max_length=100)
+    session_id: str | None = None
+    team_id: str | None = None
+    persona_id: str | None = None
+    role: Role | None = None
+    tool: Tool | None = None
+    access_level: Access | None = None
+    expires_at: AwareDatetime | None = None
+    expires_in_seconds: float | None = Field(None, gt=0, le=3.2e9)
+
+
+def parse(choices: Mapping[str, Any]) -> Grant:
+    """Choices as a grant; those that are not there are not in `model_fields_set`.
+
+    Raises:
+        BadInput: ``INVALID_ARGUMENTS``; `details.problems` names field and reason.
+    """
+    try:
+        return Grant.model_validate(dict(choices))
+    except ValidationError as error:
+        problems = [
+            {"field": ".".join(map(str, e["loc"])), "reason": e["msg"]}
+            for e in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+        listed = "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
+        raise BadInput("INVALID_ARGUMENTS", f"{listed}. The choices are {CHOICES}", problems=problems) from None
+
+
+def nothing_chosen() -> BadInput:
+    """Refuses a change that changes nothing."""
+    return BadInput("INVALID_ARGUMENTS", f"Nothing is to be changed. The choices are {CHOICES}", problems=[])
+
+
+def not_here(field: str, why: str) -> BadInput:
+    """Refuses a choice that makes no sense where it was made."""
+    return BadInput("INVALID_ARGUMENTS", f"{field}: {why}", problems=[{"field": field, "reason": why}])
+
+
+def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
+    """Change an agent's row; what changed, by column, as it is now (times as ISO 8601).
+
+    Raises:
+        BadInput: ``BAD_AGENT_ID``. Conflict: ``AGENT_ID_TAKEN``, ``TEAM_ELSEWHERE``.
+        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``.
+    """
+    wanted = {column: agent[column] for column in _COLUMNS} | _wanted(tx, agent, grant)
+    changed = {column: value for column, value in wanted.items() if value != agent[column]}
+    if changed:
+        tx.run(SQL.grant, wanted | {"id": agent["id"], "expired": int(_is_over(wanted["expires_at"], tx.now))})
+        if changed.get("session_id"):
+            tx.run(SQL.session_used, id=changed["session_id"], now=tx.now)
+    if changed.get("expires_at"):
+        changed["expires_at"] = iso(changed["expires_at"])
+    return changed
+
+
+def last_session(tx: Reader) -> Row | None:
+    """The session that an agent was put into last, if it is still there: `id`, `name`, `project`."""
+    return tx.one(SQL.last_session)
+
+
+_COLUMNS = (
+    "assigned_agent_id",
+    "name",
+    "session_id",
+    "team_id",
+    "persona_id",
+    "role",
+    "tool",
+    "access_level",
+    "expires_at",
+)
+
+
+def _wanted(tx: Reader, agent: Row, grant: Grant) -> dict[str, Any]:
+    chosen = {name: getattr(grant, name) for name in grant.model_fields_set}
+    wanted = {name: chosen[name] for name in ("name", "role", "tool", "access_level") if chosen.get(name)}
+    if chosen.get("agent_id"):
+        wanted["assigned_agent_id"] = _free(tx, agent, chosen["agent_id"])
+    if "persona_id" in chosen:
+        persona = require_persona(tx, chosen["persona_id"]) if chosen["persona_id"] else None
+        wanted["persona_id"] = persona.id if persona else None
+    if {"session_id", "team_id"} & chosen.keys():
+        wanted |= _place(tx, agent, chosen)
+    if {"expires_at", "expires_in_seconds"} & chosen.keys():
+        wanted["expires_at"] = _until(tx, chosen.get("expires_at"), chosen.get("expires_in_seconds"))
+    return wanted
+
+
+def _free(tx: Reader, agent: Row, agent_id: str) -> str:
+    other = tx.one(SQL.holder, agent_id=access.check_agent_id(agent_id))
+    if other is not None and other["id"] != agent["id"]:
+        gone = " by an agent that was deleted" if other["deleted_at"] is not None else ""
+        raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{agent_id}' already exists{gone}. Choose another.")
+    return agent_id
+
+
+def _place(tx: Reader, agent: Row, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Session and team that fit each other: a team that is in a session brings its members there."""
+    session = agent["session_id"]
+    if "session_id" in chosen:
+        session = require_session(tx, chosen["session_id"])["id"] if chosen["session_id"] else None
+    team = require_team(tx, chosen["team_id"]) if chosen.get("team_id") else None
+    if team is None:
+        kept = agent["team_id"] if "team_id" not in chosen and session == agent["session_id"] else None
+        return {"session_id": session, "team_id": kept}
+    if team["session_id"] is None or team["session_id"] == session:
+        return {"session_id": session, "team_id": team["id"]}
+    if chosen.get("session_id"):
+        raise Conflict("TEAM_ELSEWHERE", f"The team {team['name']} is in another session. Move it, or leave one out.")
+    return {"session_id": team["session_id"], "team_id": team["id"]}
+
+
+def _until(tx: Reader, at: datetime | None, seconds: float | None) -> int | None:
+    if seconds is not None:
+        return tx.now + int(seconds * SECOND)
+    return int(at.timestamp() * SECOND) if at else None
+
+
+def _is_over(at: int | None, now: int) -> bool:
+    return at is not None and at <= now

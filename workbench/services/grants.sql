@@ -1,0 +1,16 @@
+-- name: holder
+SELECT id, deleted_at FROM agents WHERE assigned_agent_id = :agent_id;
+
+-- name: grant
+UPDATE agents SET assigned_agent_id = :assigned_agent_id, name = :name, session_id = :session_id, team_id = :team_id,
+    persona_id = :persona_id, role = :role, tool = :tool, access_level = :access_level,
+    expires_at = CAST(:expires_at AS {{big}}), expired = :expired
+WHERE id = :id;
+
+-- name: session_used
+UPDATE sessions SET used_at = :now WHERE id = :id;
+
+-- name: last_session
+SELECT s.id, s.name, p.name AS project FROM sessions s JOIN projects p ON p.id = s.project_id
+WHERE s.deleted_at IS NULL AND p.deleted_at IS NULL AND s.used_at IS NOT NULL
+ORDER BY s.used_at DESC, s.id DESC LIMIT 1;
