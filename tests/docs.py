@@ -16,7 +16,10 @@ from workbench.settings import Settings
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
 PACKAGES = ("workbench", "kernel_ext")
-NOUNS = ("agent", "approval", "persona", "plan", "task", "worktree")
+NOUNS = (
+    *("agent", "agent_tool", "allowlist", "approval", "context", "persona", "plan", "project", "rule"),
+    *("session", "task", "team", "worktree"),
+)
 FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError": 500}
 
 

@@ -1,0 +1,89 @@
+"""Brings the database of the old server (spec 1, phase 4) into a project: `bring(settings, legacy.db)`.
+
+`source` reads the old database and never writes to it, `plan` decides what becomes of each row, `target` backs
+the project's store up and adds the rows, all in one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from workbench.errors import Conflict
+from workbench.legacy import target
+from workbench.legacy.plan import Plan, decide
+from workbench.legacy.source import Legacy, read
+from workbench.model import Wire, wall_clock
+from workbench.settings import Settings
+from workbench.store.base import Reader, Tx
+from workbench.store.sqlite import SqliteStore, open_store
+
+
+class Counted(Wire):
+    """The rows of one table: how many the legacy database has, and how many were added here."""
+
+    found: int
+    added: int
+
+
+class Brought(Wire):
+    """What a migration did. `backup` is the store as it was before, if there was one and anything was added."""
+
+    tables: dict[str, Counted]
+    backup: str | None
+    notes: list[str]
+
+
+def bring(settings: Settings, source: Path, *, clock: Callable[[], int] = wall_clock) -> Brought:
+    """Add every row of a legacy database that the project does not have yet: all of them, or none.
+
+    It opens the store itself, as another process would, so servers may run meanwhile. It blocks, and may be
+    called from any thread, from one whose event loop runs too.
+
+    Raises:
+        NotFound: ``LEGACY_NOT_FOUND``.
+        BadInput: ``NOT_A_DATABASE``, ``NOT_LEGACY``.
+        Unavailable: ``LEGACY_CORRUPT``, ``LEGACY_UNREADABLE``, ``BACKUP_FAILED``, and see `open_store`.
+        Conflict: ``LEGACY_REFUSED`` (the store does not take a row), and see `open_store`.
+    """
+    legacy = read(source)
+    with ThreadPoolExecutor(1, thread_name_prefix="workbench-migrate") as apart:
+        return apart.submit(asyncio.run, _bring(settings, legacy, clock)).result()
+
+
+async def _bring(settings: Settings, legacy: Legacy, clock: Callable[[], int]) -> Brought:
+    existed = settings.database.exists()
+    store = open_store(settings.database, clock)
+    try:
+        plan, backup = await store.read(lambda tx: _plan(tx, legacy)), None
+        if plan.adds:
+            backup = target.back_up(settings, store.now()) if existed else None
+            plan = await _add(store, legacy)
+    finally:
+        store.close()
+    tables = {table: Counted(found=legacy.found[table], added=len(rows)) for table, rows in plan.rows.items()}
+    return Brought(tables=tables, backup=str(backup) if backup else None, notes=[*legacy.notes, *plan.notes])
+
+
+def _plan(tx: Reader, legacy: Legacy) -> Plan:
+    return decide(legacy, target.present(tx), tx.now)
+
+
+async def _add(store: SqliteStore, legacy: Legacy) -> Plan:
+    def change(tx: Tx) -> Plan:
+        plan = _plan(tx, legacy)  # anew: others may have written since it was looked at
+        target.add(tx, plan, legacy)
+        return plan
+
+    try:
+        return await store.write(change, actor="operator")
+    except sqlite3.Error as error:
+        raise Conflict(
+            "LEGACY_REFUSED",
+            f"The store does not take what is in {legacy.name}: {error}. Nothing was changed. Correct the row in a "
+            "copy of the legacy database, and migrate from the copy.",
+            reason=str(error),
+        ) from error

@@ -1,0 +1,324 @@
+"""What becomes of each row of a legacy database: pure, from what is there and what is here already.
+
+A row keeps its id unless something else has it here. A row that is here already is left as it is, so that the
+same database can be brought again when the old server has gone on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from uuid import UUID, uuid5
+
+from workbench.errors import BadInput
+from workbench.legacy.source import TABLES, Legacy, Old
+from workbench.model import Access, Registration, Tool
+from workbench.rules import access
+from workbench.store.base import Values
+
+_IDS = UUID("5f1c8f0e-6a0b-5d43-9a52-3f5f0f1f3c11")
+"""Ids that are made up here are derived from the row, so that they are the same the next time."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """What the project has."""
+
+    made: Mapping[str, Mapping[str, int]]
+    """When each row was made, by table and id."""
+    names: frozenset[tuple[str, str, str]]
+    """Table, parent ('' for none) and name of what is not deleted."""
+    agent_ids: frozenset[str]
+    numbers: frozenset[tuple[str, int]]
+    """Sequence numbers that are taken, with their session."""
+    last: Mapping[str, int]
+    """The last sequence number given out, by session."""
+    projects: Mapping[str, str]
+    """The project of each session."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows to add, as parameters of the queries that add them."""
+
+    rows: Mapping[str, list[Values]] = field(default_factory=lambda: {table: [] for table in TABLES})
+    last: list[Values] = field(default_factory=list)
+    """The last sequence number of each session that gets contexts."""
+    notes: list[str] = field(default_factory=list)
+    """What is not here as it was there, one sentence each."""
+
+    @property
+    def adds(self) -> bool:
+        """Whether there is anything to add."""
+        return any(self.rows.values())
+
+
+def decide(legacy: Legacy, present: Present, now: int) -> Plan:
+    """Plan the migration; `now` stands for times that nobody knows."""
+    planner = _Planner(legacy, present, now)
+    planner.projects()
+    planner.sessions()
+    planner.teams()
+    planner.agents()
+    planner.contexts()
+    return planner.plan
+
+
+class _Planner:
+    """Goes through the tables in order, and keeps in mind what it has given out."""
+
+    def __init__(self, legacy: Legacy, present: Present, now: int) -> None:
+        self.plan = Plan()
+        self._legacy = legacy
+        self._present = present
+        self._now = now
+        self._ids: dict[str, dict[str, str]] = {table: {} for table in TABLES}  # there -> here
+        self._given: dict[str, set[str]] = {table: set() for table in TABLES}
+        self._names = set(present.names)
+        self._agent_ids = set(present.agent_ids)
+        self._project_of = dict(present.projects)
+        self._numbers = _Numbers(present)
+
+    def projects(self) -> None:
+        """Projects as they are."""
+        for old, here in self._new("projects"):
+            self._add(old, here, name=self._name(old, here), description=old.text("description"))
+
+    def sessions(self) -> None:
+        """Sessions in their projects; one without gets a project that says so."""
+        for old, here in self._new("sessions"):
+            project = self._here("projects", old.ref("project_id")) or self._stand_in(old)
+            self._project_of[here] = project
+            name = self._name(old, here, project)
+            self._add(old, here, project_id=project, name=name, description=old.text("description"))
+
+    def teams(self) -> None:
+        """Teams in their sessions, or in none."""
+        for old, here in self._new("teams"):
+            session = self._reference(old, "sessions", "session_id")
+            name = self._name(old, here, session or "")
+            self._add(old, here, session_id=session, name=name, description=old.text("description"))
+
+    def agents(self) -> None:
+        """Agents, admitted under the ids they had, by which alone they can authenticate until they get a token."""
+        rows = list(self._new("agents"))
+        self._ids["agents"] |= self._by_assigned_id()
+        fit = {wanted for old, here in rows if _may_be_called(old, wanted := _wanted_id(old, here))}
+        for old, here in rows:
+            session, team = self._reference(old, "sessions", "session_id"), self._reference(old, "teams", "team_id")
+            self._add(
+                old,
+                here,
+                agent_id=self._agent_id(old, here, fit),
+                name=old.text("name").strip() or here,
+                registration_status=self._registration(old, here),
+                id_only=int(not old.waits),
+                tool=Tool.READ if old.row.get("selected_tool") == Tool.READ else Tool.WRITE,
+                # The old server let an agent read all of its session.
+                access_level=Access.SESSION_LEVEL if session else Access.SELF_ONLY,
+                capabilities=old.object("capabilities"),
+                session_id=session,
+                team_id=team,
+                last_heartbeat=_first(old.time("last_active"), old.created, old.time("updated_at"), self._now),
+            )
+
+    def contexts(self) -> None:
+        """Contexts in the order in which they were written, with their numbers where these are unique."""
+        rows = list(self._new("contexts"))
+        sessions = [self._reference(old, "sessions", "session_id") for old, _ in rows]
+        kept = [self._numbers.keep(session, old.number) for session, (old, _) in zip(sessions, rows, strict=True)]
+        renumbered: Counter[str] = Counter()
+        for (old, here), session, number in zip(rows, sessions, kept, strict=True):
+            if session and number is None:
+                number = self._numbers.following(session)
+                renumbered[session] += old.row.get("sequence_number") is not None
+            self._context(old, here, session, number)
+        self.plan.last.extend(self._numbers.last(sessions))
+        self._note_renumbered(renumbered)
+
+    def _context(self, old: Old, here: str, session: str | None, number: int | None) -> None:
+        project = self._reference(old, "projects", "project_id")
+        self._add(
+            old,
+            here,
+            project_id=project or (self._project_of.get(session) if session else None),
+            session_id=session,
+            agent_id=self._reference(old, "agents", "agent_id"),
+            sequence_number=number,
+            title=old.text("title"),
+            content=old.text("content"),
+            metadata=old.object("metadata"),
+        )
+
+    def _note_renumbered(self, renumbered: Counter[str]) -> None:
+        for session, times in renumbered.items():
+            if times:
+                self._note(
+                    f"Session {session!r}: {times} of its contexts had a number that was taken or none; renumbered."
+                )
+
+    # Which rows, under which ids.
+
+    def _new(self, table: str) -> Iterator[tuple[Old, str]]:
+        """The rows that are not here yet, with the ids they get; what is not deleted first, then by age."""
+        for old in sorted(self._legacy.rows[table], key=_order):
+            here = next(c for c in _candidates(old) if c not in self._given[table] and self._may_be(old, c))
+            self._given[table].add(here)
+            if old.id is not None:
+                self._ids[table].setdefault(old.id, here)
+            if here not in self._present.made[table]:
+                if old.id is not None and here != old.id:
+                    self._note(f"{_called(old)}: the id is taken here, it has {here}.")
+                yield old, here
+
+    def _may_be(self, old: Old, here: str) -> bool:
+        """Whether an id is free, or that of this very row: made at the same time, if that is known."""
+        made = self._present.made[old.table].get(here)
+        return made is None or old.created is None or made == old.created
+
+    def _here(self, table: str, there: str | None) -> str | None:
+        return self._ids[table].get(there) if there is not None else None
+
+    def _reference(self, old: Old, table: str, column: str) -> str | None:
+        there = old.ref(column)
+        here = self._here(table, there)
+        if there is not None and here is None:
+            self._note(f"{_called(old)}: its {column} {there!r} does not exist and is left out.")
+        return here
+
+    def _by_assigned_id(self) -> dict[str, str]:
+        """What contexts call their agents: the old server noted the assigned id, and before that the internal one."""
+        rows = sorted(self._legacy.rows["agents"], key=_order, reverse=True)  # an id could be given again
+        assigned = ((old.ref("assigned_agent_id"), self._here("agents", old.id)) for old in rows)
+        return {there: here for there, here in assigned if there and here}
+
+    def _stand_in(self, session: Old) -> str:
+        """A project for sessions whose own does not exist."""
+        there = session.ref("project_id")
+        here = str(uuid5(_IDS, f"the project of sessions in {there}"))
+        if here in self._present.made["projects"] or here in self._given["projects"]:
+            return here
+        self._given["projects"].add(here)
+        missing = Old("projects", {"id": here, "name": there or "Sessions without a project"})
+        self._note(f"{_called(session)}: its project_id {there!r} does not exist; a project was made for it.")
+        description = "Made by the migration for sessions whose project did not exist."
+        self._add(missing, here, name=self._name(missing, here), description=description)
+        return here
+
+    # What the rows say.
+
+    def _add(self, old: Old, here: str, **values: object) -> None:
+        updated, deleted = old.time("updated_at"), old.time("deleted_at")
+        created = _first(old.created, old.time("last_active"), updated, deleted, self._now)
+        times = {
+            "created_at": created,
+            "updated_at": _first(updated, created),
+            "deleted_at": _first(deleted, updated, created) if old.is_deleted else None,
+        }
+        for column in old.unreadable_times:
+            self._note(f"{_called(old)}: its {column} {old.text(column)!r} is no time; another of its times is taken.")
+        self.plan.rows[old.table].append({"id": here, **values, **times})
+
+    def _name(self, old: Old, here: str, parent: str = "") -> str:
+        """Its name, numbered if another that is not deleted has it."""
+        wanted = old.text("name").strip() or here
+        if old.is_deleted:
+            return wanted
+        name = next(n for n in _numbered(wanted) if (old.table, parent, n) not in self._names)
+        self._names.add((old.table, parent, name))
+        if name != wanted:
+            self._note(f"{_called(old)}: another one is named {wanted!r}; it is {name!r} here.")
+        return name
+
+    def _agent_id(self, old: Old, here: str, fit: set[str]) -> str:
+        wanted = chosen = _wanted_id(old, here)
+        if wanted not in fit or wanted in self._agent_ids:
+            chosen = access.free_id(access.id_from_name(wanted), self._agent_ids | fit)
+            self._note(f"Agent {wanted!r}: the id is taken or not allowed; its agent_id is {chosen!r} here.")
+        self._agent_ids.add(chosen)
+        return chosen
+
+    def _registration(self, old: Old, here: str) -> Registration:
+        if not old.waits:
+            return Registration.ASSIGNED
+        self._note(f"Agent {here!r} still waited to be admitted: it is rejected, and can register anew.")
+        return Registration.REJECTED
+
+    def _note(self, text: str) -> None:
+        self.plan.notes.append(text)
+
+
+class _Numbers:
+    """Gives out sequence numbers, each once in a session."""
+
+    def __init__(self, present: Present) -> None:
+        self._taken = set(present.numbers)
+        self._last = dict(present.last)
+
+    def keep(self, session: str | None, number: int | None) -> int | None:
+        """The number itself, if no other context of the session has it."""
+        if session is None or number is None:
+            return number
+        if (session, number) in self._taken:
+            return None
+        self._taken.add((session, number))
+        self._last[session] = max(number, self._last.get(session, 0))
+        return number
+
+    def following(self, session: str) -> int:
+        """The number after the last."""
+        self._last[session] = self._last.get(session, 0) + 1
+        return self._last[session]
+
+    def last(self, sessions: list[str | None]) -> list[Values]:
+        """The last numbers of some sessions."""
+        return [{"id": session, "last": self._last[session]} for session in sorted({s for s in sessions if s})]
+
+
+def _order(old: Old) -> tuple[bool, float]:
+    """What is not deleted comes first: it keeps its name and id. Contexts are told apart by time alone."""
+    deleted = old.is_deleted and old.table != "contexts"
+    return deleted, old.created if old.created is not None else math.inf
+
+
+def _candidates(old: Old) -> Iterator[str]:
+    if old.id is not None:
+        yield old.id
+    known = [old.id, old.created] if old.id is not None else sorted(old.row.items())
+    for number in count():
+        yield str(uuid5(_IDS, f"{old.table} {known} {number}"))
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    for number in count(2):
+        yield f"{name} ({number})"
+
+
+def _wanted_id(old: Old, here: str) -> str:
+    if old.waits:
+        return f"pending_{here.removeprefix('pending_')}"
+    return old.ref("assigned_agent_id") or old.id or here
+
+
+def _may_be_called(old: Old, wanted: str) -> bool:
+    if old.waits:
+        return True
+    try:
+        access.check_agent_id(wanted)
+    except BadInput:
+        return False
+    return True
+
+
+def _called(old: Old) -> str:
+    name = old.ref("name") or old.ref("title")
+    return f"{old.table.removesuffix('s').capitalize()} {old.id!r}" + (f" ({name})" if name else "")
+
+
+def _first(*times: int | None) -> int:
+    """The first time that is known; the last one is."""
+    return next(at for at in times if at is not None)
