@@ -88,6 +88,14 @@ class TaskState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class OnFailure(StrEnum):
+    """What it means for a task that one it depends on has failed or was cancelled."""
+
+    BLOCK = "block"
+    CANCEL = "cancel"
+    IGNORE = "ignore"
+
+
 class Registration(StrEnum):
     """Where an agent's registration stands (spec 1, with rejected and revoked)."""
 

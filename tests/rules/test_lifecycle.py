@@ -9,17 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import Conflict
-from workbench.model import SECOND, TaskState
-from workbench.rules.lifecycle import HELD, OPEN, Action, after_failure, backoff, step
+from workbench.model import SECOND, OnFailure, TaskState
+from workbench.rules.lifecycle import (
+    DEAD,
+    HELD,
+    OPEN,
+    Action,
+    after_failure,
+    backoff,
+    is_met,
+    is_never_retried,
+    step,
+)
 
 LIFE = """
-             claim    start        complete   fail    release  expire  cancel
-pending      claimed  -            -          -       -        -       cancelled
-claimed      -        in_progress  completed  failed  pending  failed  cancelled
-in_progress  -        in_progress  completed  failed  pending  failed  cancelled
-completed    -        -            -          -       -        -       -
-failed       -        -            -          -       -        -       -
-cancelled    -        -            -          -       -        -       -
+             claim    start        complete   fail    release  expire  cancel     retry    reassign
+pending      claimed  -            -          -       -        -       cancelled  -        pending
+claimed      -        in_progress  completed  failed  pending  failed  cancelled  -        pending
+in_progress  -        in_progress  completed  failed  pending  failed  cancelled  -        pending
+completed    -        -            -          -       -        -       -          -        -
+failed       -        -            -          -       -        -       -          pending  -
+cancelled    -        -            -          -       -        -       -          pending  -
 """
 ACTIONS, *ROWS = [line.split() for line in LIFE.strip().splitlines()]
 STEPS = {(row[0], action): after for row in ROWS for action, after in zip(ACTIONS, row[1:], strict=True)}
@@ -61,6 +71,30 @@ def test_a_failure_leaves_a_task_pending_only_while_a_retry_is_left(
     retry_count: int, max_retries: int, retryable: bool, left: str
 ) -> None:
     assert after_failure(retry_count, max_retries, retryable) == left
+
+
+@pytest.mark.parametrize("state", TaskState)
+def test_only_a_policy_that_ignores_failures_goes_on_after_one(state: TaskState) -> None:
+    met = {policy for policy in OnFailure if is_met(policy, state)}
+    if state == TaskState.COMPLETED:
+        assert met == set(OnFailure)
+    else:
+        assert met == ({OnFailure.IGNORE} if state in DEAD else set())
+
+
+@pytest.mark.parametrize(
+    ("error_class", "listed", "never"),
+    [
+        (None, ["ValueError"], False),
+        ("ValueError", [], False),
+        ("ValueError", ["ValueError"], True),
+        ("valueerror", ["ValueError"], True),
+        ("numpy.linalg.LinAlgError", ["LinAlgError"], True),
+        ("MyValueError", ["ValueError"], False),
+    ],
+)
+def test_some_errors_are_never_retried(error_class: str | None, listed: list[str], never: bool) -> None:
+    assert is_never_retried(error_class, listed) is never
 
 
 def test_the_pause_doubles_up_to_its_cap() -> None:

@@ -118,7 +118,7 @@ async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workben
     inside, anywhere = await make(workbench, target_worktree="lab"), await make(workbench, priority=600)
     elsewhere = await make(workbench, target_worktree="other", priority=999)
     assert [t["id"] for t in (await beat(workbench, ada))["available"]] == [anywhere, inside]
-    with pytest.raises(Conflict, match="another persona, worktree or agent"):
+    with pytest.raises(Conflict, match="another persona, worktree, session or agent"):
         await claim(workbench, ada, task_id=elsewhere)
     assert (await claim(workbench, ada, task_id=inside))["worktree"] == "lab"
 
@@ -184,9 +184,9 @@ async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Wo
         ("cancelled", "it is cancelled."),
         ("blocked", "it waits for 1."),
         ("resting", "its next attempt waits for the backoff to end."),
-        ("persona", "it is for another persona, worktree or agent."),
-        ("worktree", "it is for another persona, worktree or agent."),
-        ("reserved", "it is for another persona, worktree or agent."),
+        ("persona", "it is for another persona, worktree, session or agent."),
+        ("worktree", "it is for another persona, worktree, session or agent."),
+        ("reserved", "it is for another persona, worktree, session or agent."),
     ],
 )
 async def test_a_task_that_cannot_be_claimed_says_why(workbench: Workbench, admit: Admit, case: str, why: str) -> None:

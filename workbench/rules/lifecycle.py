@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 
 from workbench.errors import Conflict
-from workbench.model import SECOND, TaskState
+from workbench.model import SECOND, OnFailure, TaskState
 
 
 class Action(StrEnum):
@@ -18,10 +19,14 @@ class Action(StrEnum):
     RELEASE = "release"
     EXPIRE = "expire"
     CANCEL = "cancel"
+    RETRY = "retry"
+    REASSIGN = "reassign"
 
 
 OPEN = frozenset({TaskState.PENDING, TaskState.CLAIMED, TaskState.IN_PROGRESS})
 HELD = frozenset({TaskState.CLAIMED, TaskState.IN_PROGRESS})
+DEAD = frozenset({TaskState.FAILED, TaskState.CANCELLED})
+"""Ended without a result; a person or planner may have them tried again."""
 
 TRANSITIONS: dict[tuple[TaskState, Action], TaskState] = {
     (TaskState.PENDING, Action.CLAIM): TaskState.CLAIMED,
@@ -33,6 +38,8 @@ TRANSITIONS: dict[tuple[TaskState, Action], TaskState] = {
     **{(held, Action.RELEASE): TaskState.PENDING for held in HELD},
     **{(held, Action.EXPIRE): TaskState.FAILED for held in HELD},
     **{(held, Action.CANCEL): TaskState.CANCELLED for held in HELD},
+    **{(state, Action.REASSIGN): TaskState.PENDING for state in OPEN},
+    **{(dead, Action.RETRY): TaskState.PENDING for dead in DEAD},
 }
 """Fail and expire lead back to pending instead while a retry is left: see `after_failure`."""
 
@@ -49,6 +56,22 @@ def step(state: TaskState, action: Action) -> TaskState:
         raise Conflict(
             "WRONG_STATE", f"A task that is {state} cannot be told to {action}.", status=str(state)
         ) from None
+
+
+def is_met(policy: OnFailure, dependency: TaskState) -> bool:
+    """Whether a task of this policy need not wait for a dependency in this state any more."""
+    return dependency == TaskState.COMPLETED or (policy == OnFailure.IGNORE and dependency in DEAD)
+
+
+def is_never_retried(error_class: str | None, no_retry: Collection[str]) -> bool:
+    """Whether a task is not to be tried again after an error of this class, or of a module or family it is in.
+
+    Classes are compared without case; ``ValueError`` also stands for ``json.ValueError``.
+    """
+    if error_class is None:
+        return False
+    name = error_class.lower()
+    return any(name == listed.lower() or name.endswith("." + listed.lower()) for listed in no_retry)
 
 
 def after_failure(retry_count: int, max_retries: int, retryable: bool) -> TaskState:

@@ -1,8 +1,9 @@
-"""A persona's text: Markdown with YAML front matter (`name`, `role`, nothing else is read)."""
+"""A persona's text: Markdown with YAML front matter (`name`, `role`, `lease_seconds`; nothing else is read)."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 
 import yaml
@@ -10,6 +11,8 @@ import yaml
 from workbench.errors import BadInput
 from workbench.model import Role
 from workbench.rules.plan import NOT_YAML
+
+_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,21 @@ class PersonaText:
     role: Role
     definition: str
     sha256: str
+    lease_seconds: float | None = None
+
+
+def check_id(persona_id: str) -> str:
+    """An id that a persona may have; it names a file.
+
+    Raises:
+        BadInput: ``PERSONA_INVALID``.
+    """
+    if not _ID.fullmatch(persona_id):
+        raise BadInput(
+            "PERSONA_INVALID",
+            "A persona's id has 1 to 50 lower-case letters, digits, '_' or '-', and begins with a letter or digit.",
+        )
+    return persona_id
 
 
 def parse(persona_id: str, text: str) -> PersonaText:
@@ -43,7 +61,18 @@ def parse(persona_id: str, text: str) -> PersonaText:
         role=role,
         definition=body.strip(),
         sha256=hashlib.sha256(text.encode()).hexdigest(),
+        lease_seconds=_lease(persona_id, meta.get("lease_seconds")),
     )
+
+
+def _lease(persona_id: str, seconds: object) -> float | None:
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= 86_400:
+        raise BadInput(
+            "PERSONA_INVALID", f"Persona {persona_id}: `lease_seconds` is a number up to 86400.", persona_id=persona_id
+        )
+    return float(seconds)
 
 
 def _front_matter(persona_id: str, text: str) -> tuple[dict[str, object], str]:

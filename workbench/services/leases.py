@@ -7,6 +7,8 @@ the lease any more is told `LEASE_LOST` and changes nothing.
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -16,7 +18,7 @@ from workbench.model import Level, Micros, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import lifecycle
 from workbench.rules.lifecycle import Action
-from workbench.services import registration, tasks
+from workbench.services import dependencies, registration, tasks
 from workbench.services.tasks import Task, TaskLine
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx
@@ -33,6 +35,19 @@ class Claim(Wire):
     """What a claim gave: the task under its lease, or null when there is none to be had."""
 
     task: Task | None
+
+
+class Beat(Wire):
+    """The tasks you hold, and when the first of their leases runs out."""
+
+    holding: list[int]
+    lease_expires_at: Micros | None
+
+
+class Available(Wire):
+    """Tasks that can be claimed, best first."""
+
+    tasks: list[TaskLine]
 
 
 class Work(Wire):
@@ -57,6 +72,31 @@ async def heartbeat_and_get_tasks(
     if work.holding or work.available or not wait_seconds:
         return work
     return await _until_work(ctx, me, min(wait_seconds, ctx.settings.wait_limit_seconds), limit)
+
+
+@op(allow=Level.WORKER, tool=False)
+async def heartbeat(ctx: Ctx, agent_id: OwnId = None) -> Beat:
+    """Say that you are alive: all your leases are renewed."""
+    me = require_self(ctx.caller, agent_id)
+
+    def change(tx: Tx) -> Beat:
+        _renew(tx, me)
+        held = tx.all(SQL.held_by, agent=me)
+        return Beat(
+            holding=[row["id"] for row in held],
+            lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
+        )
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER, reads=True, tool=False)
+async def get_available_tasks(
+    ctx: Ctx, agent_id: OwnId = None, limit: Annotated[int, Field(ge=1, le=500)] = 10
+) -> Available:
+    """What you could claim now, best first; nothing is renewed or claimed."""
+    me = require_self(ctx.caller, agent_id)
+    return Available(tasks=await ctx.read(lambda tx: _available(tx, ctx.caller, me, limit)))
 
 
 @op(allow=Level.WORKER)
@@ -103,7 +143,8 @@ async def report_task_progress(
         tx.run(SQL.progress, task_id=task_id, progress=percent, now=tx.now, lease_us=row["lease_us"])
         if progress_note:
             tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=progress_note, now=tx.now)
-        tx.emit("task.progressed", f"task:{task_id}", progress=percent, note=progress_note[:500], level=level)
+        told = {"progress": percent, "note": progress_note[:500], "level": level}
+        tx.emit("task.progressed", f"task:{task_id}", session=row["session_id"], **told)
         return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
 
     return await ctx.write(change)
@@ -125,10 +166,11 @@ async def complete_task(
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.COMPLETE)
         _start(tx, row)
+        dependencies.require_none_open(tx, row)
         tx.run(SQL.complete, task_id=task_id, result=result, artifacts=made, now=tx.now)
         _end_attempt(tx, row, "completed")
-        tx.run(SQL.unblock_dependents, task_id=task_id)
-        tx.emit("task.completed", f"task:{task_id}", attempt=row["attempt"])
+        dependencies.completed(tx, task_id)
+        tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
         return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
 
     return await ctx.write(change)
@@ -140,6 +182,9 @@ async def fail_task(
     task_id: int,
     error_message: Annotated[str, Field(min_length=1, max_length=10_000)],
     retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
+    error_class: Annotated[
+        str | None, Field(max_length=200, description="Kind of error, such as ValueError; see no_retry of the task.")
+    ] = None,
     attempt: AttemptNumber = None,
 ) -> TaskLine:
     """Give a task you hold back as failed. It is tried again after a pause while retries are left."""
@@ -147,7 +192,8 @@ async def fail_task(
     def change(tx: Tx) -> TaskLine:
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.FAIL)
-        _after_failure(tx, ctx.settings, row, "failed", error_message, retryable, ctx.random())
+        failure = Failure("failed", error_message, error_class, retryable)
+        _after_failure(tx, ctx.settings, row, failure, ctx.random())
         return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
 
     return await ctx.write(change)
@@ -165,7 +211,7 @@ async def release_task(
     def change(tx: Tx) -> TaskLine:
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.RELEASE)
-        _release(tx, row, reason)
+        put_back(tx, row, "released", reason)
         return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
 
     return await ctx.write(change)
@@ -174,17 +220,17 @@ async def release_task(
 def release_all(tx: Tx, agent: str, reason: str) -> None:
     """Give back everything an agent holds (its process ended, or its admission was taken away)."""
     for row in tx.all(SQL.held_by, agent=agent):
-        _release(tx, row, reason)
+        put_back(tx, row, "released", reason)
 
 
 def expire(tx: Tx, settings: Settings, random: float) -> int:
     """Send tasks whose lease ran out back, and wake those whose pause is over; how many leases ended."""
     ended = tx.all(SQL.expired, now=tx.now)
     for row in ended:
-        _after_failure(tx, settings, row, "expired", "the lease ran out", True, random)
+        _after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random)
     for row in tx.all(SQL.rested, now=tx.now):
         tx.run(SQL.wake, task_id=row["task_id"])
-        tx.emit("task.rested", f"task:{row['task_id']}")
+        tx.emit("task.rested", f"task:{row['task_id']}", session=row["session_id"] or None)
     return len(ended)
 
 
@@ -210,19 +256,27 @@ def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = 
     return caller.agent
 
 
-def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
+def _renew(tx: Tx, me: str) -> None:
     tx.run(SQL.renew, agent=me, now=tx.now)
     tx.run(SQL.beat, agent=me, now=tx.now)
     registration.activate(tx, me)
+
+
+def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
+    _renew(tx, me)
     return _work(tx, caller, me, limit)
+
+
+def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskLine]:
+    found = _candidates(tx, caller, me, limit)
+    return [TaskLine(**tasks.line_of(tasks.require_row(tx, row["task_id"]))) for row in found]
 
 
 def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
     held = tx.all(SQL.held_by, agent=me)
-    lines = [TaskLine(**tasks.line_of(tasks.require_row(tx, c["task_id"]))) for c in _candidates(tx, caller, me, limit)]
     return Work(
         holding=[TaskLine(**tasks.line_of(tasks.require_row(tx, row["id"]))) for row in held],
-        available=lines,
+        available=_available(tx, caller, me, limit),
         lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
     )
 
@@ -240,8 +294,8 @@ async def _until_work(ctx: Ctx, me: str, seconds: float, limit: int) -> Work:
 
 def _candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
     """Reserved for me first, then unassigned ones of my persona; by priority, then age."""
-    values = {"agent": me, "persona": caller.persona, "worktree": caller.worktree or "", "limit": limit}
-    return tx.all(SQL.candidates, values)
+    place = {"worktree": caller.worktree or "", "session": caller.session or ""}
+    return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
 
 
 def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
@@ -249,7 +303,7 @@ def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
     if held and task_id in (None, *held):
         return Claim(task=tasks.require_task(tx, task_id or held[0]))
     if task_id is not None:
-        row = tasks.require_row(tx, task_id)
+        row = tasks.seen(tx, caller, task_id)
         if not (_fits(row, caller, me) and _take(tx, me, row)):
             raise tasks.not_claimable(tx, row)
         return Claim(task=tasks.require_task(tx, task_id))
@@ -262,7 +316,8 @@ def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
 def _fits(row: Row, caller: Caller, me: str) -> bool:
     if row["reserved_for"] is not None:
         return bool(row["reserved_for"] == me)
-    return row["persona_id"] == caller.persona and row["worktree"] in ("", caller.worktree)
+    here = row["worktree"] in ("", caller.worktree) and row["session_id"] in (None, caller.session)
+    return here and row["persona_id"] == caller.persona
 
 
 def _take(tx: Tx, me: str, row: Row) -> bool:
@@ -270,7 +325,7 @@ def _take(tx: Tx, me: str, row: Row) -> bool:
     if not tx.run(SQL.claim, task_id=row["id"], agent=me, now=tx.now, until=until):
         return False
     tx.run(SQL.add_attempt, task_id=row["id"], attempt=row["attempt"] + 1, agent=me, now=tx.now)
-    tx.emit("task.claimed", f"task:{row['id']}", attempt=row["attempt"] + 1)
+    tx.emit("task.claimed", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"] + 1)
     return True
 
 
@@ -278,7 +333,7 @@ def _start(tx: Tx, row: Row) -> None:
     if row["status"] == TaskState.CLAIMED:
         tx.run(SQL.start, task_id=row["id"], now=tx.now)
         tx.run(SQL.start_attempt, task_id=row["id"], attempt=row["attempt"], now=tx.now)
-        tx.emit("task.started", f"task:{row['id']}", attempt=row["attempt"])
+        tx.emit("task.started", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
 
 
 def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
@@ -301,25 +356,49 @@ def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
     )
 
 
-def _release(tx: Tx, row: Row, reason: str) -> None:
+def put_back(tx: Tx, row: Row, outcome: str, reason: str) -> None:
+    """Make a task that is held claimable again at once; no retry is used up."""
     tx.run(SQL.put_back, task_id=row["id"], not_before=None, retries=0, error=None)
-    _end_attempt(tx, row, "released", reason or None)
-    tx.emit("task.released", f"task:{row['id']}", attempt=row["attempt"], reason=reason)
+    _end_attempt(tx, row, outcome, reason or None)
+    tx.emit("task.released", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"], reason=reason)
 
 
-def _after_failure(
-    tx: Tx, settings: Settings, row: Row, outcome: str, error: str, retryable: bool, jitter: float
-) -> None:
-    _end_attempt(tx, row, outcome, error)
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an attempt went wrong."""
+
+    outcome: Literal["failed", "expired"]
+    error: str
+    error_class: str | None = None
+    retryable: bool = True
+
+
+def _after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter: float) -> None:
+    _end_attempt(tx, row, failure.outcome, failure.error, failure.error_class)
+    never = lifecycle.is_never_retried(failure.error_class, json.loads(row["no_retry"]))
+    told = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
+    subject, session = f"task:{row['id']}", row["session_id"]
+    retryable = failure.retryable and not never
     if lifecycle.after_failure(row["retry_count"], row["max_retries"], retryable) is TaskState.PENDING:
         wait = lifecycle.backoff(row["retry_count"], settings.retry_base_seconds, settings.retry_cap_seconds, jitter)
-        tx.run(SQL.put_back, task_id=row["id"], not_before=tx.now + wait, retries=1, error=error)
-        kind = "task.retried" if outcome == "failed" else "task.expired"
-        tx.emit(kind, f"task:{row['id']}", attempt=row["attempt"], error=error[:500], wait_us=wait)
+        tx.run(SQL.put_back, task_id=row["id"], not_before=tx.now + wait, retries=1, error=failure.error)
+        kind = "task.retried" if failure.outcome == "failed" else "task.expired"
+        tx.emit(kind, subject, session=session, **told, wait_us=wait)
     else:
-        tx.run(SQL.give_up, task_id=row["id"], error=error, now=tx.now)
-        tx.emit("task.failed", f"task:{row['id']}", attempt=row["attempt"], error=error[:500])
+        tx.run(SQL.give_up, task_id=row["id"], error=failure.error, now=tx.now)
+        tx.emit("task.failed", subject, session=session, **told)
+        dependencies.ended_badly(tx, row["id"])
 
 
-def _end_attempt(tx: Tx, row: Row, outcome: str, error: str | None = None) -> None:
-    tx.run(tasks.SQL.end_attempt, task_id=row["id"], outcome=outcome, error=error, now=tx.now)
+def _end_attempt(tx: Tx, row: Row, outcome: str, error: str | None = None, error_class: str | None = None) -> None:
+    values = {"task_id": row["id"], "outcome": outcome, "error": error, "error_class": error_class}
+    tx.run(tasks.SQL.end_attempt, values | {"now": tx.now})
+
+
+def mend_leases(tx: Tx) -> None:
+    """The host's clock was set: every lease and every pause gets the time it had when it was given.
+
+    Otherwise a step forward would end all leases at once, and a step back would keep them for too long.
+    """
+    tx.run(SQL.mend_leases, now=tx.now)
+    tx.run(SQL.mend_pauses, now=tx.now)

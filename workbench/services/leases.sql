@@ -6,13 +6,14 @@ WHERE assigned_agent_id = :agent AND status IN ('claimed', 'in_progress');
 UPDATE agents SET last_heartbeat = :now WHERE id = :agent;
 
 -- name: held_by
-SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us
+SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us,
+    t.no_retry, t.session_id
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.assigned_agent_id = :agent AND s.status IN ('claimed', 'in_progress')
 ORDER BY s.task_id;
 
 -- name: candidates
--- One index probe each: reserved for me, mine in my worktree, mine in no worktree.
+-- One index probe each: reserved for me; mine here or in no worktree, of my session or of none.
 SELECT task_id FROM (
     SELECT * FROM (
         SELECT 0 AS rank, priority, task_id FROM task_status
@@ -22,13 +23,25 @@ SELECT task_id FROM (
     UNION ALL
     SELECT * FROM (
         SELECT 1 AS rank, priority, task_id FROM task_status
-        WHERE persona_id = :persona AND worktree = :worktree
+        WHERE persona_id = :persona AND worktree = :worktree AND session_id = :session
           AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL
         ORDER BY priority DESC, task_id LIMIT :limit) AS here
     UNION ALL
     SELECT * FROM (
         SELECT 1 AS rank, priority, task_id FROM task_status
-        WHERE persona_id = :persona AND worktree = '' AND :worktree <> ''
+        WHERE persona_id = :persona AND worktree = '' AND session_id = :session AND :worktree <> ''
+          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL
+        ORDER BY priority DESC, task_id LIMIT :limit) AS of_my_session
+    UNION ALL
+    SELECT * FROM (
+        SELECT 1 AS rank, priority, task_id FROM task_status
+        WHERE persona_id = :persona AND worktree = :worktree AND session_id = '' AND :session <> ''
+          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL
+        ORDER BY priority DESC, task_id LIMIT :limit) AS in_my_worktree
+    UNION ALL
+    SELECT * FROM (
+        SELECT 1 AS rank, priority, task_id FROM task_status
+        WHERE persona_id = :persona AND worktree = '' AND session_id = '' AND :worktree <> '' AND :session <> ''
           AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL
         ORDER BY priority DESC, task_id LIMIT :limit) AS anywhere
 ) AS found
@@ -63,10 +76,6 @@ UPDATE task_status SET status = 'completed', progress = 100, completed_at = :now
     artifacts = :artifacts, error_message = NULL
 WHERE task_id = :task_id;
 
--- name: unblock_dependents
-UPDATE task_status SET unmet = unmet - 1
-WHERE task_id IN (SELECT task_id FROM task_dependencies WHERE depends_on = :task_id);
-
 -- name: put_back
 UPDATE task_status SET status = 'pending', assigned_agent_id = NULL, lease_expires_at = NULL,
     not_before = CAST(:not_before AS {{big}}), retry_count = retry_count + CAST(:retries AS {{big}}),
@@ -79,13 +88,14 @@ UPDATE task_status SET status = 'failed', completed_at = :now, lease_expires_at 
 WHERE task_id = :task_id;
 
 -- name: expired
-SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us
+SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us,
+    t.no_retry, t.session_id
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.lease_expires_at IS NOT NULL AND s.lease_expires_at <= :now
 ORDER BY s.lease_expires_at LIMIT 1000;
 
 -- name: rested
-SELECT task_id FROM task_status WHERE not_before IS NOT NULL AND not_before <= :now LIMIT 1000;
+SELECT task_id, session_id FROM task_status WHERE not_before IS NOT NULL AND not_before <= :now LIMIT 1000;
 
 -- name: wake
 UPDATE task_status SET not_before = NULL WHERE task_id = :task_id;
@@ -96,3 +106,10 @@ SELECT MIN(at) AS at FROM (
     UNION ALL
     SELECT MIN(not_before) AS at FROM task_status WHERE not_before IS NOT NULL
 ) AS deadlines;
+
+-- name: mend_leases
+UPDATE task_status SET lease_expires_at = :now + (SELECT lease_us FROM tasks WHERE id = task_id)
+WHERE lease_expires_at IS NOT NULL;
+
+-- name: mend_pauses
+UPDATE task_status SET not_before = :now WHERE not_before IS NOT NULL;

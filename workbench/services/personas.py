@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Annotated
 
-from workbench.errors import BadInput, NotFound
-from workbench.model import Level, Micros, Role, Wire
+from pydantic import Field
+
+from workbench.errors import BadInput, NotFound, Unavailable
+from workbench.model import SECOND, Level, Micros, Role, Wire
 from workbench.ops import Ctx, op
-from workbench.rules.persona import PersonaText, parse
+from workbench.rules.persona import PersonaText, check_id, parse
 from workbench.settings import Settings, shipped
-from workbench.store.base import Reader, Store, Tx
+from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -24,7 +28,13 @@ class Persona(Wire):
     definition: str
     sha256: str
     source: str
+    lease_us: int | None = Field(exclude=True, default=None)
     updated_at: Micros
+
+    @property
+    def lease_seconds(self) -> float | None:
+        """How long a claim of its tasks lasts without a heartbeat; as the settings say when None."""
+        return None if self.lease_us is None else self.lease_us / SECOND
 
 
 class PersonaSummary(Wire):
@@ -33,6 +43,24 @@ class PersonaSummary(Wire):
     id: str
     name: str
     role: Role
+
+
+class Version(Wire):
+    """A text that a persona has, or had."""
+
+    sha256: str
+    name: str
+    role: Role
+    definition: str
+    source: str
+    saved_by: str
+    saved_at: Micros
+
+
+class Versions(Wire):
+    """The texts of one persona, newest first."""
+
+    versions: list[Version]
 
 
 class Personas(Wire):
@@ -52,6 +80,52 @@ async def get_personas(ctx: Ctx) -> Personas:
 async def get_persona(ctx: Ctx, persona_id: str) -> Persona:
     """One persona, with the text its agents are told."""
     return await ctx.read(lambda tx: require_persona(tx, persona_id))
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def list_persona_versions(ctx: Ctx, persona_id: str) -> Versions:
+    """Every text a persona has had, newest first, by its SHA-256."""
+
+    def question(tx: Reader) -> list[Row]:
+        return tx.all(SQL.versions, id=require_persona(tx, persona_id).id)
+
+    return Versions(versions=[Version(**row) for row in await ctx.read(question)])
+
+
+@op(allow=Level.OPERATOR)
+async def save_persona(
+    ctx: Ctx,
+    persona_id: Annotated[str, Field(description="Its id; a built-in one is overridden.")],
+    text: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=200_000,
+            description="Markdown; front matter may have name, role (worker or planner) and lease_seconds.",
+        ),
+    ],
+) -> Persona:
+    """Write a persona of this project, `.aiswarm/personas/<id>.md`. Its agents are told the text from now on."""
+    parsed = parse(check_id(persona_id), text)
+    await asyncio.to_thread(_write, ctx.settings.home / "personas" / f"{parsed.id}.md", text)
+
+    def change(tx: Tx) -> Persona:
+        row = tx.one(SQL.get, id=parsed.id)
+        if row is None or row["sha256"] != parsed.sha256:
+            _save(tx, parsed, "project")
+        return require_persona(tx, parsed.id)
+
+    return await ctx.write(change)
+
+
+def _write(path: Path, text: str) -> None:
+    fresh = path.with_suffix(".tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(text, "utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
 
 
 def require_persona(tx: Reader, persona_id: str) -> Persona:
@@ -88,8 +162,11 @@ async def sync(store: Store, settings: Settings) -> None:
 
 
 def _save(tx: Tx, text: PersonaText, source: str) -> None:
+    lease = None if text.lease_seconds is None else int(text.lease_seconds * SECOND)
     values = {"id": text.id, "name": text.name, "role": text.role, "sha256": text.sha256}
-    tx.run(SQL.save, values | {"definition": text.definition, "source": source, "now": tx.now})
+    values |= {"definition": text.definition, "source": source}
+    tx.run(SQL.save, values, lease_us=lease, now=tx.now)
+    tx.run(SQL.keep_version, values, by=tx.actor, now=tx.now)
     tx.emit("persona.saved", f"persona:{text.id}", sha256=text.sha256, source=source)
 
 

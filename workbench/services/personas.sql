@@ -5,8 +5,17 @@ SELECT id, name, role, sha256 FROM personas ORDER BY id;
 SELECT * FROM personas WHERE id = :id;
 
 -- name: save
-INSERT INTO personas (id, name, role, definition, sha256, source, updated_at)
-VALUES (:id, :name, :role, :definition, :sha256, :source, :now)
+INSERT INTO personas (id, name, role, definition, sha256, source, lease_us, updated_at)
+VALUES (:id, :name, :role, :definition, :sha256, :source, CAST(:lease_us AS {{big}}), :now)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, role = excluded.role,
     definition = excluded.definition, sha256 = excluded.sha256, source = excluded.source,
-    updated_at = excluded.updated_at;
+    lease_us = excluded.lease_us, updated_at = excluded.updated_at;
+
+-- name: keep_version
+INSERT INTO persona_versions (persona_id, sha256, name, role, definition, source, saved_by, saved_at)
+VALUES (:id, :sha256, :name, :role, :definition, :source, :by, :now)
+ON CONFLICT (persona_id, sha256) DO UPDATE SET saved_by = excluded.saved_by, saved_at = excluded.saved_at;
+
+-- name: versions
+SELECT sha256, name, role, definition, source, saved_by, saved_at FROM persona_versions
+WHERE persona_id = :id ORDER BY saved_at DESC, sha256;

@@ -14,7 +14,7 @@ from workbench.rules import plan as rules
 from workbench.rules.access import free_id
 from workbench.services import tasks
 from workbench.services.personas import SQL as PERSONAS
-from workbench.services.tasks import NewTask
+from workbench.services.tasks import PlannedTask
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -72,7 +72,7 @@ def _create(tx: Tx, ctx: Ctx, plan: rules.Plan) -> PlanMade:
         raise Conflict("PLAN_EXISTS", f"There is a plan {plan.plan!r} already. Give this one another name.")
     made: dict[str, int] = {}
     for task in rules.in_order(plan):
-        new = NewTask(
+        new = PlannedTask(
             title=task.title,
             description=task.description,
             persona_id=task.persona,
@@ -87,7 +87,7 @@ def _create(tx: Tx, ctx: Ctx, plan: rules.Plan) -> PlanMade:
             plan=plan.plan,
             name=task.name,
         )
-        made[task.name] = tasks.add(tx, ctx.settings, new)
+        made[task.name] = tasks.add(tx, ctx, new)
     tx.emit("plan.created", f"plan:{plan.plan}", tasks=made)
     return PlanMade(plan=plan.plan, tasks=made, worktrees=plan.worktrees)
 

@@ -1,19 +1,25 @@
-"""Tasks: what there is to do, in what order, and how it stands (spec 3). Doing it is in `leases`."""
+"""Tasks: what there is to do, in what order, and how it stands (spec 3).
+
+Doing it is in `leases`, what waits for what in `dependencies`, and changing one's mind in `steering`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound
-from workbench.model import SECOND, Level, Micros, TaskState, Wire
-from workbench.ops import Ctx, op
-from workbench.rules import access, lifecycle
+from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.model import SECOND, Level, Micros, OnFailure, TaskState, Wire
+from workbench.ops import Caller, Ctx, op
+from workbench.rules import access, lifecycle, paging
+from workbench.rules.paging import Cursor
 from workbench.services.personas import require_persona
 from workbench.services.registration import require_agent
+from workbench.services.sessions import require_session
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -34,6 +40,16 @@ Reserved = Annotated[str | None, Field(description="Reserve it for this agent.")
 Retries = Annotated[int | None, Field(ge=0, le=100)]
 LeaseSeconds = Annotated[float | None, Field(gt=0, le=86_400)]
 ContextRef = Annotated[str | None, Field(max_length=1_000)]
+SessionRef = Annotated[
+    str | None, Field(description="Only agents of this session may claim it (id or name); anybody's when null.")
+]
+Policy = Annotated[
+    OnFailure, Field(description="When a dependency fails or is cancelled: stay blocked, be cancelled, or go on.")
+]
+NoRetry = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=200)]],
+    Field(max_length=50, description="Classes of errors after which it is not tried again, such as ValueError."),
+]
 
 
 class NewTask(Wire):
@@ -52,6 +68,14 @@ class NewTask(Wire):
     lease_seconds: LeaseSeconds = None
     context_ref: ContextRef = None
     metadata: dict[str, Any] = {}
+    session_id: SessionRef = None
+    on_failure: Policy = OnFailure.BLOCK
+    no_retry: NoRetry = []
+
+
+class PlannedTask(NewTask):
+    """A task to be, as one of a plan."""
+
     plan: str | None = None
     name: str | None = None
 
@@ -65,6 +89,7 @@ class Attempt(Wire):
     started_at: Micros | None
     ended_at: Micros | None
     outcome: str | None
+    error_class: str | None
     error_message: str | None
 
 
@@ -83,7 +108,10 @@ class TaskLine(Wire):
     assigned_agent_id: str | None
     progress: int
     attempt: int
+    retry_count: int
     blocked: bool
+    not_before: Micros | None
+    error_message: str | None
 
 
 class Task(TaskLine):
@@ -101,20 +129,47 @@ class Task(TaskLine):
     started_at: Micros | None
     completed_at: Micros | None
     lease_expires_at: Micros | None
-    not_before: Micros | None
-    retry_count: int
     max_retries: int
+    lease_seconds: float
+    session_id: str | None
+    on_failure: OnFailure
+    no_retry: list[str]
     result_data: Any
     artifacts: list[str]
-    error_message: str | None
     attempts: list[Attempt]
 
 
+class TaskStatus(Wire):
+    """How a task stands, in few words."""
+
+    id: int
+    status: TaskState
+    progress: int
+    attempt: int
+    assigned_agent_id: str | None
+    lease_expires_at: Micros | None
+    blocked_by: list[int]
+    error_message: str | None
+
+
 class TaskList(Wire):
-    """Tasks by id; read on after `next_cursor`, which is null at the end."""
+    """Tasks in the order that was asked for; read on with `next_cursor`, which is null at the end."""
 
     tasks: list[TaskLine]
-    next_cursor: int | None
+    next_cursor: str | None
+
+
+class TasksMade(Wire):
+    """The ids of new tasks, in the order they were given."""
+
+    task_ids: list[int]
+
+
+class TaskGraph(Wire):
+    """Which tasks wait for which, and which are parts of which; pairs of ids."""
+
+    dependencies: list[tuple[int, int]]
+    parents: list[tuple[int, int]]
 
 
 class TaskNode(TaskLine):
@@ -166,6 +221,9 @@ async def create_task(
     lease_seconds: LeaseSeconds = None,
     context_ref: ContextRef = None,
     metadata: dict[str, Any] = {},
+    session_id: SessionRef = None,
+    on_failure: Policy = OnFailure.BLOCK,
+    no_retry: NoRetry = [],
 ) -> Task:
     """Create a task. It is claimable once the tasks it depends on are completed."""
     new = NewTask(
@@ -182,24 +240,55 @@ async def create_task(
         lease_seconds=lease_seconds,
         context_ref=context_ref,
         metadata=metadata,
+        session_id=session_id,
+        on_failure=on_failure,
+        no_retry=no_retry,
     )
-    return await ctx.write(lambda tx: require_task(tx, add(tx, ctx.settings, new)))
+    return await ctx.write(lambda tx: require_task(tx, add(tx, ctx, new)))
 
 
-def add(tx: Tx, settings: Settings, new: NewTask) -> int:
+@op(allow=Level.PLANNER, tool=False)
+async def create_tasks(
+    ctx: Ctx,
+    tasks: Annotated[list[NewTask], Field(min_length=1, max_length=10_000, description="As of create_task.")],
+) -> TasksMade:
+    """Create many tasks in one transaction, all or none. A negative dependency -n is the n-th of the list."""
+
+    def change(tx: Tx) -> TasksMade:
+        made: list[int] = []
+        for new in tasks:
+            named = [_of_list(made, on) for on in new.dependencies]
+            made.append(add(tx, ctx, new.model_copy(update={"dependencies": named})))
+        return TasksMade(task_ids=made)
+
+    return await ctx.write(change)
+
+
+def _of_list(made: Sequence[int], dependency: int) -> int:
+    if dependency > 0:
+        return dependency
+    if not 1 <= -dependency <= len(made):
+        raise BadInput("BAD_DEPENDENCY", f"{dependency} is no task before this one in the list.", problems=[])
+    return made[-dependency - 1]
+
+
+def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     """Add a task in the caller's transaction; its id.
 
     Raises:
-        NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``.
-        BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``.
+        NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``, ``SESSION_NOT_FOUND``.
+        BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another's session).
     """
+    settings = ctx.settings
     persona = require_persona(tx, new.persona_id)
+    session = _session(tx, ctx.caller, new.session_id)
     if new.target_worktree:
         access.check_worktree_name(new.target_worktree)
     if new.parent_task_id is not None:
         _require_parent(tx, new.parent_task_id)
     reserved = require_agent(tx, new.assigned_agent_id)["id"] if new.assigned_agent_id else None
-    unmet = sum(require_row(tx, other)["status"] != TaskState.COMPLETED for other in set(new.dependencies))
+    states = [require_row(tx, other)["status"] for other in set(new.dependencies)]
+    unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states)
     retries = settings.max_retries if new.max_retries is None else new.max_retries
     made = tx.one(
         SQL.add,
@@ -208,13 +297,16 @@ def add(tx: Tx, settings: Settings, new: NewTask) -> int:
         persona_id=persona.id,
         parent_id=new.parent_task_id,
         worktree=new.target_worktree,
-        plan=new.plan,
-        name=new.name,
+        plan=new.plan if isinstance(new, PlannedTask) else None,
+        name=new.name if isinstance(new, PlannedTask) else None,
+        session_id=session,
+        on_failure=new.on_failure,
+        no_retry=json.dumps(new.no_retry),
         run=None if new.run is None else json.dumps(new.run),
         context_ref=new.context_ref,
         metadata=bounded_json(new.metadata, settings),
         max_retries=retries,
-        lease_us=int((new.lease_seconds or settings.lease_seconds) * SECOND),
+        lease_us=int((new.lease_seconds or persona.lease_seconds or settings.lease_seconds) * SECOND),
         by=tx.actor,
         now=tx.now,
     )
@@ -225,19 +317,57 @@ def add(tx: Tx, settings: Settings, new: NewTask) -> int:
         task_id=task_id,
         persona_id=persona.id,
         worktree=new.target_worktree or "",
+        session=session or "",
         priority=new.priority,
         unmet=unmet,
         reserved_for=reserved,
     )
     tx.many(SQL.add_dependency, [{"task_id": task_id, "on": on} for on in sorted(set(new.dependencies))])
-    tx.emit("task.created", f"task:{task_id}", title=new.title, persona_id=persona.id, ready=unmet == 0)
+    told = {"title": new.title, "persona_id": persona.id, "ready": unmet == 0}
+    tx.emit("task.created", f"task:{task_id}", session=session, **told)
     return task_id
+
+
+def _session(tx: Reader, caller: Caller, ref: str | None) -> str | None:
+    """The session of a new task: the one that was named, else the planner's own."""
+    session = caller.session if ref is None else str(require_session(tx, ref)["id"])
+    if caller.agent is not None and session != caller.session:
+        raise Refused("FORBIDDEN", f"{caller.name} is in another session; leave session_id out.")
+    return session
 
 
 @op(allow=Level.READ, reads=True)
 async def get_task(ctx: Ctx, task_id: int) -> Task:
     """One task with everything about it: text, state, dependencies, attempts, result, artifacts."""
-    return await ctx.read(lambda tx: require_task(tx, task_id))
+    return await ctx.read(lambda tx: task_of(tx, seen(tx, ctx.caller, task_id)))
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def get_task_status(ctx: Ctx, task_id: int) -> TaskStatus:
+    """How one task stands, and what it waits for."""
+    return await ctx.read(lambda tx: _status(tx, seen(tx, ctx.caller, task_id)))
+
+
+@op(allow=Level.READ, reads=True)
+async def wait_for_task(
+    ctx: Ctx,
+    task_id: int,
+    until: Annotated[Literal["ended", "changed"], Field(description="Its end, or whatever happens to it.")] = "ended",
+    wait_seconds: Annotated[float, Field(ge=0, description="Answer after this long at the latest.")] = 30,
+) -> TaskStatus:
+    """Wait until a task has ended, or until anything happens to it; how it stands then."""
+    deadline = asyncio.get_running_loop().time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
+    async with ctx.feed.subscribe("task.*") as events:
+        state = await get_task_status(ctx, task_id)
+        while state.status in lifecycle.OPEN:
+            found = await events.within(deadline - asyncio.get_running_loop().time())
+            if found is None:
+                break
+            if found.subject == f"task:{task_id}":
+                state = await get_task_status(ctx, task_id)
+                if until == "changed":
+                    break
+    return state
 
 
 @op(allow=Level.READ, reads=True)
@@ -245,16 +375,58 @@ async def list_tasks(
     ctx: Ctx,
     status: TaskState | None = None,
     persona_id: str | None = None,
+    assigned_agent_id: Annotated[str | None, Field(description="Who holds it, or held it last.")] = None,
+    session_id: Annotated[str | None, Field(description="Id of its session.")] = None,
     worktree: str | None = None,
+    parent_task_id: int | None = None,
     plan: str | None = None,
-    cursor: Annotated[int, Field(ge=0, description="Read on after this id.")] = 0,
-    limit: Annotated[int, Field(ge=1, le=500)] = 100,
+    sort: Annotated[
+        Literal["id", "newest", "priority"], Field(description="Oldest, newest or most urgent first.")
+    ] = "id",
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
+    cursor: Cursor = None,
 ) -> TaskList:
-    """Tasks by id, filtered."""
-    values = {"status": status, "persona_id": persona_id, "worktree": worktree, "plan": plan}
-    rows = await ctx.read(lambda tx: tx.all(SQL.list, values | {"cursor": cursor, "limit": limit}))
-    lines = [TaskLine(**line_of(row)) for row in rows]
-    return TaskList(tasks=lines, next_cursor=lines[-1].id if len(lines) == limit else None)
+    """Tasks, filtered and sorted."""
+    wanted = {
+        **_sight(ctx.caller),
+        "status": status,
+        "persona_id": persona_id.lower() if persona_id else None,
+        "agent": assigned_agent_id,
+        "session": session_id,
+        "worktree": worktree,
+        "parent": parent_task_id,
+        "plan": plan,
+    }
+    query, columns, start = _ORDERS[sort]
+    after = paging.decode(cursor, *(int for _ in columns)) if cursor else start
+    key = dict(zip(("after_id", "after_priority"), reversed(after), strict=False))
+    rows = await ctx.read(lambda tx: tx.all(query, wanted | key, limit=limit + 1))
+    shown, following = paging.cut(rows, limit, *columns)
+    return TaskList(tasks=[TaskLine(**line_of(row)) for row in shown], next_cursor=following)
+
+
+_LARGEST = 2**63 - 1
+_ORDERS = {
+    "id": (SQL.list, ("id",), (0,)),
+    "newest": (SQL.list_newest, ("id",), (_LARGEST,)),
+    "priority": (SQL.list_urgent, ("priority", "id"), (_LARGEST, 0)),
+}
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def get_task_graph(
+    ctx: Ctx, plan: Annotated[str | None, Field(description="Only tasks of this plan.")] = None
+) -> TaskGraph:
+    """The edges between tasks: `[task, what it waits for]` and `[task, its parent]`."""
+
+    def question(tx: Reader) -> TaskGraph:
+        wanted = _sight(ctx.caller) | {"plan": plan}
+        return TaskGraph(
+            dependencies=[(row["task_id"], row["depends_on"]) for row in tx.all(SQL.edges, wanted)],
+            parents=[(row["id"], row["parent_id"]) for row in tx.all(SQL.parents, wanted)],
+        )
+
+    return await ctx.read(question)
 
 
 @op(allow=Level.READ, reads=True)
@@ -264,7 +436,8 @@ async def get_task_tree(
     filter_persona: str | None = None,
 ) -> TaskTree:
     """The tasks as a tree with roll-ups; a filter keeps matching tasks and what leads to them."""
-    rows, edges = await ctx.read(lambda tx: (tx.all(SQL.tree), tx.all(SQL.edges)))
+    wanted_by = _sight(ctx.caller) | {"plan": None}
+    rows, edges = await ctx.read(lambda tx: (tx.all(SQL.tree, wanted_by), tx.all(SQL.edges, wanted_by)))
     waits: dict[int, list[int]] = {}
     for edge in edges:
         waits.setdefault(edge["task_id"], []).append(edge["depends_on"])
@@ -295,25 +468,10 @@ async def get_task_logs(
     """What was reported while the task was worked on, oldest first."""
 
     def question(tx: Reader) -> list[Row]:
-        require_row(tx, task_id)
+        seen(tx, ctx.caller, task_id)
         return tx.all(SQL.logs, task_id=task_id, cursor=cursor, limit=limit)
 
     return TaskLog(lines=[LogLine(**row) for row in await ctx.read(question)])
-
-
-@op(allow=Level.PLANNER, destructive=True)
-async def cancel_task(ctx: Ctx, task_id: int, reason: Annotated[str, Field(max_length=1_000)] = "") -> Task:
-    """Cancel a task and everything under it that is not finished; who holds one loses it."""
-
-    def change(tx: Tx) -> Task:
-        lifecycle.step(require_row(tx, task_id)["status"], lifecycle.Action.CANCEL)
-        for row in tx.all(SQL.subtree_open, task_id=task_id):
-            tx.run(SQL.cancel, task_id=row["id"], reason=reason or None, now=tx.now)
-            tx.run(SQL.end_attempt, task_id=row["id"], outcome="cancelled", error=reason or None, now=tx.now)
-            tx.emit("task.cancelled", f"task:{row['id']}", reason=reason)
-        return require_task(tx, task_id)
-
-    return await ctx.write(change)
 
 
 def require_row(tx: Reader, task_id: int) -> Row:
@@ -324,7 +482,7 @@ def require_row(tx: Reader, task_id: int) -> Row:
     """
     row = tx.one(SQL.get, id=task_id)
     if row is None:
-        raise NotFound("TASK_NOT_FOUND", f"There is no task {task_id}. list_tasks names them.")
+        raise _no_task(task_id)
     return row
 
 
@@ -335,13 +493,58 @@ def _require_parent(tx: Reader, task_id: int) -> None:
         raise BadInput("TOO_DEEP", f"Task {task_id} has {TREE_DEPTH - 1} tasks above it. Make this one its sibling.")
 
 
+def seen(tx: Reader, caller: Caller, task_id: int) -> Row:
+    """The same, of a task on the caller's board: its session's, or nobody's.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    row = require_row(tx, task_id)
+    if caller.level is not Level.OPERATOR and row["session_id"] not in (None, caller.session):
+        raise _no_task(task_id)
+    return row
+
+
+def _sight(caller: Caller) -> dict[str, Any]:
+    """The same, as parameters of queries."""
+    return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}
+
+
+def _no_task(task_id: int) -> NotFound:
+    return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}. list_tasks names them.")
+
+
 def require_task(tx: Reader, task_id: int) -> Task:
     """A task with everything about it.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
     """
-    row = require_row(tx, task_id)
+    return task_of(tx, require_row(tx, task_id))
+
+
+def blockers(tx: Reader, row: Row) -> list[int]:
+    """The dependencies that a task still waits for."""
+    waits = tx.all(SQL.dependencies, task_id=row["id"])
+    return [w["depends_on"] for w in waits if not lifecycle.is_met(row["on_failure"], w["status"])]
+
+
+def _status(tx: Reader, row: Row) -> TaskStatus:
+    return TaskStatus(
+        id=row["id"],
+        status=row["status"],
+        progress=row["progress"],
+        attempt=row["attempt"],
+        assigned_agent_id=row["holder"],
+        lease_expires_at=row["lease_expires_at"],
+        blocked_by=blockers(tx, row) if row["status"] in lifecycle.OPEN else [],
+        error_message=row["error_message"],
+    )
+
+
+def task_of(tx: Reader, row: Row) -> Task:
+    """A task with everything about it, from its row."""
+    task_id = row["id"]
     waits = tx.all(SQL.dependencies, task_id=task_id)
     return Task(
         **line_of(row),
@@ -350,19 +553,20 @@ def require_task(tx: Reader, task_id: int) -> Task:
         context_ref=row["context_ref"],
         metadata=json.loads(row["metadata"]),
         dependencies=[w["depends_on"] for w in waits],
-        blocked_by=[w["depends_on"] for w in waits if w["status"] != TaskState.COMPLETED],
+        blocked_by=[w["depends_on"] for w in waits if not lifecycle.is_met(row["on_failure"], w["status"])],
         created_by=row["created_by"],
         created_at=row["created_at"],
         claimed_at=row["claimed_at"],
         started_at=row["started_at"],
         completed_at=row["completed_at"],
         lease_expires_at=row["lease_expires_at"],
-        not_before=row["not_before"],
-        retry_count=row["retry_count"],
         max_retries=row["max_retries"],
+        lease_seconds=row["lease_us"] / SECOND,
+        session_id=row["session_id"],
+        on_failure=row["on_failure"],
+        no_retry=json.loads(row["no_retry"]),
         result_data=json.loads(row["result_data"]) if row["result_data"] else None,
         artifacts=json.loads(row["artifacts"]) if row["artifacts"] else [],
-        error_message=row["error_message"],
         attempts=[Attempt(**a) for a in tx.all(SQL.attempts, task_id=task_id)],
     )
 
@@ -382,7 +586,10 @@ def line_of(row: Row) -> dict[str, Any]:
         "assigned_agent_id": row["holder"],
         "progress": row["progress"],
         "attempt": row["attempt"],
+        "retry_count": row["retry_count"],
         "blocked": row["status"] == TaskState.PENDING and row["unmet"] > 0,
+        "not_before": row["not_before"],
+        "error_message": row["error_message"],
     }
 
 
@@ -418,20 +625,18 @@ def _node(row: Row, children: Sequence[TaskNode], dependencies: list[int]) -> Ta
 
 def not_claimable(tx: Reader, row: Row) -> Conflict:
     """Why a task cannot be claimed now, as an error."""
-    blockers = [
-        w["depends_on"] for w in tx.all(SQL.dependencies, task_id=row["id"]) if w["status"] != TaskState.COMPLETED
-    ]
+    waits = blockers(tx, row)
     if row["status"] != TaskState.PENDING:
         why = f"it is {row['status']}"
-    elif blockers:
-        why = f"it waits for {', '.join(map(str, blockers))}"
+    elif waits:
+        why = f"it waits for {', '.join(map(str, waits))}"
     elif row["not_before"]:
         why = "its next attempt waits for the backoff to end"
     else:
-        why = "it is for another persona, worktree or agent"
+        why = "it is for another persona, worktree, session or agent"
     return Conflict(
         "TASK_NOT_CLAIMABLE",
         f"Task {row['id']} cannot be claimed: {why}.",
         status=row["status"],
-        blocked_by=blockers,
+        blocked_by=waits,
     )

@@ -1,0 +1,13 @@
+-- name: revive
+UPDATE task_status SET status = 'pending', retry_count = 0, progress = 0, completed_at = NULL, not_before = NULL,
+    assigned_agent_id = NULL, lease_expires_at = NULL, error_message = NULL
+WHERE task_id = :task_id;
+
+-- name: set_retries
+UPDATE tasks SET max_retries = :max_retries WHERE id = :task_id;
+
+-- name: reserve
+UPDATE task_status SET reserved_for = CAST(:agent AS TEXT) WHERE task_id = :task_id;
+
+-- name: prioritise
+UPDATE task_status SET priority = :priority WHERE task_id = :task_id;
