@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -16,7 +17,7 @@ from workbench.errors import Unauthenticated
 from workbench.model import SECOND, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch
 from workbench.process import ProcessTable
-from workbench.rules import access
+from workbench.rules import access, clocks
 from workbench.services import (
     admission,
     agents,
@@ -36,6 +37,7 @@ from workbench.services import (
 )
 from workbench.services.connections import Transport
 from workbench.settings import Settings
+from workbench.store.base import Tx
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 
@@ -65,10 +67,18 @@ log = logging.getLogger(__name__)
 class Workbench:
     """An open project. Use `Workbench.open`; everything happens on the loop that opened it."""
 
-    def __init__(self, settings: Settings, store: SqliteStore, services: Iterable[ModuleType]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: SqliteStore,
+        services: Iterable[ModuleType],
+        steady: Callable[[], int] | None = None,
+    ) -> None:
         modules = tuple(services)
         self.settings = settings
         self.store = store
+        self._steady = steady
+        self._ahead = self._ahead_at(store.now())
         self.feed = Feed(store, settings.feed_queue)
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
@@ -93,8 +103,14 @@ class Workbench:
         *,
         services: Iterable[ModuleType] = SERVICES,
         clock: Callable[[], int] = wall_clock,
+        steady: Callable[[], int] | None = None,
     ) -> AsyncIterator[Workbench]:
         """Open the project's store, follow its feed and tend its leases until the block ends.
+
+        Args:
+            clock: the time, microseconds UTC.
+            steady: a clock that nobody can set, in microseconds from anywhere. Beside another `clock` than the
+                host's there is none unless it is given, and that clock goes right whatever it does.
 
         Raises:
             Unavailable, Conflict: see `open_store`. BadInput: ``PERSONA_INVALID``.
@@ -102,7 +118,7 @@ class Workbench:
         store = await asyncio.to_thread(open_store, settings.database, clock)
         try:
             _ignore_state(settings)
-            workbench = cls(settings, store, services)
+            workbench = cls(settings, store, services, steady or (_since_boot if clock is wall_clock else None))
             await personas.sync(store, settings)
             store.on_commit(workbench.feed.wake)
             side_tasks = {
@@ -196,13 +212,31 @@ class Workbench:
     async def _tend(self) -> None:
         while True:
             await asyncio.sleep(TEND_SECONDS)
-            due = await self.store.read(leases.next_deadline)
-            if due is not None and due <= self.store.now():
-                await self.store.write(lambda tx: leases.expire(tx, self.settings, random.random()))
+            await self._end_leases()
             if await self.store.read(lambda tx: registration.something_due(tx, self.settings)):
                 await self.store.write(lambda tx: registration.settle(tx, self.settings))
             if self._ctx.server is not None:
                 await workers.reap(self._ctx)
+
+    async def _end_leases(self) -> None:
+        """End the leases that ran out; but when the host's clock was set since the last look, begin them anew."""
+
+        def change(tx: Tx) -> int:
+            ahead = self._ahead_at(tx.now)
+            if clocks.was_set(self._ahead, ahead):
+                log.warning("the clock was set by %+.0f s; leases begin anew", (ahead - self._ahead) / SECOND)
+                leases.mend_leases(tx)
+            leases.expire(tx, self.settings, random.random())
+            return ahead
+
+        due = await self.store.read(leases.next_deadline)
+        now = self.store.now()
+        ahead = self._ahead_at(now)
+        over = due is not None and due <= now
+        self._ahead = await self.store.write(change) if over or clocks.was_set(self._ahead, ahead) else ahead
+
+    def _ahead_at(self, now: int) -> int:
+        return now - self._steady() if self._steady else 0
 
     async def _listen_for_silence(self) -> None:
         """Agents that are connected nowhere and send no heartbeat are inactive after a while."""
@@ -211,6 +245,11 @@ class Workbench:
             await asyncio.sleep(min(5.0, self.settings.silent_seconds / 4))
             if await self.store.read(lambda tx: connections.someone_silent(tx, tx.now - silent)):
                 await self.store.write(lambda tx: connections.fall_silent(tx, tx.now - silent))
+
+
+def _since_boot() -> int:
+    """A clock that nobody can set, in microseconds."""
+    return time.monotonic_ns() // 1_000
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -42,11 +42,12 @@ def check_id(persona_id: str) -> str:
 
 
 def parse(persona_id: str, text: str) -> PersonaText:
-    """Read a persona; its id is the file's stem in lower case, without ``_prompt``.
+    """Read a persona, with line ends of any system; its id is the file's stem in lower case, without ``_prompt``.
 
     Raises:
         BadInput: ``PERSONA_INVALID``.
     """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     meta, body = _front_matter(persona_id, text)
     try:
         role = Role(str(meta.get("role", Role.WORKER)))

@@ -27,6 +27,8 @@ def check(value: Any) -> None:
 def _nests_too_deep(value: Any) -> bool:
     level = list(_containers([value]))
     for _ in range(DEPTH_LIMIT):
+        if not level:
+            return False
         level = [inner for outer in level for inner in _containers(outer)]
     return bool(level)
 

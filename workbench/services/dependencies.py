@@ -39,6 +39,7 @@ async def remove_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
 
     def change(tx: Tx) -> Task:
         row = shapeable(tx, ctx.caller, task_id)
+        _require_open(row)
         if not tx.run(SQL.remove, task_id=task_id, on=depends_on):
             raise Conflict("NO_DEPENDENCY", f"Task {task_id} does not wait for {depends_on}.")
         tx.run(SQL.recount, task_id=task_id)
@@ -56,8 +57,7 @@ def add(tx: Tx, row: Row, depends_on: int) -> None:
         NotFound: ``TASK_NOT_FOUND``.
     """
     task_id = row["id"]
-    if row["status"] not in lifecycle.OPEN:
-        raise Conflict("WRONG_STATE", f"Task {task_id} is {row['status']}; it waits for nothing.", status=row["status"])
+    _require_open(row)
     tasks.require_row(tx, depends_on)
     if task_id == depends_on or tx.one(SQL.reaches, start=depends_on, goal=task_id):
         path = [task_id, *_path(tx, depends_on, task_id)]
@@ -66,6 +66,12 @@ def add(tx: Tx, row: Row, depends_on: int) -> None:
     if tx.run(SQL.add, task_id=task_id, on=depends_on):
         tx.run(SQL.recount, task_id=task_id)
         tx.emit("task.dependency_added", f"task:{task_id}", session=row["session_id"], depends_on=depends_on)
+
+
+def _require_open(row: Row) -> None:
+    if row["status"] not in lifecycle.OPEN:
+        said = f"Task {row['id']} is {row['status']}; it waits for nothing."
+        raise Conflict("WRONG_STATE", said, status=row["status"])
 
 
 def _path(tx: Reader, start: int, goal: int) -> list[int]:
@@ -95,7 +101,10 @@ def ended_badly(tx: Tx, task_id: int) -> None:
 
 
 def revived(tx: Tx, task_id: int) -> None:
-    """A dead task is to be tried again: whoever went on without it waits for it again, if it has not begun."""
+    """A dead task is to be tried again: whoever went on without it waits for it again.
+
+    One that is held goes on, and cannot be completed before it is, as with a dependency that is added.
+    """
     for row in tx.all(SQL.dependents, task_id=task_id):
         tx.run(SQL.recount, task_id=row["id"])
     tx.run(SQL.recount, task_id=task_id)

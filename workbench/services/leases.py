@@ -165,10 +165,11 @@ async def complete_task(
     def change(tx: Tx) -> TaskLine:
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.COMPLETE)
-        _start(tx, row)
         dependencies.require_none_open(tx, row)
+        if row["status"] == TaskState.CLAIMED:
+            _tell_start(tx, row)
         tx.run(SQL.complete, task_id=task_id, result=result, artifacts=made, now=tx.now)
-        _end_attempt(tx, row, "completed")
+        tx.run(SQL.complete_attempt, task_id=task_id, attempt=row["attempt"], now=tx.now)
         dependencies.completed(tx, task_id)
         tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
         return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
@@ -304,28 +305,31 @@ def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
         return Claim(task=tasks.require_task(tx, task_id or held[0]))
     if task_id is not None:
         row = tasks.seen(tx, caller, task_id)
-        if not (_fits(row, caller, me) and _take(tx, me, row)):
+        if not (_fits(row, caller, me) and _take(tx, me, task_id)):
             raise tasks.not_claimable(tx, row)
         return Claim(task=tasks.require_task(tx, task_id))
-    for candidate in _candidates(tx, caller, me, 8):
-        if _take(tx, me, tasks.require_row(tx, candidate["task_id"])):
-            return Claim(task=tasks.require_task(tx, candidate["task_id"]))
+    while best := _candidates(tx, caller, me, 1):
+        task_id = best[0]["task_id"]
+        if _take(tx, me, task_id):
+            return Claim(task=tasks.require_task(tx, task_id))
     return Claim(task=None)
 
 
 def _fits(row: Row, caller: Caller, me: str) -> bool:
+    if row["session_id"] not in (None, caller.session):
+        return False
     if row["reserved_for"] is not None:
         return bool(row["reserved_for"] == me)
-    here = row["worktree"] in ("", caller.worktree) and row["session_id"] in (None, caller.session)
-    return here and row["persona_id"] == caller.persona
+    return row["worktree"] in ("", caller.worktree) and row["persona_id"] == caller.persona
 
 
-def _take(tx: Tx, me: str, row: Row) -> bool:
-    until = tx.now + row["lease_us"]
-    if not tx.run(SQL.claim, task_id=row["id"], agent=me, now=tx.now, until=until):
+def _take(tx: Tx, me: str, task_id: int) -> bool:
+    taken = tx.one(SQL.claim, task_id=task_id, agent=me, now=tx.now)
+    if taken is None:
         return False
-    tx.run(SQL.add_attempt, task_id=row["id"], attempt=row["attempt"] + 1, agent=me, now=tx.now)
-    tx.emit("task.claimed", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"] + 1)
+    attempt, session = taken["attempt"], taken["session_id"] or None
+    tx.run(SQL.add_attempt, task_id=task_id, attempt=attempt, agent=me, now=tx.now)
+    tx.emit("task.claimed", f"task:{task_id}", session=session, attempt=attempt)
     return True
 
 
@@ -333,7 +337,11 @@ def _start(tx: Tx, row: Row) -> None:
     if row["status"] == TaskState.CLAIMED:
         tx.run(SQL.start, task_id=row["id"], now=tx.now)
         tx.run(SQL.start_attempt, task_id=row["id"], attempt=row["attempt"], now=tx.now)
-        tx.emit("task.started", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
+        _tell_start(tx, row)
+
+
+def _tell_start(tx: Tx, row: Row) -> None:
+    tx.emit("task.started", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
 
 
 def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
@@ -396,7 +404,7 @@ def _end_attempt(tx: Tx, row: Row, outcome: str, error: str | None = None, error
 
 
 def mend_leases(tx: Tx) -> None:
-    """The host's clock was set: every lease and every pause gets the time it had when it was given.
+    """The host's clock was set: every lease gets the whole time it was given, and every pause ends.
 
     Otherwise a step forward would end all leases at once, and a step back would keep them for too long.
     """

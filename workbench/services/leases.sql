@@ -17,7 +17,7 @@ ORDER BY s.task_id;
 SELECT task_id FROM (
     SELECT * FROM (
         SELECT 0 AS rank, priority, task_id FROM task_status
-        WHERE reserved_for = :agent AND reserved_for IS NOT NULL
+        WHERE reserved_for = :agent AND reserved_for IS NOT NULL AND session_id IN ('', :session)
           AND status = 'pending' AND unmet = 0 AND not_before IS NULL
         ORDER BY priority DESC, task_id LIMIT :limit) AS reserved
     UNION ALL
@@ -49,8 +49,10 @@ ORDER BY rank, priority DESC, task_id LIMIT :limit;
 
 -- name: claim
 UPDATE task_status SET status = 'claimed', assigned_agent_id = :agent, claimed_at = :now,
-    lease_expires_at = :until, attempt = attempt + 1, started_at = NULL, progress = 0
-WHERE task_id = :task_id AND status = 'pending' AND unmet = 0 AND not_before IS NULL;
+    lease_expires_at = :now + (SELECT lease_us FROM tasks WHERE id = :task_id),
+    attempt = attempt + 1, started_at = NULL, progress = 0
+WHERE task_id = :task_id AND status = 'pending' AND unmet = 0 AND not_before IS NULL
+RETURNING attempt, session_id;
 
 -- name: add_attempt
 INSERT INTO task_attempts (task_id, attempt, agent_id, claimed_at)
@@ -75,6 +77,10 @@ UPDATE task_status SET status = 'completed', progress = 100, completed_at = :now
     started_at = COALESCE(started_at, :now), lease_expires_at = NULL, result_data = :result,
     artifacts = :artifacts, error_message = NULL
 WHERE task_id = :task_id;
+
+-- name: complete_attempt
+UPDATE task_attempts SET started_at = COALESCE(started_at, :now), ended_at = :now, outcome = 'completed'
+WHERE task_id = :task_id AND attempt = :attempt;
 
 -- name: put_back
 UPDATE task_status SET status = 'pending', assigned_agent_id = NULL, lease_expires_at = NULL,

@@ -13,7 +13,6 @@ from workbench.rules import lifecycle
 from workbench.rules.lifecycle import Action
 from workbench.services import dependencies as graph
 from workbench.services import leases, tasks
-from workbench.services.registration import require_agent
 from workbench.services.tasks import (
     ContextRef,
     Dependencies,
@@ -129,7 +128,7 @@ async def reassign_task(
     def change(tx: Tx) -> Task:
         row = tasks.seen(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.REASSIGN)
-        agent = require_agent(tx, assigned_agent_id)["id"] if assigned_agent_id else None
+        agent = tasks.reservable(tx, assigned_agent_id, row["session_id"]) if assigned_agent_id else None
         if row["status"] != TaskState.PENDING:
             if agent is not None and agent == row["assigned_agent_id"]:
                 raise Conflict("ALREADY_THEIRS", f"{assigned_agent_id} holds task {task_id} now.")

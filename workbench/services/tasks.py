@@ -278,6 +278,7 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``, ``SESSION_NOT_FOUND``.
         BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another's session).
+        Conflict: ``OTHER_SESSION`` (of the agent it is reserved for).
     """
     settings = ctx.settings
     persona = require_persona(tx, new.persona_id)
@@ -285,9 +286,9 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     if new.target_worktree:
         access.check_worktree_name(new.target_worktree)
     if new.parent_task_id is not None:
-        _require_parent(tx, new.parent_task_id)
-    reserved = require_agent(tx, new.assigned_agent_id)["id"] if new.assigned_agent_id else None
-    states = [require_row(tx, other)["status"] for other in set(new.dependencies)]
+        _require_parent(tx, ctx.caller, new.parent_task_id)
+    reserved = reservable(tx, new.assigned_agent_id, session) if new.assigned_agent_id else None
+    states = [seen(tx, ctx.caller, other)["status"] for other in set(new.dependencies)]
     unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states)
     retries = settings.max_retries if new.max_retries is None else new.max_retries
     made = tx.one(
@@ -441,14 +442,16 @@ async def get_task_tree(
     waits: dict[int, list[int]] = {}
     for edge in edges:
         waits.setdefault(edge["task_id"], []).append(edge["depends_on"])
+    persona = filter_persona.lower() if filter_persona else None
     below: dict[int | None, list[Row]] = {}
     counts: dict[TaskState, int] = {}
+    visible = {row["id"] for row in rows}
     for row in rows:
-        below.setdefault(row["parent_id"], []).append(row)
+        below.setdefault(row["parent_id"] if row["parent_id"] in visible else None, []).append(row)
         counts[TaskState(row["status"])] = counts.get(TaskState(row["status"]), 0) + 1
 
     def wanted(node: TaskNode) -> bool:
-        fits = filter_status in (None, node.status) and filter_persona in (None, node.persona_id)
+        fits = filter_status in (None, node.status) and persona in (None, node.persona_id)
         return fits or bool(node.children)
 
     def nodes(parent: int | None) -> list[TaskNode]:
@@ -486,8 +489,8 @@ def require_row(tx: Reader, task_id: int) -> Row:
     return row
 
 
-def _require_parent(tx: Reader, task_id: int) -> None:
-    require_row(tx, task_id)
+def _require_parent(tx: Reader, caller: Caller, task_id: int) -> None:
+    seen(tx, caller, task_id)
     depth = tx.one(SQL.depth, task_id=task_id)
     if depth and depth["n"] >= TREE_DEPTH:
         raise BadInput("TOO_DEEP", f"Task {task_id} has {TREE_DEPTH - 1} tasks above it. Make this one its sibling.")
@@ -503,6 +506,18 @@ def seen(tx: Reader, caller: Caller, task_id: int) -> Row:
     if caller.level is not Level.OPERATOR and row["session_id"] not in (None, caller.session):
         raise _no_task(task_id)
     return row
+
+
+def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
+    """The internal id of an agent that a task of a session, or of none, may be reserved for.
+
+    Raises:
+        NotFound: ``AGENT_NOT_FOUND``. Conflict: ``OTHER_SESSION``.
+    """
+    agent = require_agent(tx, agent_id)
+    if session not in (None, agent["session_id"]):
+        raise Conflict("OTHER_SESSION", f"{agent_id} is not in the task's session and could never claim it.")
+    return str(agent["id"])
 
 
 def _sight(caller: Caller) -> dict[str, Any]:

@@ -50,6 +50,8 @@ LOCK_SECONDS = 2.0
 READERS = 2
 PULSE_COMMITS = 4_096
 
+_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
 _FULL = ("STORE_FULL", "The disk is full. Free some space; nothing was changed.")
 _STORAGE_ERRORS = {
     sqlite3.SQLITE_BUSY: ("STORE_BUSY", "Another process holds the store. Try again."),
@@ -126,7 +128,7 @@ class SqliteTx(SqliteReader):
                 "actor": self.actor,
                 "subject": subject,
                 "session": data.pop("session", None),
-                "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False),
+                "data": _compact(data),
             },
         )
 
