@@ -67,8 +67,8 @@ class Agents(Wire):
     next_cursor: str | None
 
 
-class Changed(Wire):
-    """Agents that were changed."""
+class Some(Wire):
+    """Some agents, all of them."""
 
     agents: list[Agent]
 
@@ -111,6 +111,20 @@ async def list_agents(
     return await ctx.read(question)
 
 
+@op(allow=Level.READ, reads=True)
+async def get_active_agents(
+    ctx: Ctx, persona_id: Annotated[str | None, Field(description="Only agents of this persona.")] = None
+) -> Some:
+    """The agents you may see that are there now: those with a task, and those that could take one."""
+
+    def question(tx: Reader) -> list[Agent]:
+        rows = tx.all(SQL.there, ctx.caller.scope, persona=persona_id.lower() if persona_id else None)
+        return [agent_of(ctx, row) for row in rows]
+
+    found = await ctx.read(question)
+    return Some(agents=[agent for agent in found if agent.presence in ("active", "idle")])
+
+
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_agent(ctx: Ctx, agent_id: str) -> Agent:
     """One agent, if you may see it."""
@@ -126,9 +140,9 @@ async def update_agent(ctx: Ctx, agent_id: str, changes: Changes) -> Agent:
 @op(allow=Level.OPERATOR)
 async def assign_agents(
     ctx: Ctx, agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000)], changes: Changes
-) -> Changed:
+) -> Some:
     """Change many agents at once, all or none: put them into a session or a team, give them a persona."""
-    return Changed(agents=await _change(ctx, agent_ids, changes))
+    return Some(agents=await _change(ctx, agent_ids, changes))
 
 
 @op(allow=Level.OPERATOR)

@@ -38,3 +38,11 @@ UPDATE agents SET token_hash = :token_hash, id_only = 0 WHERE id = :id;
 
 -- name: set_deleted
 UPDATE agents SET deleted_at = CAST(:at AS {{big}}) WHERE id = :id;
+
+-- name: there
+SELECT * FROM agents_seen a
+WHERE a.registration_status IN ('assigned', 'active', 'inactive') AND a.deleted_at IS NULL
+  AND (CAST(:persona AS TEXT) IS NULL OR a.persona_id = :persona)
+  AND (CAST(:everything AS {{big}}) = 1 OR a.id = :me OR a.parent_agent_id = :me
+       OR a.team_id = :my_team OR a.session_id = :my_session)
+ORDER BY a.registered_at, a.id;

@@ -161,6 +161,17 @@ async def register(
     return await ctx.write(change)
 
 
+@op(allow=Level.ANONYMOUS, tool=False)
+async def register_agent(
+    ctx: Ctx,
+    persona_id: Annotated[str, Field(description="The kind of work wanted: implementer, reviewer, …")],
+    name: Annotated[AgentName | None, Field(description="The persona's id when null.")] = None,
+    capabilities: Capabilities = {},
+) -> Registered:
+    """Register for work of a persona. A person decides; keep the token, it is shown only now."""
+    return await register(ctx, name or persona_id[:100], capabilities, persona_id)
+
+
 def add_pending(
     tx: Tx,
     ctx: Ctx,

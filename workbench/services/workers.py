@@ -17,7 +17,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.model import Level, Micros, Registration, Wire
-from workbench.ops import OPERATOR, Caller, Ctx, op
+from workbench.ops import OPERATOR, Caller, Ctx, Ok, op
 from workbench.process import ProcessRef
 from workbench.rules import access
 from workbench.services import agents, approvals, leases, registration
@@ -119,6 +119,28 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max
     if not await end(ctx, internal, reason):
         await ctx.write(lambda tx: leases.release_all(tx, internal, reason or "the agent was revoked"))
     return await ctx.read(lambda tx: agents.agent_of(ctx, registration.require_agent(tx, agent_id)))
+
+
+@op(allow=Level.READ, tool=False)
+async def deregister_agent(
+    ctx: Ctx,
+    agent_id: Annotated[str | None, Field(description="Yourself when null; a person may name anybody.")] = None,
+) -> Ok:
+    """Say goodbye: what you hold can be claimed by others, and you are inactive until you come back."""
+    if agent_id not in (None, ctx.caller.name) and ctx.caller.level is not Level.OPERATOR:
+        raise Refused("FORBIDDEN", f"You are {ctx.caller.name}, not {agent_id}. Leave agent_id out.")
+
+    if agent_id is None and ctx.caller.agent is None:
+        raise BadInput("AGENT_ONLY", "Name an agent: a person is not registered.")
+
+    def change(tx: Tx) -> Ok:
+        agent = registration.require_agent(tx, agent_id or ctx.caller.name)
+        leases.release_all(tx, agent["id"], "the agent said goodbye")
+        tx.emit("agent.deregistered", f"agent:{agent['id']}", session=agent["session_id"])
+        registration.deactivate(tx, agent["id"], "it said goodbye")
+        return Ok()
+
+    return await ctx.write(change)
 
 
 @op(allow=Level.PLANNER, reads=True)
