@@ -20,13 +20,19 @@ from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
 
 ALLOWED = """
 anonymous  ping register registration_status
-read       get_persona get_personas get_task get_task_logs get_task_tree get_worktree_status
-read       list_agents list_events list_plans list_tasks whoami
-worker     heartbeat_and_get_tasks claim_task start_task report_task_progress complete_task fail_task release_task
-planner    create_task cancel_task create_plan
+read       get_persona get_personas list_persona_versions get_worktree_status get_agent
+read       get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
+read       list_agents list_events list_plans whoami
+worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
+worker     report_task_progress complete_task fail_task release_task
+worker     create_subtask add_dependency remove_dependency
+planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
 planner    create_worktree discard_worktree integrate_worktree request_integration
 planner    spawn_agent terminate_agent get_managed_agents get_agent_process_info
-operator   list_approvals approve reject revoke_agent
+operator   list_approvals approve approve_many reject reject_many save_persona get_performance
+operator   assign_agents delete_agent issue_token restore_agent revoke_agent update_agent
+operator   add_admission_rule list_admission_rules remove_admission_rule
+operator   allow_agent disallow_agent list_allowlist
 """
 """Who may call what, as the design has it; each line includes those above it."""
 
@@ -227,6 +233,15 @@ GOOD: dict[str, Any] = {
     "persona_id": "implementer",
     "name": "name",
     "approval_id": 1,
+    "approval_ids": [1],
+    "agent_ids": ["ada"],
+    "assigned_agent_id": "ada",
+    "parent_task_id": 1,
+    "depends_on": 2,
+    "priority": 1,
+    "pattern": "script-*",
+    "changes": {"tool": "read"},
+    "tasks": [{"title": "Title", "persona_id": "implementer"}],
     "text": "plan: x\ntasks: []",
     "agent_id": "ada",
     "worktree_name": "tree",
@@ -243,6 +258,7 @@ def strange_calls() -> Iterator[tuple[str, dict[str, Any]]]:
     for operation in CATALOGUE.values():
         fields = operation.arguments.model_fields
         good = {name: GOOD[name] for name, field in fields.items() if field.is_required()}
+        good |= {"wait_seconds": 0} if "wait_seconds" in fields else {}
         for name, value in product(fields, STRANGE):
             if name != "wait_seconds":
                 yield operation.name, good | {name: value}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workbench.errors import BadInput
 from workbench.model import Role
-from workbench.rules.persona import parse
+from workbench.rules.persona import check_id, parse
 
 TEXT = "---\nname: The Editor\nrole: planner\ncolour: red\n---\n\nYou edit.\n"
 
@@ -30,6 +30,37 @@ def test_without_front_matter_a_persona_is_a_worker_named_after_its_file() -> No
 
 def test_the_hash_changes_with_any_letter() -> None:
     assert parse("a", TEXT).sha256 == parse("b", TEXT).sha256 != parse("a", TEXT + " ").sha256
+
+
+def test_the_ends_of_lines_are_no_part_of_a_text() -> None:
+    for end in ("\r\n", "\r"):
+        assert parse("editor", TEXT.replace("\n", end)) == parse("editor", TEXT)
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("1", 1.0), ("0.5", 0.5), ("86400", 86_400.0), ("null", None)])
+def test_the_front_matter_says_how_long_its_leases_last(written: str, seconds: float | None) -> None:
+    assert parse("editor", f"---\nlease_seconds: {written}\n---\n").lease_seconds == seconds
+
+
+@pytest.mark.parametrize("written", ["0", "-1", "86401", "true", "soon", "[1]", ".nan", ".inf"])
+def test_a_lease_that_cannot_be_is_refused(written: str) -> None:
+    with pytest.raises(BadInput, match="PERSONA_INVALID: Persona editor: `lease_seconds`"):
+        parse("editor", f"---\nlease_seconds: {written}\n---\n")
+
+
+@pytest.mark.parametrize(
+    ("persona_id", "allowed"),
+    [
+        *[(fine, True) for fine in ("a", "7", "a-b_c", "x" * 50)],
+        *[(bad, False) for bad in ("", "A", "-a", "_a", "a b", "../a", "a/b", "a.md", "é", "x" * 51, "a\n")],
+    ],
+)
+def test_an_id_is_fit_to_name_a_file(persona_id: str, allowed: bool) -> None:
+    if allowed:
+        assert check_id(persona_id) == persona_id
+    else:
+        with pytest.raises(BadInput, match="PERSONA_INVALID"):
+            check_id(persona_id)
 
 
 @pytest.mark.parametrize(

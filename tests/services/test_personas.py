@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Admit, Clock
 from workbench.app import Workbench
-from workbench.errors import BadInput, NotFound
-from workbench.model import wall_clock
+from workbench.errors import BadInput, NotFound, Refused, Unavailable
+from workbench.model import SECOND, iso, wall_clock
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -89,3 +90,94 @@ async def test_a_persona_says_when_it_was_changed(settings: Settings) -> None:
         first = await workbench.call("get_persona", persona_id="editor")
     async with Workbench.open(settings, clock=lambda: before + 1_000_000) as workbench:
         assert await workbench.call("get_persona", persona_id="editor") == first
+
+
+# Saved while the project is open
+
+TEXT = "---\nname: The Editor\nrole: planner\n---\nYou edit."
+
+
+async def test_a_saved_persona_is_a_file_of_the_project_and_holds_at_once(
+    workbench: Workbench, settings: Settings
+) -> None:
+    saved = await workbench.call("save_persona", persona_id="editor", text=TEXT)
+    assert (saved["id"], saved["name"], saved["role"], saved["definition"]) == (
+        *("editor", "The Editor", "planner", "You edit."),
+    )
+    assert (settings.home / "personas" / "editor.md").read_text() == TEXT
+    assert await workbench.call("get_persona", persona_id="editor") == saved
+    assert (await workbench.call("create_task", title="t", persona_id="Editor"))["persona_id"] == "editor"
+    events = (await workbench.call("list_events", subject="persona:editor"))["events"]
+    told = {"sha256": saved["sha256"], "source": "project"}
+    assert [(e["kind"], e["actor"], e["data"]) for e in events] == [("persona.saved", "operator", told)]
+
+
+async def test_a_saved_persona_is_the_same_at_the_next_start(settings: Settings) -> None:
+    await opened(settings, "save_persona", persona_id="editor", text=TEXT.replace("\n", "\r\n"))
+    await opened(settings, "save_persona", persona_id="tester", text="You test twice.")
+    assert (await opened(settings, "get_persona", persona_id="editor"))["role"] == "planner"
+    assert (await opened(settings, "get_persona", persona_id="tester"))["source"] == "project"
+    assert len((await opened(settings, "list_persona_versions", persona_id="editor"))["versions"]) == 1
+
+
+async def test_every_text_a_persona_had_is_kept(settings: Settings, clock: Clock) -> None:
+    async with Workbench.open(settings, clock=clock) as workbench:
+        for text in ("One.", "Two.", "Two.", "One."):
+            clock.forward(1)
+            await workbench.call("save_persona", persona_id="tester", text=text)
+        versions = (await workbench.call("list_persona_versions", persona_id="Tester"))["versions"]
+        assert [v["definition"] for v in versions[:2]] == ["One.", "Two."]
+        assert [v["saved_at"] for v in versions[:2]] == [iso(clock.now), iso(clock.now - 2 * SECOND)]
+        assert [(v["source"], v["saved_by"]) for v in versions] == [
+            *(("project", "operator"), ("project", "operator"), ("built-in", "system")),
+        ]
+        now = await workbench.call("get_persona", persona_id="tester")
+        assert now["sha256"] == versions[0]["sha256"]
+        assert len((await workbench.call("list_events", subject="persona:tester"))["events"]) == 4
+        with pytest.raises(NotFound, match="PERSONA_NOT_FOUND"):
+            await workbench.call("list_persona_versions", persona_id="wizard")
+
+
+@pytest.mark.parametrize(
+    ("persona_id", "text"),
+    [
+        *[(bad, "You edit.") for bad in ("", "../x", "a/b", "A", "x" * 51, ".hidden")],
+        ("editor", "---\nrole: boss\n---\n"),
+        ("editor", ""),
+        ("editor", "x" * 200_001),
+    ],
+)
+async def test_what_is_no_persona_is_not_saved(
+    workbench: Workbench, settings: Settings, persona_id: str, text: str
+) -> None:
+    with pytest.raises(BadInput, match=r"PERSONA_INVALID|INVALID_ARGUMENTS"):
+        await workbench.call("save_persona", persona_id=persona_id, text=text)
+    assert not (settings.home / "personas").exists()
+    assert {p["id"] for p in (await workbench.call("get_personas"))["personas"]} == set(BUILT_IN)
+
+
+async def test_a_persona_whose_file_cannot_be_written_stays_as_it_is(workbench: Workbench, settings: Settings) -> None:
+    (settings.home / "personas").write_text("a file where the directory should be")
+    before = await workbench.call("get_persona", persona_id="tester")
+    with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
+        await workbench.call("save_persona", persona_id="tester", text="You test twice.")
+    assert await workbench.call("get_persona", persona_id="tester") == before
+
+
+async def test_only_the_person_saves_personas(workbench: Workbench, admit: Admit) -> None:
+    planner = await admit("pam", role="planner")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(planner.caller, "save_persona", {"persona_id": "tester", "text": "x"})
+
+
+async def test_a_lease_lasts_as_the_task_says_else_its_persona_else_the_settings(
+    workbench: Workbench, settings: Settings
+) -> None:
+    await workbench.call("save_persona", persona_id="slow", text="---\nlease_seconds: 900\n---\nTake your time.")
+
+    async def lease(**more: Any) -> float:
+        return float((await workbench.call("create_task", title="t", **more))["lease_seconds"])
+
+    assert await lease(persona_id="slow") == 900
+    assert await lease(persona_id="slow", lease_seconds=5) == 5
+    assert await lease(persona_id="tester") == settings.lease_seconds

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tests.conftest import Admit
+from tests.conftest import Admit, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.settings import Settings
@@ -34,6 +38,22 @@ async def events(workbench: Workbench, *kinds: str) -> list[dict[str, Any]]:
     """Events so far."""
     found: list[dict[str, Any]] = (await workbench.call("list_events", kinds=list(kinds), limit=1000))["events"]
     return found
+
+
+async def pages(workbench: Workbench, **how: Any) -> AsyncIterator[list[dict[str, Any]]]:
+    """A list of tasks, page by page."""
+    page = await workbench.call("list_tasks", **how)
+    yield page["tasks"]
+    while page["next_cursor"] is not None:
+        page = await workbench.call("list_tasks", **how, cursor=page["next_cursor"])
+        yield page["tasks"]
+
+
+ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "id": lambda task: task["id"],
+    "newest": lambda task: -task["id"],
+    "priority": lambda task: (-task["priority"], task["id"]),
+}
 
 
 async def test_a_task_keeps_all_that_was_said_of_it(workbench: Workbench, admit: Admit) -> None:
@@ -143,14 +163,46 @@ async def test_only_planners_and_the_person_make_and_cancel_tasks(workbench: Wor
 
 async def test_tasks_are_listed_in_pages_that_neither_skip_nor_repeat(workbench: Workbench) -> None:
     ids = [(await make(workbench, f"t{n}"))["id"] for n in range(7)]
-    seen, cursor, pages = [], 0, 0
-    while cursor is not None:
-        page = await workbench.call("list_tasks", cursor=cursor, limit=3)
-        seen += [task["id"] for task in page["tasks"]]
-        cursor, pages = page["next_cursor"], pages + 1
-    assert (seen, pages) == (ids, 3)
-    exact = await workbench.call("list_tasks", limit=7)
-    assert (await workbench.call("list_tasks", cursor=exact["next_cursor"]))["tasks"] == []
+    found = [[task["id"] for task in page] async for page in pages(workbench, limit=3)]
+    assert found == [ids[:3], ids[3:6], ids[6:]]
+    assert (await workbench.call("list_tasks", limit=7))["next_cursor"] is None
+    assert (await workbench.call("list_tasks", limit=6))["next_cursor"] is not None
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench, data: st.DataObject) -> None:
+    if not (await workbench.call("list_tasks"))["tasks"]:
+        kinds = [(p, persona) for p in (0, 5, 5, -7, 2**20 - 50_000) for persona in ("tester", "implementer")]
+        await workbench.call("create_tasks", tasks=[{"title": "t", "priority": p, "persona_id": q} for p, q in kinds])
+    sort = data.draw(st.sampled_from(["id", "newest", "priority"]))
+    wanted = data.draw(st.sampled_from([{}, {"persona_id": "Tester"}, {"status": "pending"}, {"worktree": "x"}]))
+    whole = (await workbench.call("list_tasks", sort=sort, **wanted))["tasks"]
+    size = data.draw(st.integers(1, 12))
+    together = [task async for page in pages(workbench, limit=size, sort=sort, **wanted) for task in page]
+    assert together == whole == sorted(whole, key=ORDERS[sort])
+    assert len(whole) == {"persona_id": 5, "worktree": 0}.get(next(iter(wanted), ""), 10)
+
+
+async def test_a_page_goes_on_where_the_one_before_ended_whatever_came_in_between(workbench: Workbench) -> None:
+    ids = [(await make(workbench, priority=p))["id"] for p in (5, 4, 3, 2)]
+    found = []
+    async for page in pages(workbench, limit=2, sort="priority"):
+        found += [task["id"] for task in page]
+        await make(workbench, "more urgent than what was shown", priority=9)
+    assert found == ids
+
+
+@pytest.mark.parametrize("cursor", ["", "1", "0", "x" * 300, "é"])
+async def test_a_cursor_of_no_list_or_of_another_is_refused(workbench: Workbench, cursor: str) -> None:
+    for _ in range(2):
+        await make(workbench)
+    by_id = (await workbench.call("list_tasks", limit=1))["next_cursor"]
+    if cursor:
+        with pytest.raises(BadInput, match="BAD_CURSOR"):
+            await workbench.call("list_tasks", cursor=cursor)
+    with pytest.raises(BadInput, match="BAD_CURSOR"):
+        await workbench.call("list_tasks", cursor=by_id, sort="priority")
 
 
 async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench, admit: Admit) -> None:
@@ -169,6 +221,112 @@ async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench
     assert await found(worktree="lab") == [planned, open_one["id"]]
     assert await found(plan="p") == [planned]
     assert await found(plan="p", status="completed") == []
+    assert await found(assigned_agent_id="ada") == [done["id"]]
+    assert await found(assigned_agent_id="nobody") == []
+    child = await make(workbench, parent_task_id=planned)
+    assert await found(parent_task_id=planned) == [child["id"]]
+    assert await found(sort="newest") == [child["id"], open_one["id"], done["id"], planned]
+
+
+async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -> None:
+    new = [{"title": f"t{n}", "persona_id": "implementer", "dependencies": [-n] if n else []} for n in range(300)]
+    ids = (await workbench.call("create_tasks", tasks=new))["task_ids"]
+    assert ids == list(range(ids[0], ids[0] + 300))
+    edges = (await workbench.call("get_task_graph"))["dependencies"]
+    assert edges == [[task, task - 1] for task in ids[1:]]
+    old = {"title": "also", "persona_id": "implementer", "dependencies": [ids[7], -1]}
+    (one, two) = (await workbench.call("create_tasks", tasks=[new[0], old]))["task_ids"]
+    assert (await get(workbench, two))["dependencies"] == [ids[7], one]
+    before = await events(workbench, "task.*")
+    for bad, code in (
+        ({"dependencies": [-2]}, "BAD_DEPENDENCY"),
+        ({"dependencies": [0]}, "BAD_DEPENDENCY"),
+        ({"dependencies": [-1, 9_999]}, "TASK_NOT_FOUND"),
+        ({"persona_id": "wizard"}, "PERSONA_NOT_FOUND"),
+        ({"title": ""}, "INVALID_ARGUMENTS"),
+    ):
+        with pytest.raises((BadInput, NotFound), match=f"^{code}"):
+            await workbench.call("create_tasks", tasks=[new[0], new[0] | bad])
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await workbench.call("create_tasks", tasks=[])
+    assert await events(workbench, "task.*") == before
+
+
+async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    first = await make(workbench)
+    task = await make(workbench, dependencies=[first["id"]])
+
+    async def status(task_id: int) -> dict[str, Any]:
+        return await workbench.call("get_task_status", task_id=task_id)
+
+    assert await status(task["id"]) == {
+        **{"id": task["id"], "status": "pending", "progress": 0, "attempt": 0, "assigned_agent_id": None},
+        **{"lease_expires_at": None, "blocked_by": [first["id"]], "error_message": None},
+    }
+    await finish(workbench, ada, first["id"])
+    await workbench.dispatch(ada.caller, "claim_task", {})
+    held = await status(task["id"])
+    assert (held["status"], held["attempt"], held["assigned_agent_id"], held["blocked_by"]) == ("claimed", 1, "ada", [])
+    assert held["lease_expires_at"] == (await get(workbench, task["id"]))["lease_expires_at"]
+    await workbench.dispatch(ada.caller, "fail_task", {"task_id": task["id"], "error_message": "e", "retryable": False})
+    failed = await status(task["id"])
+    assert (failed["status"], failed["error_message"], failed["lease_expires_at"]) == ("failed", "e", None)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("end", ["complete_task", "fail_task", "cancel_task"])
+async def test_who_waits_for_a_task_hears_of_its_end(workbench: Workbench, admit: Admit, end: str) -> None:
+    ada, eve = await admit("ada"), await admit("eve", tool="read")
+    task, other = (await make(workbench))["id"], (await make(workbench))["id"]
+    waiting = asyncio.create_task(
+        workbench.dispatch(eve.caller, "wait_for_task", {"task_id": task, "wait_seconds": 30})
+    )
+    await followed(workbench)
+    await finish(workbench, ada, other)
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+    assert not waiting.done()
+    if end == "cancel_task":
+        await workbench.call(end, task_id=task)
+    else:
+        more = {} if end == "complete_task" else {"error_message": "no", "retryable": False}
+        await workbench.dispatch(ada.caller, end, {"task_id": task, **more})
+    assert await waiting == await workbench.call("get_task_status", task_id=task)
+    assert (await waiting)["status"] in ("completed", "failed", "cancelled")
+
+
+@pytest.mark.timeout(20)
+async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    task, other = (await make(workbench))["id"], (await make(workbench))["id"]
+    wait = {"task_id": task, "until": "changed", "wait_seconds": 30}
+    waiting = asyncio.create_task(workbench.dispatch(ada.caller, "wait_for_task", wait))
+    await followed(workbench)
+    await workbench.call("set_priority", task_id=other, priority=1)
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+    assert (await waiting)["status"] == "claimed"
+
+
+async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Workbench, admit: Admit) -> None:
+    ada, task = await admit("ada"), (await make(workbench))["id"]
+    assert (await workbench.call("wait_for_task", task_id=task, wait_seconds=0.05))["status"] == "pending"
+    await finish(workbench, ada, task)
+    for until in ("ended", "changed"):
+        found = await workbench.call("wait_for_task", task_id=task, until=until, wait_seconds=3_600)
+        assert found["status"] == "completed"
+
+
+async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbench: Workbench) -> None:
+    text = (
+        "plan: p\ntasks:\n- {name: a, title: a, persona: tester}\n- {name: b, title: b, persona: tester, after: [a]}\n"
+    )
+    planned = (await workbench.call("create_plan", text=text))["tasks"]
+    one = (await make(workbench))["id"]
+    two = (await make(workbench, parent_task_id=one, dependencies=[planned["b"], one]))["id"]
+    graph = await workbench.call("get_task_graph")
+    edges = [[planned["b"], planned["a"]], [two, one], [two, planned["b"]]]
+    assert graph == {"dependencies": sorted(edges), "parents": [[two, one]]}
+    assert await workbench.call("get_task_graph", plan="p") == {"dependencies": edges[:1], "parents": []}
 
 
 async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, admit: Admit) -> None:
@@ -210,6 +368,7 @@ async def test_a_filtered_tree_keeps_what_leads_to_a_match(workbench: Workbench,
         return [name(node) for node in (await workbench.call("get_task_tree", **how))["tasks"]]
 
     assert await titles(filter_persona="tester") == [{"root": [{"left": [{"leaf": []}]}]}]
+    assert await titles(filter_persona="TESTER") == await titles(filter_persona="tester")
     assert await titles(filter_status="completed") == [{"done": []}]
     assert await titles(filter_status="completed", filter_persona="tester") == []
     assert await titles(filter_status="pending", filter_persona="implementer") == [
@@ -285,7 +444,7 @@ async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> Non
     assert (await workbench.call("get_task_logs", task_id=other["id"]))["lines"] == []
 
 
-@pytest.mark.parametrize("name", ["get_task", "get_task_logs", "cancel_task"])
+@pytest.mark.parametrize("name", ["get_task", "get_task_logs", "get_task_status", "wait_for_task", "cancel_task"])
 async def test_a_task_that_is_not_there_cannot_be_asked_for(workbench: Workbench, name: str) -> None:
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
         await workbench.call(name, task_id=7)

@@ -1,0 +1,316 @@
+"""What waits for what: added and removed while the work goes on, never in a circle, and what an end means."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import Admit, Admitted
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Refused
+
+pytestmark = pytest.mark.anyio
+
+
+async def make(workbench: Workbench, title: str = "t", **more: Any) -> int:
+    """Create a task; its id."""
+    return int((await workbench.call("create_task", **{"title": title, "persona_id": "implementer"} | more))["id"])
+
+
+async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
+    """Everything about a task."""
+    return await workbench.call("get_task", task_id=task_id)
+
+
+async def states(workbench: Workbench, *ids: int) -> list[tuple[str, list[int]]]:
+    """Where tasks stand, and what they wait for."""
+    found = [await workbench.call("get_task_status", task_id=task_id) for task_id in ids]
+    return [(task["status"], task["blocked_by"]) for task in found]
+
+
+async def claim(workbench: Workbench, agent: Admitted, task_id: int) -> None:
+    """Claim a task."""
+    await workbench.dispatch(agent.caller, "claim_task", {"task_id": task_id})
+
+
+async def end(workbench: Workbench, agent: Admitted, task_id: int, how: str = "completed") -> None:
+    """Bring a task to one of its ends."""
+    if how == "cancelled":
+        await workbench.call("cancel_task", task_id=task_id)
+        return
+    await claim(workbench, agent, task_id)
+    if how == "completed":
+        await workbench.dispatch(agent.caller, "complete_task", {"task_id": task_id})
+    else:
+        no = {"task_id": task_id, "error_message": "no", "retryable": False}
+        await workbench.dispatch(agent.caller, "fail_task", no)
+
+
+async def wait_for(workbench: Workbench, task_id: int, depends_on: int) -> dict[str, Any]:
+    """Add a dependency."""
+    return await workbench.call("add_dependency", task_id=task_id, depends_on=depends_on)
+
+
+async def kinds(workbench: Workbench, task_id: int) -> list[str]:
+    """What happened to a task."""
+    found = (await workbench.call("list_events", subject=f"task:{task_id}", limit=1000))["events"]
+    return [event["kind"].removeprefix("task.") for event in found]
+
+
+# Added and removed
+
+
+async def test_a_dependency_added_later_keeps_a_task_from_being_claimed(workbench: Workbench, admit: Admit) -> None:
+    ada, first, task = await admit("ada"), await make(workbench), await make(workbench)
+    found = await wait_for(workbench, task, first)
+    assert (found["dependencies"], found["blocked_by"], found["blocked"]) == ([first], [first], True)
+    with pytest.raises(Conflict, match=f"it waits for {first}"):
+        await claim(workbench, ada, task)
+    await end(workbench, ada, first)
+    await end(workbench, ada, task)
+    assert await kinds(workbench, task) == ["created", "dependency_added", "claimed", "started", "completed"]
+
+
+async def test_what_is_met_already_holds_nobody_up(workbench: Workbench, admit: Admit) -> None:
+    ada, first, task = await admit("ada"), await make(workbench), await make(workbench)
+    await end(workbench, ada, first)
+    found = await wait_for(workbench, task, first)
+    assert (found["dependencies"], found["blocked_by"], found["blocked"]) == ([first], [], False)
+
+
+async def test_a_dependency_that_is_there_is_not_added_again(workbench: Workbench, admit: Admit) -> None:
+    first, task = await make(workbench), await make(workbench)
+    assert await wait_for(workbench, task, first) == await wait_for(workbench, task, first)
+    assert await kinds(workbench, task) == ["created", "dependency_added"]
+    await end(workbench, await admit("ada"), first)
+    assert (await get(workbench, task))["blocked"] is False
+
+
+async def test_a_removed_dependency_makes_a_task_claimable(workbench: Workbench, admit: Admit) -> None:
+    first, other = await make(workbench), await make(workbench)
+    task = await make(workbench, dependencies=[first, other])
+    found = await workbench.call("remove_dependency", task_id=task, depends_on=first)
+    assert (found["dependencies"], found["blocked_by"]) == ([other], [other])
+    found = await workbench.call("remove_dependency", task_id=task, depends_on=other)
+    assert (found["dependencies"], found["blocked"]) == ([], False)
+    with pytest.raises(Conflict, match="NO_DEPENDENCY"):
+        await workbench.call("remove_dependency", task_id=task, depends_on=other)
+    assert await kinds(workbench, task) == ["created", "dependency_removed", "dependency_removed"]
+    await end(workbench, await admit("ada"), task)
+
+
+async def test_who_holds_a_task_cannot_complete_it_before_what_was_added_meanwhile(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada, task, later = await admit("ada"), await make(workbench), await make(workbench)
+    await claim(workbench, ada, task)
+    await wait_for(workbench, task, later)
+    assert await states(workbench, task) == [("claimed", [later])]
+    before = await get(workbench, task)
+    with pytest.raises(Conflict, match="DEPENDENCIES_OPEN") as refused:
+        await workbench.dispatch(ada.caller, "complete_task", {"task_id": task})
+    assert refused.value.details == {"blocked_by": [later]}
+    assert await get(workbench, task) == before
+    await workbench.dispatch(ada.caller, "release_task", {"task_id": task})
+    assert (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]["id"] == later
+    await workbench.dispatch(ada.caller, "complete_task", {"task_id": later})
+    await end(workbench, ada, task)
+
+
+@pytest.mark.parametrize("how", ["completed", "failed", "cancelled"])
+async def test_what_has_ended_waits_for_nothing_more(workbench: Workbench, admit: Admit, how: str) -> None:
+    first, other = await make(workbench), await make(workbench)
+    task = await make(workbench)
+    await end(workbench, await admit("ada"), task, how)
+    with pytest.raises(Conflict, match=f"WRONG_STATE.*{how}"):
+        await wait_for(workbench, task, first)
+    with pytest.raises(Conflict, match=f"WRONG_STATE.*{how}"):
+        await workbench.call("remove_dependency", task_id=task, depends_on=other)
+
+
+@pytest.mark.parametrize("name", ["add_dependency", "remove_dependency"])
+async def test_dependencies_are_between_tasks_that_are_there(workbench: Workbench, name: str) -> None:
+    task = await make(workbench)
+    for task_id, depends_on in ((task, 99), (99, task)):
+        expected = "NO_DEPENDENCY" if (name, task_id) == ("remove_dependency", task) else "TASK_NOT_FOUND"
+        with pytest.raises((NotFound, Conflict), match=f"^{expected}"):
+            await workbench.call(name, task_id=task_id, depends_on=depends_on)
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await workbench.call(name, task_id=task, depends_on="all")
+
+
+async def test_a_worker_changes_what_it_holds_and_what_lies_under_that_and_nothing_else(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada, root, other = await admit("ada"), await make(workbench), await make(workbench)
+    child = await make(workbench, parent_task_id=root)
+    grandchild = await make(workbench, parent_task_id=child)
+    edge = {"task_id": grandchild, "depends_on": other}
+    for name in ("add_dependency", "remove_dependency"):
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await workbench.dispatch(ada.caller, name, edge)
+    await claim(workbench, ada, root)
+    assert (await workbench.dispatch(ada.caller, "add_dependency", edge))["blocked_by"] == [other]
+    assert (await workbench.dispatch(ada.caller, "remove_dependency", edge))["blocked_by"] == []
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada.caller, "add_dependency", {"task_id": other, "depends_on": root})
+    await workbench.dispatch(ada.caller, "release_task", {"task_id": root})
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada.caller, "add_dependency", edge)
+
+
+# Never in a circle
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 40])
+async def test_tasks_that_would_wait_for_each_other_are_refused_with_the_whole_circle(
+    workbench: Workbench, length: int
+) -> None:
+    ids = [await make(workbench, f"t{n}") for n in range(length)]
+    for task, first in pairwise(ids):
+        await wait_for(workbench, task, first)
+    before = [await get(workbench, task) for task in ids]
+    with pytest.raises(Conflict, match="DEPENDENCY_CYCLE") as refused:
+        await wait_for(workbench, ids[-1], ids[0])
+    assert refused.value.details["path"] == [ids[-1], *ids]
+    assert [await get(workbench, task) for task in ids] == before
+
+
+async def test_of_several_ways_round_the_shortest_is_named(workbench: Workbench) -> None:
+    a, b, c, d = [await make(workbench, title) for title in "abcd"]
+    for task, first in ((a, b), (b, c), (c, d), (a, c)):
+        await wait_for(workbench, task, first)
+    with pytest.raises(Conflict, match="DEPENDENCY_CYCLE") as refused:
+        await wait_for(workbench, d, a)
+    assert refused.value.details["path"] == [d, a, c, d]
+    assert refused.value.message == f"The tasks would wait for each other: {d} → {a} → {c} → {d}."
+
+
+def reaches(edges: set[tuple[int, int]], start: int, goal: int) -> bool:
+    """Whether one task waits for another, at however many removes."""
+    return start == goal or any(reaches(edges - {edge}, edge[1], goal) for edge in edges if edge[0] == start)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 5)), max_size=25))
+async def test_whatever_is_added_and_removed_there_is_never_a_circle(
+    workbench: Workbench, steps: list[tuple[bool, int, int]]
+) -> None:
+    ids = [await make(workbench) for _ in range(6)]
+    edges: set[tuple[int, int]] = set()
+    for adding, task, first in steps:
+        edge = (ids[task], ids[first])
+        expected = "DEPENDENCY_CYCLE" if adding and reaches(edges, edge[1], edge[0]) else ""
+        if not adding and edge not in edges:
+            expected = "NO_DEPENDENCY"
+        code = ""
+        try:
+            name = "add_dependency" if adding else "remove_dependency"
+            await workbench.call(name, task_id=edge[0], depends_on=edge[1])
+        except Conflict as refused:
+            code = refused.code
+        assert code == expected
+        if not code:
+            edges = edges | {edge} if adding else edges - {edge}
+    graph = (await workbench.call("get_task_graph"))["dependencies"]
+    assert {(a, b) for a, b in graph if a >= ids[0]} == edges
+
+
+# What an end means for others
+
+
+@pytest.mark.parametrize("bad", ["failed", "cancelled"])
+async def test_by_its_policy_a_task_stays_blocked_is_cancelled_or_goes_on(
+    workbench: Workbench, admit: Admit, bad: str
+) -> None:
+    ada, first = await admit("ada"), await make(workbench)
+    stays, goes, over = [
+        await make(workbench, how, dependencies=[first], on_failure=how) for how in ("block", "ignore", "cancel")
+    ]
+    assert [(await get(workbench, task))["on_failure"] for task in (stays, goes, over)] == ["block", "ignore", "cancel"]
+    await end(workbench, ada, first, bad)
+    assert await states(workbench, stays, goes, over) == [("pending", [first]), ("pending", []), ("cancelled", [])]
+    assert await kinds(workbench, stays) == ["created", "blocked"]
+    assert await kinds(workbench, goes) == ["created"]
+    assert await kinds(workbench, over) == ["created", "cancelled"]
+    reason = f"task {first}, which it depends on, did not succeed"
+    assert (await get(workbench, over))["error_message"] == reason
+    await end(workbench, ada, goes)
+
+
+async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_it_along(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada, bob, first = await admit("ada"), await admit("bob"), await make(workbench)
+    second = await make(workbench, "second", dependencies=[first], on_failure="cancel")
+    under = await make(workbench, "under", parent_task_id=second)
+    third = await make(workbench, "third", dependencies=[under], on_failure="cancel")
+    fourth = await make(workbench, "fourth", dependencies=[third, second], on_failure="ignore")
+    fifth = await make(workbench, "fifth", dependencies=[third])
+    await claim(workbench, bob, under)
+    await end(workbench, ada, first, "failed")
+    assert await states(workbench, second, under, third, fourth, fifth) == [
+        *(("cancelled", []), ("cancelled", []), ("cancelled", []), ("pending", []), ("pending", [third])),
+    ]
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await workbench.dispatch(bob.caller, "complete_task", {"task_id": under})
+    assert [(await kinds(workbench, task)).count("cancelled") for task in (second, under, third)] == [1, 1, 1]
+
+
+async def test_one_that_was_cancelled_by_two_is_told_once(workbench: Workbench, admit: Admit) -> None:
+    ada, root = await admit("ada"), await make(workbench)
+    left, right = [await make(workbench, dependencies=[root], on_failure="cancel") for _ in range(2)]
+    last = await make(workbench, dependencies=[left, right], on_failure="cancel")
+    await end(workbench, ada, root, "failed")
+    assert await states(workbench, last) == [("cancelled", [])]
+    assert await kinds(workbench, last) == ["created", "cancelled"]
+
+
+async def test_whoever_holds_a_task_that_is_cancelled_by_another_loses_it(workbench: Workbench, admit: Admit) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    task, first = await make(workbench, on_failure="cancel"), await make(workbench)
+    await claim(workbench, bob, task)
+    await wait_for(workbench, task, first)
+    await end(workbench, ada, first, "failed")
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await workbench.dispatch(bob.caller, "complete_task", {"task_id": task})
+    (attempt,) = (await get(workbench, task))["attempts"]
+    assert (attempt["outcome"], attempt["agent_id"]) == ("cancelled", "bob")
+
+
+@pytest.mark.parametrize("policy", ["block", "ignore"])
+async def test_when_a_dead_task_is_revived_others_wait_for_it_again(
+    workbench: Workbench, admit: Admit, policy: str
+) -> None:
+    ada, first = await admit("ada"), await make(workbench)
+    task = await make(workbench, dependencies=[first], on_failure=policy)
+    await end(workbench, ada, first, "failed")
+    await workbench.call("retry_task", task_id=first)
+    assert await states(workbench, first, task) == [("pending", []), ("pending", [first])]
+    await end(workbench, ada, first)
+    await end(workbench, ada, task)
+
+
+async def test_who_began_without_a_dead_task_completes_after_it_once_it_is_revived(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada, bob, first = await admit("ada"), await admit("bob"), await make(workbench)
+    task = await make(workbench, dependencies=[first], on_failure="ignore")
+    await end(workbench, ada, first, "failed")
+    await claim(workbench, bob, task)
+    await workbench.call("retry_task", task_id=first)
+    with pytest.raises(Conflict, match="DEPENDENCIES_OPEN"):
+        await workbench.dispatch(bob.caller, "complete_task", {"task_id": task})
+    await end(workbench, ada, first, "failed")
+    await workbench.dispatch(bob.caller, "complete_task", {"task_id": task})
+
+
+async def test_a_task_made_after_an_end_minds_it_by_its_policy(workbench: Workbench, admit: Admit) -> None:
+    ada, first = await admit("ada"), await make(workbench)
+    await end(workbench, ada, first, "failed")
+    ids = [await make(workbench, dependencies=[first], on_failure=how) for how in ("block", "ignore")]
+    assert await states(workbench, *ids) == [("pending", [first]), ("pending", [])]

@@ -1,0 +1,268 @@
+"""Changing one's mind about tasks: broken down, tried again, given to somebody else, put forward and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Admitted
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+
+pytestmark = pytest.mark.anyio
+
+
+async def make(workbench: Workbench, title: str = "t", **more: Any) -> int:
+    """Create a task; its id."""
+    return int((await workbench.call("create_task", **{"title": title, "persona_id": "implementer"} | more))["id"])
+
+
+async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
+    """Everything about a task."""
+    return await workbench.call("get_task", task_id=task_id)
+
+
+async def do(workbench: Workbench, agent: Admitted, name: str, task_id: int, **more: Any) -> dict[str, Any]:
+    """Call an operation about a task as an agent."""
+    return await workbench.dispatch(agent.caller, name, {"task_id": task_id, **more})
+
+
+async def claim(workbench: Workbench, agent: Admitted, **which: int) -> Any:
+    """Claim a task; its id or None."""
+    task = (await workbench.dispatch(agent.caller, "claim_task", which))["task"]
+    return task and task["id"]
+
+
+async def fail(workbench: Workbench, agent: Admitted, task_id: int, **more: Any) -> dict[str, Any]:
+    """Claim a task and fail it, for good unless said otherwise."""
+    await claim(workbench, agent, task_id=task_id)
+    return await do(workbench, agent, "fail_task", task_id, **{"error_message": "no", "retryable": False} | more)
+
+
+async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str, Any]]]:
+    """What happened to a task after it was created, and what was told of it."""
+    found = (await workbench.call("list_events", subject=f"task:{task_id}", limit=1000))["events"]
+    return [(event["kind"].removeprefix("task."), event["data"]) for event in found[1:]]
+
+
+# Broken down
+
+
+async def test_who_holds_a_task_breaks_it_down_into_others_like_it(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    parent = await make(workbench, priority=7)
+    await claim(workbench, ada)
+    made = await workbench.dispatch(ada.caller, "create_subtask", {"parent_task_id": parent, "title": "A part"})
+    assert (made["parent_task_id"], made["persona_id"], made["priority"]) == (parent, "implementer", 7)
+    assert (made["created_by"], made["status"], made["blocked"]) == ("ada", "pending", False)
+    said = {"persona_id": "tester", "priority": 0, "target_worktree": "lab", "dependencies": [made["id"]]}
+    other = await workbench.dispatch(
+        ada.caller, "create_subtask", {"parent_task_id": made["id"], "title": "A part of it", **said}
+    )
+    assert (other["persona_id"], other["priority"], other["worktree"]) == ("tester", 0, "lab")
+    assert (other["dependencies"], other["parent_task_id"]) == ([made["id"]], made["id"])
+    (node,) = (await workbench.call("get_task_tree"))["tasks"]
+    assert (node["open_below"], node["children"][0]["open_below"]) == (2, 1)
+
+
+async def test_a_task_waits_for_the_parts_it_was_broken_into(workbench: Workbench, admit: Admit) -> None:
+    ada, bob, parent = await admit("ada"), await admit("bob"), await make(workbench)
+    await claim(workbench, ada)
+    part = {"parent_task_id": parent, "title": "A part", "blocks_parent": True}
+    parts = [(await workbench.dispatch(ada.caller, "create_subtask", part))["id"] for _ in range(2)]
+    assert (await get(workbench, parent))["blocked_by"] == parts
+    with pytest.raises(Conflict, match="DEPENDENCIES_OPEN"):
+        await do(workbench, ada, "complete_task", parent)
+    released = await do(workbench, ada, "release_task", parent)
+    assert (released["status"], released["blocked"]) == ("pending", True)
+    for _ in range(2):
+        assert await claim(workbench, bob) in parts
+        await do(workbench, bob, "complete_task", (await claim(workbench, bob)))
+    assert await claim(workbench, ada) == parent
+    await do(workbench, ada, "complete_task", parent)
+    (node,) = (await workbench.call("get_task_tree"))["tasks"]
+    assert (node["status"], node["open_below"], node["completed_below"]) == ("completed", 0, 2)
+
+
+async def test_a_part_cannot_block_what_it_waits_for(workbench: Workbench, admit: Admit) -> None:
+    ada, parent = await admit("ada"), await make(workbench)
+    await claim(workbench, ada)
+    part = {"parent_task_id": parent, "title": "A part", "blocks_parent": True, "dependencies": [parent]}
+    with pytest.raises(Conflict, match="DEPENDENCY_CYCLE"):
+        await workbench.dispatch(ada.caller, "create_subtask", part)
+    assert [task["id"] for task in (await workbench.call("list_tasks"))["tasks"]] == [parent]
+
+
+async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(workbench: Workbench, admit: Admit) -> None:
+    ada, pam, parent = await admit("ada"), await admit("pam", role="planner"), await make(workbench)
+    part = {"parent_task_id": parent, "title": "A part"}
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada.caller, "create_subtask", part)
+    assert (await workbench.dispatch(pam.caller, "create_subtask", part))["created_by"] == "pam"
+    assert (await workbench.call("create_subtask", **part))["created_by"] == "operator"
+    await claim(workbench, ada, task_id=parent)
+    await do(workbench, ada, "complete_task", parent)
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada.caller, "create_subtask", part)
+    with pytest.raises(Conflict, match="WRONG_STATE"):
+        await workbench.dispatch(pam.caller, "create_subtask", part | {"blocks_parent": True})
+    with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
+        await workbench.dispatch(pam.caller, "create_subtask", part | {"parent_task_id": 99})
+
+
+# Tried again
+
+
+@pytest.mark.parametrize("end", ["failed", "cancelled"])
+async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
+    workbench: Workbench, admit: Admit, end: str
+) -> None:
+    ada, task = await admit("ada"), await make(workbench, max_retries=0)
+    if end == "failed":
+        await fail(workbench, ada, task, retryable=True)
+    else:
+        await workbench.call("cancel_task", task_id=task, reason="Not now.")
+    (dead,) = (await workbench.call("list_tasks", status=end))["tasks"]
+    assert dead["error_message"] == {"failed": "no", "cancelled": "Not now."}[end]
+    again = await workbench.call("retry_task", task_id=task, reason="Now.", max_retries=1)
+    assert (again["status"], again["retry_count"], again["max_retries"]) == ("pending", 0, 1)
+    assert (again["error_message"], again["completed_at"], again["assigned_agent_id"]) == (None, None, None)
+    assert (await events(workbench, task))[-1] == ("revived", {"reason": "Now."})
+    await fail(workbench, ada, task, retryable=True)
+    assert (await get(workbench, task))["retry_count"] == 1
+    assert [a["attempt"] for a in (await get(workbench, task))["attempts"]] == ([1, 2] if end == "failed" else [1])
+
+
+@pytest.mark.parametrize("state", ["pending", "claimed", "completed"])
+async def test_only_what_is_dead_is_tried_again(workbench: Workbench, admit: Admit, state: str) -> None:
+    ada, task = await admit("ada"), await make(workbench)
+    if state != "pending":
+        await claim(workbench, ada)
+    if state == "completed":
+        await do(workbench, ada, "complete_task", task)
+    before = await get(workbench, task)
+    with pytest.raises(Conflict, match=f"WRONG_STATE.*{state}"):
+        await workbench.call("retry_task", task_id=task)
+    assert await get(workbench, task) == before
+
+
+async def test_errors_of_some_classes_are_never_tried_again(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    never = ["ValueError", "PermissionDenied"]
+    one, two, three = [await make(workbench, no_retry=never) for _ in range(3)]
+    assert (await fail(workbench, ada, one, retryable=True, error_class="json.valueerror"))["status"] == "failed"
+    assert (await fail(workbench, ada, two, retryable=True, error_class="OSError"))["status"] == "pending"
+    assert (await fail(workbench, ada, three, retryable=True))["status"] == "pending"
+    found = await get(workbench, one)
+    assert (found["no_retry"], found["attempts"][0]["error_class"]) == (never, "json.valueerror")
+    assert (await events(workbench, one))[-1] == (
+        "failed",
+        {"attempt": 1, "error": "no", "error_class": "json.valueerror"},
+    )
+
+
+# Given to somebody else
+
+
+async def test_a_task_is_given_to_one_agent_and_to_anybody_again(workbench: Workbench, admit: Admit) -> None:
+    ada, rex = await admit("ada"), await admit("rex", "reviewer")
+    task = await make(workbench)
+    await workbench.call("reassign_task", task_id=task, assigned_agent_id="rex", reason="He knows it.")
+    assert await claim(workbench, ada) is None
+    with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE"):
+        await claim(workbench, ada, task_id=task)
+    await workbench.call("reassign_task", task_id=task, assigned_agent_id=None)
+    assert await claim(workbench, rex) is None
+    await workbench.call("reassign_task", task_id=task, assigned_agent_id="rex")
+    assert await claim(workbench, rex) == task
+    assert (await events(workbench, task))[:2] == [
+        ("reassigned", {"assigned_agent_id": "rex", "reason": "He knows it."}),
+        ("reassigned", {"assigned_agent_id": None, "reason": ""}),
+    ]
+
+
+async def test_who_holds_a_task_that_is_given_to_another_loses_it_and_no_retry(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada, bob, task = await admit("ada"), await admit("bob"), await make(workbench, max_retries=0)
+    await claim(workbench, ada)
+    with pytest.raises(Conflict, match="ALREADY_THEIRS"):
+        await workbench.call("reassign_task", task_id=task, assigned_agent_id="ada")
+    await workbench.call("reassign_task", task_id=task, assigned_agent_id="bob", reason="Too slow.")
+    with pytest.raises(Conflict, match="LEASE_LOST"):
+        await do(workbench, ada, "complete_task", task)
+    assert await claim(workbench, ada) is None
+    assert await claim(workbench, bob) == task
+    found = await get(workbench, task)
+    assert (found["attempt"], found["retry_count"]) == (2, 0)
+    assert [(a["agent_id"], a["outcome"], a["error_message"]) for a in found["attempts"]] == [
+        *(("ada", "reassigned", "Too slow."), ("bob", None, None)),
+    ]
+    assert [kind for kind, _ in await events(workbench, task)] == ["claimed", "released", "reassigned", "claimed"]
+
+
+@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
+@pytest.mark.parametrize("name", ["reassign_task", "set_priority"])
+async def test_what_has_ended_is_neither_given_away_nor_put_forward(
+    workbench: Workbench, admit: Admit, end: str, name: str
+) -> None:
+    ada, task = await admit("ada"), await make(workbench)
+    if end == "cancelled":
+        await workbench.call("cancel_task", task_id=task)
+    elif end == "failed":
+        await fail(workbench, ada, task)
+    else:
+        await claim(workbench, ada)
+        await do(workbench, ada, "complete_task", task)
+    more: dict[str, Any] = {"assigned_agent_id": None} if name == "reassign_task" else {"priority": 9}
+    with pytest.raises(Conflict, match=f"WRONG_STATE.*{end}"):
+        await workbench.call(name, task_id=task, **more)
+
+
+# Put forward and back
+
+
+async def test_a_higher_priority_is_claimed_first_from_then_on(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    one, two, three = [await make(workbench) for _ in range(3)]
+    assert (await workbench.call("set_priority", task_id=three, priority=501))["priority"] == 501
+    await workbench.call("set_priority", task_id=one, priority=-1)
+    available = await workbench.dispatch(ada.caller, "get_available_tasks", {})
+    assert [task["id"] for task in available["tasks"]] == [three, two, one]
+    assert await events(workbench, three) == [("prioritised", {"priority": 501})]
+    for bad in (1_000_001, -1_000_001, 1.5, None):
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await workbench.call("set_priority", task_id=one, priority=bad)
+
+
+# Who may
+
+
+STEERING: dict[str, dict[str, Any]] = {
+    "retry_task": {},
+    "reassign_task": {"assigned_agent_id": None},
+    "set_priority": {"priority": 1},
+    "cancel_task": {},
+}
+
+
+@pytest.mark.parametrize("name", STEERING)
+async def test_planners_and_the_person_steer_and_workers_do_not(workbench: Workbench, admit: Admit, name: str) -> None:
+    ada, pam = await admit("ada"), await admit("pam", role="planner")
+    task = await make(workbench)
+    if name == "retry_task":
+        await workbench.call("cancel_task", task_id=task)
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await do(workbench, ada, name, task, **STEERING[name])
+    assert (await do(workbench, pam, name, task, **STEERING[name]))["id"] == task
+    with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
+        await do(workbench, pam, name, 99, **STEERING[name])
+
+
+async def test_a_task_is_given_only_to_agents_that_are_there(workbench: Workbench) -> None:
+    task = await make(workbench)
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.call("reassign_task", task_id=task, assigned_agent_id="ghost")
+    with pytest.raises(WorkbenchError, match="INVALID_ARGUMENTS"):
+        await workbench.call("reassign_task", task_id=task)
