@@ -1,0 +1,77 @@
+"""Plans: text to a checked list of tasks, or every problem with its line; and back to text.
+
+A plan is written as YAML (`yaml`) or as a Markdown checklist (`markdown`). Both are read into a draft, and a draft
+becomes a `Plan` only as a whole (`draft`). What a new text would change is a rule as well (`diff`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+from workbench.errors import BadInput
+from workbench.rules.plan import markdown, yaml
+from workbench.rules.plan.diff import Change, PlanDiff, compare, obstacles
+from workbench.rules.plan.draft import Problems, checked
+from workbench.rules.plan.model import Defaults, Plan, PlannedTask, Ticked, digest, open_tasks
+from workbench.rules.plan.order import find_cycle, in_order
+from workbench.rules.plan.yaml import NOT_YAML
+
+__all__ = [
+    "NOT_YAML",
+    "Change",
+    "Defaults",
+    "Format",
+    "Plan",
+    "PlanDiff",
+    "PlannedTask",
+    "Ticked",
+    "compare",
+    "digest",
+    "find_cycle",
+    "in_order",
+    "obstacles",
+    "parse",
+    "rename",
+    "write",
+]
+
+Format = Literal["yaml", "markdown"]
+
+
+def parse(
+    text: str,
+    *,
+    default_name: str = "plan",
+    personas: Collection[str] | None = None,
+    format: Format | Literal["auto"] = "auto",
+) -> Plan:
+    """Read a plan; if `personas` is given, its tasks may name no others.
+
+    Raises:
+        BadInput: ``PLAN_INVALID``.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    is_markdown = markdown.looks_like(text) if format == "auto" else format == "markdown"
+    problems = Problems()
+    draft = markdown.read(text, problems) if is_markdown else yaml.read(text, problems)
+    return checked(draft, problems, default_name, personas)
+
+
+def write(plan: Plan, format: Format, *, completed: Collection[str] = ()) -> str:
+    """A plan as text that is read as the same plan, without comments; in Markdown, `completed` tasks are ticked."""
+    told = Plan(plan=plan.plan, tasks=open_tasks(plan))
+    return markdown.write(told, completed) if format == "markdown" else yaml.write(told)
+
+
+def rename(plan: Plan, name: str) -> Plan:
+    """The same plan under another name.
+
+    Raises:
+        BadInput: ``PLAN_INVALID``.
+    """
+    problems = Problems()
+    renamed = problems.validated(Plan, {**dict(plan), "plan": name}, 1)
+    if renamed is None:
+        raise BadInput("PLAN_INVALID", f"{name!r} is no name for a plan: {problems.found[0]['reason']}.")
+    return renamed

@@ -1,0 +1,136 @@
+"""What a checklist's item says of its task: ``{key=value …}`` behind its title, ``key: value`` in lines under it.
+
+Values are words. A value in double quotes is a JSON string; lists are ``a,b`` or JSON, and metadata is JSON or YAML in
+one line. An empty value means none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from workbench.rules import wire
+from workbench.rules.plan.draft import Problems
+from workbench.rules.plan.model import PlannedTask
+from workbench.rules.plan.yaml import load
+
+KEYS = tuple(name for name in PlannedTask.model_fields if name != "line")
+LISTS = frozenset({"after", "no_retry"})
+_NULLABLE = frozenset({"worktree", "run", "max_retries", "lease_seconds", "context_ref", "session", "parent"})
+
+_QUOTES = ("'", '"')
+_WORD = re.compile(r"[A-Za-z0-9._/@:+-]+")
+_PAIR = r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*+"|'[^']*+'|[^\s"'{}]*+)"""
+_PAIRS = re.compile(_PAIR)
+_BRACES = re.compile(rf"(?:^|(?<=\s))\{{\s*+{_PAIR}(?:\s++{_PAIR})*+\s*+\}}\s*+$")
+_MEANT = re.compile(r"(?:^|\s)\{\s*[A-Za-z_]\w*=[^{}]*+\}?\s*+$")
+_LINE = re.compile(r"([a-z_]+):(?:[ \t]+(.*))?", re.DOTALL)
+
+
+def behind(title: str) -> tuple[str, dict[str, Any], list[str]]:
+    """A title without the braces at its end, what they say, and what is wrong with them."""
+    found = _BRACES.search(title)
+    if found is None:
+        wrong = ["what stands in braces is not `key=value …`; put values with spaces in quotes"]
+        return title.strip(), {}, wrong if _MEANT.search(title) else []
+    said: dict[str, Any] = {}
+    pairs = _PAIRS.findall(found[0])
+    problems = [reason for key, raw in pairs for reason in _put(said, key, raw, raw[:1] in _QUOTES)]
+    return title[: found.start()].strip(), said, problems
+
+
+def line(text: str) -> tuple[str, str] | None:
+    """Key and value of a line that is ``key: value``."""
+    found = _LINE.fullmatch(text)
+    return (found[1], (found[2] or "").strip()) if found else None
+
+
+def put(said: dict[str, Any], key: str, raw: str) -> list[str]:
+    """Add what a line says to what is known of a task; what is wrong with it."""
+    return _put(said, key, raw, _is_quoted(raw))
+
+
+def _put(said: dict[str, Any], key: str, raw: str, is_quoted: bool) -> list[str]:
+    if key not in KEYS:
+        return [f"unknown key {key!r}; there are {', '.join(KEYS)}. A description goes after an empty line"]
+    if key in said:
+        return [f"the key {key!r} is given twice"]
+    try:
+        said[key] = _unquoted(raw) if is_quoted else _value(key, raw)
+    except ValueError as error:
+        return [f"{key}: {error}"]
+    return []
+
+
+def written(key: str, value: Any) -> str | None:
+    """A value as it may stand in braces, if it is that simple."""
+    if value is None:
+        return ""
+    words = value if key in LISTS else [value]
+    simple = all(isinstance(word, str | int | float) and _WORD.fullmatch(str(word)) for word in words)
+    return ",".join(map(str, words)) if simple else None
+
+
+def as_line(value: Any) -> str:
+    """A value as it may stand in a line of its own."""
+    plain = (
+        isinstance(value, str) and value and value == value.strip() and value.isprintable() and value[0] not in "\"'["
+    )
+    return value if plain else json.dumps(value, ensure_ascii=False)
+
+
+def _is_quoted(raw: str) -> bool:
+    if raw.startswith("'"):
+        return len(raw) > 1 and raw.endswith("'") and "'" not in raw[1:-1]
+    try:
+        return raw.startswith('"') and isinstance(json.loads(raw), str)
+    except ValueError:
+        return False
+
+
+def _unquoted(raw: str) -> str:
+    if raw.startswith("'"):
+        return raw[1:-1]
+    try:
+        return str(json.loads(raw, strict=False))
+    except ValueError as error:
+        raise ValueError(f"not a text in double quotes, with backslashes as in JSON: {error}") from None
+
+
+def _value(key: str, raw: str) -> Any:
+    if not raw and key in _NULLABLE:
+        return None
+    if key == "metadata":
+        return _data(raw)
+    if key in LISTS:
+        return _data(raw) if raw.startswith("[") else [word for part in raw.split(",") if (word := part.strip())]
+    if key == "run" and raw.startswith("["):
+        return _command(raw)
+    return raw
+
+
+def _command(raw: str) -> Any:
+    """A list of words; or a line for the shell, which may begin with a bracket as well."""
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw
+
+
+def _data(raw: str) -> Any:
+    """JSON, or YAML in one line."""
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        data = _yaml(raw)
+    wire.check(data)
+    return data
+
+
+def _yaml(raw: str) -> Any:
+    problems = Problems()
+    data = load(raw, problems)
+    if problems.found:
+        raise ValueError(problems.found[0]["reason"])
+    return data

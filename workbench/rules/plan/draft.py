@@ -1,0 +1,170 @@
+"""Between text and plan: what a format has read, and the checks that are the same for each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from workbench.errors import BadInput
+from workbench.rules.access import check_worktree_name
+from workbench.rules.plan.model import LINE, TREE_DEPTH, Plan, PlannedTask, Ticked
+from workbench.rules.plan.order import find_cycle
+
+M = TypeVar("M", bound=BaseModel)
+
+INHERITED = ("persona", "worktree")
+"""What a task that is written inside another need not repeat."""
+
+
+class Problems:
+    """Collects what is wrong, so that a plan is refused once, with everything."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+
+    def add(self, line: int, reason: str) -> None:
+        """Note a problem; lines count from 1."""
+        self.found.append({"line": line, "reason": reason})
+
+    def validated(self, model: type[M], values: Mapping[str, Any], line: int) -> M | None:
+        """A model of these values, or None and a problem for each that does not fit."""
+        try:
+            return model.model_validate(values)
+        except ValidationError as error:
+            for one in error.errors(include_url=False):
+                self.add(line, f"{'.'.join(map(str, one['loc']))}: {one['msg']}")
+            return None
+
+    def raise_if_any(self) -> None:
+        """Refuse the plan as a whole.
+
+        Raises:
+            BadInput: ``PLAN_INVALID`` with `details.problems`, each a line and a reason.
+        """
+        if not self.found:
+            return
+        self.found.sort(key=lambda p: (p["line"], p["reason"]))
+        listed = "\n".join(f"  line {p['line']}: {p['reason']}" for p in self.found[:20])
+        raise BadInput("PLAN_INVALID", f"The plan has problems; nothing was created.\n{listed}", problems=self.found)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A task as it was written."""
+
+    fields: dict[str, Any]
+    line: int
+    ticked: bool = False
+
+    def under(self, above: Entry | None, problems: Problems) -> Entry:
+        """The same, written inside another: a part of it, with its persona and worktree unless it says otherwise."""
+        if above is None:
+            return self
+        if "parent" in self.fields:
+            problems.add(self.line, "`parent` is said already by where it is written; leave one of them out")
+        given = {key: above.fields[key] for key in INHERITED if key in above.fields}
+        if "name" in above.fields:
+            given["parent"] = above.fields["name"]
+        return Entry({**given, **self.fields}, self.line, self.ticked)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan as it was written; `name` is whatever stands for one, None if nothing does."""
+
+    entries: list[Entry]
+    line: int = 1
+    name: dict[str, Any] = field(default_factory=dict)
+    """``{"plan": …}``, or nothing."""
+
+
+def checked(draft: Draft, problems: Problems, default_name: str, personas: Collection[str] | None) -> Plan:
+    """The plan that a draft is, if nothing was wrong with it so far and nothing is now.
+
+    Raises:
+        BadInput: ``PLAN_INVALID``.
+    """
+    tasks = [task for entry in draft.entries if not entry.ticked and (task := _task(entry, problems))]
+    ticked = [item for entry in draft.entries if entry.ticked and (item := _ticked(entry, problems))]
+    said = {str(entry.fields.get("name")) for entry in draft.entries}
+    _check_names([*tasks, *ticked], problems)
+    _check_order(tasks, said, problems)
+    _check_parents(tasks, said, problems)
+    _check_places(tasks, personas, problems)
+    plan = problems.validated(Plan, {"plan": default_name, **draft.name, "tasks": tasks, "ticked": ticked}, draft.line)
+    problems.raise_if_any()
+    assert plan is not None
+    return plan
+
+
+def _task(entry: Entry, problems: Problems) -> PlannedTask | None:
+    return problems.validated(PlannedTask, {**entry.fields, LINE: entry.line}, entry.line)
+
+
+def _ticked(entry: Entry, problems: Problems) -> Ticked | None:
+    return problems.validated(Ticked, {"name": entry.fields.get("name"), LINE: entry.line}, entry.line)
+
+
+def _check_names(items: Sequence[PlannedTask | Ticked], problems: Problems) -> None:
+    first: dict[str, int] = {}
+    for item in sorted(items, key=lambda item: item.line):
+        if item.name in first:
+            problems.add(item.line, f"the name {item.name!r} is taken by line {first[item.name]}")
+        first.setdefault(item.name, item.line)
+
+
+def _check_order(tasks: Sequence[PlannedTask], said: Collection[str], problems: Problems) -> None:
+    for task in tasks:
+        for other in dict.fromkeys(task.after):
+            if other == task.name:
+                problems.add(task.line, f"{task.name!r} comes after itself")
+            elif other not in said:
+                problems.add(task.line, f"{task.name!r} comes after {other!r}, which is not in the plan")
+    edges = {task.name: [on for on in task.after if on != task.name] for task in reversed(tasks)}
+    _check_circle(tasks, edges, "the tasks wait for each other", problems)
+
+
+def _check_parents(tasks: Sequence[PlannedTask], said: Collection[str], problems: Problems) -> None:
+    for task in tasks:
+        if task.parent == task.name:
+            problems.add(task.line, f"{task.name!r} is part of itself")
+        elif task.parent is not None and task.parent not in said:
+            problems.add(task.line, f"{task.name!r} is part of {task.parent!r}, which is not in the plan")
+    edges = {task.name: [task.parent] for task in reversed(tasks) if task.parent and task.parent != task.name}
+    if not _check_circle(tasks, edges, "the tasks are parts of each other", problems):
+        _check_depth(tasks, {name: above for name, (above,) in edges.items()}, problems)
+
+
+def _check_circle(
+    tasks: Sequence[PlannedTask], edges: Mapping[str, Sequence[str]], told: str, problems: Problems
+) -> bool:
+    in_text = {task.name: edges[task.name] for task in tasks if task.name in edges}
+    cycle = find_cycle(in_text)
+    if cycle:
+        line = next(task.line for task in tasks if task.name == cycle[0])
+        problems.add(line, f"{told}: {' → '.join(cycle)}")
+    return cycle is not None
+
+
+def _check_depth(tasks: Sequence[PlannedTask], above: Mapping[str, str], problems: Problems) -> None:
+    for task in tasks:
+        at, depth = task.name, 1
+        while at in above and depth <= TREE_DEPTH:
+            at, depth = above[at], depth + 1
+        if depth > TREE_DEPTH:
+            problems.add(task.line, f"{task.name!r} has more than {TREE_DEPTH - 1} tasks above it")
+
+
+def _check_places(tasks: Sequence[PlannedTask], personas: Collection[str] | None, problems: Problems) -> None:
+    for task in tasks:
+        if personas is not None and task.persona.lower() not in personas:
+            known = ", ".join(sorted(personas))
+            problems.add(task.line, f"unknown persona {task.persona!r}; there are {known}")
+        if task.worktree is not None:
+            try:
+                check_worktree_name(task.worktree)
+            except BadInput as error:
+                problems.add(task.line, f"worktree {task.worktree!r}: {error.message}")
