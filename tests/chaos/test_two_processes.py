@@ -129,7 +129,7 @@ async def test_two_processes_that_claim_at_once_never_get_the_same_task(
     ("size", "processes", "agents"),
     [
         pytest.param(200, 2, 4, id="short"),
-        pytest.param(2_000 * (1 + 3 * SOAK), 4, 16, id="long", marks=CHAOS),
+        pytest.param(5_000 * (1 + 3 * SOAK), 8, 8, id="long", marks=CHAOS),
     ],
 )
 async def test_agents_of_several_processes_complete_every_task_once(

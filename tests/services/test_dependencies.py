@@ -190,6 +190,15 @@ async def test_of_several_ways_round_the_shortest_is_named(workbench: Workbench)
     assert refused.value.message == f"The tasks would wait for each other: {d} → {a} → {c} → {d}."
 
 
+async def test_a_message_names_the_two_ends_of_a_long_circle(workbench: Workbench) -> None:
+    new = [{"title": "t", "persona_id": "implementer", "dependencies": [-n] if n else []} for n in range(60)]
+    ids = (await workbench.call("create_tasks", tasks=new))["task_ids"]
+    with pytest.raises(Conflict, match="DEPENDENCY_CYCLE") as refused:
+        await wait_for(workbench, ids[0], ids[-1])
+    assert refused.value.details["path"] == [ids[0], *reversed(ids)]
+    assert refused.value.message.endswith(": 1 → 60 → 59 → 58 → 57 → 56 → … → 6 → 5 → 4 → 3 → 2 → 1.")
+
+
 def reaches(edges: set[tuple[int, int]], start: int, goal: int) -> bool:
     """Whether one task waits for another, at however many removes."""
     return start == goal or any(reaches(edges - {edge}, edge[1], goal) for edge in edges if edge[0] == start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import ExitStack
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -72,6 +73,13 @@ async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
 async def sweep(workbench: Workbench) -> int:
     """End the leases and pauses that are over by the clock."""
     return await workbench.store.write(lambda tx: leases.expire(tx, workbench.settings, 0.0))
+
+
+async def enter(workbench: Workbench, name: str, persona_id: str = "implementer") -> Admitted:
+    """Register and admit an agent."""
+    made = await workbench.call("register", name=name, persona_id=persona_id)
+    await workbench.call("approve", approval_id=made["approval_id"])
+    return Admitted(name, made["token"], await workbench.identify(made["token"]))
 
 
 async def kinds(workbench: Workbench) -> list[str]:
@@ -273,6 +281,43 @@ async def test_the_open_project_ends_leases_and_pauses_by_itself(
     assert (await claim(workbench, ada))["attempt"] == 2
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("step", [3_600, 121, -3_600])
+async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Settings, step: int) -> None:
+    wall, steady = Clock(), Clock()
+    async with (
+        Workbench.open(settings, clock=wall, steady=steady) as workbench,
+        Workbench.open(settings, clock=wall, steady=steady) as other,
+    ):
+        ada, task, resting = await enter(workbench, "ada"), await make(workbench), await make(workbench)
+        await do(workbench, ada, "fail_task", (await claim(workbench, ada, task_id=resting))["id"])
+        await claim(workbench, ada, task_id=task)
+        async with workbench.feed.subscribe("task.*") as events:
+            wall.forward(step)
+            assert (await anext(events)).subject == f"task:{resting}", "a pause may end early"
+            while {workbench._ahead, other._ahead} != {wall.now - steady.now}:
+                await asyncio.sleep(0.01)
+            assert (await get(workbench, task))["lease_expires_at"] == iso(wall.now + 120 * SECOND)
+            for clock in (wall, steady):
+                clock.forward(121)
+            assert [((event := await anext(events)).kind, event.subject)] == [("task.expired", f"task:{task}")]
+    assert step > 0 or wall.now < steady.now
+
+
+@pytest.mark.timeout(20)
+async def test_a_clock_that_drifts_was_not_set(settings: Settings) -> None:
+    wall, steady = Clock(), Clock()
+    async with Workbench.open(settings, clock=wall, steady=steady) as workbench:
+        ada, task = await enter(workbench, "ada"), await make(workbench)
+        until = (await claim(workbench, ada))["lease_expires_at"]
+        for _ in range(60):
+            wall.forward(2)
+            steady.forward(1)
+            await workbench._end_leases()
+            assert (await get(workbench, task))["lease_expires_at"] in (until, None)
+        assert (await get(workbench, task))["retry_count"] == 1
+
+
 @pytest.mark.parametrize("name", HOLDING)
 async def test_who_lost_the_lease_can_do_nothing_to_the_task(
     workbench: Workbench, admit: Admit, clock: Clock, name: str
@@ -396,7 +441,13 @@ async def test_a_result_has_a_limit_and_the_task_stays_held(workbench: Workbench
     for bad in ({"result_data": "x" * 1_048_576}, {"artifacts": ["x" * 1_048_576]}):
         with pytest.raises(BadInput, match="TOO_LARGE"):
             await do(workbench, ada, "complete_task", task, **bad)
-    for bad in ({"result_data": float("nan")}, {"artifacts": ["a"] * 1_001}, {"artifacts": [1]}):
+    abyss: Any = None
+    for _ in range(100):
+        abyss = [abyss]
+    for bad in (
+        *({"result_data": float("nan")}, {"result_data": abyss}, {"result_data": {"\ud800": 1}}),
+        *({"artifacts": ["a"] * 1_001}, {"artifacts": [1]}),
+    ):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await do(workbench, ada, "complete_task", task, **bad)
     assert (await get(workbench, task))["status"] == "claimed"
@@ -542,10 +593,63 @@ async def test_who_waits_for_work_in_vain_is_told_so(workbench: Workbench, admit
 @pytest.mark.timeout(20)
 async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -> None:
     async with Workbench.open(settings.model_copy(update={"wait_limit_seconds": 0.05})) as workbench:
-        made = await workbench.call("register", name="ada", persona_id="implementer")
-        await workbench.call("approve", approval_id=made["approval_id"])
-        ada = Admitted("ada", made["token"], await workbench.identify(made["token"]))
+        ada = await enter(workbench, "ada")
         assert (await beat(workbench, ada, wait_seconds=3_600))["available"] == []
+
+
+async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = await admit("ada")
+    assert await workbench.dispatch(ada.caller, "heartbeat", {}) == {"holding": [], "lease_expires_at": None}
+    tasks = [await make(workbench, lease_seconds=seconds) for seconds in (90, 30)]
+    for task in tasks:
+        await claim(workbench, ada, task_id=task)
+    clock.forward(20)
+    beat = await workbench.dispatch(ada.caller, "heartbeat", {"agent_id": "ada"})
+    assert beat == {"holding": tasks, "lease_expires_at": iso(clock.now + 30 * SECOND)}
+    assert (await get(workbench, tasks[0]))["lease_expires_at"] == iso(clock.now + 90 * SECOND)
+    (agent,) = (await workbench.call("list_agents"))["agents"]
+    assert (agent["last_heartbeat"], agent["registration_status"]) == (iso(clock.now), "active")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada.caller, "heartbeat", {"agent_id": "bob"})
+
+
+async def test_what_could_be_claimed_is_told_without_claiming_or_renewing(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada = await admit("ada")
+    held, low, high = await make(workbench), await make(workbench, priority=1), await make(workbench, priority=9)
+    await make(workbench, "blocked", dependencies=[held])
+    until = (await claim(workbench, ada, task_id=held))["lease_expires_at"]
+    clock.forward(20)
+    for limit, ids in ((10, [high, low]), (1, [high])):
+        found = await workbench.dispatch(ada.caller, "get_available_tasks", {"limit": limit})
+        assert [task["id"] for task in found["tasks"]] == ids
+    assert (await get(workbench, held))["lease_expires_at"] == until
+    assert (await kinds(workbench)).count("task.claimed") == 1
+
+
+PERSONAS = {"implementer": 200, "planner": 50, "reviewer": 75, "tester": 75}
+"""Tasks of each."""
+
+
+@pytest.mark.timeout(60)
+async def test_a_hundred_workers_on_four_personas_starve_nobody(workbench: Workbench) -> None:
+    new = [{"title": "t", "persona_id": p, "priority": n % 3} for p, count in PERSONAS.items() for n in range(count)]
+    await workbench.call("create_tasks", tasks=new)
+    agents = [await enter(workbench, f"{persona}-{n}", persona) for persona in PERSONAS for n in range(25)]
+
+    async def work(agent: Admitted) -> int:
+        done = 0
+        while (task := await claim(workbench, agent)) is not None:
+            await do(workbench, agent, "complete_task", task["id"])
+            done += 1
+        return done
+
+    done = await asyncio.gather(*map(work, agents))
+    by_persona = {persona: done[n * 25 : n * 25 + 25] for n, persona in enumerate(PERSONAS)}
+    assert {persona: sum(mine) for persona, mine in by_persona.items()} == PERSONAS
+    for persona, mine in by_persona.items():
+        assert min(mine) >= PERSONAS[persona] / 25 / 2, f"a {persona} had less than half of its share"
 
 
 async def test_who_holds_a_task_is_not_kept_waiting(workbench: Workbench, admit: Admit) -> None:
@@ -560,9 +664,11 @@ async def test_who_holds_a_task_is_not_kept_waiting(workbench: Workbench, admit:
 LINES = Query(
     "lines",
     """
-    SELECT s.*, t.max_retries, a.assigned_agent_id AS holder, r.assigned_agent_id AS only_for,
+    SELECT s.*, t.max_retries, t.parent_id, t.on_failure, t.no_retry,
+        a.assigned_agent_id AS holder, r.assigned_agent_id AS only_for,
         (SELECT COUNT(*) FROM task_dependencies d JOIN task_status o ON o.task_id = d.depends_on
-         WHERE d.task_id = s.task_id AND o.status <> 'completed') AS open_dependencies
+         WHERE d.task_id = s.task_id AND o.status <> 'completed'
+           AND NOT (t.on_failure = 'ignore' AND o.status IN ('failed', 'cancelled'))) AS open_dependencies
     FROM task_status s JOIN tasks t ON t.id = s.task_id
     LEFT JOIN agents a ON a.id = s.assigned_agent_id LEFT JOIN agents r ON r.id = s.reserved_for
     ORDER BY s.task_id
@@ -576,13 +682,28 @@ ATTEMPTS = Query(
     """,
 )
 EVENTS = Query("events", "SELECT kind, subject FROM events WHERE subject LIKE 'task:%' ORDER BY id")
-LEADS_TO = {
-    **{"created": "pending", "claimed": "claimed", "started": "in_progress", "completed": "completed"},
-    **{"failed": "failed", "cancelled": "cancelled", "released": "pending", "retried": "pending", "expired": "pending"},
+EDGES = Query("edges", "SELECT task_id, depends_on FROM task_dependencies")
+NONE: frozenset[str] = frozenset()
+LIFE: dict[str, tuple[frozenset[str], str]] = {
+    "created": (NONE, "pending"),
+    "claimed": (frozenset({"pending"}), "claimed"),
+    "started": (frozenset({"claimed"}), "in_progress"),
+    "completed": (frozenset({"in_progress"}), "completed"),
+    **{kind: (frozenset({"claimed", "in_progress"}), "pending") for kind in ("released", "retried", "expired")},
+    "failed": (frozenset({"claimed", "in_progress"}), "failed"),
+    "cancelled": (frozenset({"pending", "claimed", "in_progress"}), "cancelled"),
+    "revived": (frozenset({"failed", "cancelled"}), "pending"),
 }
+"""What an event says of a task: where it was, and where it is now. Others change nothing of that."""
 ENDS = ("completed", "failed", "cancelled")
+DEAD = ("failed", "cancelled")
 NAMES = st.sampled_from(["ada", "bob", "rex"])
 PERSONA_OF = {"ada": "implementer", "bob": "implementer", "rex": "reviewer"}
+MOST = 8
+"""Tasks there are at most: so few that they meet."""
+TASKS = st.integers(1, MOST)
+
+Line = dict[str, Any]
 
 
 class Leases(RuleBasedStateMachine):
@@ -600,7 +721,9 @@ class Leases(RuleBasedStateMachine):
         self.store = open_store(self.settings.database, self.clock)
         self.closing.callback(self.store.close)
         self.agents = self.runner.run(self.begin())
-        self.ended: dict[int, dict[str, Any]] = {}
+        self.ended: dict[int, Line] = {}
+        self.before: list[Line] = []
+        self.told_to_cancel = 0
 
     async def begin(self) -> dict[str, Caller]:
         """Without `Workbench.open`: nothing happens but what the rules do."""
@@ -624,8 +747,14 @@ class Leases(RuleBasedStateMachine):
         except WorkbenchError as error:
             return None, error.code
 
-    def rows(self, query: Query) -> list[dict[str, Any]]:
+    def rows(self, query: Query) -> list[Line]:
         return [dict(row) for row in self.runner.run(self.store.read(lambda tx: tx.all(query)))]
+
+    def line(self, task_id: int) -> Line | None:
+        return next((line for line in self.rows(LINES) if line["task_id"] == task_id), None)
+
+    def edges(self) -> set[tuple[int, int]]:
+        return {(row["task_id"], row["depends_on"]) for row in self.rows(EDGES)}
 
     def teardown(self) -> None:
         self.closing.close()
@@ -635,20 +764,67 @@ class Leases(RuleBasedStateMachine):
         for more in ({}, {"dependencies": [1]}, {"assigned_agent_id": "bob"}, {"max_retries": 0}):
             self.call(None, "create_task", title="t", persona_id="implementer", **more)
 
+    # Making
+
     @rule(
         persona=st.sampled_from(["implementer", "implementer", "reviewer"]),
         priority=st.sampled_from([0, 0, 5]),
         retries=st.integers(0, 2),
         reserved=st.none() | NAMES,
+        policy=st.sampled_from(["block", "cancel", "ignore"]),
         waits=st.data(),
     )
-    def create(self, persona: str, priority: int, retries: int, reserved: str | None, waits: st.DataObject) -> None:
+    def create(
+        self, persona: str, priority: int, retries: int, reserved: str | None, policy: str, waits: st.DataObject
+    ) -> None:
         known = [line["task_id"] for line in self.rows(LINES)]
-        if len(known) < 6:
+        if len(known) < MOST:
             chosen = waits.draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
-            more = {"priority": priority, "max_retries": retries, "assigned_agent_id": reserved}
-            made = self.call(None, "create_task", title="t", persona_id=persona, dependencies=chosen, **more)
+            more = {"priority": priority, "max_retries": retries, "assigned_agent_id": reserved, "on_failure": policy}
+            more |= {"no_retry": ["Fatal"], "dependencies": chosen}
+            made = self.call(None, "create_task", title="t", persona_id=persona, **more)
             assert made["blocked"] == bool(made["blocked_by"])
+
+    @rule(claim=claims, blocks=st.booleans())
+    def break_down(self, claim: tuple[str, int, int], blocks: bool) -> None:
+        agent, task_id, _ = claim
+        lines = {line["task_id"]: line for line in self.rows(LINES)}
+        if len(lines) == MOST:
+            return
+        part = {"parent_task_id": task_id, "title": "part", "blocks_parent": blocks}
+        made, code = self.tried(agent, "create_subtask", **part)
+        above = [lines[task_id]]
+        while above[-1]["parent_id"]:
+            above.append(lines[above[-1]["parent_id"]])
+        mine = any(line["holder"] == agent and line["status"] not in ENDS for line in above)
+        if not mine:
+            assert code == "FORBIDDEN"
+        elif blocks and lines[task_id]["status"] in ENDS:
+            assert code == "WRONG_STATE"
+        else:
+            assert (task_id, made["id"]) in self.edges() or not blocks
+
+    @rule(task=TASKS, first=TASKS)
+    def add_dependency(self, task: int, first: int) -> None:
+        line, edges = self.line(task), self.edges()
+        there = line and self.line(first)
+        circle = not has_no_circle(edges | {(task, first)})
+        expected = "" if there else "TASK_NOT_FOUND"
+        if there and line:
+            expected = "WRONG_STATE" if line["status"] in ENDS else "DEPENDENCY_CYCLE" if circle else ""
+        assert self.tried(None, "add_dependency", task_id=task, depends_on=first)[1] == expected
+        assert self.edges() == edges | ({(task, first)} if not expected else set())
+
+    @rule(edge=st.data())
+    def remove_dependency(self, edge: st.DataObject) -> None:
+        edges = self.edges()
+        task, first = edge.draw(st.sampled_from(sorted(edges | {(1, 1)})))
+        line = self.line(task)
+        assert line
+        expected = "WRONG_STATE" if line["status"] in ENDS else "" if (task, first) in edges else "NO_DEPENDENCY"
+        assert self.tried(None, "remove_dependency", task_id=task, depends_on=first)[1] == expected
+
+    # Doing
 
     @rule(target=claims, agent=NAMES)
     def claim_the_best(self, agent: str) -> Any:
@@ -661,9 +837,9 @@ class Leases(RuleBasedStateMachine):
         assert (task and task["id"]) == expected
         return (agent, task["id"], task["attempt"]) if task else multiple()
 
-    @rule(target=claims, agent=NAMES, which=st.integers(1, 6))
+    @rule(target=claims, agent=NAMES, which=TASKS)
     def claim_by_id(self, agent: str, which: int) -> Any:
-        line = next((line for line in self.rows(LINES) if line["task_id"] == which), None)
+        line = self.line(which)
         mine = line and line["holder"] == agent and line["status"] not in ENDS
         claim, code = self.tried(agent, "claim_task", task_id=which)
         if line and (mine or self.is_free_for(agent, line)):
@@ -671,21 +847,34 @@ class Leases(RuleBasedStateMachine):
         assert code == ("TASK_NOT_CLAIMABLE" if line else "TASK_NOT_FOUND")
         return multiple()
 
-    def is_free_for(self, agent: str, line: dict[str, Any]) -> bool:
+    def is_free_for(self, agent: str, line: Line) -> bool:
         ready = line["status"] == "pending" and not line["open_dependencies"] and line["not_before"] is None
         fits = line["only_for"] == agent if line["only_for"] else line["persona_id"] == PERSONA_OF[agent]
         return ready and fits
 
-    @rule(claim=claims, name=st.sampled_from(HOLDING), retryable=st.booleans(), says=st.booleans())
-    def use_a_claim(self, claim: tuple[str, int, int], name: str, retryable: bool, says: bool) -> None:
+    @rule(
+        claim=claims,
+        name=st.sampled_from(HOLDING),
+        retryable=st.booleans(),
+        error_class=st.sampled_from([None, "Fatal"]),
+        says=st.booleans(),
+    )
+    def use_a_claim(
+        self, claim: tuple[str, int, int], name: str, retryable: bool, error_class: str | None, says: bool
+    ) -> None:
         agent, task_id, attempt = claim
         line = self.rows(LINES)[task_id - 1]
         current = line["status"] not in ENDS and line["holder"] == agent and (not says or line["attempt"] == attempt)
         more: dict[str, Any] = {"attempt": attempt} if says else {}
         if name == "fail_task":
-            more |= {"error_message": "no", "retryable": retryable}
-        _, code = self.tried(agent, name, task_id=task_id, **more)
-        assert code == ("" if current else "LEASE_LOST")
+            more |= {"error_message": "no", "retryable": retryable, "error_class": error_class}
+        done, code = self.tried(agent, name, task_id=task_id, **more)
+        waits = name == "complete_task" and line["open_dependencies"]
+        assert code == ("LEASE_LOST" if not current else "DEPENDENCIES_OPEN" if waits else "")
+        if name == "fail_task" and done:
+            never = error_class is not None and error_class in line["no_retry"]
+            again = retryable and not never and line["retry_count"] < line["max_retries"]
+            assert done["status"] == ("pending" if again else "failed")
 
     @rule(agent=NAMES)
     def beat(self, agent: str) -> None:
@@ -696,17 +885,48 @@ class Leases(RuleBasedStateMachine):
                 assert line["task_id"] in {t["id"] for t in work["holding"]}
         assert all(t["assigned_agent_id"] == agent for t in work["holding"])
 
-    @rule(which=st.integers(1, 6))
-    def cancel(self, which: int) -> None:
-        there = which <= len(self.rows(LINES))
-        _, code = self.tried(None, "cancel_task", task_id=which)
-        assert code == ("TASK_NOT_FOUND" if not there else "WRONG_STATE" if which in self.ended else "")
-
     @rule(agent=NAMES)
     def lose_the_process(self, agent: str) -> None:
         internal = str(self.agents[agent].agent)
         self.runner.run(self.store.write(lambda tx: leases.release_all(tx, internal, "it died")))
         assert [line for line in self.rows(LINES) if line["holder"] == agent and line["status"] not in ENDS] == []
+
+    # Steering
+
+    @rule(which=TASKS)
+    def cancel(self, which: int) -> None:
+        self.told_to_cancel = which
+        line = self.line(which)
+        _, code = self.tried(None, "cancel_task", task_id=which)
+        assert code == ("TASK_NOT_FOUND" if not line else "WRONG_STATE" if which in self.ended else "")
+
+    @rule(which=TASKS, retries=st.none() | st.integers(0, 2))
+    def retry(self, which: int, retries: int | None) -> None:
+        line = self.line(which)
+        made, code = self.tried(None, "retry_task", task_id=which, max_retries=retries)
+        assert code == ("TASK_NOT_FOUND" if not line else "" if line["status"] in DEAD else "WRONG_STATE")
+        if made:
+            assert (made["status"], made["retry_count"]) == ("pending", 0)
+            del self.ended[which]
+
+    @rule(which=TASKS, agent=st.none() | NAMES)
+    def reassign(self, which: int, agent: str | None) -> None:
+        line = self.line(which)
+        expected = "" if line else "TASK_NOT_FOUND"
+        if line:
+            theirs = agent and line["holder"] == agent
+            expected = "WRONG_STATE" if line["status"] in ENDS else "ALREADY_THEIRS" if theirs else ""
+        assert self.tried(None, "reassign_task", task_id=which, assigned_agent_id=agent)[1] == expected
+        after = self.line(which)
+        assert expected or (after and (after["status"], after["only_for"]) == ("pending", agent))
+
+    @rule(which=TASKS, priority=st.sampled_from([-5, 0, 5, 9]))
+    def prioritise(self, which: int, priority: int) -> None:
+        line = self.line(which)
+        _, code = self.tried(None, "set_priority", task_id=which, priority=priority)
+        assert code == ("TASK_NOT_FOUND" if not line else "WRONG_STATE" if line["status"] in ENDS else "")
+
+    # Time
 
     @rule(seconds=st.sampled_from([1, 12, 40, 99, 101]))
     def let_time_pass(self, seconds: int) -> None:
@@ -720,33 +940,99 @@ class Leases(RuleBasedStateMachine):
     def let_time_pass_unseen(self, seconds: int) -> None:
         self.clock.forward(seconds)
 
+    @rule(seconds=st.sampled_from([-3_600, -50, 50, 3_600]))
+    def set_the_clock(self, seconds: int) -> None:
+        """As an open project does when it sees that the host's clock was set."""
+        held = [(line["task_id"], line["attempt"]) for line in self.rows(LINES) if line["lease_expires_at"]]
+        self.clock.forward(seconds)
+        self.runner.run(self.store.write(leases.mend_leases))
+        self.runner.run(self.store.write(lambda tx: leases.expire(tx, self.settings, 0.5)))
+        after = [line for line in self.rows(LINES) if line["lease_expires_at"]]
+        assert [(line["task_id"], line["attempt"]) for line in after] == held
+        assert {line["lease_expires_at"] for line in after} <= {self.clock.now + 100 * SECOND}
+
+    # What is always so
+
     @invariant()
-    def the_store_is_consistent(self) -> None:
-        lines, attempts = self.rows(LINES), self.rows(ATTEMPTS)
+    def a_task_is_held_by_one_and_its_attempts_say_so(self) -> None:
+        attempts = self.rows(ATTEMPTS)
+        for line in self.rows(LINES):
+            mine = [a for a in attempts if a["task_id"] == line["task_id"]]
+            running = [a for a in mine if a["ended_at"] is None]
+            held = line["status"] in ("claimed", "in_progress")
+            assert [a["attempt"] for a in mine] == list(range(1, line["attempt"] + 1)), "a row for each attempt"
+            assert [a["agent"] for a in running] == ([line["holder"]] if held else []), "at most one holder"
+            assert (line["lease_expires_at"] is not None) == held
+            assert line["not_before"] is None or line["status"] == "pending"
+            assert sum(a["outcome"] == "completed" for a in mine) == (line["status"] == "completed"), "once at most"
+
+    @invariant()
+    def every_step_has_its_event(self) -> None:
         lived: dict[int, list[str]] = {}
         for event in self.rows(EVENTS):
             task_id, kind = event["subject"].removeprefix("task:"), event["kind"].removeprefix("task.")
             lived.setdefault(int(task_id), []).append(kind)
-        for line in lines:
-            task, status = line["task_id"], line["status"]
-            mine = [a for a in attempts if a["task_id"] == task]
-            running = [a for a in mine if a["ended_at"] is None]
-            held = status in ("claimed", "in_progress")
-            failures = sum(a["outcome"] in ("failed", "expired") for a in mine)
-            assert [a["attempt"] for a in mine] == list(range(1, line["attempt"] + 1)), "a row for each attempt"
-            assert [a["agent"] for a in running] == ([line["holder"]] if held else []), "at most one holder"
-            assert (line["lease_expires_at"] is not None) == held
-            assert not held or not line["open_dependencies"], "nothing runs before what it waits for"
+        attempts = self.rows(ATTEMPTS)
+        for line in self.rows(LINES):
+            state, retries, told = "", 0, lived[line["task_id"]]
+            for kind in told:
+                if kind in LIFE:
+                    before, after = LIFE[kind]
+                    assert state in before or kind == "created", f"{kind} after {state}"
+                    state = after
+                    retries = 0 if kind == "revived" else retries + (kind in ("retried", "expired"))
+            assert state == line["status"]
+            assert line["retry_count"] == retries <= line["max_retries"]
+            assert told.count("claimed") == line["attempt"]
+            bad = [a for a in attempts if a["task_id"] == line["task_id"] and a["outcome"] in ("failed", "expired")]
+            assert len(bad) == sum(told.count(kind) for kind in ("failed", "retried", "expired"))
+
+    @invariant()
+    def what_waits_for_what_is_counted_and_never_a_circle(self) -> None:
+        assert has_no_circle(self.edges())
+        for line in self.rows(LINES):
             assert line["unmet"] == line["open_dependencies"]
-            assert line["retry_count"] == failures - (status == "failed")
-            assert line["retry_count"] <= line["max_retries"]
-            assert line["not_before"] is None or status == "pending"
-            assert lived[task].count("claimed") == line["attempt"]
-            assert [LEADS_TO[kind] for kind in lived[task] if kind in LEADS_TO][-1] == status, "events say the state"
-            if status in ENDS:
+            assert line["status"] != "completed" or not line["open_dependencies"] or line["on_failure"] == "ignore"
+
+    @invariant()
+    def what_ended_stays_as_it_was_unless_it_is_revived(self) -> None:
+        for line in self.rows(LINES):
+            if line["status"] in ENDS:
                 left = line | {"unmet": 0, "open_dependencies": 0}
-                assert self.ended.setdefault(task, left) == left, "what ended stays as it was"
+                assert self.ended.setdefault(line["task_id"], left) == left
+
+    @invariant()
+    def an_end_means_for_others_what_their_policy_says(self) -> None:
+        lines = {line["task_id"]: line for line in self.rows(LINES)}
+        was = {line["task_id"]: line["status"] for line in self.before}
+        died = {task for task, line in lines.items() if line["status"] in DEAD and was.get(task) not in DEAD}
+        cancelled = {task for task in died if lines[task]["status"] == "cancelled"}
+        doomed = {task for task, first in self.edges() if first in died and lines[task]["on_failure"] == "cancel"}
+        doomed |= {task for task, line in lines.items() if line["parent_id"] in cancelled}
+        assert {lines[task]["status"] for task in doomed} <= set(ENDS)
+        assert cancelled <= doomed | {self.told_to_cancel}
+        self.before = list(lines.values())
+
+
+def has_no_circle(edges: set[tuple[int, int]]) -> bool:
+    """Whether no task waits for itself, at however many removes."""
+    waits: dict[int, set[int]] = {}
+    for task, first in edges:
+        waits.setdefault(task, set()).add(first)
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError:
+        return False
+    return True
 
 
 TestLeasesInAnyOrder = pytest.mark.timeout(400)(Leases.TestCase)  # it takes long only when it looks for a short example
 TestLeasesInAnyOrder.settings = hypothesis.settings(max_examples=15, stateful_step_count=50, deadline=None)
+
+
+class ForLong(Leases):
+    """The same, in many more orders."""
+
+
+TestLeasesInAnyOrderForLong = pytest.mark.chaos(pytest.mark.timeout(3_000)(ForLong.TestCase))
+TestLeasesInAnyOrderForLong.settings = hypothesis.settings(max_examples=600, stateful_step_count=50, deadline=None)

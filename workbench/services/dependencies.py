@@ -18,6 +18,8 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+SHOWN = 12
+"""Tasks of a circle that a message names; the details name all."""
 
 
 @op(allow=Level.WORKER)
@@ -61,7 +63,8 @@ def add(tx: Tx, row: Row, depends_on: int) -> None:
     tasks.require_row(tx, depends_on)
     if task_id == depends_on or tx.one(SQL.reaches, start=depends_on, goal=task_id):
         path = [task_id, *_path(tx, depends_on, task_id)]
-        told = " → ".join(map(str, path))
+        shown = path if len(path) <= SHOWN else [*path[: SHOWN // 2], "…", *path[-SHOWN // 2 :]]
+        told = " → ".join(map(str, shown))
         raise Conflict("DEPENDENCY_CYCLE", f"The tasks would wait for each other: {told}.", path=path)
     if tx.run(SQL.add, task_id=task_id, on=depends_on):
         tx.run(SQL.recount, task_id=task_id)
@@ -75,15 +78,11 @@ def _require_open(row: Row) -> None:
 
 
 def _path(tx: Reader, start: int, goal: int) -> list[int]:
-    """The shortest way from a task to another along what it waits for, both included."""
+    """A way from a task to another along what it waits for, both included; a short one if there are several."""
     came_from: dict[int, int] = {}
-    waiting = deque([start])
-    while waiting and goal not in came_from and start != goal:
-        at = waiting.popleft()
-        for row in tx.all(SQL.waits_for, task_id=at):
-            if row["depends_on"] not in came_from:
-                came_from[row["depends_on"]] = at
-                waiting.append(row["depends_on"])
+    if start != goal:
+        for task_id, first in tx.all(SQL.edges_ahead, start=start):
+            came_from.setdefault(first, task_id)
     path = [goal]
     while path[-1] != start:
         path.append(came_from[path[-1]])

@@ -4,8 +4,14 @@ INSERT INTO task_dependencies (task_id, depends_on) VALUES (:task_id, :on) ON CO
 -- name: remove
 DELETE FROM task_dependencies WHERE task_id = :task_id AND depends_on = :on;
 
--- name: waits_for
-SELECT depends_on FROM task_dependencies WHERE task_id = :task_id ORDER BY depends_on;
+-- name: edges_ahead
+-- Near ones come first: that is the order in which they are found.
+WITH RECURSIVE ahead (id) AS (
+    SELECT CAST(:start AS {{big}})
+    UNION
+    SELECT d.depends_on FROM task_dependencies d JOIN ahead a ON d.task_id = a.id
+)
+SELECT d.task_id, d.depends_on FROM ahead a JOIN task_dependencies d ON d.task_id = a.id;
 
 -- name: reaches
 WITH RECURSIVE ahead (id) AS (

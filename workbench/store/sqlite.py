@@ -290,7 +290,7 @@ class SqliteStore:
         try:
             with self._fence.held():
                 try:
-                    events = self._transaction(batch, self._apply)
+                    events = self._transaction(batch, self._apply if len(batch) > 1 else self._apply_alone)
                 except _Replay:
                     events = self._transaction(batch, self._apply_alone)
                 self._checkpoint()
