@@ -19,10 +19,10 @@ from workbench.model import Level, Wire
 from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
 
 ALLOWED = """
-anonymous  ping register registration_status
+anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_agent
 read       get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
-read       list_agents list_events list_plans whoami
+read       list_agents get_active_agents deregister_agent list_events list_plans export_plan whoami
 worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
 worker     report_task_progress complete_task fail_task release_task
 worker     create_subtask add_dependency remove_dependency
@@ -240,6 +240,7 @@ GOOD: dict[str, Any] = {
     "depends_on": 2,
     "priority": 1,
     "pattern": "script-*",
+    "plan": "x",
     "changes": {"tool": "read"},
     "tasks": [{"title": "Title", "persona_id": "implementer"}],
     "text": "plan: x\ntasks: []",

@@ -81,8 +81,8 @@ def _path(tx: Reader, start: int, goal: int) -> list[int]:
     """A way from a task to another along what it waits for, both included; a short one if there are several."""
     came_from: dict[int, int] = {}
     if start != goal:
-        for task_id, first in tx.all(SQL.edges_ahead, start=start):
-            came_from.setdefault(first, task_id)
+        for edge in tx.all(SQL.edges_ahead, start=start):
+            came_from.setdefault(edge["depends_on"], edge["task_id"])
     path = [goal]
     while path[-1] != start:
         path.append(came_from[path[-1]])
