@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from tests.conftest import Admit
 from workbench.app import SERVICES, Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
-from workbench.services import projects, sessions
+from workbench.services import plans, projects, sessions
 from workbench.settings import Settings, shipped
 
 pytestmark = pytest.mark.anyio
@@ -102,6 +103,29 @@ async def test_the_same_plan_again_changes_nothing_whatever_its_form(workbench: 
             assert again == made | {"changed": False}
     assert (await workbench.call("list_events", after=last))["events"] == []
     assert len(await listed(workbench)) == 3
+
+
+async def test_a_plan_that_is_sent_many_times_at_once_is_created_once(workbench: Workbench) -> None:
+    made = await asyncio.gather(*(workbench.call("create_plan", text=TEXT) for _ in range(8)))
+    assert [one["changed"] for one in made].count(True) == 1
+    assert {str(sorted(one["tasks"].items())) for one in made} == {"[('first', 1), ('last', 3), ('middle', 2)]"}
+    assert len(await listed(workbench)) == 3
+
+
+async def test_a_plan_whose_text_nobody_kept_in_mind_is_known_by_its_tasks(workbench: Workbench) -> None:
+    await workbench.call("create_plan", text=TEXT)
+    await workbench.store.write(lambda tx: tx.run(plans.SQL.remember, name="p", sha256="", now=tx.now))
+    with pytest.raises(Conflict, match="PLAN_EXISTS"):
+        await workbench.call("create_plan", text=CHANGED)
+    assert not (await workbench.call("create_plan", text=TEXT))["changed"]
+    await workbench.call("set_priority", task_id=2, priority=8)
+    assert not (await workbench.call("create_plan", text=TEXT))["changed"]
+
+
+async def test_the_format_can_be_told(workbench: Workbench) -> None:
+    assert (await workbench.call("create_plan", text=CHECKLIST, format="markdown"))["plan"] == "p"
+    with pytest.raises(BadInput, match="PLAN_INVALID"):
+        await workbench.call("create_plan", text=CHECKLIST, format="yaml")
 
 
 async def test_another_plan_of_the_same_name_is_refused_and_told_what_to_do(workbench: Workbench) -> None:

@@ -81,7 +81,8 @@ async def create_plan(
 ) -> PlanMade:
     """Create all tasks of a plan, or none: each problem is reported with its line. The same plan again changes nothing.
 
-    An update adds tasks, changes those that have not begun and cancels those that the text no longer has.
+    An update adds tasks, changes pending ones and cancels those that the text no longer has; what has begun or ended
+    must stay as it is. A task that names no session stays in the one it is in.
     """
     defaults = await ctx.read(lambda tx: _defaults(tx, ctx))
     plan = await asyncio.to_thread(rules.parse, text, personas=defaults.persona_lease_seconds.keys(), format=format)
@@ -298,7 +299,7 @@ def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -
 
 
 def _changed(tx: Tx, ctx: Ctx, proposal: _Proposal, ids: Mapping[str, int]) -> None:
-    """Change tasks that have not begun; old dependencies go before new ones come, for these may turn around."""
+    """Change pending tasks; old dependencies go before new ones come, for these may turn around."""
     new = {task.name: task for task in proposal.plan.tasks if task.name in proposal.diff.changed}
     for name, task in new.items():
         _set(tx, ctx, ids[name], task, ids)

@@ -94,7 +94,7 @@ class Reader:
         """Take the next line."""
         column = len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4))
         if self._open:
-            self._within(line, column)
+            self._within(line, self._open[1])
         elif not line.strip():
             self._blank()
         elif found := _ITEM.fullmatch(line):
@@ -116,11 +116,10 @@ class Reader:
         if self._open:
             self.problems.add(self._open[0], f"what begins here is not closed by {self._open[1]!r}")
 
-    def _within(self, line: str, column: int) -> None:
-        assert self._open is not None
-        closing = self._open[1]
-        is_comment = closing == "-->"
-        if closing in line if is_comment else line.strip().startswith(closing) and not line.strip().strip(closing[0]):
+    def _within(self, line: str, closing: str) -> None:
+        """A line of a comment, or of a fence, which may be longer at its end."""
+        is_comment, word = closing == "-->", line.strip()
+        if closing in word if is_comment else word.startswith(closing) and not word.strip(closing[0]):
             self._open = None
         if not is_comment and self._path:
             self._path[-1].text.append(line)
