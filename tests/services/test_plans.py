@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import yaml
+from hypothesis import HealthCheck, given
+from hypothesis import settings as settings_of_hypothesis
+from hypothesis import strategies as st
 
 from tests.conftest import Admit
+from tests.rules.test_plan import documents
 from workbench.app import SERVICES, Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.rules import plan as rules
+from workbench.rules.plan import Format, write
 from workbench.services import plans, projects, sessions
 from workbench.settings import Settings, shipped
 
@@ -42,9 +50,9 @@ tasks:
 UNCHANGED = {"added": [], "removed": [], "changed": {}, "text": ""}
 
 
-async def listed(workbench: Workbench) -> list[dict[str, Any]]:
+async def listed(workbench: Workbench, **wanted: str) -> list[dict[str, Any]]:
     """All tasks, by id."""
-    tasks: list[dict[str, Any]] = (await workbench.call("list_tasks", limit=500))["tasks"]
+    tasks: list[dict[str, Any]] = (await workbench.call("list_tasks", limit=500, **wanted))["tasks"]
     return tasks
 
 
@@ -371,6 +379,32 @@ async def test_a_plan_is_exported_as_text_that_makes_an_equal_one(workbench: Wor
             "blocked_by": [ids[n] for n in one["blocked_by"]],
         }
         assert other["description"].strip() == one["description"].strip()
+
+
+@settings_of_hypothesis(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=documents(), other=documents(), form=st.sampled_from(["yaml", "markdown"]))
+async def test_an_update_makes_any_plan_any_other_and_the_export_says_so(
+    workbench: Workbench, one: dict[str, Any], other: dict[str, Any], form: Format
+) -> None:
+    old, new = (write(rules.parse(yaml.safe_dump(_here(said))), form) for said in (one, other))
+    name = (await workbench.call("create_plan", text=old, number_if_taken=True))["plan"]
+    made = await workbench.call("create_plan", text=new, name=name, update=True)
+    assert made["tasks"].keys() == {task["name"] for task in other["tasks"]}
+    text = (await workbench.call("export_plan", plan=name, format=form))["text"]
+    for said in (new, text):
+        assert (await workbench.call("create_plan", text=said, name=name, dry_run=True))["diff"] == UNCHANGED
+    assert not (await workbench.call("create_plan", text=text, name=name))["changed"]
+    ready = [task["name"] for task in await listed(workbench, plan=name) if not task["blocked"]]
+    assert set(ready) == {task["name"] for task in other["tasks"] if not task.get("after")}
+
+
+def _here(document: dict[str, Any]) -> dict[str, Any]:
+    """A generated plan without sessions, which are not there, and with leases of whole seconds."""
+    for task in document["tasks"]:
+        task.pop("session", None)
+        if "lease_seconds" in task:
+            task["lease_seconds"] = math.ceil(task["lease_seconds"])
+    return document
 
 
 async def test_a_plan_of_another_session_is_out_of_sight(workbench: Workbench, admit: Admit) -> None:
