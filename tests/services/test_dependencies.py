@@ -270,6 +270,20 @@ async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_
     assert [(await kinds(workbench, task)).count("cancelled") for task in (second, under, third)] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("policy", ["block", "cancel", "ignore"])
+async def test_what_has_ended_already_is_told_nothing(workbench: Workbench, admit: Admit, policy: str) -> None:
+    ada, first = await admit("ada"), await make(workbench)
+    task = await make(workbench, dependencies=[first], on_failure=policy)
+    await end(workbench, ada, task, "cancelled")
+    under = await make(workbench, parent_task_id=task)
+    before = await get(workbench, task)
+    assert before["blocked_by"] == []
+    await end(workbench, ada, first, "failed")
+    assert await get(workbench, task) == before
+    assert await kinds(workbench, task) == ["created", "cancelled"]
+    assert await states(workbench, under) == [("pending", [])]
+
+
 async def test_one_that_was_cancelled_by_two_is_told_once(workbench: Workbench, admit: Admit) -> None:
     ada, root = await admit("ada"), await make(workbench)
     left, right = [await make(workbench, dependencies=[root], on_failure="cancel") for _ in range(2)]

@@ -40,6 +40,13 @@ async def fail(workbench: Workbench, agent: Admitted, task_id: int, **more: Any)
     return await do(workbench, agent, "fail_task", task_id, **{"error_message": "no", "retryable": False} | more)
 
 
+async def rested(workbench: Workbench, task_id: int) -> None:
+    """Return once the pause before another attempt is over."""
+    async with workbench.feed.subscribe("task.rested") as heard:
+        while (await get(workbench, task_id))["not_before"] is not None:
+            await anext(heard)
+
+
 async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str, Any]]]:
     """What happened to a task after it was created, and what was told of it."""
     found = (await workbench.call("list_events", subject=f"task:{task_id}", limit=1000))["events"]
@@ -118,20 +125,37 @@ async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(work
 async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
     workbench: Workbench, admit: Admit, end: str
 ) -> None:
-    ada, task = await admit("ada"), await make(workbench, max_retries=0)
+    ada, task = await admit("ada"), await make(workbench, max_retries=1)
+    await fail(workbench, ada, task, retryable=True)
+    await rested(workbench, task)
     if end == "failed":
         await fail(workbench, ada, task, retryable=True)
     else:
         await workbench.call("cancel_task", task_id=task, reason="Not now.")
     (dead,) = (await workbench.call("list_tasks", status=end))["tasks"]
     assert dead["error_message"] == {"failed": "no", "cancelled": "Not now."}[end]
-    again = await workbench.call("retry_task", task_id=task, reason="Now.", max_retries=1)
+    assert dead["retry_count"] == 1
+    again = await workbench.call("retry_task", task_id=task, reason="Now.")
     assert (again["status"], again["retry_count"], again["max_retries"]) == ("pending", 0, 1)
     assert (again["error_message"], again["completed_at"], again["assigned_agent_id"]) == (None, None, None)
     assert (await events(workbench, task))[-1] == ("revived", {"reason": "Now."})
     await fail(workbench, ada, task, retryable=True)
-    assert (await get(workbench, task))["retry_count"] == 1
-    assert [a["attempt"] for a in (await get(workbench, task))["attempts"]] == ([1, 2] if end == "failed" else [1])
+    found = await get(workbench, task)
+    assert (found["status"], found["retry_count"]) == ("pending", 1)
+    assert [a["attempt"] for a in found["attempts"]] == ([1, 2, 3] if end == "failed" else [1, 2])
+
+
+async def test_what_is_tried_again_may_have_other_retries_from_then_on(workbench: Workbench, admit: Admit) -> None:
+    ada, task = await admit("ada"), await make(workbench, max_retries=0)
+    for retries, after in ((None, "failed"), (1, "pending")):
+        await workbench.call("cancel_task", task_id=task)
+        made = await workbench.call("retry_task", task_id=task, max_retries=retries)
+        assert made["max_retries"] == (retries or 0)
+        assert (await fail(workbench, ada, task, retryable=True))["status"] == after
+        if after == "failed":
+            await workbench.call("retry_task", task_id=task)
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await workbench.call("retry_task", task_id=task, max_retries=101)
 
 
 @pytest.mark.parametrize("state", ["pending", "claimed", "completed"])

@@ -316,8 +316,6 @@ def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
 
 
 def _fits(row: Row, caller: Caller, me: str) -> bool:
-    if row["session_id"] not in (None, caller.session):
-        return False
     if row["reserved_for"] is not None:
         return bool(row["reserved_for"] == me)
     return row["worktree"] in ("", caller.worktree) and row["persona_id"] == caller.persona

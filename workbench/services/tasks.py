@@ -307,7 +307,7 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
         context_ref=new.context_ref,
         metadata=bounded_json(new.metadata, settings),
         max_retries=retries,
-        lease_us=int((new.lease_seconds or persona.lease_seconds or settings.lease_seconds) * SECOND),
+        lease_us=round((new.lease_seconds or persona.lease_seconds or settings.lease_seconds) * SECOND),
         by=tx.actor,
         now=tx.now,
     )
@@ -540,7 +540,12 @@ def require_task(tx: Reader, task_id: int) -> Task:
 
 def blockers(tx: Reader, row: Row) -> list[int]:
     """The dependencies that a task still waits for."""
-    waits = tx.all(SQL.dependencies, task_id=row["id"])
+    return _unmet(row, tx.all(SQL.dependencies, task_id=row["id"]))
+
+
+def _unmet(row: Row, waits: Sequence[Row]) -> list[int]:
+    if row["status"] not in lifecycle.OPEN:
+        return []
     return [w["depends_on"] for w in waits if not lifecycle.is_met(row["on_failure"], w["status"])]
 
 
@@ -552,7 +557,7 @@ def _status(tx: Reader, row: Row) -> TaskStatus:
         attempt=row["attempt"],
         assigned_agent_id=row["holder"],
         lease_expires_at=row["lease_expires_at"],
-        blocked_by=blockers(tx, row) if row["status"] in lifecycle.OPEN else [],
+        blocked_by=blockers(tx, row),
         error_message=row["error_message"],
     )
 
@@ -568,7 +573,7 @@ def task_of(tx: Reader, row: Row) -> Task:
         context_ref=row["context_ref"],
         metadata=json.loads(row["metadata"]),
         dependencies=[w["depends_on"] for w in waits],
-        blocked_by=[w["depends_on"] for w in waits if not lifecycle.is_met(row["on_failure"], w["status"])],
+        blocked_by=_unmet(row, waits),
         created_by=row["created_by"],
         created_at=row["created_at"],
         claimed_at=row["claimed_at"],
