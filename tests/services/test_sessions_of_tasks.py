@@ -29,7 +29,7 @@ async def workbench(settings: Settings) -> AsyncIterator[Workbench]:
         yield opened
 
 
-async def settle(workbench: Workbench, admit: Admit, name: str, session: str | None, **choices: str) -> Admitted:
+async def put(workbench: Workbench, admit: Admit, name: str, session: str | None, **choices: str) -> Admitted:
     """An agent that was put into a session, or into none."""
     made: Admitted = await admit(name, **choices)
     await workbench.call("update_agent", agent_id=name, changes={"session_id": session})
@@ -54,7 +54,7 @@ async def titles(workbench: Workbench, agent: Admitted, name: str, **more: Any) 
 async def test_an_agent_sees_and_claims_the_tasks_of_its_session_and_of_none(
     workbench: Workbench, admit: Admit, place: str | None
 ) -> None:
-    ada, ids = await settle(workbench, admit, "ada", place), await board(workbench)
+    ada, ids = await put(workbench, admit, "ada", place), await board(workbench)
     mine = [name for name in ids if name in (str(place), "None")]
     for name in ("list_tasks", "get_task_tree", "get_available_tasks"):
         assert await titles(workbench, ada, name) == mine
@@ -73,7 +73,7 @@ async def test_an_agent_sees_and_claims_the_tasks_of_its_session_and_of_none(
 async def test_the_best_task_is_taken_from_the_session_and_from_nobodys_alike(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, order = await settle(workbench, admit, "ada", "north"), []
+    ada, order = await put(workbench, admit, "ada", "north"), []
     for priority, place in ((5, "north"), (4, None), (9, "south"), (3, "north"), (4, None)):
         new = {"title": f"{place} {priority}", "persona_id": "implementer", "session_id": place, "priority": priority}
         await workbench.call("create_task", **new)
@@ -83,30 +83,45 @@ async def test_the_best_task_is_taken_from_the_session_and_from_nobodys_alike(
     assert order == ["north 5", "None 4", "None 4", "north 3"]
 
 
+async def test_who_has_a_worktree_and_a_session_takes_what_fits_both(workbench: Workbench, settle: Admit) -> None:
+    ada = await move(workbench, await settle("ada", "lab"), "north")
+    for session in ("north", None, "south"):
+        for worktree in ("lab", None, "attic"):
+            new = {"title": f"{session} {worktree}", "persona_id": "implementer"}
+            await workbench.call("create_task", **new, session_id=session, target_worktree=worktree)
+    fitting = ["north lab", "north None", "None lab", "None None"]
+    assert await titles(workbench, ada, "get_available_tasks") == fitting
+    taken = []
+    while task := (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]:
+        taken.append(task["title"])
+        await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
+    assert taken == fitting
+
+
 async def test_what_is_reserved_for_an_agent_lies_where_it_can_see_it(workbench: Workbench, admit: Admit) -> None:
-    ada, ids = await settle(workbench, admit, "ada", "north"), await board(workbench)
+    ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     with pytest.raises(Conflict, match="OTHER_SESSION"):
         await workbench.call("reassign_task", task_id=ids["south"], assigned_agent_id="ada")
     new = {"title": "t", "persona_id": "implementer", "session_id": "south", "assigned_agent_id": "ada"}
     with pytest.raises(Conflict, match="OTHER_SESSION"):
         await workbench.call("create_task", **new)
     await workbench.call("reassign_task", task_id=ids["north"], assigned_agent_id="ada")
-    ada = await settle_anew(workbench, ada, "south")
+    ada = await move(workbench, ada, "south")
     assert await titles(workbench, ada, "get_available_tasks") == ["south", "None"]
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
         await workbench.dispatch(ada.caller, "claim_task", {"task_id": ids["north"]})
-    ada = await settle_anew(workbench, ada, "north")
+    ada = await move(workbench, ada, "north")
     assert (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]["id"] == ids["north"]
 
 
-async def settle_anew(workbench: Workbench, agent: Admitted, session: str) -> Admitted:
+async def move(workbench: Workbench, agent: Admitted, session: str) -> Admitted:
     """The agent, moved to another session."""
     await workbench.call("update_agent", agent_id=agent.agent_id, changes={"session_id": session})
     return Admitted(agent.agent_id, agent.token, await workbench.renewed(agent.caller))
 
 
 async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: Admit) -> None:
-    pam, ids = await settle(workbench, admit, "pam", "north", role="planner"), await board(workbench)
+    pam, ids = await put(workbench, admit, "pam", "north", role="planner"), await board(workbench)
     new = {"title": "t", "persona_id": "implementer"}
     made = await workbench.dispatch(pam.caller, "create_task", new)
     north = (await workbench.call("get_task", task_id=ids["north"]))["session_id"]
@@ -130,7 +145,7 @@ async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: 
 
 
 async def test_a_subtask_lies_in_the_session_of_what_it_is_part_of(workbench: Workbench, admit: Admit) -> None:
-    ada, ids = await settle(workbench, admit, "ada", "north"), await board(workbench)
+    ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     for part_of in ("north", "None"):
         await workbench.dispatch(ada.caller, "claim_task", {"task_id": ids[part_of]})
         part = {"parent_task_id": ids[part_of], "title": "part"}
@@ -138,7 +153,7 @@ async def test_a_subtask_lies_in_the_session_of_what_it_is_part_of(workbench: Wo
 
 
 async def test_a_task_whose_parent_is_elsewhere_is_still_in_the_tree(workbench: Workbench, admit: Admit) -> None:
-    ada, ids = await settle(workbench, admit, "ada", "north"), await board(workbench)
+    ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     new = {"title": "part", "persona_id": "implementer", "parent_task_id": ids["south"]}
     await workbench.call("create_task", **new)
     assert await titles(workbench, ada, "get_task_tree") == ["north", "None", "part"]
@@ -147,7 +162,7 @@ async def test_a_task_whose_parent_is_elsewhere_is_still_in_the_tree(workbench: 
 
 
 async def test_the_graph_and_the_filter_by_session_show_no_other(workbench: Workbench, admit: Admit) -> None:
-    ada, ids = await settle(workbench, admit, "ada", "north"), await board(workbench)
+    ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     for task in ("north", "south"):
         await workbench.call("add_dependency", task_id=ids[task], depends_on=ids["None"])
     graph = await workbench.dispatch(ada.caller, "get_task_graph", {})
@@ -159,7 +174,7 @@ async def test_the_graph_and_the_filter_by_session_show_no_other(workbench: Work
 
 
 async def test_events_of_tasks_say_their_session(workbench: Workbench, admit: Admit) -> None:
-    ada, ids = await settle(workbench, admit, "ada", "north"), await board(workbench)
+    ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     for how in ("release_task", "complete_task"):
         await workbench.dispatch(ada.caller, "claim_task", {"task_id": ids["north"]})
         await workbench.dispatch(ada.caller, how, {"task_id": ids["north"]})
@@ -174,7 +189,7 @@ async def test_events_of_tasks_say_their_session(workbench: Workbench, admit: Ad
 
 @pytest.mark.timeout(20)
 async def test_who_waits_for_work_hears_of_its_sessions(workbench: Workbench, admit: Admit) -> None:
-    ada = await settle(workbench, admit, "ada", "north")
+    ada = await put(workbench, admit, "ada", "north")
     waiting = asyncio.create_task(workbench.dispatch(ada.caller, "heartbeat_and_get_tasks", {"wait_seconds": 30}))
     await followed(workbench)
     for place in ("south", "north"):
