@@ -162,7 +162,7 @@ async def sync(store: Store, settings: Settings) -> None:
 
 
 def _save(tx: Tx, text: PersonaText, source: str) -> None:
-    lease = None if text.lease_seconds is None else int(text.lease_seconds * SECOND)
+    lease = None if text.lease_seconds is None else round(text.lease_seconds * SECOND)
     values = {"id": text.id, "name": text.name, "role": text.role, "sha256": text.sha256}
     values |= {"definition": text.definition, "source": source}
     tx.run(SQL.save, values, lease_us=lease, now=tx.now)
