@@ -105,10 +105,7 @@ class Supervisor:
             return
         finally:
             beating.cancel()
-        if self._stopping.is_set() and not outcome.ok:  # the signal that ends us has ended the command first
-            await self._give_back(held, lost=False)
-        else:
-            await self._report(task, held, outcome)
+        await self._report(task, held, outcome)
 
     async def _run(self, task: dict[str, Any], held: dict[str, Any]) -> Outcome:
         async with self._notes(held) as note:
