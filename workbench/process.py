@@ -111,7 +111,8 @@ class ProcessTable:
         """End a process with its whole family: SIGTERM, up to `grace` seconds, SIGKILL.
 
         Its own group is told first, and has half of that time to end the others as it sees fit: a supervisor
-        must not take the end of its command for that command's failure. True if there was something to end. A process that only has the same pid is never touched.
+        must not take the end of its command for that command's failure. True if there was something to
+        end. A process that only has the same pid is never touched.
 
         Raises:
             Unavailable: ``PROCESS_SURVIVED``: the system does not let go of `details.pids`.

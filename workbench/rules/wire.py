@@ -11,7 +11,7 @@ DEPTH_LIMIT = 64
 
 
 def check(value: Any) -> None:
-    """Refuse what Python takes for JSON and others do not: NaN, infinity, half characters, abysses.
+    """Refuse what Python takes for JSON and others do not: NaN, infinity, half characters, NUL, abysses.
 
     Raises:
         ValueError: says why.
@@ -19,9 +19,19 @@ def check(value: Any) -> None:
     if _nests_too_deep(value):
         raise ValueError(f"it nests deeper than {DEPTH_LIMIT} levels")
     try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
     except TypeError as error:
         raise ValueError(str(error)) from None
+    if "\\u0000" in text and _has_nul(value):
+        raise ValueError("it holds the character NUL, which databases do not keep")
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    inside = [*value.keys(), *value.values()] if isinstance(value, Mapping) else value
+    return isinstance(inside, list | tuple) and any(map(_has_nul, inside))
 
 
 def _nests_too_deep(value: Any) -> bool:
