@@ -43,6 +43,7 @@ def workbench_server(root: Path) -> None:
             max_pending_per_address=5_000,
             max_in_flight=64,
             max_messages_per_second=1_000_000,
+            max_anonymous_requests_per_minute=1_000_000,
         )
     )
     info = host.start(0)

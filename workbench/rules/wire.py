@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 DEPTH_LIMIT = 64
@@ -30,17 +30,19 @@ def check(value: Any) -> None:
 def _has_nul(value: Any) -> bool:
     if isinstance(value, str):
         return "\0" in value
-    inside = [*value.keys(), *value.values()] if isinstance(value, Mapping) else value
+    inside = [*value.keys(), *value.values()] if isinstance(value, dict) else value
     return isinstance(inside, list | tuple) and any(map(_has_nul, inside))
 
 
 def _nests_too_deep(value: Any) -> bool:
     level = list(_containers([value]))
     for _ in range(DEPTH_LIMIT):
+        if not level:
+            return False
         level = [inner for outer in level for inner in _containers(outer)]
     return bool(level)
 
 
 def _containers(inside: Any) -> Iterable[Any]:
-    values = inside.values() if isinstance(inside, Mapping) else inside
-    return (value for value in values if isinstance(value, Mapping | list | tuple))
+    values = inside.values() if isinstance(inside, dict) else inside
+    return (value for value in values if isinstance(value, dict | list | tuple))
