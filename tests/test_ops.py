@@ -21,12 +21,20 @@ from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
 ALLOWED = """
 anonymous  ping register registration_status
 read       get_persona get_personas get_task get_task_logs get_task_tree get_worktree_status
-read       list_agents list_events list_plans list_tasks whoami
+read       list_agents list_events list_plans list_tasks whoami read
+read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context list_agent_tools
 worker     heartbeat_and_get_tasks claim_task start_task report_task_progress complete_task fail_task release_task
+worker     write update_context delete_context restore_context
 planner    create_task cancel_task create_plan
 planner    create_worktree discard_worktree integrate_worktree request_integration
 planner    spawn_agent terminate_agent get_managed_agents get_agent_process_info
-operator   list_approvals approve reject revoke_agent
+operator   list_approvals approve reject approve_many reject_many
+operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
+operator   add_admission_rule list_admission_rules remove_admission_rule list_allowlist allow_agent disallow_agent
+operator   create_project update_project delete_project restore_project
+operator   create_session update_session delete_session restore_session
+operator   create_team update_team move_team delete_team restore_team
+operator   update_agent_tool export get_performance connection_instructions
 """
 """Who may call what, as the design has it; each line includes those above it."""
 
@@ -215,7 +223,7 @@ async def test_nobody_learns_which_arguments_are_wrong_before_they_may_call(work
 
 @pytest.mark.anyio
 async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench) -> None:
-    assert [op.name for op in CATALOGUE.values() if op.needs_server] == ["spawn_agent"]
+    assert [op.name for op in CATALOGUE.values() if op.needs_server] == ["connection_instructions", "spawn_agent"]
     with pytest.raises(WorkbenchError) as caught:
         await workbench.call("spawn_agent", persona_id="implementer")
     assert (caught.value.code, caught.value.status) == ("NO_SERVER", 503)
@@ -227,6 +235,18 @@ GOOD: dict[str, Any] = {
     "persona_id": "implementer",
     "name": "name",
     "approval_id": 1,
+    "approval_ids": [1],
+    "agent_ids": ["ada"],
+    "changes": {"tool": "read"},
+    "pattern": "x*",
+    "project_id": "penguins",
+    "session_id": "november",
+    "team_id": "readers",
+    "context_id": "c",
+    "content": {"title": "T"},
+    "tool_id": "read",
+    "resource": "agents",
+    "format": "csv",
     "text": "plan: x\ntasks: []",
     "agent_id": "ada",
     "worktree_name": "tree",

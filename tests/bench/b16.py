@@ -1,4 +1,8 @@
-"""B16: a thousand agents at once: what an idle connection holds, and how long their writes take."""
+"""B16: a thousand agents at once: what an idle connection holds, and how long their writes take.
+
+What a connection holds is what the server has grown by since before anybody knocked, with all that came before
+(a thousand other connections, registrations, decisions) on its bill.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +38,10 @@ def _round(agents: int, spread: float) -> tuple[float, float]:
         seed = in_session(prepare(directory / "seed", agents=1, tasks=0))
         with Child("ws_load", "workbench", str(seed.root)) as server, Child("b16") as crowd:
             url = server.hear()["url"]
+            before = server.ask("memory")
             crowd.ask({"url": url, "agents": agents, "spread": spread})
             decided = server.ask("admit")
             assert all(one["ok"] for one in decided), "somebody was not admitted"
-            before = server.ask("memory")
             crowd.ask({one["approval_id"]: one["outcome"]["agent_id"] for one in decided})
             held = (server.ask("memory") - before) / agents / 1024
             latencies = crowd.ask("write")
