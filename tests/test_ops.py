@@ -22,7 +22,8 @@ ALLOWED = """
 anonymous  ping register registration_status
 read       get_persona get_personas get_task get_task_logs get_task_tree get_worktree_status
 read       list_agents list_events list_plans list_tasks whoami read
-read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context list_agent_tools
+read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
+read       list_agent_tools
 worker     heartbeat_and_get_tasks claim_task start_task report_task_progress complete_task fail_task release_task
 worker     write update_context delete_context restore_context
 planner    create_task cancel_task create_plan

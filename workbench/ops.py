@@ -69,7 +69,7 @@ class Caller:
         }
 
 
-OPERATOR = Caller(Level.OPERATOR, "operator")
+OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL)
 ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
 
 
