@@ -42,7 +42,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
-from workbench.client.http import no_server
+from workbench.client.http import entrance, no_server
 from workbench.errors import BadInput, NotFound, Refused, Unavailable, WorkbenchError, from_dict
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class Agent:
             while True:
                 failure: Exception
                 try:
-                    async with connect(self._url, **_OPTIONS) as socket:
+                    async with connect(self._url, additional_headers=entrance(), **_OPTIONS) as socket:
                         await self._talk(socket)
                     failure = ConnectionError("the connection was closed")
                 except (OSError, WebSocketException) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -61,9 +62,15 @@ class HttpClient:
 
 def connection(url: str, token: str | None) -> httpx2.AsyncClient:
     """Where the requests of one client go, with its token."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = entrance() | ({"Authorization": f"Bearer {token}"} if token else {})
     secure = url.startswith("https:")  # loading certificates takes longer than a call, so only where they are used
     return httpx2.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=secure)
+
+
+def entrance() -> dict[str, str]:
+    """What a server that is open to other machines wants of everybody, from `WORKBENCH_ACCESS_TOKEN`."""
+    access = os.environ.get("WORKBENCH_ACCESS_TOKEN")
+    return {"X-Workbench-Access": access} if access else {}
 
 
 def encoded(name: str, arguments: dict[str, Any]) -> bytes:
