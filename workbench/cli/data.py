@@ -85,10 +85,10 @@ async def _applied(settings: Settings) -> list[dict[str, Any]]:
     from workbench.store.queries import beside
     from workbench.store.sqlite import open_store
 
-    query = beside(__file__).migrations
+    SQL = beside(__file__)
     store = await asyncio.to_thread(open_store, settings.database)
     try:
-        rows = await store.read(lambda tx: tx.all(query))
+        rows = await store.read(lambda tx: tx.all(SQL.migrations))
     finally:
         await asyncio.to_thread(store.close)
     return [dict(row) | {"applied_at": iso(row["applied_at"]), "success": bool(row["success"])} for row in rows]
