@@ -13,8 +13,10 @@ from workbench.cli.shown import Note, Shown, Text, pass_door
 from workbench.door import Door
 from workbench.model import iso
 from workbench.settings import Settings
+from workbench.store.queries import beside
 from workbench.tables import Table
 
+SQL = beside(__file__)
 RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
 
 
@@ -82,10 +84,8 @@ def _brought(settings: Settings, file: Path) -> Table:
 
 async def _applied(settings: Settings) -> list[dict[str, Any]]:
     """The history of migrations; opening the store applies those that are missing."""
-    from workbench.store.queries import beside
     from workbench.store.sqlite import open_store
 
-    SQL = beside(__file__)
     store = await asyncio.to_thread(open_store, settings.database)
     try:
         rows = await store.read(lambda tx: tx.all(SQL.migrations))
