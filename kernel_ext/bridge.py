@@ -17,7 +17,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
-from kernel_ext.panels.rows import Row, Tables, by_id, diff, flatten, task_row
+from kernel_ext.panels.rows import Row, Tables, diff, task_row
+from kernel_ext.panels.sources import CLOCK, FOLLOWED, READERS, stale
 from workbench.errors import BadInput, WorkbenchError
 
 T = TypeVar("T")
@@ -27,15 +28,26 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 PACE_SECONDS = 0.125
 """Least time between two messages: at most 8 in a second."""
-WAIT_SECONDS = 25.0
+REFRESH_SECONDS = 10.0
+"""How often what changes without an event is read: when agents were heard of."""
 RETRY_SECONDS = 1.0
 FEW_TASKS = 16
 """So many changed tasks are read one by one; more are read with the whole tree."""
 REMEMBERED_ANSWERS = 256
 
-FOLLOWED = ["approval.*", "task.*", "persona.*"]
-ACTIONS = frozenset({"approve", "reject"})
+ACTIONS = frozenset({
+    "approve", "reject", "approve_many", "reject_many",
+    "get_agent", "update_agent", "assign_agents", "issue_token", "revoke_agent", "delete_agent", "restore_agent",
+    "create_project", "update_project", "delete_project", "restore_project",
+    "create_session", "update_session", "delete_session", "restore_session",
+    "create_team", "update_team", "move_team", "delete_team", "restore_team",
+    "list_agents", "list_projects", "list_sessions", "list_teams", "list_events",
+    "add_admission_rule", "remove_admission_rule", "allow_agent", "disallow_agent", "update_agent_tool",
+    "get_performance", "connection_instructions", "export",
+})  # fmt: skip
 """What a panel may ask for."""
+SECRETS = frozenset({"issue_token"})
+"""Answers that are sent once and not remembered; asking again makes a new secret, and only the last one counts."""
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +85,7 @@ class Publisher:
         self._tables: Tables | None = None
         self._version = 0
         self._rest_until = 0.0
+        self._refresh_at = 0.0
         self._farewell: dict[str, Any] | None = None
 
     def resync(self) -> None:
@@ -116,11 +129,11 @@ class Publisher:
         cursor = await newest_event(self._host)
         self._send_snapshot(await self._read_all())
         while True:
-            page = await self._news(cursor, WAIT_SECONDS)
-            cursor = page["next_after"]
+            page = await self._news(cursor, max(0.0, self._refresh_at - _now()))
+            cursor, subjects = page["next_after"], set[str]()
             if page["events"]:
                 subjects, cursor = await self._gather(page["events"], cursor)
-                await self._publish(subjects)
+            await self._publish(subjects)
 
     async def _gather(self, events: list[dict[str, Any]], cursor: int) -> tuple[set[str], int]:
         """What happened until the next message may be sent: subjects, and the cursor after them."""
@@ -156,20 +169,16 @@ class Publisher:
         self._send({"kind": "snapshot", "ver": self._version}, [_json(rows)])
 
     async def _read_all(self) -> Tables:
-        return {
-            "approvals": await self._approvals(),
-            "personas": await self._personas(),
-            "tasks": await self._tasks(),
-        }
+        self._refresh_at = _now() + REFRESH_SECONDS
+        return {name: await read(self._host.acall) for name, read in READERS.items()}
 
     async def _reread(self, before: Tables, subjects: set[str]) -> dict[str, Mapping[Any, Row]]:
-        """The tables that events about `subjects` may have changed."""
+        """The tables that events about `subjects`, or time alone, may have changed."""
         nouns = {subject.partition(":")[0] for subject in subjects}
-        made: dict[str, Mapping[Any, Row]] = {}
-        if "approval" in nouns:
-            made["approvals"] = await self._approvals()
-        if "persona" in nouns:
-            made["personas"] = await self._personas()
+        if _now() >= self._refresh_at:
+            self._refresh_at = _now() + REFRESH_SECONDS
+            nouns.add(CLOCK)
+        made = {name: await READERS[name](self._host.acall) for name in stale(nouns) if name != "tasks"}
         if "task" in nouns:
             ids = [int(s.partition(":")[2]) for s in subjects if s.startswith("task:")]
             made["tasks"] = await self._some_tasks(before["tasks"], ids)
@@ -177,24 +186,15 @@ class Publisher:
 
     async def _some_tasks(self, before: Mapping[Any, Row], ids: list[int]) -> Mapping[Any, Row]:
         if len(ids) > FEW_TASKS:
-            return await self._tasks()
+            return await READERS["tasks"](self._host.acall)
         made = dict(before)
         for task_id in sorted(ids):
             task = await self._host.acall("get_task", task_id=task_id)
             parent = task["parent_task_id"]
             if parent is not None and parent not in made:
-                return await self._tasks()
+                return await READERS["tasks"](self._host.acall)
             made[task_id] = task_row(task, 0 if parent is None else made[parent]["depth"] + 1)
         return made
-
-    async def _tasks(self) -> Mapping[Any, Row]:
-        return by_id(flatten((await self._host.acall("get_task_tree"))["tasks"]))
-
-    async def _approvals(self) -> Mapping[Any, Row]:
-        return by_id((await self._host.acall("list_approvals", status="pending"))["approvals"])
-
-    async def _personas(self) -> Mapping[Any, Row]:
-        return by_id((await self._host.acall("get_personas"))["personas"])
 
 
 class Actions:
@@ -202,7 +202,7 @@ class Actions:
 
     A request is `{"kind": "action", "id", "op", "arguments"}`; its answer
     `{"kind": "answer", "id", "ok", "outcome" | "error"}`. The id is the idempotency key: a request
-    that comes again is answered again and not run again.
+    that comes again is answered again and not run again, but for `SECRETS`.
     """
 
     def __init__(self, host: Host, send: Send) -> None:
@@ -222,6 +222,9 @@ class Actions:
             self._send(_failed(request_id, error), [])
 
     async def _answer(self, request_id: str, name: str, arguments: dict[str, Any]) -> None:
+        if name in SECRETS:
+            self._send(await self._perform(request_id, name, arguments), [])
+            return
         if request_id not in self._answers:
             self._forget_old()
             self._answers[request_id] = asyncio.create_task(self._perform(request_id, name, arguments))
@@ -246,7 +249,7 @@ class Actions:
 def _checked(message: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name, arguments = message.get("op"), message.get("arguments")
     if not isinstance(name, str) or name not in ACTIONS or not isinstance(arguments, dict):
-        raise BadInput("BAD_MESSAGE", f"A panel may only ask for {', '.join(sorted(ACTIONS))}, with arguments.")
+        raise BadInput("BAD_MESSAGE", f"A panel may not ask for {name!r}. It may: {', '.join(sorted(ACTIONS))}.")
     return name, {str(key): value for key, value in arguments.items()}
 
 

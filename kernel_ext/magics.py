@@ -23,10 +23,21 @@ SUBCOMMANDS = [
     "status",
     "panel",
     "agents",
+    "agent",
     "approvals",
     "approve",
     "reject",
+    "grant",
+    "move",
     "revoke",
+    "connect",
+    "history",
+    "rules",
+    "allowlist",
+    "projects",
+    "sessions",
+    "teams",
+    "contexts",
     "tasks",
     "plan",
     "worktrees",
@@ -35,7 +46,10 @@ SUBCOMMANDS = [
     "spawn",
     "terminate",
     "events",
+    "performance",
     "report",
+    "export",
+    "migrate",
     "call",
 ]
 _ATTRIBUTE = "workbench_magics"
@@ -160,11 +174,16 @@ class WorkbenchMagics(Magics):
         return frame
 
     def complete(self, shell: Any, event: Any) -> list[str]:
-        """Subcommands first, then the options of the one that was chosen."""
-        words = event.line.split()
-        if len(words) < 2 or (len(words) == 2 and not event.line.endswith(" ")):
+        """Subcommands first, then those of the one that was chosen, then options."""
+        words = event.line.split()[1:]
+        done = words if event.line.endswith(" ") else words[:-1]
+        if not done:
             return list(SUBCOMMANDS)
         if "workbench.cli" not in sys.modules:
             return []
-        command = self.session.tree.commands.get(words[1])
+        command = self.session.tree.commands.get(done[0])
+        below = getattr(command, "commands", {})
+        if below and len(done) == 1:
+            return list(below)
+        command = below.get(done[1], command) if below else command
         return [] if command is None else [option for p in command.params for option in p.opts if option[:1] == "-"]

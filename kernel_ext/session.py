@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from kernel_ext.panels.desk import Desk
 
-NOT_HERE = {"serve", "mcp", "demo", "sql"}
-"""Commands that make no sense in a kernel, or that are magics of their own."""
+NOT_HERE = {"serve", "mcp", "demo", "sql", "token"}
+"""Commands that make no sense in a kernel, that are magics of their own, or whose secret a notebook would keep."""
 
 
 class Session:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.op_codes import EVERYWHERE, codes_of
 from workbench import errors
 from workbench.app import SERVICES
 from workbench.ops import Op, collect
@@ -31,6 +32,10 @@ def reference() -> str:
         '`workbench call <name>` and `wb.call("<name>", …)`.\n\n' + _operations(),
         "## Settings\n\nAs `WORKBENCH_<NAME>` in the environment. Times in seconds, sizes in bytes.\n\n" + _settings(),
         "## Events\n\nRows of the feed, `<noun>.<past>`.\n\n" + "\n".join(f"- `{kind}`" for kind in event_kinds()),
+        "## What each operation may answer besides its result\n\nAny may answer "
+        + " ".join(f"`{code}`" for code in sorted(EVERYWHERE))
+        + ", and what the store says when it cannot be used (`STORE_…`).\n\n"
+        + _answers(),
         "## Error codes\n\nA code never changes its meaning. The status is that of HTTP.\n\n" + _codes(),
     ]
     return "\n\n".join(sections) + "\n"
@@ -61,6 +66,11 @@ def _storage_codes() -> dict[str, tuple[int, str]]:
 def _operations() -> str:
     ops = collect(SERVICES).values()
     return _table(("operation", "least caller", "arguments", "what it does"), [_operation(op) for op in ops])
+
+
+def _answers() -> str:
+    rows = [[f"`{op.name}`", " ".join(f"`{code}`" for code in codes_of(op))] for op in collect(SERVICES).values()]
+    return _table(("operation", "codes"), rows)
 
 
 def _operation(op: Op) -> list[str]:

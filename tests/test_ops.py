@@ -13,6 +13,7 @@ import pytest
 from pydantic import Field
 
 from tests.conftest import Admit
+from tests.op_codes import EVERYWHERE, codes_of
 from workbench.app import SERVICES, Workbench
 from workbench.errors import BadInput, WorkbenchError
 from workbench.model import Level, Wire
@@ -20,19 +21,25 @@ from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
 
 ALLOWED = """
 anonymous  ping register register_agent registration_status
-read       get_persona get_personas list_persona_versions get_worktree_status get_agent
+read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
 read       get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
-read       list_agents get_active_agents deregister_agent list_events list_plans export_plan whoami
+read       list_agents list_events list_plans export_plan whoami read deregister_agent
+read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
+read       list_agent_tools
 worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
 worker     report_task_progress complete_task fail_task release_task
 worker     create_subtask add_dependency remove_dependency
+worker     write update_context delete_context restore_context
 planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
 planner    create_worktree discard_worktree integrate_worktree request_integration
 planner    spawn_agent terminate_agent get_managed_agents get_agent_process_info
-operator   list_approvals approve approve_many reject reject_many save_persona get_performance
-operator   assign_agents delete_agent issue_token restore_agent revoke_agent update_agent
-operator   add_admission_rule list_admission_rules remove_admission_rule
-operator   allow_agent disallow_agent list_allowlist
+operator   list_approvals approve reject approve_many reject_many save_persona
+operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
+operator   add_admission_rule list_admission_rules remove_admission_rule list_allowlist allow_agent disallow_agent
+operator   create_project update_project delete_project restore_project
+operator   create_session update_session delete_session restore_session
+operator   create_team update_team move_team delete_team restore_team
+operator   update_agent_tool export get_performance connection_instructions
 """
 """Who may call what, as the design has it; each line includes those above it."""
 
@@ -221,7 +228,7 @@ async def test_nobody_learns_which_arguments_are_wrong_before_they_may_call(work
 
 @pytest.mark.anyio
 async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench) -> None:
-    assert [op.name for op in CATALOGUE.values() if op.needs_server] == ["spawn_agent"]
+    assert [op.name for op in CATALOGUE.values() if op.needs_server] == ["connection_instructions", "spawn_agent"]
     with pytest.raises(WorkbenchError) as caught:
         await workbench.call("spawn_agent", persona_id="implementer")
     assert (caught.value.code, caught.value.status) == ("NO_SERVER", 503)
@@ -243,6 +250,14 @@ GOOD: dict[str, Any] = {
     "plan": "x",
     "changes": {"tool": "read"},
     "tasks": [{"title": "Title", "persona_id": "implementer"}],
+    "project_id": "penguins",
+    "session_id": "november",
+    "team_id": "readers",
+    "context_id": "c",
+    "content": {"title": "T"},
+    "tool_id": "read",
+    "resource": "agents",
+    "format": "csv",
     "text": "plan: x\ntasks: []",
     "agent_id": "ada",
     "worktree_name": "tree",
@@ -274,5 +289,6 @@ async def test_whatever_is_sent_the_answer_is_a_result_or_a_coded_error(workbenc
             await workbench.dispatch(caller, name, arguments)
         except WorkbenchError as error:
             assert error.status < 500 or error.code in LIMITS, (name, arguments, error)
+            assert error.code in EVERYWHERE.union(codes_of(CATALOGUE[name])), (name, error.code, "is not in the manual")
         except Exception as error:
             pytest.fail(f"{name}({arguments}): {error!r}")

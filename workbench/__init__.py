@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from workbench.app import Workbench
-    from workbench.client import HttpClient, McpClient
+    from workbench.client import Agent, HttpClient, McpClient, SyncAgent
     from workbench.errors import WorkbenchError
     from workbench.model import Level, Wire
     from workbench.ops import Caller, Ctx, op
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Agent": "workbench.client",
+    "SyncAgent": "workbench.client",
     "Workbench": "workbench.app",
     "HttpClient": "workbench.client",
     "McpClient": "workbench.client",
@@ -35,12 +37,14 @@ _HOMES = {
 }
 
 __all__ = [
+    "Agent",
     "Caller",
     "Ctx",
     "HttpClient",
     "Level",
     "McpClient",
     "Settings",
+    "SyncAgent",
     "Wire",
     "Workbench",
     "WorkbenchError",

@@ -5,7 +5,9 @@
     ├── Unauthenticated 401  nobody is known to be asking
     ├── Refused         403  the caller is known and may not do this
     ├── NotFound        404  what the request names is not there
+    ├── WrongMethod     405  the address is right, what is to be done there is not (HTTP only)
     ├── Conflict        409  the request is fine, the state of the world is not
+    ├── TooMany         429  the caller asks too often; later the same request is fine
     └── Unavailable     503  a resource outside the request failed (disk, port, git, peer)
 
 `code` is the contract: it never changes meaning, and every shell carries it as it is. `message`
@@ -63,10 +65,22 @@ class NotFound(WorkbenchError):
     status = 404
 
 
+class WrongMethod(WorkbenchError):
+    """The address is right and the method is not; `details.allowed` names those that are."""
+
+    status = 405
+
+
 class Conflict(WorkbenchError):
     """The request contradicts the present state."""
 
     status = 409
+
+
+class TooMany(WorkbenchError):
+    """The caller asks too often; `details.retry_after_seconds` says when to ask again."""
+
+    status = 429
 
 
 class Unavailable(WorkbenchError):

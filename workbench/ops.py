@@ -8,7 +8,7 @@ is at once an MCP tool, a WebSocket action, `POST /api/ops/<name>`, `workbench c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -69,7 +69,7 @@ class Caller:
         }
 
 
-OPERATOR = Caller(Level.OPERATOR, "operator")
+OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL)
 ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
 
 
@@ -165,11 +165,7 @@ class Op:
         try:
             valid = self.arguments.model_validate(arguments)
         except ValidationError as error:
-            problems = [
-                {"field": ".".join(map(str, e["loc"])), "reason": e["msg"]}
-                for e in error.errors(include_url=False, include_input=False, include_context=False)
-            ]
-            raise self._wrong(problems) from None
+            raise self._wrong(problems_of(error)) from None
         fields = type(valid).model_fields
         values = {name: getattr(valid, name) for name in fields}
         large = [name for name, value in values.items() if fields[name].annotation is not Any and _is_too_large(value)]
@@ -178,11 +174,21 @@ class Op:
         return values
 
     def _wrong(self, problems: list[dict[str, str]]) -> BadInput:
-        listed = "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
-        return BadInput("INVALID_ARGUMENTS", f"{self.name}: {listed}.", problems=problems)
+        return BadInput("INVALID_ARGUMENTS", f"{self.name}: {listed(problems)}.", problems=problems)
 
 
 Catalogue = Mapping[str, Op]
+
+
+def problems_of(error: ValidationError, *within: str) -> list[dict[str, str]]:
+    """What pydantic found wrong, as `details.problems`: field (a path that begins with `within`) and reason."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    return [{"field": ".".join(map(str, (*within, *e["loc"]))), "reason": e["msg"]} for e in found]
+
+
+def listed(problems: Sequence[Mapping[str, str]]) -> str:
+    """The first problems, for a message."""
+    return "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
 
 
 def _is_too_large(value: Any) -> bool:

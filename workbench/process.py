@@ -110,7 +110,9 @@ class ProcessTable:
     def terminate(self, ref: ProcessRef, grace: float) -> bool:
         """End a process with its whole family: SIGTERM, up to `grace` seconds, SIGKILL.
 
-        True if there was something to end. A process that only has the same pid is never touched.
+        Its own group is told first, and has half of that time to end the others as it sees fit: a supervisor
+        must not take the end of its command for that command's failure. True if there was something to
+        end. A process that only has the same pid is never touched.
 
         Raises:
             Unavailable: ``PROCESS_SURVIVED``: the system does not let go of `details.pids`.
@@ -119,8 +121,11 @@ class ProcessTable:
         if not family.look():
             self.exit_code(ref)
             return False
-        family.signal(SIGTERM)
-        family.wait(grace)
+        if family.signal_group(SIGTERM):
+            family.wait(grace / 2)
+        if family.look():
+            family.signal(SIGTERM)
+            family.wait(grace / 2)
         deadline = time.monotonic() + _KILL_SECONDS
         while family.look():
             if time.monotonic() > deadline:
@@ -182,11 +187,17 @@ class _Family:
             or (self._orphaned and row.session == self._pid and bool(row.marks))
         )
 
+    def signal_group(self, number: int) -> bool:
+        """Send to the group, which leaves nobody in it the time to fork; whether there is anybody in it."""
+        if not any(_group(pid) == self._pid for pid in self.pids):
+            return False
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._pid, number)
+        return True
+
     def signal(self, number: int) -> None:
-        """Send to the group, which leaves nobody the time to fork, and to all who left it."""
-        if any(_group(pid) == self._pid for pid in self.pids):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._pid, number)
+        """Send to the group, and to all who left it."""
+        self.signal_group(number)
         for process in self._living:
             with suppress(psutil.Error):
                 if _group(process.pid) != self._pid:

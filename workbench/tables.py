@@ -10,18 +10,26 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings. `data` is what the rows were made of, for programs."""
+    """Rows under headings. `data` is what the rows were made of, for programs; `note` a line below them."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     empty: str = "Nothing here yet."
     data: Any = field(default=None, repr=False)
+    note: str = ""
 
     @classmethod
-    def of(cls, items: Sequence[Mapping[str, Any]], columns: Mapping[str, str], empty: str, data: Any = None) -> Table:
+    def of(
+        cls,
+        items: Sequence[Mapping[str, Any]],
+        columns: Mapping[str, str],
+        empty: str,
+        data: Any = None,
+        note: str = "",
+    ) -> Table:
         """A table of some fields of mappings; `columns` maps field to heading."""
         rows = [[item.get(name) for name in columns] for item in items]
-        return cls(list(columns.values()), rows, empty, items if data is None else data)
+        return cls(list(columns.values()), rows, empty, items if data is None else data, note)
 
     def text(self) -> str:
         """Aligned columns, without a trailing line end."""
@@ -30,7 +38,7 @@ class Table:
         cells = [[_plain(cell) for cell in row] for row in (self.columns, *self.rows)]
         widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join([*(line.rstrip() for line in lines), *([self.note] if self.note else [])])
 
     def html(self) -> str:
         """An HTML table; every cell is escaped."""
@@ -40,7 +48,30 @@ class Table:
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(_plain(cell))}</td>" for cell in row) + "</tr>" for row in self.rows
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        note = f"<p><em>{html.escape(self.note)}</em></p>" if self.note else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+@dataclass(frozen=True)
+class Page:
+    """Tables under titles, one after the other."""
+
+    parts: Sequence[tuple[str, Table]]
+    data: Any = field(default=None, repr=False)
+
+    def text(self) -> str:
+        """Each title above its table."""
+        return "\n\n".join(f"{title}\n{table.text()}" for title, table in self.parts)
+
+    def html(self) -> str:
+        """The same in HTML; titles are escaped too."""
+        return "".join(f"<h4>{html.escape(title)}</h4>{table.html()}" for title, table in self.parts)
 
     def __repr__(self) -> str:
         return self.text()

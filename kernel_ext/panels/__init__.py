@@ -7,7 +7,6 @@ opens no comm and shows itself as plain tables that come out the same on every r
 from __future__ import annotations
 
 import contextlib
-import html
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import anywidget
 from IPython.core.getipython import get_ipython
 
-from workbench.tables import Table
+from workbench.tables import Page, Table
 
 STATIC = Path(__file__).parent / "static"
 """The bundles that `npm run build` makes of `src/`."""
@@ -75,9 +74,8 @@ class Panel(anywidget.AnyWidget):
         data: dict[str, Any] = {}
         if has_frontend() and self.comm is not None:
             data[WIDGET_VIEW] = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        tables = self.summary()
-        data["text/plain"] = "\n\n".join(f"{title}\n{table.text()}" for title, table in tables)
-        data["text/html"] = "".join(f"<h4>{html.escape(title)}</h4>{table.html()}" for title, table in tables)
+        page = Page(self.summary())
+        data["text/plain"], data["text/html"] = page.text(), page.html()
         return data, {}
 
     def __repr__(self) -> str:

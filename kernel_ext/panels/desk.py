@@ -14,13 +14,14 @@ from workbench.tables import Table
 if TYPE_CHECKING:
     from kernel_ext.host import KernelHost
 
+SHOWN_AGENTS = 50
 SHOWN_TASKS = 50
-"""The static table stops here; the panel itself shows all."""
+"""The static tables stop here; the panel itself shows all."""
 INDENT = "· "
 
 
 class Desk(Panel):
-    """The panel of `%workbench panel`: an approvals inbox above the task tree, live.
+    """The panel of `%workbench panel`, live: inbox and tasks, agents, projects, administration.
 
     Args:
         host: a started `KernelHost`; the panel says so when it is stopped, and goes on when it runs again.
@@ -53,19 +54,45 @@ class Desk(Panel):
         self._publisher.stop(self._closed_with)
 
     def summary(self) -> list[tuple[str, Table]]:
-        """The inbox and the first tasks; what is wrong when Workbench does not answer."""
+        """The inbox, the agents and the first tasks; what is wrong when Workbench does not answer."""
         call = self._workbench_host.call
         try:
             approvals, tree = call("list_approvals", status="pending")["approvals"], call("get_task_tree")
+            agents = call("list_agents", limit=500)["agents"]
         except WorkbenchError as error:
             return [("Workbench", Table([], [], f"{error.code}: {error.message}"))]
-        return [("Waiting for you", inbox_table(approvals)), (task_heading(tree["counts"]), task_table(tree["tasks"]))]
+        return [
+            ("Waiting for you", inbox_table(approvals)),
+            ("Agents", agent_table(agents)),
+            (task_heading(tree["counts"]), task_table(tree["tasks"])),
+        ]
 
 
 def inbox_table(approvals: Sequence[Mapping[str, Any]]) -> Table:
     """Pending approvals without ids, times and commits."""
     rows = [[_about(a), a["kind"], _wanted(a)] for a in approvals]
     return Table(["Who or what", "Kind", "Asks for"], rows, "Nobody is waiting.")
+
+
+def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
+    """The first agents that were admitted, without what changes by itself."""
+    admitted = [a for a in agents if a["registration_status"] not in ("pending", "rejected")]
+    rows = [
+        [
+            agent["agent_id"],
+            agent["name"],
+            agent["registration_status"],
+            agent["persona_id"],
+            agent["role"],
+            agent["tool"],
+            agent["session"],
+            agent["team"],
+        ]
+        for agent in admitted[:SHOWN_AGENTS]
+    ]
+    more = len(admitted) - SHOWN_AGENTS
+    heads = ["Agent", "Name", "State", "Persona", "Role", "May", "Session", "Team"]
+    return Table(heads, rows, "No agent was admitted yet.", note=f"… and {more:,} more" if more > 0 else "")
 
 
 def task_table(nodes: Sequence[Mapping[str, Any]]) -> Table:

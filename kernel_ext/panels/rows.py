@@ -41,6 +41,11 @@ def task_row(task: Mapping[str, Any], depth: int) -> Row:
     return {field: task[field] for field in _TASK_FIELDS if task[field] is not None} | {"depth": depth}
 
 
+def agent_row(agent: Mapping[str, Any]) -> Row:
+    """What a panel is told of every agent, without what is null; the rest is asked for one by one."""
+    return {name: value for name, value in agent.items() if value is not None and name != "capabilities"}
+
+
 def by_id(rows: Iterable[Row]) -> dict[Any, Row]:
     """A table from its rows."""
     return {row["id"]: row for row in rows}

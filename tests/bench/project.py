@@ -21,6 +21,9 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 T = TypeVar("T")
 
+SESSION = "load"
+"""The name of the session of a project whose agents write contexts."""
+
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
@@ -137,6 +140,21 @@ def unclaim(tx: Tx) -> None:
     """Put every claimed task back, as if it had never been claimed."""
     tx.run(SQL.unclaim)
     tx.run(SQL.forget_attempts)
+
+
+def in_session(seed: Seed) -> Seed:
+    """The same, its agents in one session."""
+
+    async def move() -> None:
+        async with opened(seed.root) as workbench:
+            project = await workbench.call("create_project", name="bench")
+            await workbench.call("create_session", project_id=project["id"], name=SESSION)
+            agents = (await workbench.call("list_agents", limit=500))["agents"]
+            ids = [agent["agent_id"] for agent in agents]
+            await workbench.call("assign_agents", agent_ids=ids, changes={"session_id": SESSION})
+
+    asyncio.run(move())
+    return seed
 
 
 async def _admit(workbench: Workbench, name: str) -> str:

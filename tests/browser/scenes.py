@@ -83,3 +83,35 @@ def _work(project: Project, made: dict[str, int], steps: list[int], doomed: int)
     project.call("claim_task", grace, task_id=made["islands"])
     project.call("claim_task", tess, task_id=doomed)
     project.call("fail_task", tess, task_id=doomed, error_message="The station is gone.", retryable=False)
+
+
+def laboratory(project: Project) -> dict[str, str]:
+    """Two projects with sessions and teams, admitted agents of every kind, and a rule; ids by name."""
+    made = {name: project.operate("create_project", name=name)["id"] for name in ("Penguins", "Weather")}
+    for parent, name in (("Penguins", "Field season"), ("Penguins", "Analysis"), ("Weather", "Forecast")):
+        made[name] = project.operate("create_session", project_id=made[parent], name=name)["id"]
+    for name, session in (("Counting", "Field season"), ("Night shift", "Field season"), ("Writing", "Analysis")):
+        made[name] = project.operate("create_team", name=name, session_id=made[session])["id"]
+    for name, persona, choices in _STAFF:
+        registered = project.call(
+            "register", name=name, persona_id=persona, capabilities={"languages": ["python", "r"]}
+        )
+        wanted = {key: made.get(str(value), value) for key, value in choices.items()}
+        project.operate("approve", approval_id=registered["approval_id"], choices=wanted)
+    project.operate("revoke_agent", agent_id="old-crawler", reason="It asked for too much.")
+    project.operate(
+        "add_admission_rule",
+        name="night shift",
+        pattern="night-*",
+        grants={"tool": "read", "session_id": made["Analysis"], "expires_in_seconds": 28_800},
+    )
+    return made
+
+
+_STAFF: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("ada", "implementer", {"team_id": "Counting", "access_level": "team_level"}),
+    ("Grace the reviewer", "reviewer", {"agent_id": "grace", "team_id": "Writing", "tool": "read"}),
+    ("tess", "tester", {"session_id": "Field season", "expires_in_seconds": 86_400}),
+    ("planner of the night", "planner", {"agent_id": "nox", "session_id": "Analysis", "access_level": "session_level"}),
+    ("old-crawler", "implementer", {"session_id": None}),
+)

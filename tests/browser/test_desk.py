@@ -62,7 +62,7 @@ def test_two_clicks_admit_an_agent_that_waits_on_its_websocket_with_what_was_cho
         card(desk, "Bob").get_by_role("button", name="Details…").click()
         card(desk, "Bob").get_by_label("Agent id").fill("bob-the-builder")
         card(desk, "Bob").get_by_label("Persona").select_option("reviewer")
-        card(desk, "Bob").get_by_label("Access").select_option("read")
+        card(desk, "Bob").get_by_label("Permission").select_option("read")
         card(desk, "Bob").get_by_role("button", name="Admit").click()
         told = next(m for _ in range(5) if "bob-the-builder" in (m := str(socket.recv(timeout=20))))
     assert "agent_assigned" in told
@@ -191,6 +191,8 @@ def test_everything_can_be_done_with_the_keyboard(open_desk: OpenDesk, project: 
     cells = page.locator(".jp-Notebook .jp-Cell").count()
 
     card(desk, "ada").focus()
+    page.keyboard.press("Tab")
+    expect(desk.get_by_label("Select ada")).to_be_focused()
     page.keyboard.press("Tab")
     expect(card(desk, "ada").get_by_role("button", name="Admit")).to_be_focused()
     page.keyboard.press("Enter")

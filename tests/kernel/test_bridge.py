@@ -172,7 +172,7 @@ def test_a_refused_action_is_answered_with_its_code(host: KernelHost, page: Fron
 @pytest.mark.parametrize(
     "message",
     [
-        request("a", "revoke_agent", agent_id="ada"),
+        request("a", "spawn_agent", persona_id="tester"),
         {"kind": "action", "id": "a", "op": "approve"},
         {"kind": "action", "id": "a", "op": ["approve"], "arguments": {}},
     ],
@@ -181,6 +181,57 @@ def test_a_refused_action_is_answered_with_its_code(host: KernelHost, page: Fron
 def test_a_panel_may_only_ask_for_what_it_offers(serving: KernelHost, page: FrontEnd, message: dict[str, Any]) -> None:
     Actions(serving, page.take).take(message)
     assert page.answers()[0]["error"]["code"] == "BAD_MESSAGE"
+
+
+def test_agents_and_where_they_belong_are_told_as_they_change(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    project = serving.call("create_project", name="Lab")["id"]
+    session = serving.call("create_session", project_id=project, name="Day 1")["id"]
+    team = serving.call("create_team", name="Night", session_id=session)["id"]
+    made = serving.call("register", name="ada", persona_id="tester")
+    serving.call("approve", approval_id=made["approval_id"], choices={"team_id": team})
+    page.until(lambda: page.tables["agents"].get("ada", {}).get("team_id") == team)
+    page.until(lambda: page.tables["sessions"][session]["agents"] == 1)
+    serving.call("update_agent", agent_id="ada", changes={"agent_id": "first", "tool": "read"})
+    page.until(lambda: set(page.tables["agents"]) == {"first"})
+    assert page.tables["agents"]["first"]["tool"] == "read"
+    serving.call("delete_project", project_id=project)
+    page.until(lambda: not page.tables["projects"] and not page.tables["sessions"] and not page.tables["teams"])
+
+
+def test_rules_tools_and_the_allowlist_are_told_as_they_change(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    assert set(page.tables["tools"]) == {"register", "read", "write"}
+    serving.call("add_admission_rule", name="night", pattern="worker-*", grants={"tool": "read"})
+    serving.call("allow_agent", agent_id="ada")
+    serving.call("update_agent_tool", tool_id="write", enabled=False)
+    page.until(lambda: "night" in page.tables["rules"] and "ada" in page.tables["allowlist"])
+    page.until(lambda: page.tables["tools"]["write"]["enabled"] is False)
+    serving.call("remove_admission_rule", name="night")
+    page.until(lambda: not page.tables["rules"])
+
+
+def test_a_list_of_many_pages_is_told_whole(serving: KernelHost, page: FrontEnd) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: serving.call("create_project", name=f"project {n}"), range(520)))
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: page.version is not None)
+    publisher.stop()
+    assert {row["name"] for row in page.tables["projects"].values()} == {f"project {n}" for n in range(520)}
+
+
+def test_a_new_token_is_sent_once_and_not_remembered(host: KernelHost, page: FrontEnd) -> None:
+    host.call("approve", approval_id=host.call("register", name="ada")["approval_id"])
+    actions = Actions(host, page.take)
+    for _ in range(2):
+        actions.take(request("same", "issue_token", agent_id="ada"))
+    page.until(lambda: len(page.answers()) == 2)
+    first, second = (answer["outcome"]["token"] for answer in page.answers())
+    assert first != second
+    assert actions._answers == {}
 
 
 @pytest.mark.parametrize("request_id", [None, "", "x" * 65, 7, []])

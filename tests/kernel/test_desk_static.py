@@ -16,6 +16,10 @@ Waiting for you
 Who or what      Kind          Asks for
 <b>Eve</b> & co  registration  reviewer, as b-Eve-b-co
 
+Agents
+Agent  Name  State     Persona  Role    May    Session  Team
+ada    ada   assigned           worker  write  Day 1
+
 Tasks: 0 of 3 completed
 Id  Task      State                 Persona   Worktree  Agent  Progress
 1   Parent    pending               tester                     0 %
@@ -38,6 +42,8 @@ def text(desk: Desk) -> str:
 
 
 def fill(host: KernelHost) -> None:
+    host.call("create_session", project_id=host.call("create_project", name="Lab")["id"], name="Day 1")
+    host.call("approve", approval_id=host.call("register", name="ada")["approval_id"], choices={"session_id": "Day 1"})
     host.call("register", name="<b>Eve</b> & co", persona_id="reviewer")
     host.call("create_task", title="Parent", persona_id="tester")
     host.call("create_task", title="Child", persona_id="tester", parent_task_id=1)
@@ -58,7 +64,10 @@ def test_without_a_front_end_there_are_tables_and_no_comm(host: KernelHost) -> N
 
 
 def test_an_empty_project_says_so(host: KernelHost) -> None:
-    assert text(Desk(host)) == "Waiting for you\nNobody is waiting.\n\nTasks\nThere are no tasks yet."
+    assert (
+        text(Desk(host))
+        == "Waiting for you\nNobody is waiting.\n\nAgents\nNo agent was admitted yet.\n\nTasks\nThere are no tasks yet."
+    )
 
 
 def test_many_tasks_are_cut_short(host: KernelHost) -> None:

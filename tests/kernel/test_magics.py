@@ -146,8 +146,29 @@ def test_the_panel_leaves_a_table_when_there_is_no_front_end(running: Kernel) ->
 
 
 def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
+    kernel.run("%workbench stop")  # options are known once a first command has loaded the tree
     assert {"start", "approve", "worktrees"} <= set(kernel.complete("%workbench "))
     assert "--worktree" in kernel.complete("%workbench spawn --")
+    assert {"list", "add", "remove"} <= set(kernel.complete("%workbench rules "))
+    assert "--anywhere" in kernel.complete("%workbench rules add --")
+
+
+def test_an_agent_is_admitted_with_choices_and_its_grant_is_changed(running: Kernel) -> None:
+    running.run('wb.call("register", name="ada", persona_id="tester")')
+    running.run("%workbench projects add Lab")
+    running.run('%workbench sessions add Lab "Day 1"')
+    assert "ada is assigned" in running.run('%workbench approve 1 --session "Day 1" --tool read')
+    assert "Day 1" in running.run("%workbench agents")
+    running.run("%workbench grant ada --tool write --expires 2h")
+    assert "agent.updated" in running.run("%workbench history ada")
+    assert "revoked" in running.run('%workbench revoke ada --reason "Done with it"')
+    assert "001_initial_schema" in running.run("%workbench migrate --status")
+
+
+def test_a_token_is_not_to_be_printed_into_a_notebook(running: Kernel) -> None:
+    _, error = running.attempt("%workbench token ada")
+    assert error is not None
+    assert "No such command 'token'" in error
 
 
 def test_a_question_mark_explains(kernel: Kernel) -> None:

@@ -14,7 +14,7 @@ from workbench.errors import BadInput, NotFound
 from workbench.rules import message, wire
 from workbench.rules.message import Frame, parse
 
-TEXTS = st.text(max_size=10)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=10)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
@@ -27,7 +27,10 @@ BAD_FRAMES = {
     "no JSON": "hello",
     "half a frame": '["a", "ping", {}',
     "two frames": '["a","ping",{}]["a","ping",{}]',
-    "an object": '{"type": "announce"}',
+    "an object of nobody": '{"type": "announce"}',
+    "an object of no known type": '{"type": "sing", "agent_id": "a"}',
+    "an object without a type": '{"agent_id": "a"}',
+    "an object whose agent is an array": '{"type": "announce", "agent_id": ["a"]}',
     "a string": '"ping"',
     "no element": "[]",
     "two elements": '["a", "ping"]',
@@ -70,14 +73,15 @@ def test_what_is_no_frame_is_a_bad_message(text: str) -> None:
 @example('["a","b",{"\\ud800":1e999}]')
 def test_parsing_raises_nothing_but_bad_input(text: str) -> None:
     with suppress(BadInput):
-        read = parse(text)
-        assert json.loads(text)[:2] == [read.agent, read.action]
+        read, sent = parse(text), json.loads(text)
+        if isinstance(sent, list):
+            assert sent[:2] == [read.agent, read.action]
 
 
 @given(TEXTS, TEXTS, st.dictionaries(TEXTS, JSON, max_size=4))
 def test_a_frame_says_what_was_sent(agent: str, action: str, data: dict[str, Any]) -> None:
     try:
-        wire.check(data)
+        wire.check([agent, action, data])
     except ValueError:
         return
     read = parse(frame(agent, action, data))
@@ -111,6 +115,34 @@ def test_the_texts_are_those_of_the_specification() -> None:
 
 def test_an_error_tells_code_message_and_action_and_details_only_if_there_are_some() -> None:
     plain = message.error(NotFound("TASK_NOT_FOUND", "There is none."), "get_task")
-    assert plain == {"type": "error", "code": "TASK_NOT_FOUND", "message": "There is none.", "action": "get_task"}
+    known = {"code": "TASK_NOT_FOUND", "message": "There is none.", "status": 404}
+    assert plain == {"type": "error", **known, "action": "get_task"}
     detailed = message.error(NotFound("TASK_NOT_FOUND", "There is none.", task=1), None)
     assert detailed == plain | {"action": None, "details": {"task": 1}}
+
+
+def test_old_clients_objects_are_read_as_frames() -> None:
+    announced = parse('{"type": "announce", "agent_id": "ada", "name": "Ada", "request_id": 1}', "me")
+    assert announced == Frame("ada", "announce", {"agent_id": "ada", "name": "Ada"}, 1)
+    assert parse(' {"type": "request_contexts", "limit": 3}', "me") == Frame("me", "request_contexts", {"limit": 3})
+
+
+def test_reading_and_writing_are_answered_at_the_top_and_all_else_under_data() -> None:
+    written = {"resource_type": "contexts", "context_id": "c", "sequence_number": 1, "status": "success"}
+    assert message.response("write", written) == {"type": "write_response", **written}
+    assert message.response("read", {"data": []}) == {"type": "read_response", "data": []}
+    assert message.response("ping", {"ok": True}) == {"type": "ping_response", "data": {"ok": True}}
+
+
+def test_who_waits_is_told_where_it_was_put_or_why_not() -> None:
+    state = {"agent_id": "ada", "session_id": "s", "tool": "read", "reason": None, "status": "assigned"}
+    assigned = {"type": "agent_assigned", "agent_id": "ada", "session_id": "s", "tool": "read"}
+    assert message.decision(state, admitted=True) == assigned
+    rejected = {"type": "registration_rejected", "reason": "Not today"}
+    assert message.decision({**state, "reason": "Not today"}, admitted=False) == rejected
+
+
+def test_what_failed_keeps_its_code_and_family() -> None:
+    told = message.failed("Registration", NotFound("PERSONA_NOT_FOUND", "There is none.", persona="x"))
+    assert (type(told), told.code, told.details) == (NotFound, "PERSONA_NOT_FOUND", {"persona": "x"})
+    assert told.message == "Registration failed: There is none."

@@ -178,9 +178,10 @@ def test_no_text_is_answered_by_anything_but_a_plan_or_a_list_of_problems(text: 
             assert all(p["line"] >= 1 and p["reason"] for p in error["details"]["problems"])
 
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}"
@@ -197,7 +198,7 @@ PRETTY = [
     '"',
     "[x]",
 ]
-WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30) | st.sampled_from(PRETTY)
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30) | st.sampled_from(PRETTY)
 
 
 @st.composite
@@ -215,7 +216,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "session": WORDS,
         "context_ref": WORDS,
         "lease_seconds": st.floats(0.001, 86_400),
-        "metadata": st.dictionaries(st.text(max_size=5), JSON, max_size=3),
+        "metadata": st.dictionaries(TEXTS, JSON, max_size=3),
     }
     tasks = []
     for at, name in enumerate(names):

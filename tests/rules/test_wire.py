@@ -24,6 +24,8 @@ BAD = {
     "infinity": [-math.inf],
     "half a character": {"x": "\ud800"},
     "half a character as a name": {"\udfff": 1},
+    "NUL": {"x": ["a\0b"]},
+    "NUL as a name": {"\0": 1},
     "one level too many": nested(wire.DEPTH_LIMIT + 1),
     "objects without end": {"x": nested(900)},
     "no JSON at all": {"x": object()},
@@ -54,6 +56,7 @@ def test_what_contains_itself_is_refused() -> None:
 def test_the_deepest_value_allowed_passes() -> None:
     wire.check(nested(wire.DEPTH_LIMIT))
     wire.check({"ö": ["🐧", None, True, 1.5, 10**40]})
+    wire.check("what looks like one: \\u0000")
 
 
 @given(VALUES)

@@ -270,7 +270,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
         for name in ("WORKBENCH_URL", "workbench_x", "LD_PRELOAD", "GIT_DIR", "PYTHONPATH", "", "A=B", "a b", "1A")
     ],
     ("INVALID_ARGUMENTS", {"environment": {"A": 1}}),
-    ("SPAWN_FAILED", {"environment": {"A": "x\0y"}}),
+    ("INVALID_ARGUMENTS", {"environment": {"A": "x\0y"}}),
     ("PERSONA_NOT_FOUND", {"persona_id": "wizard"}),
     ("WORKTREE_NOT_FOUND", {"assigned_worktree": "gone"}),
     ("WORKTREE_NOT_FOUND", {"assigned_worktree": "old"}),

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Command, Ran, Served, git
 from workbench.cli import cli, main, parse_arguments
+from workbench.cli.grants import Expiry
 from workbench.errors import BadInput
 
 Type = Callable[..., Ran]
@@ -75,7 +76,14 @@ BAD_USAGE = [
     ["tasks", "one", "two"],
     ["approve"],
     ["approve", "one"],
+    ["approve", "1", "--expires", "soon"],
+    ["approve", "1", "--tool", "all"],
     ["reject"],
+    ["grant", "ada"],
+    ["move", "ada"],
+    ["rules", "add", "night"],
+    ["rules", "no-such-command"],
+    ["export", "secrets"],
     ["plan"],
     ["plan", "no-such-file.yaml"],
     ["serve", "--port", "65536"],
@@ -120,6 +128,14 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("integrate", "nowhere"): "WORKTREE_NOT_FOUND",
         ("discard", "nowhere"): "WORKTREE_NOT_FOUND",
         ("reject", "99"): "APPROVAL_NOT_FOUND",
+        ("agent", "nobody"): "AGENT_NOT_FOUND",
+        ("grant", "nobody", "--tool", "read"): "AGENT_NOT_FOUND",
+        ("token", "nobody"): "AGENT_NOT_FOUND",
+        ("history", "nobody"): "AGENT_NOT_FOUND",
+        ("projects", "delete", "nowhere"): "PROJECT_NOT_FOUND",
+        ("sessions", "rename", "nowhere", "x"): "SESSION_NOT_FOUND",
+        ("teams", "delete", "nowhere"): "TEAM_NOT_FOUND",
+        ("contexts", "show", "nowhere"): "CONTEXT_NOT_FOUND",
         ("tasks", "--status", "lost"): "INVALID_ARGUMENTS",
         ("tasks", "--limit", "100000"): "INVALID_ARGUMENTS",
         ("events", "--after", "-1"): "INVALID_ARGUMENTS",
@@ -257,3 +273,142 @@ def test_no_option_is_without_help_and_no_name_is_taken_twice() -> None:
     for command in cli.commands.values():
         names = [name for parameter in command.params for name in parameter.opts]
         assert len(names) == len(set(names))
+
+
+# Admission, as the desk does it
+
+
+def test_an_agent_is_admitted_with_every_choice_and_changed_later(run: Type) -> None:
+    run("projects", "add", "Lab")
+    run("sessions", "add", "Lab", "Day 1")
+    run("sessions", "add", "Lab", "Day 2")
+    run("teams", "add", "Night", "--session", "Day 1")
+    run("call", "register", "name=Ada")
+    choices = ("--id", "ada", "--team", "Night", "--persona", "reviewer", "--tool", "read")
+    assert run("approve", "1", *choices, "--access", "team_level", "--expires", "2h").out.endswith("ada is assigned\n")
+    ada = data(run("--json", "agent", "ada"))["agent"]
+    assert (ada["session"], ada["team"], ada["persona_id"]) == ("Day 1", "Night", "reviewer")
+    assert (ada["tool"], ada["access_level"]) == ("read", "team_level")
+    assert ada["expires_at"] is not None
+
+    assert run("grant", "ada", "--id", "first", "--tool", "write", "--expires", "never").out == "ada is changed.\n"
+    assert run("move", "first", "--session", "Day 2", "--team", "none").out == "Moved first.\n"
+    first = data(run("--json", "agent", "first"))["agent"]
+    assert (first["tool"], first["expires_at"], first["session"], first["team"]) == ("write", None, "Day 2", None)
+    assert "agent.updated" in run("history", "first").out
+    assert len(run("history", "first", "--limit", "1").out.splitlines()) == 2
+    assert run("agent", "first").out.startswith("first\n")
+    told = run("token", "first").out
+    assert told.startswith("wba_")
+    assert run("token", "first").out != told
+
+
+def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
+    for name in ("Ada", "Bob", "Eve", "Joe"):
+        run("call", "register", f"name={name}")
+    ran = run("approve", "1", "2", "99")
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.splitlines()[1:] == [
+        "1   Ada is assigned",
+        "2   Bob is assigned",
+        "99  APPROVAL_NOT_FOUND: There is no approval 99.",
+    ]
+    assert run("approve", "3", "4", "--id", "one").status == 2
+    assert [d["ok"] for d in data(run("--json", "reject", "--all", "--reason", "Enough"))] == [True, True]
+    assert run("reject", "--all").out == "Nothing waits for you.\n"
+
+
+def test_rules_admit_and_are_listed_and_removed(run: Type) -> None:
+    assert run("rules").out == "There are no rules: every agent waits for you.\n"
+    run("rules", "add", "night", "worker-*", "--tool", "read", "--expires", "8h")
+    words = run("rules", "list").out.splitlines()[1].split()
+    assert words == ["night", "worker-*", "this", "machine", "tool", "read,", "expires_in_seconds", "28800"]
+    assert run("rules", "remove", "night").out == "The rule night is removed.\n"
+    assert run("rules", "remove", "night").err.startswith("RULE_NOT_FOUND: ")
+    assert run("allowlist").out == "Empty: everyone may act.\n"
+    run("allowlist", "add", "ada")
+    assert run("allowlist").out.splitlines()[1].split()[0] == "ada"
+    run("allowlist", "remove", "ada")
+    assert data(run("--json", "allowlist"))["ids"] == []
+
+
+def test_projects_sessions_and_teams_are_made_named_deleted_and_restored(run: Type) -> None:
+    assert run("projects").out.startswith("There are no projects.")
+    project = data(run("--json", "projects", "add", "Lab", "--description", "Penguins"))
+    session = data(run("--json", "sessions", "add", "Lab", "Day 1"))
+    team = data(run("--json", "teams", "add", "Night", "--session", session["id"]))
+    for noun, made in (("projects", project), ("sessions", session), ("teams", team)):
+        renamed = data(run("--json", noun, "rename", made["id"], f"{made['name']} b"))
+        assert renamed["name"] == f"{made['name']} b"
+        assert run(noun, "delete", made["id"]).status == 0
+        assert data(run("--json", noun)) == []
+        assert [one["id"] for one in data(run("--json", noun, "--deleted"))] == [made["id"]]
+        assert run(noun, "restore", made["id"]).out == f"{made['id']} is back.\n"
+        assert [one["id"] for one in data(run("--json", noun, "list", "--search", made["name"]))] == [made["id"]]
+    assert run("teams", "move", team["id"], "none").status == 0
+    assert data(run("--json", "teams"))[0]["session_id"] is None
+
+
+def test_a_list_that_is_cut_short_says_so(run: Type) -> None:
+    for number in range(3):
+        run("projects", "add", f"p{number}")
+    assert run("projects", "--limit", "1").out.splitlines()[-1] == "… and 2 more"
+
+
+def test_contexts_are_listed_found_shown_deleted_and_restored(run: Type) -> None:
+    run("projects", "add", "Lab")
+    run("sessions", "add", "Lab", "Day 1")
+    content = '{"title": "Bills", "content": "Longer in the north."}'
+    made = data(run("--json", "call", "write", "session_id=Day 1", f"content={content}"))["context_id"]
+    assert [one["id"] for one in data(run("--json", "contexts", "search", "north"))] == [made]
+    assert run("contexts", "search", "south").out == "No context matches.\n"
+    assert run("contexts", "show", made).out == "Bills\n\nLonger in the north.\n"
+    run("contexts", "delete", made)
+    assert data(run("--json", "contexts")) == []
+    run("contexts", "restore", made)
+    assert "Bills" in run("contexts").out
+
+
+def test_rows_are_exported_and_numbers_shown(run: Type, tmp_path: Path) -> None:
+    run("projects", "add", "Lab")
+    assert run("export", "projects").out.splitlines()[0].startswith("id,name,")
+    assert run("export", "projects", "--format", "json", "-o", str(tmp_path / "p.json")).status == 0
+    assert [one["name"] for one in json.loads((tmp_path / "p.json").read_text())] == ["Lab"]
+    assert "commit ms p95" in run("performance").out
+
+
+def test_migrations_are_listed_and_an_older_database_must_be_one(run: Type, tmp_path: Path) -> None:
+    listed = data(run("--json", "migrate", "--status"))
+    assert listed[0]["migration_name"] == "001_initial_schema"
+    assert all(one["success"] for one in listed)
+    assert run("migrate").out == f"The store is up to date; its latest migration is {listed[-1]['migration_name']}.\n"
+    (tmp_path / "old.db").write_text("not a database")
+    assert run("migrate", "--from", str(tmp_path / "old.db")).err.startswith("NOT_A_DATABASE: ")
+    assert run("migrate", "--from", str(tmp_path / "old.db"), "--status").status == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "choices"),
+    [
+        ("30m", {"expires_in_seconds": 1_800}),
+        ("2h", {"expires_in_seconds": 7_200}),
+        ("7d", {"expires_in_seconds": 604_800}),
+        ("never", {"expires_at": None}),
+        ("2030-01-31T18:00:00Z", {"expires_at": "2030-01-31T18:00:00Z"}),
+    ],
+)
+def test_an_expiry_is_a_duration_a_date_or_never(typed: str, choices: dict[str, Any]) -> None:
+    assert Expiry().convert(typed, None, None) == choices
+
+
+@pytest.mark.parametrize("typed", ["soon", "2x", "-1h", "", "1h30m"])
+def test_another_expiry_is_refused(typed: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no time"):
+        Expiry().convert(typed, None, None)
+
+
+@pytest.mark.anyio
+async def test_how_to_connect_is_printed_to_be_copied(served: Served, command: Command) -> None:
+    ran = await command("connect")
+    assert served.info.mcp_url in ran.out
+    assert "# Claude Code" in ran.out

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
 
 from tests.conftest import Admit, Served
+from tests.conftest import followed as waited_for
 from tests.rules.test_wire import BAD
+from tests.shells.conftest import Visit, error_of
 from workbench.client import HttpClient
 from workbench.errors import WorkbenchError
 from workbench.model import Level
@@ -25,35 +29,6 @@ WRONG = f"wba_{'x' * 43}"
 def settings(settings: Settings) -> Settings:
     """The settings of a fresh project, where little is large."""
     return settings.model_copy(update={"max_frame_bytes": 2_048, "max_pending_agents": 2})
-
-
-Visit = Callable[..., httpx2.AsyncClient]
-
-
-@pytest.fixture
-async def visit(served: Served) -> AsyncIterator[Visit]:
-    """`visit(token)`: an HTTP client of the server."""
-    async with AsyncExitStack() as stack:
-        made: list[httpx2.AsyncClient] = []
-
-        def client(token: str | None = None) -> httpx2.AsyncClient:
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
-            made.append(httpx2.AsyncClient(base_url=served.info.url, headers=headers, trust_env=False, verify=False))
-            stack.push_async_callback(made[-1].aclose)
-            return made[-1]
-
-        yield client
-
-
-def error_of(response: httpx2.Response) -> tuple[int, str]:
-    """Status and code of a refusal, whose body has the one form that all refusals have."""
-    body = response.json()
-    assert body.keys() == {"success", "error"}
-    assert body["success"] is False
-    assert body["error"].keys() == {"code", "message", "details", "status"}
-    assert body["error"]["status"] == response.status_code
-    assert ("WWW-Authenticate" in response.headers) == (response.status_code == 401 and "INVALID" in str(body))
-    return response.status_code, body["error"]["code"]
 
 
 # Who may knock
@@ -129,13 +104,10 @@ async def test_the_scheme_of_a_token_is_bearer_in_any_case(served: Served, visit
 # Operations
 
 
-async def test_a_result_comes_as_data(visit: Visit, admit: Admit) -> None:
+async def test_a_result_comes_as_data(served: Served, visit: Visit, admit: Admit) -> None:
     ada = await admit("ada")
     response = await visit(ada.token).post("/api/ops/whoami", json={})
-    assert response.json() == {
-        "success": True,
-        "data": {"agent_id": "ada", "level": "worker", "persona_id": "implementer", "worktree": None},
-    }
+    assert response.json() == {"success": True, "data": await served.workbench.dispatch(ada.caller, "whoami", {})}
 
 
 async def test_each_family_of_errors_has_its_status(visit: Visit, admit: Admit, served: Served) -> None:
@@ -170,9 +142,18 @@ async def test_an_operation_that_is_not_there_is_not_found(served: Served) -> No
             assert repr(name) in caught.value.message
 
 
-async def test_operations_are_posted(visit: Visit) -> None:
-    assert (await visit().get("/api/ops/ping")).status_code == 405
-    assert (await visit().get("/no/such/page")).status_code == 404
+async def test_what_is_not_there_and_what_is_not_done_so_have_codes(visit: Visit) -> None:
+    for method, path in {
+        "GET": "/api/ops/ping",
+        "POST": "/health",
+        "PUT": "/projects",
+        "DELETE": "/api/openapi.json",
+    }.items():
+        response = await visit().request(method, path)
+        assert error_of(response) == (405, "METHOD_NOT_ALLOWED"), path
+        assert sorted(response.headers["Allow"].split(", ")) == response.json()["error"]["details"]["allowed"]
+    for path in ("/no/such/page", "/", "/api", "/api/projects/a/b", "/ws/me"):
+        assert error_of(await visit().get(path)) == (404, "NO_SUCH_ENDPOINT"), path
 
 
 BODIES: dict[str, tuple[bytes, tuple[int, str] | None]] = {
@@ -241,14 +222,17 @@ async def test_the_catalogue_shows_what_the_caller_may_call(served: Served, visi
 
 async def test_events_are_listed_after_one_and_by_kind(served: Served, visit: Visit, admit: Admit) -> None:
     ada = visit((await admit("ada")).token)
-    every = (await ada.get("/api/events", params={"limit": 1000})).json()["data"]["events"]
+    operator = visit(served.workbench.operator_token)
+    every = (await operator.get("/api/events", params={"limit": 1000})).json()["data"]["events"]
     assert every == (await served.workbench.call("list_events", limit=1_000))["events"]
     chosen = {"after": str(every[0]["id"]), "kinds": "agent.*,approval.approved", "limit": "1000"}
-    page = (await ada.get("/api/events", params=chosen)).json()["data"]
+    page = (await operator.get("/api/events", params=chosen)).json()["data"]
     kinds = [event["kind"] for event in page["events"]]
     assert kinds == [e["kind"] for e in every[1:] if e["kind"].startswith("agent.") or e["kind"] == "approval.approved"]
     assert {"agent.registered", "agent.assigned", "approval.approved"} <= set(kinds)
     assert page["next_after"] == every[-1]["id"]
+    newest = await operator.get("/api/events", params={"after": "null"})
+    assert newest.json()["data"] == {"events": [], "next_after": every[-1]["id"]}
     assert error_of(await ada.get("/api/events", params={"after": "soon"})) == (400, "INVALID_ARGUMENTS")
     assert error_of(await ada.get("/api/events", params={"colour": "red"})) == (400, "INVALID_ARGUMENTS")
     assert error_of(await visit().get("/api/events")) == (401, "TOKEN_REQUIRED")
@@ -304,6 +288,78 @@ async def test_revoking_ends_an_agents_stream(served: Served, visit: Visit, admi
         await served.workbench.call("revoke_agent", agent_id="ada")
         assert [event async for event in events] == []
     assert error_of(await visit(ada.token).get("/api/events")) == (401, "INVALID_TOKEN")
+
+
+async def test_whoever_follows_the_feed_is_connected(served: Served, visit: Visit, admit: Admit) -> None:
+    ada = visit((await admit("ada")).token)
+    await served.workbench.call("create_task", title="Seen", persona_id="tester")
+
+    async def shown() -> tuple[str, str, int]:
+        agent = await served.workbench.call("get_agent", agent_id="ada")
+        return agent["status"], agent["registration_status"], agent["connections"]
+
+    assert await shown() == ("disconnected", "assigned", 0)
+    async with followed(ada) as events:
+        await anext(events)
+        assert await shown() == ("connected", "active", 1)
+    await served.workbench.call("list_events", kinds=["agent.deactivated"], after=0, wait_seconds=30)
+    assert await shown() == ("disconnected", "inactive", 0)
+
+
+async def test_a_stream_shows_only_what_its_agent_may_see_by_now(
+    served: Served, visit: Visit, admit: Admit, settings: Settings
+) -> None:
+    ada = visit((await admit("ada")).token)
+    await served.workbench.call("create_task", title="Seen", persona_id="tester")
+    async with followed(ada) as events:
+        await anext(events)
+        await served.workbench.call("update_agent_tool", tool_id="read", enabled=False)
+        await served.workbench.call("update_agent", agent_id="ada", changes={"tool": "read"})
+        for title in ("While it was asked for", "After"):
+            await served.workbench.call("create_task", title=title, persona_id="tester")
+        kinds = [event["event"] async for event in events]
+    assert kinds[-1] == "error"
+    assert len(kinds) <= 2
+
+
+async def test_a_token_that_was_replaced_ends_its_stream(served: Served, visit: Visit, admit: Admit) -> None:
+    for change in ("issue_token", "delete_agent"):
+        ada = await admit(change)
+        await served.workbench.call("create_task", title="Seen", persona_id="tester")
+        async with followed(visit(ada.token)) as events:
+            await anext(events)
+            await served.workbench.call(change, agent_id=change)
+            async for event in events:
+                assert event["event"] == "task.created"
+
+
+async def test_nobody_waits_for_a_client_that_left(served: Served, visit: Visit) -> None:
+    operator = visit(served.workbench.operator_token)
+    for method, path in (("POST", "/api/ops/list_events"), ("GET", "/api/events?after=null&wait_seconds=30")):
+        body = {"after": None, "wait_seconds": 30} if method == "POST" else None
+        asking = asyncio.create_task(operator.request(method, path, json=body))
+        await waited_for(served.workbench)
+        asking.cancel()
+        while served.workbench.feed.readers:
+            await asyncio.sleep(0.001)
+
+
+async def test_stopping_amid_a_stream_and_a_long_poll_is_quiet(
+    served: Served, visit: Visit, admit: Admit, caplog: pytest.LogCaptureFixture
+) -> None:
+    ada = await admit("ada")
+    await served.workbench.call("create_task", title="Seen", persona_id="tester")
+    async with followed(visit(ada.token)) as events:
+        await anext(events)
+        asked = {"after": None, "wait_seconds": 30}
+        asking = asyncio.create_task(visit(ada.token).post("/api/ops/list_events", json=asked))
+        while served.workbench.feed.readers < 3:  # the stream's two, and the other one
+            await asyncio.sleep(0.001)
+        await served.servers.stop()
+        assert [event async for event in events] == []
+        assert error_of(await asking) == (503, "NO_SERVER")
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert (await served.workbench.call("get_agent", agent_id="ada"))["connections"] == 0
 
 
 async def test_a_client_raises_what_the_server_raised(served: Served, admit: Admit) -> None:

@@ -215,7 +215,7 @@ async def test_stopping_amid_open_streams_leaves_nothing(served: Served, talk: T
     threads = set(threading.enumerate())
     ada = await admit("ada")
     last = (await served.workbench.call("list_events", limit=1_000))["next_after"]
-    waiting = {"after": last, "wait_seconds": 30}
+    waiting = {"after": last, "kinds": ["task.*"], "wait_seconds": 30}
     line = await talk("me", ada.token)
     await line.say("ada", "subscribe", after=last)
     for _ in range(3):
@@ -229,7 +229,7 @@ async def test_stopping_amid_open_streams_leaves_nothing(served: Served, talk: T
             assert (await anext(lines)).startswith("id: ")
             poll = asyncio.create_task(http.post("/api/ops/list_events", json=waiting, headers=headers(ada.token)))
             async with asyncio.timeout(20):
-                while len(served.workbench.feed._subscriptions) < WAITING:
+                while served.workbench.feed.readers < WAITING:
                     await asyncio.sleep(0.01)
             assert at_work() != []
             await served.servers.stop()
@@ -239,7 +239,7 @@ async def test_stopping_amid_open_streams_leaves_nothing(served: Served, talk: T
         while True:
             await line.hear()
     assert at_work() == []
-    assert served.workbench.feed._subscriptions == set()
+    assert served.workbench.feed.readers == 0
     started = {thread.name for thread in set(threading.enumerate()) - threads}
     assert {name for name in started if not name.startswith(("workbench-read", "asyncio"))} == set()
     assert free(port_of(served.info.url))

@@ -12,6 +12,7 @@ import anyio
 import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
+from mcp.server.subscriptions import ToolsListChanged
 from mcp.types import CallToolResult, ToolListChangedNotification
 
 from tests.conftest import Admit, Command, Served
@@ -47,6 +48,12 @@ def data(result: CallToolResult) -> dict[str, Any]:
     return result.structured_content
 
 
+def workers_tools(served: Served) -> list[str]:
+    """What a worker is offered."""
+    catalogue = served.workbench.catalogue.values()
+    return [op.name for op in catalogue if op.tool and Level.READ <= op.allow <= Level.WORKER]
+
+
 @pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_who_registers_here_goes_on_as_the_agent_it_becomes(served: Served, start: Start, era: str) -> None:
     changed = anyio.Event()
@@ -69,9 +76,41 @@ async def test_who_registers_here_goes_on_as_the_agent_it_becomes(served: Served
         if era == "legacy":
             with anyio.fail_after(30):
                 await changed.wait()
-        catalogue = served.workbench.catalogue.values()
-        assert await names(client) == [op.name for op in catalogue if Level.READ <= op.allow <= Level.WORKER]
+        assert await names(client) == workers_tools(served)
         assert data(await client.call_tool("whoami", {}))["agent_id"] == "ada"
+
+
+async def test_the_new_tools_are_announced_without_being_asked_for(served: Served, start: Start) -> None:
+    changed = anyio.Event()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed.set()
+
+    async with start(era="legacy", message_handler=hear) as client:
+        made = data(await client.call_tool("register", {"name": "ada"}))
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+        await changed.wait()
+        assert await names(client) == workers_tools(served)
+
+
+async def test_who_subscribes_to_the_list_hears_that_it_changed(served: Served, start: Start) -> None:
+    async with start() as client, client.listen(tools_list_changed=True) as news:
+        made = data(await client.call_tool("register", {"name": "ada"}))
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+        assert isinstance(await anext(aiter(news)), ToolsListChanged)
+        assert await names(client) == workers_tools(served)
+
+
+async def test_an_agent_that_still_waits_is_told_after_a_restart_of_its_program(served: Served, start: Start) -> None:
+    made = await served.workbench.call("register", name="ada")
+    async with start(made["token"]) as client, client.listen(tools_list_changed=True) as news:
+        assert await names(client) == ["register", "registration_status"]
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+        await anext(aiter(news))
+        assert await names(client) == workers_tools(served)
+        await served.workbench.call("update_agent", agent_id="ada", changes={"tool": "read"})
+        assert "claim_task" not in await names(client)
 
 
 async def test_a_token_from_the_environment_is_used_from_the_start(served: Served, start: Start, admit: Admit) -> None:

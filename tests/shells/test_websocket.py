@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -139,14 +140,11 @@ async def test_an_id_and_its_token_bind_the_connection(talk: Talks, admit: Admit
     assert await line.say("me", "authenticate", agent_id="ada", token=ada.token) == message.authentication_success(
         "ada", "write"
     )
-    assert (await line.say("ada", "whoami"))["data"] == {
-        "agent_id": "ada",
-        "level": "worker",
-        "persona_id": "implementer",
-        "worktree": None,
-    }
+    me = (await line.say("ada", "whoami"))["data"]
+    assert (me["agent_id"], me["level"], me["tool"], me["persona_id"]) == ("ada", "worker", "write", "implementer")
 
 
+@limited(max_failed_logins=10)
 async def test_authentication_is_refused_for_a_reason(served: Served, talk: Talks, admit: Admit) -> None:
     ada, bob = await admit("ada"), await admit("bob")
     waiting = await served.workbench.call("register", name="Eve")
@@ -302,7 +300,7 @@ async def test_nothing_that_is_no_frame_ends_the_connection(talk: Talks) -> None
 
 async def test_what_is_echoed_comes_back_as_it_was(talk: Talks) -> None:
     line = await talk()
-    data = {"text": "ö🐧\u2028\0", "numbers": [10**40, -0.5, 1e300], "deep": [[[[[{}]]]]]}
+    data = {"text": "ö🐧\u2028\x7f", "numbers": [10**40, -0.5, 1e300], "deep": [[[[[{}]]]]]}
     assert (await line.say("me", "dance", **data))["original"]["data"] == data
 
 
@@ -368,11 +366,11 @@ async def test_a_client_that_left_amid_many_questions_is_forgotten(served: Serve
     ada = await admit("ada")
     last = (await events_of(served))[-1]["id"]
     line = await talk("me", ada.token)
-    await line.send("ada", "list_events", after=last, wait_seconds=30, kinds=["agent.registered"])
+    await line.send("ada", "list_events", after=last, wait_seconds=30, kinds=["task.created"])
     for _ in range(50):
         await line.send("ada", "ping")
     line.socket.transport.abort()
-    await served.workbench.call("register", name="Somebody else")
+    await served.workbench.call("create_task", title="News", persona_id="tester")
     again = await accepted(f"{served.info.ws_url}/me")
     await again.socket.close()
 
@@ -391,21 +389,228 @@ async def test_subscribing_streams_what_happens(served: Served, talk: Talks, adm
         await served.workbench.call("create_task", title=f"Task {number}", persona_id="tester")
     heard = [await line.hear() for _ in range(3)]
     assert [m["data"]["data"]["title"] for m in heard] == ["Task 1", "Task 2", "Task 3"]
-    assert heard == [{"type": "event", "data": e} for e in await events_of(served) if e["kind"] == "task.created"]
+    created = [e for e in await events_of(served) if e["kind"] == "task.created"]
+    assert heard == [{"type": "event", "data": event, "request_id": "s"} for event in created]
     assert (await line.say("ada", "ping"))["type"] == "ping_response"
 
 
 async def test_a_subscription_begins_where_it_is_told_to(served: Served, talk: Talks, admit: Admit) -> None:
-    ada = await admit("ada")
+    line = await talk("desk", served.workbench.operator_token)
+    await admit("ada")
     past = await events_of(served)
-    line = await talk("me", ada.token)
-    await line.send("ada", "subscribe", after=past[2]["id"])
+    await hear_until(line, "new_pending_agent")
+    await line.send("desk", "subscribe", after=past[2]["id"])
     heard = [await line.hear() for _ in range(1 + len(past[3:]))]
-    assert [m["data"] for m in heard if m["type"] == "event"] == past[3:]
+    assert heard[0]["type"] == "subscribe_response"
+    assert [m["data"] for m in heard[1:]] == past[3:]
 
 
 async def test_strangers_may_not_subscribe(talk: Talks) -> None:
     assert (await (await talk()).say("me", "subscribe"))["code"] == "TOKEN_REQUIRED"
+
+
+async def test_events_never_come_before_the_answer_to_subscribing(served: Served, talk: Talks) -> None:
+    line = await talk("desk", served.workbench.operator_token)
+    for number in range(10):
+        await line.send("desk", "create_task", title=f"Task {number}", persona_id="tester")
+        await line.send("desk", "subscribe", after=0, kinds=["task.*"], request_id=number)
+    heard: list[Any] = []
+    while len(heard) < 120:  # twenty replies, and ten events for each subscription
+        heard.append(await line.hear())
+    for number in range(10):
+        mine = [m["type"] for m in heard if m.get("request_id") == number]
+        assert mine == ["subscribe_response"] + ["event"] * 10
+
+
+@limited(feed_queue=50)
+async def test_a_reader_that_is_too_slow_is_cut_off_and_nobody_waits_for_it(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    quick, slow = await admit("quick", role="planner"), await admit("slow", role="planner")
+    sluggard = await talk("slow", slow.token)
+    other = await talk("quick", quick.token)
+    assert (await sluggard.say("slow", "subscribe", after=None, kinds=["task.*"]))["type"] == "subscribe_response"
+    assert (await other.say("quick", "subscribe", after=None, kinds=["task.*"]))["type"] == "subscribe_response"
+    sluggard.socket.transport.pause_reading()
+    for _ in range(200):
+        await served.workbench.store.write(lambda tx: tx.emit("task.noted", "task:1", note="x" * 100_000))
+        assert (await other.hear())["type"] == "event"
+    sluggard.socket.transport.resume_reading()
+    last = (await hear_until(sluggard, "error"))[-1]
+    assert (last["code"], last["action"]) == ("READER_TOO_SLOW", "subscribe")
+    assert (await sluggard.say("slow", "ping"))["type"] == "ping_response"
+
+
+async def test_a_subscription_can_be_ended_and_is_replaced_by_its_repetition(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    for _ in range(3):
+        await line.say("ada", "subscribe", after=None, kinds=["task.*"], request_id="a")
+    await line.say("ada", "subscribe", after=None, kinds=["task.*"], request_id="b")
+    assert (await line.say("ada", "unsubscribe", subscription="b"))["data"] == {"ended": 1}
+    await served.workbench.call("create_task", title="One", persona_id="tester")
+    assert (await line.hear())["request_id"] == "a"
+    assert (await line.say("ada", "unsubscribe"))["data"] == {"ended": 1}
+
+
+async def test_a_connection_has_a_limited_number_of_subscriptions(talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    for _ in range(16):
+        assert (await line.say("ada", "subscribe", after=None))["type"] == "subscribe_response"
+    assert (await line.say("ada", "subscribe", after=None))["code"] == "TOO_MANY_SUBSCRIPTIONS"
+
+
+@pytest.mark.parametrize(
+    "data", [{"kinds": []}, {"kinds": "task.*"}, {"after": -1}, {"after": "x"}, {"limit": 5}], ids=str
+)
+async def test_what_makes_no_subscription_is_refused(talk: Talks, admit: Admit, data: dict[str, Any]) -> None:
+    ada = await admit("ada")
+    assert (await (await talk("me", ada.token)).say("ada", "subscribe", **data))["code"] == "INVALID_ARGUMENTS"
+
+
+# Who is connected, and as what
+
+
+async def connections_of(served: Served, agent_id: str) -> tuple[str, int]:
+    agent = await served.workbench.call("get_agent", agent_id=agent_id)
+    return agent["status"], agent["connections"]
+
+
+async def gone(served: Served, times: int) -> None:
+    """Return once so many connections of agents have ended."""
+    async with served.workbench.feed.subscribe("agent.disconnected", after=0) as events:
+        for _ in range(times):
+            await anext(events)
+
+
+async def test_an_agent_is_connected_from_its_authentication_to_the_end(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    assert await connections_of(served, "ada") == ("disconnected", 0)
+    one, two = await talk("one", ada.token), await talk("two", subprotocols=["wb.v1", f"bearer.{ada.token}"])
+    await two.say("two", "ping")
+    assert await connections_of(served, "ada") == ("connected", 2)
+    await one.say("ada", "authenticate", token=ada.token)
+    assert await connections_of(served, "ada") == ("connected", 2)
+    await one.socket.close()
+    await two.socket.close()
+    await gone(served, times=2)
+    assert await connections_of(served, "ada") == ("disconnected", 0)
+
+
+async def test_who_authenticates_as_another_takes_the_connection_along(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    line = await talk("me", ada.token)
+    await line.say("ada", "subscribe", after=None)
+    await line.say("bob", "authenticate", token=bob.token)
+    assert await connections_of(served, "ada") == ("disconnected", 0)
+    assert await connections_of(served, "bob") == ("connected", 1)
+    assert (await line.say("bob", "unsubscribe"))["data"] == {"ended": 0}
+
+
+async def test_a_changed_grant_counts_from_the_next_message_on(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    call = served.workbench.call
+    assert (await line.say("ada", "claim_task"))["type"] == "claim_task_response"
+    await call("update_agent", agent_id="ada", changes={"tool": "read"})
+    assert (await line.say("ada", "claim_task"))["code"] == "FORBIDDEN"
+    await call("update_agent", agent_id="ada", changes={"tool": "write", "role": "planner"})
+    assert (await line.say("ada", "create_task", title="One", persona_id="tester"))["type"] == "create_task_response"
+    await call("update_agent_tool", tool_id="write", enabled=False)
+    assert (await line.say("ada", "create_task", title="Two", persona_id="tester"))["code"] == "FORBIDDEN"
+    await call("update_agent_tool", tool_id="read", enabled=False)
+    assert (await line.say("ada", "list_tasks"))["code"] == "TOOL_DISABLED"
+    for tool in ("read", "write"):
+        await call("update_agent_tool", tool_id=tool, enabled=True)
+    await call("update_agent", agent_id="ada", changes={"agent_id": "eda"})
+    assert (await line.say("ada", "whoami"))["code"] == "FORBIDDEN"
+    assert (await line.say("me", "whoami"))["data"]["agent_id"] == "eda"
+    await call("allow_agent", agent_id="somebody")
+    assert (await line.say("me", "whoami"))["code"] == "NOT_ALLOWLISTED"
+
+
+async def test_who_came_with_a_pending_token_may_work_once_admitted(served: Served, talk: Talks) -> None:
+    made = await served.workbench.call("register", name="Ada")
+    line = await talk("me", subprotocols=["wb.v1", f"bearer.{made['token']}"])
+    assert (await line.say("me", "authenticate", token=made["token"]))["code"] == "NOT_ASSIGNED"
+    await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    assert (await line.hear())["type"] == "agent_assigned"
+    assert (await line.say("me", "whoami"))["data"]["agent_id"] == "ada"
+    assert await connections_of(served, "ada") == ("connected", 1)
+    assert (await line.say("me", "authenticate", agent_id=made["agent_id"], token=made["token"]))["agent_id"] == "ada"
+
+
+async def test_a_pending_id_is_of_no_use_to_who_has_found_it(served: Served, talk: Talks) -> None:
+    made = await served.workbench.call("register", name="Ada")
+    line = await talk("thief")
+    assert (await line.say("thief", "authenticate", agent_id=made["agent_id"]))["code"] == "TOKEN_REQUIRED"
+    assert (await line.say(made["agent_id"], "whoami"))["code"] == "TOKEN_REQUIRED"
+    assert (await line.say("thief", "registration_status", token=made["agent_id"]))["code"] == "INVALID_TOKEN"
+
+
+async def test_who_a_rule_admits_is_told_after_its_registration(served: Served, talk: Talks) -> None:
+    await served.workbench.call("add_admission_rule", name="friends", pattern="Ada*")
+    operator = await talk("desk", served.workbench.operator_token)
+    line = await talk()
+    made = await line.say("me", "register", name="Ada")
+    assert (made["type"], made["status"]) == ("registration_success", "assigned")
+    assert (await line.hear())["type"] == "agent_assigned"
+    await line.say("me", "register", name="Eve")
+    assert (await operator.hear())["name"] == "Eve"
+
+
+@limited(max_pending_per_address=3)
+async def test_repeated_frames_are_answered_again_and_registrations_are_limited(talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk()
+    for _ in range(3):
+        assert (await line.say("me", "ping", request_id=1))["request_id"] == 1
+        assert (await line.say("me", "authenticate", token=ada.token, request_id=2))["agent_id"] == "ada"
+        assert (await line.say("me", "register", name="Eve", request_id=3))["type"] == "registration_success"
+    assert (await line.say("me", "register", name="Eve"))["code"] == "TOO_MANY_PENDING"
+
+
+# Floods, and the end
+
+
+@limited(max_messages_per_second=20)
+async def test_who_floods_is_told_and_cut_off(served: Served, talk: Talks) -> None:
+    line, other = await talk("flood"), await talk("calm")
+    for _ in range(10_000):
+        await line.send("flood", "ping")
+    assert await closed(line) == (1008, "FLOODING")
+    assert (await other.say("calm", "ping"))["type"] == "ping_response"
+
+
+async def test_a_burst_within_the_limit_is_answered(talk: Talks) -> None:
+    line = await talk()
+    for number in range(2_000):
+        await line.send("me", "ping", request_id=number)
+    assert [(await line.hear())["request_id"] for _ in range(2_000)] == list(range(2_000))
+
+
+async def test_stopping_amid_streams_is_silent(
+    served: Served, talk: Talks, admit: Admit, caplog: pytest.LogCaptureFixture
+) -> None:
+    ada = await admit("ada")
+    lines = [await talk(f"line-{number}", ada.token) for number in range(3)]
+    for line in lines:
+        await line.send("ada", "subscribe", after=0)
+        await line.send("ada", "list_events", after=None, wait_seconds=0.2, kinds=["no.such"])
+    waiting = await talk("waiting")
+    await waiting.say("waiting", "register", name="Eve")
+    await hear_until(lines[0], "event")
+    with caplog.at_level(logging.WARNING):
+        await served.servers.stop()
+    assert caplog.records == []
+    assert await connections_of(served, "ada") == ("disconnected", 0)
 
 
 # Revocation

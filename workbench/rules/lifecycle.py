@@ -28,6 +28,9 @@ HELD = frozenset({TaskState.CLAIMED, TaskState.IN_PROGRESS})
 DEAD = frozenset({TaskState.FAILED, TaskState.CANCELLED})
 """Ended without a result; a person or planner may have them tried again."""
 
+TREE_DEPTH = 50
+"""Levels of subtasks; JSON that nests much deeper is refused by its readers."""
+
 TRANSITIONS: dict[tuple[TaskState, Action], TaskState] = {
     (TaskState.PENDING, Action.CLAIM): TaskState.CLAIMED,
     (TaskState.PENDING, Action.CANCEL): TaskState.CANCELLED,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 DEPTH_LIMIT = 64
@@ -11,7 +11,7 @@ DEPTH_LIMIT = 64
 
 
 def check(value: Any) -> None:
-    """Refuse what Python takes for JSON and others do not: NaN, infinity, half characters, abysses.
+    """Refuse what Python takes for JSON and others do not: NaN, infinity, half characters, NUL, abysses.
 
     Raises:
         ValueError: says why.
@@ -19,9 +19,19 @@ def check(value: Any) -> None:
     if _nests_too_deep(value):
         raise ValueError(f"it nests deeper than {DEPTH_LIMIT} levels")
     try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
     except TypeError as error:
         raise ValueError(str(error)) from None
+    if "\\u0000" in text and _has_nul(value):
+        raise ValueError("it holds the character NUL, which databases do not keep")
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    inside = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+    return isinstance(inside, list | tuple) and any(map(_has_nul, inside))
 
 
 def _nests_too_deep(value: Any) -> bool:
@@ -34,5 +44,5 @@ def _nests_too_deep(value: Any) -> bool:
 
 
 def _containers(inside: Any) -> Iterable[Any]:
-    values = inside.values() if isinstance(inside, Mapping) else inside
-    return (value for value in values if isinstance(value, Mapping | list | tuple))
+    values = inside.values() if isinstance(inside, dict) else inside
+    return (value for value in values if isinstance(value, dict | list | tuple))

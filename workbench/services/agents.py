@@ -15,6 +15,8 @@ from workbench.rules import access, paging
 from workbench.rules.paging import Cursor, Deleted, Limit
 from workbench.rules.search import part
 from workbench.services import grants, registration
+from workbench.services.sessions import require_session
+from workbench.services.teams import require_team
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -84,24 +86,24 @@ class Issued(Wire):
 async def list_agents(
     ctx: Ctx,
     status: Annotated[Registration | None, Field(description="Only agents in this state.")] = None,
-    session_id: Annotated[str | None, Field(description="Only agents of this session (id).")] = None,
-    team_id: Annotated[str | None, Field(description="Only agents of this team (id).")] = None,
+    session_id: Annotated[str | None, Field(description="Only agents of this session (id or name).")] = None,
+    team_id: Annotated[str | None, Field(description="Only agents of this team (id or name).")] = None,
     search: Annotated[str | None, Field(max_length=200, description="Part of an id, a name or a persona.")] = None,
     deleted: Deleted = False,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Agents:
     """The agents you may see, oldest first."""
-    wanted = {
-        **ctx.caller.scope,
-        "status": status,
-        "session": session_id,
-        "team": team_id,
-        "search": part(search),
-        "deleted": int(deleted),
-    }
 
     def question(tx: Reader) -> Agents:
+        wanted = {
+            **ctx.caller.scope,
+            "status": status,
+            "session": require_session(tx, session_id)["id"] if session_id else None,
+            "team": require_team(tx, team_id)["id"] if team_id else None,
+            "search": part(search),
+            "deleted": int(deleted),
+        }
         rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)
         total = tx.one(SQL.count, wanted)
         assert total is not None

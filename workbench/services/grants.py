@@ -14,6 +14,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from workbench.errors import BadInput, Conflict
 from workbench.model import SECOND, Access, Role, Tool, Wire, iso
+from workbench.ops import listed, problems_of
 from workbench.rules import access
 from workbench.services.personas import require_persona
 from workbench.services.sessions import require_session
@@ -53,12 +54,10 @@ def parse(choices: Mapping[str, Any]) -> Grant:
     try:
         return Grant.model_validate(dict(choices))
     except ValidationError as error:
-        problems = [
-            {"field": ".".join(map(str, e["loc"])), "reason": e["msg"]}
-            for e in error.errors(include_url=False, include_input=False, include_context=False)
-        ]
-        listed = "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
-        raise BadInput("INVALID_ARGUMENTS", f"{listed}. The choices are {CHOICES}", problems=problems) from None
+        problems = problems_of(error)
+        raise BadInput(
+            "INVALID_ARGUMENTS", f"{listed(problems)}. The choices are {CHOICES}", problems=problems
+        ) from None
 
 
 def nothing_chosen() -> BadInput:

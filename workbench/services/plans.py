@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.errors import BadInput, Conflict, NotFound
 from workbench.model import SECOND, Level, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import plan as rules
@@ -21,7 +21,6 @@ from workbench.rules.access import free_id
 from workbench.rules.plan import PlanDiff
 from workbench.services import dependencies as graph
 from workbench.services import tasks
-from workbench.services.sessions import require_session
 from workbench.services.tasks import PlannedTask
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -185,7 +184,9 @@ def _settled(
 ) -> list[rules.PlannedTask]:
     """The tasks with what they do not say; what is ticked and was never a task is not waited for."""
     known = done | {task.name for task in plan.tasks}
-    named = {ref: _session(tx, ctx.caller, ref) for ref in {task.session for task in plan.tasks} if ref is not None}
+    named = {
+        ref: tasks.session_for(tx, ctx.caller, ref) for ref in {task.session for task in plan.tasks} if ref is not None
+    }
 
     def settle(task: rules.PlannedTask) -> rules.PlannedTask:
         row = found.rows.get(task.name)
@@ -198,13 +199,6 @@ def _settled(
         return defaults.filled(task.model_copy(update=said))
 
     return [settle(task) for task in plan.tasks]
-
-
-def _session(tx: Reader, caller: Caller, ref: str) -> str:
-    session = str(require_session(tx, ref)["id"])
-    if caller.agent is not None and session != caller.session:
-        raise Refused("FORBIDDEN", f"{caller.name} is in another session; leave `session` out.")
-    return session
 
 
 def _require_changeable(proposal: _Proposal) -> None:

@@ -24,7 +24,10 @@ SessionRef = Annotated[str, Field(description="Id, or name.")]
 
 
 class Session(Wire):
-    """A stretch of work in a project. `contexts`, `agents` and `teams` count what is not deleted."""
+    """A stretch of work in a project. `contexts`, `agents` and `teams` count what is not deleted.
+
+    `used_at` is when an agent was last put into it.
+    """
 
     id: str
     project_id: str
@@ -34,6 +37,7 @@ class Session(Wire):
     teams: int
     agents: int
     contexts: int
+    used_at: Micros | None
     created_at: Micros
     updated_at: Micros
     deleted_at: Micros | None

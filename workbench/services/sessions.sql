@@ -7,7 +7,7 @@ SELECT 1 AS found FROM sessions
 WHERE project_id = :project AND name = :name AND deleted_at IS NULL AND id <> :besides;
 
 -- name: find
-SELECT s.id, s.project_id, p.name AS project, s.name, s.description, s.created_at, s.updated_at,
+SELECT s.id, s.project_id, p.name AS project, s.name, s.description, s.used_at, s.created_at, s.updated_at,
     COALESCE(s.deleted_at, p.deleted_at) AS deleted_at,
     (SELECT COUNT(*) FROM teams t WHERE t.session_id = s.id AND t.deleted_at IS NULL) AS teams,
     (SELECT COUNT(*) FROM agents a WHERE a.session_id = s.id AND a.deleted_at IS NULL) AS agents,
@@ -19,7 +19,7 @@ WHERE (s.id = :ref OR s.name = :ref)
 ORDER BY s.created_at, s.id;
 
 -- name: list
-SELECT s.id, s.project_id, p.name AS project, s.name, s.description, s.created_at, s.updated_at,
+SELECT s.id, s.project_id, p.name AS project, s.name, s.description, s.used_at, s.created_at, s.updated_at,
     COALESCE(s.deleted_at, p.deleted_at) AS deleted_at,
     (SELECT COUNT(*) FROM teams t WHERE t.session_id = s.id AND t.deleted_at IS NULL) AS teams,
     (SELECT COUNT(*) FROM agents a WHERE a.session_id = s.id AND a.deleted_at IS NULL) AS agents,

@@ -16,6 +16,7 @@ from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.model import SECOND, Level, Micros, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access, lifecycle, paging
+from workbench.rules.lifecycle import TREE_DEPTH
 from workbench.rules.paging import Cursor
 from workbench.services.personas import require_persona
 from workbench.services.registration import require_agent
@@ -25,8 +26,6 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-TREE_DEPTH = 50
-"""Levels of subtasks; JSON that nests much deeper is refused by its readers."""
 
 Run = Annotated[
     str | list[str] | None,
@@ -282,7 +281,7 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     """
     settings = ctx.settings
     persona = require_persona(tx, new.persona_id)
-    session = _session(tx, ctx.caller, new.session_id)
+    session = session_for(tx, ctx.caller, new.session_id)
     if new.target_worktree:
         access.check_worktree_name(new.target_worktree)
     if new.parent_task_id is not None:
@@ -329,11 +328,15 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     return task_id
 
 
-def _session(tx: Reader, caller: Caller, ref: str | None) -> str | None:
-    """The session of a new task: the one that was named, else the planner's own."""
+def session_for(tx: Reader, caller: Caller, ref: str | None) -> str | None:
+    """The session of a new task: the one that was named, else the planner's own.
+
+    Raises:
+        NotFound: ``SESSION_NOT_FOUND``. Refused: ``FORBIDDEN`` (another's session).
+    """
     session = caller.session if ref is None else str(require_session(tx, ref)["id"])
     if caller.agent is not None and session != caller.session:
-        raise Refused("FORBIDDEN", f"{caller.name} is in another session; leave session_id out.")
+        raise Refused("FORBIDDEN", f"{caller.name} is in another session; leave the session out.")
     return session
 
 

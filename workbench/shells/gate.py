@@ -1,12 +1,21 @@
-"""The door in front of every endpoint: which hosts and origins may knock, and whose token came along.
+"""The door in front of every endpoint: which hosts and origins may knock, how often, and whose token came along.
 
 A web page that a person visits must not reach the servers (DNS rebinding, cross-site requests), so
 Host and Origin are checked before anything else. The caller is left in `scope["state"]["caller"]`.
+
+Only what `LOOPBACK` names is this machine. The other addresses of 127.0.0.0/8 count as
+elsewhere: nobody reaches a person's server by them unless something forwards, and what forwards
+may speak for a stranger.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -16,20 +25,32 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, Refused, WorkbenchError
-from workbench.model import Registration
+from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, WorkbenchError
+from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
+from workbench.rules import access
+from workbench.rules.pace import Pace
+from workbench.settings import Settings
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SUBPROTOCOL = "wb.v1"
+ACCESS_HEADER = "X-Workbench-Access"
+HEALTH = ("/health", "/healthz")
+CLIENT_LENGTH = 200
+REMEMBERED_ADDRESSES = 4_096
 
 
 class Gate:
-    """ASGI middleware: refuses strangers' pages, and says who is asking."""
+    """ASGI middleware: refuses strangers' pages and floods, and says who is asking.
 
-    def __init__(self, app: ASGIApp, workbench: Workbench) -> None:
+    Args:
+        clock: seconds that only go forward.
+    """
+
+    def __init__(self, app: ASGIApp, workbench: Workbench, clock: Callable[[], float] = time.monotonic) -> None:
         self.app = app
         self.workbench = workbench
+        self._strangers = Allowance(workbench.settings.max_anonymous_requests_per_minute, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -37,19 +58,60 @@ class Gate:
             return
         headers = Headers(scope=scope)
         try:
-            _check_neighbour(headers)
-            caller = await self._caller(headers)
+            _check_neighbour(headers, _own_names(scope, self.workbench.settings))
+            caller = await self._caller(scope, headers)
         except WorkbenchError as error:
             await refuse(error, scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
-        if caller is not ANONYMOUS:
+        if not _is_stranger(caller):
             scope["user"] = _principal(caller)
         await self.app(scope, receive, send)
 
-    async def _caller(self, headers: Headers) -> Caller:
-        token = _bearer(headers) or _subprotocol_token(headers)
+    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
+        """Who asks, from where and with what; who shows no token, or a wrong one, may do so only so often."""
+        address = _peer(scope)
+        try:
+            _check_access(address, headers, self.workbench.settings)
+            known = await self._identified(headers)
+        except Unauthenticated:
+            self._strangers.spend(address)
+            raise
+        if _is_stranger(known) and _is_counted(scope):
+            self._strangers.spend(address)
+        return replace(known, address=address, client=shown(headers.get("user-agent", "")))
+
+    async def _identified(self, headers: Headers) -> Caller:
+        token = _bearer(headers) or _offered(headers, "bearer.")
         return ANONYMOUS if token is None else await self.workbench.identify(token)
+
+
+class Allowance:
+    """How many requests each address has left; the one heard of longest ago is forgotten when there are too many."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._paces: OrderedDict[str | None, Pace] = OrderedDict()
+
+    def spend(self, address: str | None) -> None:
+        """Count a request.
+
+        Raises:
+            TooMany: ``RATE_LIMITED``.
+        """
+        now = self._clock()
+        pace = self._paces.setdefault(address, Pace(self._per_minute / 60, 60, now))
+        self._paces.move_to_end(address)
+        if len(self._paces) > REMEMBERED_ADDRESSES:
+            self._paces.popitem(last=False)
+        if not pace.take(now):
+            wait = math.ceil(60 / self._per_minute)
+            raise TooMany(
+                "RATE_LIMITED",
+                f"Too many requests without a valid token. Send your token, or wait {wait} s between them.",
+                retry_after_seconds=wait,
+            ) from None
 
 
 async def refuse(error: WorkbenchError, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,32 +119,116 @@ async def refuse(error: WorkbenchError, scope: Scope, receive: Receive, send: Se
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": error.code})
         return
-    headers = {"WWW-Authenticate": 'Bearer error="invalid_token"'} if error.status == 401 else None
-    body = {"success": False, "error": error.as_dict()}
-    await JSONResponse(body, error.status, headers)(scope, receive, send)
+    await failure(error)(scope, receive, send)
+
+
+def failure(error: WorkbenchError) -> JSONResponse:
+    """The answer that tells of an error: `{"success": false, "error": {code, message, details, status}}`."""
+    headers = {}
+    if error.code == "INVALID_TOKEN":
+        headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
+    if isinstance(error, TooMany):
+        headers["Retry-After"] = str(error.details["retry_after_seconds"])
+    return JSONResponse({"success": False, "error": error.as_dict()}, error.status, headers)
+
+
+def check_address(settings: Settings) -> None:
+    """Whether the servers may bind the address they are to bind.
+
+    Raises:
+        Refused: ``REMOTE_NOT_ALLOWED``. Unauthenticated: ``ACCESS_TOKEN_REQUIRED``.
+    """
+    if settings.host in LOOPBACK:
+        return
+    if not settings.allow_remote:
+        raise _not_remote()
+    if not _secret(settings):
+        raise Unauthenticated(
+            "ACCESS_TOKEN_REQUIRED", f"To serve on {settings.host}, set access_token (WORKBENCH_ACCESS_TOKEN) too."
+        )
+
+
+def shown(client: str) -> str | None:
+    """What a client calls itself, fit to be shown: printable, and not long."""
+    return "".join(c for c in client if c.isprintable())[:CLIENT_LENGTH].strip() or None
 
 
 async def revoked(workbench: Workbench, caller: Caller) -> None:
-    """Return as soon as an agent's admission was taken away: its live connections end then.
+    """Return as soon as an agent's token is good for nothing any more: its live connections end then.
 
-    Of a caller that is no agent it never returns.
+    It was revoked, or deleted, or given another token. Of a caller that is no agent it never returns.
     """
     if caller.agent is None:
         await asyncio.Event().wait()
-    async with workbench.feed.subscribe("agent.revoked") as events:
-        while True:
-            state = await workbench.dispatch(caller, "registration_status", {})
-            if state["status"] == Registration.REVOKED:
-                return
-            await anext(events)
+    async with workbench.feed.subscribe("agent.revoked", "agent.deleted", "agent.token_issued") as events:
+        try:
+            await workbench.renewed(caller)
+        except Unauthenticated:
+            return
+        while (await anext(events)).subject != f"agent:{caller.agent}":
+            pass
 
 
-def _check_neighbour(headers: Headers) -> None:
-    if _host("//" + headers.get("host", "")) not in LOOPBACK:
-        raise BadInput("BAD_HOST", "Workbench answers on loopback addresses only. Use http://127.0.0.1.")
+def _own_names(scope: Scope, settings: Settings) -> frozenset[str]:
+    """The hosts this server is known by; where others may come, also the address that they came to.
+
+    That is what they were told, or one of all the machine's addresses; a name that a page made point here is neither.
+    """
+    if not settings.allow_remote:
+        return LOOPBACK
+    server = scope.get("server")
+    return LOOPBACK | {settings.host.lower()} | ({server[0]} if server else set())
+
+
+def _check_neighbour(headers: Headers, own: frozenset[str]) -> None:
+    if _host("//" + headers.get("host", "")) not in own:
+        raise BadInput("BAD_HOST", "Workbench answers to its own addresses only. Use http://127.0.0.1.")
     origin = headers.get("origin")
-    if origin is not None and _host(origin) not in LOOPBACK:
+    if origin is not None and _host(origin) not in own:
         raise Refused("BAD_ORIGIN", "Web pages from elsewhere may not talk to Workbench.")
+
+
+def _check_access(address: str | None, headers: Headers, settings: Settings) -> None:
+    """Who comes from elsewhere brings the access token of this server, besides a token of its own."""
+    if address is None or address in LOOPBACK:
+        return
+    secret = _secret(settings)
+    if not settings.allow_remote or not secret:
+        raise _not_remote()
+    given = headers.get(ACCESS_HEADER) or _offered(headers, "access.") or ""
+    if not access.same_token(given, secret):
+        raise Unauthenticated(
+            "ACCESS_TOKEN_REQUIRED",
+            f"From another machine, send the server's access token as {ACCESS_HEADER} "
+            "(WebSocket: or as the subprotocol access.<token>).",
+        )
+
+
+def _secret(settings: Settings) -> str | None:
+    return settings.access_token.get_secret_value() if settings.access_token else None
+
+
+def _not_remote() -> Refused:
+    return Refused(
+        "REMOTE_NOT_ALLOWED",
+        "Workbench serves this machine only. To serve others, set allow_remote and access_token.",
+    )
+
+
+def _is_stranger(caller: Caller) -> bool:
+    """Nobody who is known by a token, be it of an agent that still waits."""
+    return caller.level is Level.ANONYMOUS and caller.agent is None
+
+
+def _is_counted(scope: Scope) -> bool:
+    """A WebSocket says who it is once it is open, and has limits of its own; asking how the server is must always work,
+    because one that is not found well is taken for one that is gone."""
+    return scope["type"] == "http" and scope["path"] not in HEALTH
+
+
+def _peer(scope: Scope) -> str | None:
+    client = scope.get("client")
+    return str(client[0]) if client else None
 
 
 def _host(url: str) -> str | None:
@@ -97,9 +243,10 @@ def _bearer(headers: Headers) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-def _subprotocol_token(headers: Headers) -> str | None:
+def _offered(headers: Headers, prefix: str) -> str | None:
+    """What a WebSocket client offered as a subprotocol: browsers cannot send headers."""
     offered = [part.strip() for part in headers.get("sec-websocket-protocol", "").split(",")]
-    return next((part[7:] for part in offered if part.startswith("bearer.")), None)
+    return next((part.removeprefix(prefix) for part in offered if part.startswith(prefix)), None)
 
 
 def _principal(caller: Caller) -> AuthenticatedUser:

@@ -1,6 +1,8 @@
-"""REST: `/health`, `POST /api/ops/<name>`, `GET /api/ops` and the feed as `GET /api/events`.
+"""HTTP: `/health`, `POST /api/ops/<name>`, `GET /api/ops`, the feed as `GET /api/events`, and the endpoints of `rest`.
 
-Answers are `{"success": true, "data": …}` or `{"success": false, "error": {code, message, details}}`.
+Answers are `{"success": true, "data": …}` or `{"success": false, "error": {code, message, details}}`, but
+for the endpoints without a prefix, which tell plain data (see `rest`). `GET /api/openapi.json` describes
+all of it to whoever is admitted; but for `/health` nothing is told to strangers.
 """
 
 from __future__ import annotations
@@ -8,57 +10,222 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from functools import cache
 from typing import Any
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.errors import BadInput, NotFound, Unauthenticated, Unavailable, WorkbenchError, WrongMethod
 from workbench.ops import Caller
-from workbench.shells.gate import revoked
+from workbench.shells import openapi, rest
+from workbench.shells.gate import HEALTH, failure, revoked
 
 SSE_WAIT_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Shape = Callable[[rest.Endpoint, dict[str, Any]], Response]
 
 
-def routes(workbench: Workbench) -> list[Route]:
-    """The HTTP endpoints of a workbench."""
+def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[Route]:
+    """The HTTP endpoints of a workbench.
 
-    async def health(request: Request) -> Response:
-        server = workbench.server
+    Args:
+        stopping: set when the servers are about to stop: whoever waits is answered then.
+    """
+    shell = _Shell(workbench, stopping or asyncio.Event())
+    return [
+        *(Route(path, _coded(shell.health)) for path in HEALTH),
+        Route("/api/ops", _coded(shell.catalogue)),
+        Route("/api/ops/{name:path}", _coded(shell.call), methods=["POST"]),
+        Route("/api/events", _coded(shell.events)),
+        Route("/api/openapi.json", _coded(shell.description)),
+        *shell.family("", _plain),
+        *shell.family("/api", lambda endpoint, result: _success(result)),
+    ]
+
+
+class _Shell:
+    """What is answered at the addresses."""
+
+    def __init__(self, workbench: Workbench, stopping: asyncio.Event) -> None:
+        self._workbench = workbench
+        self._stopping = stopping
+        self._described = cache(lambda: openapi.document(workbench.catalogue))
+
+    async def health(self, request: Request) -> Response:
+        """Whether the server is there, and which one it is."""
+        server = self._workbench.server
         return JSONResponse({"status": "ok", "nonce": server.nonce if server else None})
 
-    async def catalogue(request: Request) -> Response:
+    async def catalogue(self, request: Request) -> Response:
+        """What the caller may call."""
         level = _caller(request).level
-        ops = [op for op in workbench.catalogue.values() if op.allow <= level]
+        ops = [op for op in self._workbench.catalogue.values() if op.allow <= level]
         described = [{"name": op.name, "help": op.help, "input_schema": op.input_schema} for op in ops]
         return _success({"operations": described})
 
-    async def call(request: Request) -> Response:
-        arguments = await _body(request, workbench.settings.max_frame_bytes)
-        return _success(await workbench.dispatch(_caller(request), request.path_params["name"], arguments))
+    async def description(self, request: Request) -> Response:
+        """The OpenAPI document; whoever may know who it is may know what there is."""
+        await self._asked(request, "whoami", {})
+        return JSONResponse(self._described())
 
-    async def events(request: Request) -> Response:
-        arguments = _event_arguments(request)
-        first = await workbench.dispatch(_caller(request), "list_events", arguments)
+    async def call(self, request: Request) -> Response:
+        """Any operation, with the body as its arguments."""
+        arguments = await self._body(request)
+        return _success(await self._asked(request, request.path_params["name"], arguments))
+
+    def family(self, prefix: str, shape: Shape) -> list[Route]:
+        """The endpoints of `rest` under a prefix, with their results in a shape."""
+        found = rest.by_path(self._workbench.catalogue)
+        return [
+            Route(prefix + path, _coded(self._at(methods, shape)), methods=list(methods))
+            for path, methods in found.items()
+        ]
+
+    def _at(self, methods: Mapping[str, rest.Endpoint], shape: Shape) -> Endpoint:
+        async def answer(request: Request) -> Response:
+            endpoint = methods["GET" if request.method == "HEAD" else request.method]
+            op, query = self._workbench.catalogue[endpoint.op], request.query_params.multi_items()
+            arguments = endpoint.arguments(op, request.path_params, query, await self._body(request))
+            return shape(endpoint, await self._asked(request, endpoint.op, arguments))
+
+        return answer
+
+    async def events(self, request: Request) -> Response:
+        """The feed: a page of it, or a stream for those who accept one. `Last-Event-ID` resumes a stream."""
+        listing = self._workbench.catalogue["list_events"]
+        arguments = rest.from_query(listing, request.query_params.multi_items())
+        if resumed := request.headers.get("last-event-id"):
+            arguments["after"] = resumed
+        first = await self._asked(request, "list_events", arguments)
         if "text/event-stream" not in request.headers.get("accept", ""):
             return _success(first)
-        return EventSourceResponse(_stream(workbench, _caller(request), arguments, first))
+        caller, held = _caller(request), AsyncExitStack()
+        if caller.agent is not None:
+            assert request.client is not None
+            client_id = f"{request.client.host}:{request.client.port}"
+            await held.enter_async_context(self._workbench.connected(caller, "sse", client_id))
+        return _Stream(self._stream(caller, arguments, first), held)
 
-    return [
-        Route("/health", _coded(health)),
-        Route("/healthz", _coded(health)),
-        Route("/api/ops", _coded(catalogue)),
-        Route("/api/ops/{name:path}", _coded(call), methods=["POST"]),
-        Route("/api/events", _coded(events)),
-    ]
+    async def _stream(
+        self, caller: Caller, arguments: dict[str, Any], page: dict[str, Any]
+    ) -> AsyncIterator[ServerSentEvent]:
+        ends = [asyncio.create_task(revoked(self._workbench, caller)), asyncio.create_task(self._stopping.wait())]
+        try:
+            while not any(end.done() for end in ends):
+                for event in page["events"]:
+                    yield ServerSentEvent(json.dumps(event), event=event["kind"], id=str(event["id"]))
+                waiting = {**arguments, "after": page["next_after"], "wait_seconds": SSE_WAIT_SECONDS}
+                asked = asyncio.create_task(self._next_page(caller, waiting))
+                try:
+                    await asyncio.wait({*ends, asked}, return_when=asyncio.FIRST_COMPLETED)
+                    if not any(end.done() for end in ends):
+                        page = await asked
+                finally:
+                    asked.cancel()
+        except Unauthenticated:
+            return  # the token is good for nothing any more, and it was noticed here first
+        except WorkbenchError as error:
+            yield ServerSentEvent(json.dumps(error.as_dict()), event="error")
+        finally:
+            for end in ends:
+                end.cancel()
+
+    async def _next_page(self, caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What comes next, for the caller as it stands now."""
+        return await self._workbench.dispatch(await self._workbench.renewed(caller), "list_events", arguments)
+
+    async def _asked(self, request: Request, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run an operation for whoever sent a request."""
+        work = self._workbench.dispatch(_caller(request), name, arguments)
+        # What only waits is not worth going on with when nobody is there any more; anything else is done to its end.
+        return await (self._attended(request, work) if arguments.get("wait_seconds") else work)
+
+    async def _attended(self, request: Request, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """What `work` answers, as long as the client waits for it.
+
+        Raises:
+            ClientDisconnect: the client has left. Unavailable: ``NO_SERVER``.
+        """
+        working = asyncio.create_task(work)
+        ends = [asyncio.create_task(_gone(request)), asyncio.create_task(self._stopping.wait())]
+        try:
+            await asyncio.wait({working, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return await working
+            raise _stopped() if self._stopping.is_set() else ClientDisconnect
+        finally:
+            for task in (working, *ends):
+                task.cancel()
+
+    async def _body(self, request: Request) -> dict[str, Any]:
+        """The object that was sent; nothing sent is an empty one."""
+        limit = self._workbench.settings.max_frame_bytes
+        raw = bytearray()
+        async for chunk in request.stream():
+            raw += chunk
+            if len(raw) > limit:
+                raise BadInput("TOO_LARGE", f"A request may have at most {limit:,} bytes.")
+        try:
+            arguments = json.loads(raw or b"{}")
+        except (ValueError, RecursionError):
+            raise BadInput("BAD_MESSAGE", "The body is not JSON. Send an object with the arguments.") from None
+        if not isinstance(arguments, dict):
+            raise BadInput("BAD_MESSAGE", "The body is a JSON object with the arguments.")
+        return arguments
+
+
+class _Stream(EventSourceResponse):
+    """A stream of events that ends in good order, also when uvicorn cuts it off; `held` is let go of then."""
+
+    def __init__(self, content: AsyncIterator[ServerSentEvent], held: AsyncExitStack) -> None:
+        super().__init__(content)
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._held:
+            try:
+                await super().__call__(scope, receive, send)
+            except asyncio.CancelledError:  # uvicorn waits no longer
+                await send({"type": "http.response.body", "body": b""})
+
+
+def _plain(endpoint: rest.Endpoint, result: dict[str, Any]) -> Response:
+    """A result as the clients of spec 1's server expect it."""
+    if endpoint.rows is None:
+        return JSONResponse(result)
+    told = {"X-Total-Count": result.get("total"), "X-Next-Cursor": result.get("next_cursor")}
+    headers = {name: str(value) for name, value in told.items() if value is not None}
+    return JSONResponse(result[endpoint.rows], headers=headers)
+
+
+async def no_such_endpoint(request: Request, error: Exception) -> Response:
+    """The coded answer to an address, or a method of one, that there is not."""
+    assert isinstance(error, HTTPException)
+    allowed = (error.headers or {}).get("Allow")
+    if allowed is None:
+        return failure(
+            NotFound("NO_SUCH_ENDPOINT", "There is nothing at this address. GET /api/openapi.json says what.")
+        )
+    answer = failure(
+        WrongMethod(
+            "METHOD_NOT_ALLOWED",
+            f"This address takes {allowed}, not {request.method}.",
+            allowed=sorted(allowed.split(", ")),
+        )
+    )
+    answer.headers["Allow"] = allowed
+    return answer
 
 
 def _coded(endpoint: Endpoint) -> Endpoint:
@@ -68,14 +235,20 @@ def _coded(endpoint: Endpoint) -> Endpoint:
         try:
             return await endpoint(request)
         except WorkbenchError as error:
-            return _failure(error)
+            return failure(error)
+        except ClientDisconnect:
+            return Response()  # to nobody
         except asyncio.CancelledError:  # uvicorn stops, and waits no longer
-            return _failure(Unavailable("NO_SERVER", "The server was stopped. Ask again when one runs."))
+            return failure(_stopped())
         except Exception:
             log.exception("%s %s failed", request.method, request.url.path)
-            return _failure(WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how."))
+            return failure(WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how."))
 
     return guarded
+
+
+def _stopped() -> Unavailable:
+    return Unavailable("NO_SERVER", "The server was stopped. Ask again when one runs.")
 
 
 def _caller(request: Request) -> Caller:
@@ -87,51 +260,7 @@ def _success(data: dict[str, Any]) -> Response:
     return JSONResponse({"success": True, "data": data})
 
 
-def _failure(error: WorkbenchError) -> Response:
-    return JSONResponse({"success": False, "error": error.as_dict()}, error.status)
-
-
-async def _body(request: Request, limit: int) -> dict[str, Any]:
-    raw = bytearray()
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > limit:
-            raise BadInput("TOO_LARGE", f"A request may have at most {limit:,} bytes.")
-    try:
-        arguments = json.loads(raw or b"{}")
-    except (ValueError, RecursionError):
-        raise BadInput("BAD_MESSAGE", "The body is not JSON. Send an object with the arguments.") from None
-    if not isinstance(arguments, dict):
-        raise BadInput("BAD_MESSAGE", "The body is a JSON object with the arguments.")
-    return arguments
-
-
-def _event_arguments(request: Request) -> dict[str, Any]:
-    """The query string as arguments of `list_events`; `Last-Event-ID` resumes a stream."""
-    query = dict(request.query_params)
-    arguments: dict[str, Any] = {k: v for k, v in query.items() if k != "kinds"}
-    if "kinds" in query:
-        arguments["kinds"] = query["kinds"].split(",")
-    if resumed := request.headers.get("last-event-id"):
-        arguments["after"] = resumed
-    return arguments
-
-
-async def _stream(
-    workbench: Workbench, caller: Caller, arguments: dict[str, Any], page: dict[str, Any]
-) -> AsyncIterator[ServerSentEvent]:
-    over = asyncio.create_task(revoked(workbench, caller))
-    try:
-        while not over.done():
-            for event in page["events"]:
-                yield ServerSentEvent(json.dumps(event), event=event["kind"], id=str(event["id"]))
-            waiting = {**arguments, "after": page["next_after"], "wait_seconds": SSE_WAIT_SECONDS}
-            asked = asyncio.create_task(workbench.dispatch(caller, "list_events", waiting))
-            try:
-                await asyncio.wait({over, asked}, return_when=asyncio.FIRST_COMPLETED)
-                if not over.done():
-                    page = await asked
-            finally:
-                asked.cancel()
-    finally:
-        over.cancel()
+async def _gone(request: Request) -> None:
+    """Return when the client leaves."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,8 +1,8 @@
 """The MCP shell: tools are the operations a caller may use, over streamable HTTP at `/mcp`.
 
 The list depends on the bearer token alone; without one it is `register` and
-`registration_status`. Both protocol eras are served. The low-level server is used because the
-schemas and the validation are the operations' own.
+`registration_status`, and whoever was admitted connects again with its token. Both protocol eras are
+served. The low-level server is used because the schemas and the validation are the operations' own.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import ListenHandler, SubscriptionBus
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -29,11 +31,13 @@ from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import Catalogue, Op
+from workbench.shells.gate import shown
 
 INSTRUCTIONS = (
     "Workbench coordinates a team of agents. Without a token you may register and wait for a person to "
-    "admit you. Then: heartbeat_and_get_tasks, claim_task, work in your worktree, report_task_progress, "
-    "complete_task or fail_task. A claim is a lease: keep calling the heartbeat."
+    "admit you (registration_status with wait_seconds). Over HTTP, connect again then with your token as "
+    "`Authorization: Bearer`. Then: heartbeat_and_get_tasks, claim_task, work in your worktree, "
+    "report_task_progress, complete_task or fail_task. A claim is a lease: keep calling the heartbeat."
 )
 FIRST_CHOICE = frozenset({"register", "heartbeat_and_get_tasks", "claim_task", "complete_task"})
 
@@ -54,10 +58,13 @@ class Backend(Protocol):
         ...
 
 
-def server(catalogue: Catalogue, backend: Backend) -> Server[Any]:
+def server(catalogue: Catalogue, backend: Backend, news: SubscriptionBus | None = None) -> Server[Any]:
     """An MCP server whose tools are the operations of a catalogue.
 
     They are described when they are first listed: their schemas are not what a person's start waits for.
+
+    Args:
+        news: where it is told that the list has changed, for clients that may subscribe to that.
     """
     described = cache(tool)
 
@@ -66,6 +73,7 @@ def server(catalogue: Catalogue, backend: Backend) -> Server[Any]:
         return ListToolsResult(tools=[described(op) for op in offered(catalogue.values(), level)])
 
     async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+        _introduce(ctx)
         return await _coded(lambda: backend.call(ctx, params.name, params.arguments or {}))
 
     made: Server[Any] = Server(
@@ -73,8 +81,10 @@ def server(catalogue: Catalogue, backend: Backend) -> Server[Any]:
         version=__version__,
         title="Workbench",
         instructions=INSTRUCTIONS,
+        get_tool_input_schema=lambda name: None,  # else each call lists the tools first, to look for headers' schemas
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_subscriptions_listen=ListenHandler(news) if news is not None else None,
     )
     return made
 
@@ -94,6 +104,14 @@ def tool(op: Op) -> Tool:
         annotations=ToolAnnotations(read_only_hint=op.reads, destructive_hint=op.destructive, open_world_hint=False),
         _meta={"anthropic/alwaysLoad": True} if op.name in FIRST_CHOICE else None,
     )
+
+
+def _introduce(ctx: Context) -> None:
+    """Who calls is shown with the name that its client gave itself; that of the HTTP library says little."""
+    if ctx.request is not None and ctx.session.client_params is not None:
+        client = ctx.session.client_params.client_info
+        state = ctx.request.state
+        state.caller = replace(state.caller, client=shown(f"{client.name}/{client.version}"))
 
 
 async def _coded(run: Callable[[], Awaitable[dict[str, Any]]]) -> CallToolResult:

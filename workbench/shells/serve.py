@@ -17,6 +17,7 @@ import psutil
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -27,7 +28,7 @@ from workbench.ops import Caller
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells import http, mcp, websocket
-from workbench.shells.gate import Gate
+from workbench.shells.gate import Gate, check_address
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +66,8 @@ async def _end_sessions(manager: StreamableHTTPSessionManager) -> None:
         await transport.terminate()
 
 
-def application(workbench: Workbench, manager: StreamableHTTPSessionManager) -> ASGIApp:
-    """The ASGI application with every endpoint."""
+def application(workbench: Workbench, manager: StreamableHTTPSessionManager, stopping: asyncio.Event) -> ASGIApp:
+    """The ASGI application with every endpoint; who waits over HTTP is answered when `stopping` is set."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -74,11 +75,12 @@ def application(workbench: Workbench, manager: StreamableHTTPSessionManager) -> 
             yield
 
     routes = [
-        *http.routes(workbench),
+        *http.routes(workbench, stopping),
         websocket.route(workbench),
         Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)),
     ]
-    return Gate(Starlette(routes=routes, lifespan=lifespan), workbench)
+    handlers = {HTTPException: http.no_such_endpoint}
+    return Gate(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), workbench)
 
 
 class Servers:
@@ -101,7 +103,9 @@ class Servers:
 
         Raises:
             Unavailable: ``PORT_TAKEN`` (a port was asked for). Conflict: ``ALREADY_SERVED``.
+            Refused: ``REMOTE_NOT_ALLOWED``. Unauthenticated: ``ACCESS_TOKEN_REQUIRED`` (see `check_address`).
         """
+        check_address(self._settings)
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(_election(self._settings))
             known = self._file.load()
@@ -112,9 +116,11 @@ class Servers:
             stack.push_async_callback(self._workbench.serving, None)
             stack.push_async_callback(self._workbench.end_workers)
             sessions = _sessions(self._workbench)
-            app = application(self._workbench, sessions)
+            stopping = asyncio.Event()
+            app = application(self._workbench, sessions, stopping)
             await stack.enter_async_context(_serving(app, bound, self._settings))
             stack.push_async_callback(_end_sessions, sessions)
+            stack.callback(stopping.set)
             self._file.save(info, self._workbench.operator_token)
             stack.callback(self._file.clear)
             self._stack = stack.pop_all()
@@ -181,6 +187,7 @@ def _election(settings: Settings) -> Any:
 
 def _describe(bound: socket.socket) -> ServerInfo:
     host, port = bound.getsockname()[:2]
+    host = "127.0.0.1" if host == "0.0.0.0" else host  # every address of the machine; programs on it use this one
     return ServerInfo(
         pid=os.getpid(),
         started=psutil.Process().create_time(),
@@ -197,6 +204,7 @@ async def _serving(app: ASGIApp, bound: socket.socket, settings: Settings) -> As
         app,
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # else any neighbour could say that it is somebody else
         lifespan="on",
         ws="websockets-sansio",
         ws_max_size=settings.max_frame_bytes,
@@ -218,3 +226,5 @@ async def _serving(app: ASGIApp, bound: socket.socket, settings: Settings) -> As
     finally:
         server.should_exit = True
         await running
+        if left := set(server.server_state.tasks):  # uvicorn has cancelled them, and does not wait for them to end
+            await asyncio.wait(left)

@@ -1,33 +1,33 @@
 """The WebSocket shell: `/ws/{client_id}`, frames `[agent, action, data]` (spec 1).
 
-Messages of one connection are handled side by side and answered in order, so that nobody's commit
-is waited for in the read loop; send the next message after the reply when order matters.
+Messages of one connection are handled side by side and answered in order: send the next one after
+the reply when order matters. How they come and go is `line`'s business; here is what they mean.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from starlette.routing import WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from starlette.websockets import WebSocket
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
-from workbench.model import Level, Registration
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, WorkbenchError
+from workbench.model import Level, Registration, Tool
 from workbench.ops import ANONYMOUS, Caller
-from workbench.rules import message
-from workbench.rules.message import Frame, Message
+from workbench.rules import access, message
+from workbench.rules.message import Frame
+from workbench.services.history import may_see
 from workbench.shells.gate import SUBPROTOCOL, revoked
+from workbench.shells.line import Line, Reply
 
 WAIT_SECONDS = 25.0
-SETTLE_SECONDS = 5.0
-"""How long messages of a client that left may take to be done."""
+MAX_SUBSCRIPTIONS = 16
 CLOSE_AUTHENTICATION = 4401
 
 log = logging.getLogger(__name__)
@@ -53,199 +53,329 @@ def route(workbench: Workbench) -> WebSocketRoute:
 
 
 class Connection:
-    """One client: who it is bound to, and the replies under way."""
+    """One client: who it is bound to, and what it has asked to be told."""
 
     def __init__(self, workbench: Workbench, socket: WebSocket) -> None:
         self.workbench = workbench
         self.socket = socket
+        self.line = Line(socket, workbench.settings)
         self.client_id: str = socket.path_params["client_id"]
-        self.bound: Caller = socket.state.caller
-        self.selected = "write"
+        self.came_as: Caller = socket.state.caller
+        self.bound = self._from_here(ANONYMOUS)
+        self.selected = Tool.WRITE
         self.failed_logins = 0
-        self._replies: asyncio.Queue[asyncio.Task[str]] = asyncio.Queue(workbench.settings.max_in_flight)
-        self._handling: set[asyncio.Task[str]] = set()
-        self._background: set[asyncio.Task[None]] = set()
-        self._watching: asyncio.Task[None] | None = None
-        self._sending = asyncio.Lock()
-
-    @property
-    def caller(self) -> Caller:
-        """Who asks: an agent with the smaller of what was granted and what was selected."""
-        read_only = self.selected == "read" and self.bound.level > Level.READ
-        return replace(self.bound, level=Level.READ) if read_only else self.bound
+        self._watching: list[asyncio.Task[None]] = []
+        self._subscriptions: dict[asyncio.Task[None], Any] = {}
+        self._announced: dict[str, Caller] = {}
+        self._deciding: set[str] = set()
+        self._present: str | None = None
+        self._presence = contextlib.AsyncExitStack()
+        self._binding = asyncio.Lock()
 
     async def serve(self) -> None:
         """Talk until the client leaves."""
         offered = self.socket.scope.get("subprotocols", [])
         await self.socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
-        self._bind(self.bound)
-        await self._send(message.prompt())
-        talking = [asyncio.create_task(self._listen()), asyncio.create_task(self._answer())]
         try:
-            await asyncio.wait(talking, return_when=asyncio.FIRST_COMPLETED)
+            await self.line.told(self._greet)
+            await self.line.serve(self._handle)
         finally:
-            await self._wind_up(talking)
+            await self._part()
 
-    async def _wind_up(self, talking: list[asyncio.Task[None]]) -> None:
-        """What the client asked for before it left is still done; what only waits is ended."""
-        for task in (*talking, *self._background):
-            task.cancel()
+    async def _greet(self) -> None:
+        """Ask for a tool; an operator misses nothing that happens after the question."""
         try:
-            if self._handling:
-                await asyncio.wait(self._handling, timeout=SETTLE_SECONDS)
+            await self._bind(self.came_as)
         finally:
-            left = list(self._handling)
-            for handling in left:
-                handling.cancel()
-            await asyncio.gather(*talking, *self._background, *left, return_exceptions=True)
+            await self.line.send(message.prompt())
+        if self.bound.agent is not None and self.bound.level is Level.ANONYMOUS and not self.bound.barred:
+            self._await_decision(self.bound)
 
-    async def _listen(self) -> None:
-        while self.socket.client_state is WebSocketState.CONNECTED:
-            received = await self.socket.receive()
-            if received["type"] == "websocket.disconnect":
-                return
-            handling = asyncio.create_task(self._handle(received.get("text")))
-            self._handling.add(handling)
-            handling.add_done_callback(self._handling.discard)
-            await self._replies.put(handling)
-
-    async def _answer(self) -> None:
-        while True:
-            handling = await self._replies.get()
-            await self._send_text(await asyncio.shield(handling))
-            if self.failed_logins >= self.workbench.settings.max_failed_logins:
-                await self.socket.close(CLOSE_AUTHENTICATION, "TOO_MANY_FAILED_LOGINS")
-                return
-
-    async def _send(self, reply: Message) -> None:
-        await self._send_text(_encode(reply))
-
-    async def _send_text(self, text: str) -> None:
-        async with self._sending:
-            await self.socket.send_text(text)
-
-    async def _handle(self, text: str | None) -> str:
+    async def _handle(self, text: str | None) -> Reply:
         """One message in, one message out; nothing a client sends ends the connection."""
         frame = None
         try:
             if text is None:
                 raise BadInput("BAD_MESSAGE", "Send text frames; binary ones are not understood.")
-            frame = message.parse(text)
-            return _encode(message.reply(await self._act(frame), frame.request_id))
+            frame = message.parse(text, self.client_id)
+            reply = await self._act(frame)
         except WorkbenchError as error:
-            problem = error
+            reply = Reply(message.error(error, frame.action if frame else None))
         except Exception:
             log.exception("a message of %s failed", self.client_id)
             problem = WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how.")
-        answer = message.error(problem, frame.action if frame else None)
-        return _encode(message.reply(answer, frame.request_id if frame else None))
+            reply = Reply(message.error(problem, frame.action if frame else None))
+        return replace(reply, message=message.reply(reply.message, frame.request_id if frame else None))
 
-    async def _act(self, frame: Frame) -> Message:
+    async def _act(self, frame: Frame) -> Reply:
         if frame.action == "authenticate":
             return await self._authenticate(frame.data)
-        self._check_sender(frame.agent)
+        caller = await self._caller()
+        self._check_sender(caller, frame)
         match frame.action:
             case "select_tool":
-                return await self._select_tool(frame)
+                return await self._select_tool(caller, frame)
             case "register":
-                return await self._register(frame.data)
+                return await self._register(caller, frame.data)
+            case "announce":
+                return await self._announce(caller, frame.data)
+            case "read" | "write" | "request_contexts":
+                return await self._read_or_write(caller, frame)
             case "subscribe":
-                return await self._subscribe(frame.data)
-        return await self._operate(frame)
+                return await self._subscribe(caller, frame)
+            case "unsubscribe":
+                return self._unsubscribe(frame.data)
+        return await self._operate(caller, frame)
 
-    async def _select_tool(self, frame: Frame) -> Message:
+    # Who asks.
+
+    async def _caller(self) -> Caller:
+        """Who asks, as it stands now: an agent with the smaller of what was granted and what was selected."""
+        now = await self.workbench.renewed(self.bound)
+        if now.level > Level.ANONYMOUS and now.agent != self._present:  # admitted since it connected
+            async with self._binding:
+                if now.agent == self.bound.agent:
+                    await self._appear(now)
+        return self._narrowed(now)
+
+    def _narrowed(self, caller: Caller) -> Caller:
+        if caller.agent is None or self.selected is Tool.WRITE or caller.level <= Level.READ:
+            return caller
+        return replace(caller, level=Level.READ, tool=Tool.READ)
+
+    def _from_here(self, caller: Caller) -> Caller:
+        return replace(caller, address=self.came_as.address, client=self.came_as.client)
+
+    def _check_sender(self, caller: Caller, frame: Frame) -> None:
+        """After authentication a message speaks for its connection, never for somebody else."""
+        if caller.level is Level.ANONYMOUS:
+            return
+        told = [frame.agent]
+        if caller.agent is not None and "agent_id" in frame.data and not self._takes_agent_id(frame.action):
+            told.append(frame.data["agent_id"])
+        for agent in told:
+            if agent not in (caller.name, self.client_id):
+                raise Refused("FORBIDDEN", f"This connection is {caller.name}; it cannot speak for {agent}.")
+
+    def _takes_agent_id(self, action: str) -> bool:
+        """Whether an operation has an argument of that name, so that it does not tell who speaks."""
+        operation = self.workbench.catalogue.get(action)
+        return operation is not None and "agent_id" in operation.arguments.model_fields
+
+    # Selecting a tool, and registering.
+
+    async def _select_tool(self, caller: Caller, frame: Frame) -> Reply:
         tool = frame.data.get("tool")
         if tool not in message.TOOLS:
-            raise BadInput("INVALID_TOOL", "Invalid tool selection. Must be 'register', 'read', or 'write'")
+            raise message.invalid_tool()
         if tool == "register":
-            return await self._register({k: v for k, v in frame.data.items() if k != "tool"})
-        self.selected = tool
-        return message.agent_id_required(self.client_id, tool)
+            return await self._register(caller, {k: v for k, v in frame.data.items() if k != "tool"})
+        self.selected = Tool(tool)
+        return Reply(message.agent_id_required(self.client_id, tool))
 
-    async def _register(self, data: dict[str, Any]) -> Message:
-        named = {"name": f"Agent_{self.client_id}"[:100], **data}
-        result = await self.workbench.dispatch(self.caller, "register", named)
-        self._in_background(self._announce(result["token"]))
-        return message.registration_success(result)
+    async def _register(self, caller: Caller, data: dict[str, Any]) -> Reply:
+        named = {"name": f"Agent_{self.client_id}"[:100], **data, "connection_id": self.client_id[:200]}
+        try:
+            result = await self.workbench.dispatch(caller, "register", named)
+        except WorkbenchError as error:
+            raise message.failed("Registration", error) from error
+        waiting = await self.workbench.identify(result["token"])
+        return Reply(message.registration_success(result), then=lambda: self._await_decision(waiting))
 
-    async def _announce(self, token: str) -> None:
-        """Tell the client that waits what the person decided."""
-        waiting = {"token": token, "wait_seconds": WAIT_SECONDS}
+    def _await_decision(self, waiting: Caller) -> None:
+        """Have the client told what the person decides, once."""
+        assert waiting.agent is not None
+        if waiting.agent not in self._deciding:
+            self._deciding.add(waiting.agent)
+            self.line.begin(partial(self._tell_decision, waiting))
+
+    async def _tell_decision(self, waiting: Caller) -> None:
         state = {"status": Registration.PENDING}
         while state["status"] == Registration.PENDING:
-            state = await self.workbench.dispatch(ANONYMOUS, "registration_status", waiting)
-        if state["status"] == Registration.REJECTED:
-            await self._send({"type": "registration_rejected", "reason": state["reason"]})
-        else:
-            told = {"agent_id": state["agent_id"], "session_id": None, "tool": state["tool"]}
-            await self._send({"type": "agent_assigned", **told})
+            state = await self.workbench.dispatch(waiting, "registration_status", {"wait_seconds": WAIT_SECONDS})
+        await self.line.send(message.decision(state, Registration(state["status"]) in access.MAY_ACT))
 
-    async def _authenticate(self, data: dict[str, Any]) -> Message:
-        token = data.get("token")
+    async def _announce(self, caller: Caller, data: dict[str, Any]) -> Reply:
+        """How clients from before registration say who they are: the known are bound, strangers wait."""
+        agent_id = data.get("agent_id")
+        if not isinstance(agent_id, str):
+            raise BadInput("BAD_MESSAGE", "Announce yourself with your agent_id, a string.")
+        if caller.level > Level.ANONYMOUS:
+            return Reply(message.authentication_success(caller.name, caller.tool))
+        if not await self.workbench.allowed(agent_id):
+            raise Refused("NOT_ALLOWLISTED", f"{agent_id} is not on the allowlist. Ask the person to put it there.")
+        try:
+            known = await self.workbench.identify_by_id(agent_id)
+        except Unauthenticated as error:
+            if error.code != "INVALID_AGENT":
+                raise
+            return await self._announce_stranger(caller, agent_id, data.get("name") or agent_id)
+        return await self._bound_to(known)
+
+    async def _announce_stranger(self, caller: Caller, agent_id: str, name: Any) -> Reply:
+        if waiting := self._announced.get(agent_id):
+            state = await self.workbench.dispatch(waiting, "registration_status", {})
+            return Reply(message.response("registration_status", state))
+        reply = await self._register(caller, {"name": name, "capabilities": {"announced_as": agent_id}})
+        self._announced[agent_id] = await self.workbench.identify(reply.message["token"])
+        return reply
+
+    # Authentication.
+
+    async def _authenticate(self, data: dict[str, Any]) -> Reply:
+        try:
+            return await self._bound_to(await self._identified(data))
+        except Unauthenticated as error:
+            self.failed_logins += 1
+            if self.failed_logins < self.workbench.settings.max_failed_logins:
+                raise
+            end = (CLOSE_AUTHENTICATION, "TOO_MANY_FAILED_LOGINS")
+            return Reply(message.error(error, "authenticate"), close=end)
+
+    async def _identified(self, data: dict[str, Any]) -> Caller:
+        token, agent_id = data.get("token"), data.get("agent_id")
+        if token is None and isinstance(agent_id, str):
+            return await self.workbench.identify_by_id(agent_id)
         if not isinstance(token, str):
             raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned, as data.token.")
-        try:
-            caller = await self.workbench.identify(token)
-            if data.get("agent_id") not in (None, caller.name):
-                raise Unauthenticated("INVALID_TOKEN", "The token is not that of this agent_id.")
-        except Unauthenticated:
-            self.failed_logins += 1
-            raise
-        if caller.level is Level.ANONYMOUS:
-            raise Refused("NOT_ASSIGNED", "Agent not yet assigned by human administrator")
-        self._bind(caller)
-        return message.authentication_success(caller.name, "read" if self.caller.level is Level.READ else "write")
+        caller = await self.workbench.identify(token)
+        if agent_id not in (None, caller.name, f"pending_{caller.agent}"):
+            raise Unauthenticated("INVALID_TOKEN", "The token is not that of this agent_id.")
+        return caller
 
-    def _bind(self, caller: Caller) -> None:
+    async def _bound_to(self, known: Caller) -> Reply:
+        """Bind the connection and say so; who is not admitted is told why, and later what was decided."""
+        caller = self._from_here(known)
+        if caller.level is Level.ANONYMOUS and not caller.barred:
+            refusal = message.error(message.not_assigned(), "authenticate")
+            return Reply(refusal, then=lambda: self._await_decision(caller))
+        await self.workbench.dispatch(caller, "whoami", {})  # a barred one is told why
+        await self._bind(caller)
+        narrowed = self._narrowed(caller)
+        return Reply(message.authentication_success(caller.name, narrowed.tool))
+
+    async def _bind(self, caller: Caller) -> None:
         """From now on the connection is this caller's, until its admission is taken away."""
-        self.bound = caller
-        if self._watching is not None:
-            self._watching.cancel()
-        self._watching = self._in_background(self._end_when_revoked(caller))
+        async with self._binding:
+            if caller.agent != self.bound.agent:
+                self._end_subscriptions(None)
+            await self._appear(caller)
+            self.bound = caller
+            for task in self._watching:
+                task.cancel()
+            self._watching = [self.line.begin(partial(self._end_when_revoked, caller))]
+            if caller.level is Level.OPERATOR:
+                page = await self.workbench.dispatch(caller, "list_events", {"after": None, "limit": 1})
+                self._watching.append(self.line.begin(partial(self._tell_of_newcomers, page["next_after"])))
+
+    async def _appear(self, caller: Caller) -> None:
+        """An admitted agent is connected from now on, and the one before it no longer."""
+        agent = caller.agent if caller.level > Level.ANONYMOUS else None
+        if agent == self._present:
+            return
+        await self._part()
+        if agent is not None:
+            present = self.workbench.connected(caller, "websocket", self.client_id)
+            await self._presence.enter_async_context(present)
+            self._present = agent
+
+    async def _part(self) -> None:
+        """The agent that was connected no longer is."""
+        self._present = None
+        try:
+            await self._presence.aclose()
+        except WorkbenchError:
+            log.warning("that %s disconnected could not be recorded", self.bound.name, exc_info=True)
 
     async def _end_when_revoked(self, caller: Caller) -> None:
         await revoked(self.workbench, caller)
-        self.bound = ANONYMOUS
-        await self.socket.close(CLOSE_AUTHENTICATION, "REVOKED")
+        self.bound = self._from_here(ANONYMOUS)
+        await self.line.close(CLOSE_AUTHENTICATION, "REVOKED")
 
-    async def _subscribe(self, data: dict[str, Any]) -> Message:
-        caller = self.caller
-        first = await self.workbench.dispatch(caller, "list_events", data)
-        self._in_background(self._follow(caller, data, first))
-        return message.response("subscribe", {"after": first["next_after"]})
+    # Operations.
 
-    async def _follow(self, caller: Caller, data: dict[str, Any], page: dict[str, Any]) -> None:
-        while True:
-            for event in page["events"]:
-                await self._send({"type": "event", "data": event})
-            waiting = {**data, "after": page["next_after"], "wait_seconds": WAIT_SECONDS}
-            page = await self.workbench.dispatch(caller, "list_events", waiting)
+    async def _read_or_write(self, caller: Caller, frame: Frame) -> Reply:
+        """Reading and writing as the spec has it: an old client says with each message who it is."""
+        if caller.agent is None and caller.level is Level.ANONYMOUS:
+            caller = await self._as_claimed(frame.data.get("agent_id"))
+        if caller.level is Level.ANONYMOUS and not caller.barred:
+            raise message.not_assigned()
+        if frame.action == "request_contexts":
+            wanted: dict[str, Any] = {key: frame.data[key] for key in ("limit", "cursor") if key in frame.data}
+            return Reply(message.contexts(await self.workbench.dispatch(caller, "read", wanted)))
+        if frame.action == "read":
+            return await self._operate(caller, frame)
+        try:
+            return await self._operate(caller, frame)
+        except WorkbenchError as error:
+            raise message.failed("Write operation", error) from error
 
-    async def _operate(self, frame: Frame) -> Message:
-        operation = self.workbench.catalogue.get(frame.action)
-        if operation is None:
-            return message.echo(frame)
-        return message.response(frame.action, await self.workbench.dispatch(self.caller, frame.action, frame.data))
+    async def _as_claimed(self, agent_id: Any) -> Caller:
+        if not agent_id or not isinstance(agent_id, str):
+            raise message.agent_id_missing()
+        try:
+            known = await self.workbench.identify_by_id(agent_id)
+        except Unauthenticated as error:
+            if error.code == "TOKEN_REQUIRED" and agent_id.startswith("pending_"):
+                raise message.not_assigned() from None
+            raise
+        if known.level > Level.ANONYMOUS:
+            await self._bind(self._from_here(known))
+        return self._narrowed(self._from_here(known))
 
-    def _check_sender(self, agent: str) -> None:
-        """After authentication a message speaks for its connection, never for somebody else."""
-        if self.bound.level > Level.ANONYMOUS and agent not in (self.bound.name, self.client_id):
-            raise Refused("FORBIDDEN", f"This connection is {self.bound.name}; it cannot speak for {agent}.")
+    async def _operate(self, caller: Caller, frame: Frame) -> Reply:
+        if frame.action not in self.workbench.catalogue:
+            return Reply(message.echo(frame))
+        data = frame.data
+        if caller.agent is not None and not self._takes_agent_id(frame.action):
+            data = {k: v for k, v in data.items() if k != "agent_id"}
+        return Reply(message.response(frame.action, await self.workbench.dispatch(caller, frame.action, data)))
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._told(work))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-        return task
+    # Events.
 
-    async def _told(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work beside the replies: what goes wrong is told, unless nobody is there any more."""
-        with contextlib.suppress(WebSocketDisconnect):
-            try:
-                await work
-            except WorkbenchError as error:
-                await self._send(message.error(error, None))
+    async def _subscribe(self, caller: Caller, frame: Frame) -> Reply:
+        wanted = {k: v for k, v in frame.data.items() if k != "agent_id"}
+        if wanted.keys() - {"after", "kinds"} or wanted.get("kinds") == []:
+            raise BadInput("INVALID_ARGUMENTS", "subscribe takes kinds (at least one) and after, and nothing else.")
+        page = await self.workbench.dispatch(caller, "list_events", {**wanted, "limit": 1})
+        if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
+            raise Conflict("TOO_MANY_SUBSCRIPTIONS", f"A connection has at most {MAX_SUBSCRIPTIONS} subscriptions.")
+        valid = self.workbench.catalogue["list_events"].validate(wanted)
+        after = page["next_after"] if valid["after"] is None else valid["after"]
+        begin = partial(self._begin, valid["kinds"], after, frame.request_id)
+        return Reply(message.response("subscribe", {"after": after}), then=begin)
 
+    def _begin(self, kinds: list[str], after: int, request_id: Any) -> None:
+        if request_id is not None:
+            self._end_subscriptions(request_id)
+        task = self.line.begin(partial(self._follow, kinds, after, request_id), "subscribe", request_id)
+        self._subscriptions[task] = request_id
+        task.add_done_callback(lambda ended: self._subscriptions.pop(ended, None))
 
-def _encode(reply: Message) -> str:
-    return json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
+    def _unsubscribe(self, data: dict[str, Any]) -> Reply:
+        """End the subscription that the request with the id `data.subscription` made; without one, all."""
+        return Reply(message.response("unsubscribe", {"ended": self._end_subscriptions(data.get("subscription"))}))
+
+    def _end_subscriptions(self, request_id: Any) -> int:
+        ending = [task for task, made in self._subscriptions.items() if request_id in (None, made)]
+        for task in ending:
+            task.cancel()
+            del self._subscriptions[task]
+        return len(ending)
+
+    async def _follow(self, kinds: list[str], after: int, request_id: Any) -> None:
+        async with self.workbench.feed.subscribe(*kinds, after=after) as events:
+            async for found in events:
+                caller = await self._caller()
+                if caller.level is Level.ANONYMOUS:
+                    await self.workbench.dispatch(caller, "whoami", {})  # says why not
+                if may_see(caller, found):
+                    await self.line.send(message.event(found.model_dump(mode="json"), request_id))
+
+    async def _tell_of_newcomers(self, after: int) -> None:
+        async with self.workbench.feed.subscribe("agent.registered", after=after) as events:
+            async for found in events:
+                with contextlib.suppress(NotFound):  # somebody, or a rule, has decided: it has another id
+                    wanted = {"agent_id": found.data["agent_id"]}
+                    agent = await self.workbench.dispatch(self.bound, "get_agent", wanted)
+                    await self.line.send(message.new_pending_agent(agent))

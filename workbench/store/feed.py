@@ -83,8 +83,8 @@ class Subscription:
         self._read_to = now_at if after is None else after
 
     def offer(self, event: Event) -> None:
-        """Hand over a new event; a subscriber that lags too far is cut off instead of waited for."""
-        if self._cut or not matches(event.kind, self._kinds):
+        """Hand over a new event of its kinds; a subscriber that lags too far is cut off instead of waited for."""
+        if self._cut:
             return
         self._cut = self._live.qsize() >= self._limit
         self._live.put_nowait(None if self._cut else event)
@@ -132,7 +132,7 @@ class Feed:
     def __init__(self, store: FeedStore, queue_limit: int) -> None:
         self._store = store
         self._limit = queue_limit
-        self._subscriptions: set[Subscription] = set()
+        self._subscriptions: dict[str, set[Subscription]] = {}
         self.tally = Tally()
         self._cursor = 0
         self._news = asyncio.Event()
@@ -142,7 +142,7 @@ class Feed:
     @property
     def readers(self) -> int:
         """How many follow it now."""
-        return len(self._subscriptions)
+        return len(set().union(*self._subscriptions.values()))
 
     def wake(self) -> None:
         """Say that something was committed; callable from any thread."""
@@ -177,17 +177,30 @@ class Feed:
             else:
                 self._cursor = await self._store.read(last_event_id)
             subscription.join(after, self._cursor)
-            self._subscriptions.add(subscription)
+            for kind in kinds or ("*",):
+                self._subscriptions.setdefault(kind, set()).add(subscription)
         try:
             yield subscription
         finally:
-            self._subscriptions.discard(subscription)
+            self._leave(subscription, kinds or ("*",))
+
+    def _leave(self, subscription: Subscription, kinds: Iterable[str]) -> None:
+        for kind in kinds:
+            found = self._subscriptions.get(kind, set())
+            found.discard(subscription)
+            if not found:
+                self._subscriptions.pop(kind, None)
+
+    def _readers_of(self, kind: str) -> set[Subscription]:
+        """Those whose kinds match; thousands may follow something else."""
+        patterns = ("*", kind.partition(".")[0] + ".*", kind)
+        return set().union(*(self._subscriptions.get(pattern, ()) for pattern in patterns))
 
     async def _deliver(self) -> None:
         while True:
             page = await self._store.read(lambda tx: events_after(tx, self._cursor))
             for found in page:
-                for subscription in self._subscriptions:
+                for subscription in self._readers_of(found.kind):
                     subscription.offer(found)
             if page:
                 self._cursor = page[-1].id

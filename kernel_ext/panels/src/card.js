@@ -1,7 +1,8 @@
 /** One question to the person: what it is, the two answers, and what became of it. */
 
-import { requestId } from "./channel.js";
-import { freshId, h, prose, setText } from "./dom.js";
+import { Asker } from "./asker.js";
+import { button, checkbox, form } from "./controls.js";
+import { freshId, h, setText } from "./dom.js";
 import { age } from "./format.js";
 import { icon } from "./icons.js";
 import { integration } from "./integration.js";
@@ -16,13 +17,16 @@ import { registration } from "./registration.js";
  * @property {string} busy what it says meanwhile
  * @property {(approval: any) => string} title
  * @property {(approval: any) => string} origin
- * @property {(approval: any) => (Node|string|null)[]} summary what saying yes at once would do
+ * @property {(approval: any, tables: import("./store.js").Tables) => (Node|string|null)[]} summary what saying yes
+ *   at once would do
+ * @property {(approval: any) => string} [facts] what else there is to know, in a line
  * @property {(approval: any) => string|null} [warning]
- * @property {(outcome: any) => string} done
+ * @property {(outcome: any, approval: any) => string} done
  * @property {(approval: any) => boolean} careful the answer is likely to be no: yes is not proposed
- * @property {(approval: any, personas: Map<string, any>) => Details} [details]
+ * @property {(approval: any, tables: import("./store.js").Tables) => object} [choices] those of saying yes at once
+ * @property {(approval: any, tables: import("./store.js").Tables) => Details} [details]
  *
- * @typedef {{element: HTMLElement, first: HTMLElement, choices: () => object,
+ * @typedef {{element: HTMLElement, first: HTMLElement, choices: () => object, refresh?: () => void,
  *   fieldOf: (error: {code: string}) => HTMLElement|null}} Details
  */
 
@@ -45,7 +49,8 @@ export class Card {
   /**
    * @param {any} approval
    * @param {{channel: import("./channel.js").Channel, announce: (text: string) => void,
-   *   personas: () => Map<string, any>, onSettled: (card: Card) => void, onDismissed: (card: Card) => void}} desk
+   *   tables: import("./store.js").Tables, onPicked: () => void, onSettled: (card: Card) => void,
+   *   onDismissed: (card: Card) => void}} desk
    */
   constructor(approval, desk) {
     this.approval = approval;
@@ -55,8 +60,8 @@ export class Card {
     this.state = "waiting";
     /** @type {Details|null} */
     this.details = null;
-    /** The request to send again when no answer came. */
-    this.unanswered = null;
+    this.asker = new Asker({ channel: desk.channel, announce: (text) => desk.announce(`${this.name}: ${text}`) });
+    this.problem = this.asker.problem;
     this.build();
   }
 
@@ -79,17 +84,20 @@ export class Card {
       h("span", { class: "wb-name", id: titleId, title: this.name }, this.name),
       h("span", { class: "wb-muted" }, `${kind.label} · ${kind.origin(approval)} · `, this.age),
     );
-    this.summary = h("div", { class: "wb-summary" }, ...kind.summary(approval));
+    this.summary = h("div", { class: "wb-summary" }, ...kind.summary(approval, this.desk.tables));
+    const facts = kind.facts?.(approval);
+    this.facts = h("div", { class: "wb-summary wb-facts", title: facts, hidden: !facts }, facts);
     const warning = kind.warning?.(approval);
     this.warning = h("div", { class: "wb-warning", hidden: !warning }, icon("warning"), warning ?? "");
-    this.problem = h("div", { class: "wb-problem", id: freshId("problem"), hidden: true });
     this.result = h("div", { class: "wb-result", tabindex: -1, hidden: true });
-    this.body = h("div", { class: "wb-card-body" }, this.head, this.summary, this.warning, this.result);
+    this.body = h("div", { class: "wb-card-body" }, this.head, this.summary, this.facts, this.warning, this.result);
     this.form = this.rejectForm();
+    this.pick = checkbox(`Select ${this.name}`, () => this.desk.onPicked(), false).box;
+    this.pick.hidden = true;
     this.element = h(
       "li",
       { class: "wb-card", "aria-labelledby": titleId, tabindex: -1 },
-      h("div", { class: "wb-card-row" }, icon(kind.icon, "wb-kind"), this.body, this.buttons()),
+      h("div", { class: "wb-card-row" }, this.pick, icon(kind.icon, "wb-kind"), this.body, this.buttons()),
       this.form,
       this.problem,
     );
@@ -119,19 +127,9 @@ export class Card {
     });
     this.really = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
     this.cancel = button("Cancel", "wb-button", () => this.toggleReject(false));
-    return h(
-      "form",
-      {
-        class: "wb-reject",
-        hidden: true,
-        on: {
-          submit: (event) => {
-            event.preventDefault();
-            this.reject();
-          },
-          keydown: (event) => event.key === "Escape" && this.toggleReject(false),
-        },
-      },
+    return form(
+      { class: "wb-reject", hidden: true },
+      { submit: () => this.reject(), escape: () => this.toggleReject(false) },
       this.reason,
       this.really,
       this.cancel,
@@ -140,7 +138,7 @@ export class Card {
 
   toggleDetails(open = this.more.getAttribute("aria-expanded") !== "true") {
     if (open && !this.details) {
-      this.details = this.kind.details(this.approval, this.desk.personas());
+      this.details = this.kind.details(this.approval, this.desk.tables);
       this.details.element.addEventListener("keydown", (event) => this.onDetailsKey(event));
       this.element.insertBefore(this.details.element, this.form);
     }
@@ -163,7 +161,8 @@ export class Card {
   }
 
   approve() {
-    const choices = this.details && !this.details.element.hidden ? this.details.choices() : {};
+    const open = this.details && !this.details.element.hidden;
+    const choices = open ? this.details.choices() : (this.kind.choices?.(this.approval, this.desk.tables) ?? {});
     return this.decide("approve", { approval_id: this.approval.id, choices }, this.yes, this.kind.busy);
   }
 
@@ -177,45 +176,54 @@ export class Card {
     this.state = "sending";
     const label = pressed.textContent;
     pressed.textContent = busy;
-    this.problem.hidden = true;
+    this.asker.clear();
     this.refresh(this.enabled);
     try {
-      const outcome = await this.desk.channel.request(this.idFor(op, args), op, args);
-      this.settle(op === "approve" ? this.kind.done(outcome) : "Rejected.", op === "approve");
+      const { outcome } = await this.asker.send(op, args);
+      this.decided(op === "approve", outcome);
     } catch (error) {
-      this.refused(error, op, args);
+      this.refused(error, op);
     } finally {
       pressed.textContent = label;
     }
   }
 
-  /** The same question asked again after silence keeps its id: it is done only once. */
-  idFor(op, args) {
-    const asked = JSON.stringify([op, args]);
-    if (this.unanswered?.asked !== asked) this.unanswered = { asked, id: requestId() };
-    return this.unanswered.id;
+  /** It is decided among others: nothing here can be pressed until `decided` or `refused`. */
+  begin() {
+    this.state = "sending";
+    this.asker.clear();
+    this.refresh(this.enabled);
   }
 
-  refused(error, op, args) {
-    if (error.code !== "NO_ANSWER") this.unanswered = null;
+  /** It was not decided after all: it can be asked again. */
+  again() {
+    this.state = "waiting";
+    this.refresh(this.enabled);
+  }
+
+  /** @param {boolean} yes @param {any} outcome what the decision led to */
+  decided(yes, outcome) {
+    this.settle(yes ? this.kind.done(outcome, this.approval) : "Rejected.", yes);
+  }
+
+  /** The decision was refused: say why, and where. */
+  refused(error, op) {
     if (error.code === "ALREADY_DECIDED") {
       this.settle("Decided elsewhere; nothing was changed.", false);
       return;
     }
-    this.state = "waiting";
-    this.refresh(this.enabled);
-    this.problem.replaceChildren(icon("warning"), h("code", {}, error.code), h("span", {}, ...prose(error.message)));
-    this.problem.hidden = false;
-    this.desk.announce(`${this.name}: ${error.message}`);
-    this.pointAt(error, op, args);
+    this.again();
+    this.asker.show(error);
+    this.pointAt(error, op);
   }
 
-  pointAt(error, op, args) {
+  pointAt(error, op) {
     for (const input of this.element.querySelectorAll("[aria-invalid]")) {
       input.removeAttribute("aria-invalid");
       input.removeAttribute("aria-describedby");
     }
-    const about = op === "approve" && "agent_id" in args.choices ? this.details?.fieldOf(error) : null;
+    const open = this.details && !this.details.element.hidden;
+    const about = op === "approve" && open ? this.details.fieldOf(error) : null;
     if (!about) return;
     about.setAttribute("aria-invalid", "true");
     about.setAttribute("aria-describedby", this.problem.id);
@@ -231,7 +239,10 @@ export class Card {
     if (this.details) this.details.element.hidden = true;
     this.actions.hidden = true;
     this.summary.hidden = true;
+    this.facts.hidden = true;
     this.warning.hidden = true;
+    this.pick.checked = false;
+    this.pick.hidden = true;
     this.result.replaceChildren(icon(good ? "completed" : "cancelled"), h("span", {}, text));
     this.result.hidden = false;
     this.element.classList.add("wb-settled");
@@ -262,13 +273,15 @@ export class Card {
   /** @param {boolean} enabled whether decisions can be sent */
   refresh(enabled) {
     this.enabled = enabled;
+    if (this.state === "waiting") this.renew();
     const off = !enabled || this.state === "sending";
     // Sending keeps the focus where it is: the button says so, but is not taken away.
     for (const one of [this.yes, this.no, this.really]) one.setAttribute("aria-disabled", String(off));
   }
-}
-
-function button(label, className, onClick) {
-  const click = (event) => event.currentTarget.getAttribute("aria-disabled") !== "true" && onClick();
-  return h("button", { class: className, type: "button", on: { click } }, label);
+  /** What saying yes would do may have changed with what was decided elsewhere. */
+  renew() {
+    const fresh = h("div", {}, ...this.kind.summary(this.approval, this.desk.tables));
+    if (fresh.textContent !== this.summary.textContent) this.summary.replaceChildren(...fresh.childNodes);
+    this.details?.refresh?.();
+  }
 }

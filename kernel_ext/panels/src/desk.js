@@ -1,13 +1,19 @@
-/** The desk: who waits for a decision, and how the work goes. One store for each model, any number of views. */
+/** The desk: who waits, how the work goes, who is here, and what holds. One store for each model, any number of views. */
 
+import { Admin } from "./admin.js";
+import { Agents } from "./agents.js";
 import { Channel } from "./channel.js";
 import { h, prose, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { Inbox } from "./inbox.js";
+import { Projects } from "./projects.js";
 import { Store } from "./store.js";
+import { Tabs } from "./tabs.js";
 import { Work } from "./work.js";
 
 const TICK_MS = 5_000;
+const SAID_MS = 10_000;
+const [DESK, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3];
 const LINKS = {
   connecting: "Connecting…",
   live: "Live",
@@ -27,19 +33,35 @@ class View {
     this.bannerCode = h("code", {});
     this.reconnect = h("button", { class: "wb-button", type: "button", on: { click: () => channel.resync() } }, "Reconnect");
     this.banner = h("div", { class: "wb-banner", hidden: true }, icon("warning"), this.bannerText, this.bannerCode, this.reconnect);
-    const announce = (text) => setText(this.status, text);
+    const announce = (text) => this.announce(text);
     this.inbox = new Inbox(store, channel, announce, signal);
     this.work = new Work(store);
     this.work.onFiltered = announce;
+    this.agents = new Agents(store, channel, announce);
+    this.projects = new Projects(store, channel, announce);
+    this.admin = new Admin(store, channel, announce, signal);
+    const views = [
+      { label: "Inbox and tasks", element: h("div", {}, this.inbox.element, this.work.element) },
+      { label: "Agents", element: this.agents.element },
+      { label: "Projects", element: this.projects.element },
+      { label: "Admin", element: this.admin.element },
+    ];
+    this.tabs = new Tabs(views, () => this.draw());
     this.element = h(
       "div",
       { class: "wb-desk", role: "region", "aria-label": "Workbench desk", "data-lm-suppress-shortcuts": "true" },
-      h("div", { class: "wb-top" }, h("span", { class: "wb-brand" }, "Workbench"), this.status, this.link),
+      h("div", { class: "wb-top" }, h("span", { class: "wb-brand" }, "Workbench"), this.tabs.element, this.status, this.link),
       this.banner,
-      this.inbox.element,
-      this.work.element,
+      ...this.tabs.panels,
     );
     this.follow(signal);
+  }
+
+  /** Say something in passing: it is read aloud, and gone after a while. */
+  announce(text) {
+    clearTimeout(this.fading);
+    setText(this.status, text);
+    this.fading = setTimeout(() => setText(this.status, ""), SAID_MS);
   }
 
   /** Draw after every change, at most once a frame, until the view goes. */
@@ -50,10 +72,11 @@ class View {
       this.draw();
     };
     this.store.listen(() => (due ||= requestAnimationFrame(draw)), signal);
-    const ticking = setInterval(() => this.inbox.tick(Date.now()), TICK_MS);
+    const ticking = setInterval(() => this.tick(), TICK_MS);
     signal.addEventListener("abort", () => {
       cancelAnimationFrame(due);
       clearInterval(ticking);
+      clearTimeout(this.fading);
     });
     this.draw();
   }
@@ -69,8 +92,26 @@ class View {
     }
     this.shown = error;
     this.reconnect.hidden = state !== "stopped" || error?.code === "PANEL_CLOSED";
-    this.inbox.update(state === "live" || state === "trouble", Date.now());
-    this.work.update();
+    this.drawViews(state === "live" || state === "trouble", Date.now());
+  }
+
+  /** The inbox always, because questions close in it; of the others the one that is shown. */
+  drawViews(enabled, now) {
+    this.inbox.update(enabled, now);
+    this.tabs.setCount(DESK, this.inbox.waiting, true);
+    this.tabs.setCount(AGENTS, this.agents.count(now));
+    if (this.tabs.at === DESK) this.work.update();
+    if (this.tabs.at === AGENTS) this.agents.update(now);
+    if (this.tabs.at === PROJECTS) this.projects.update();
+    if (this.tabs.at === ADMIN) this.admin.update();
+    else this.admin.rest();
+  }
+
+  /** Time passes without a change. */
+  tick() {
+    const now = Date.now();
+    this.inbox.tick(now);
+    if (this.tabs.at === AGENTS) this.agents.update(now);
   }
 }
 

@@ -28,3 +28,13 @@ export function brief(value, limit = 160) {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
 }
+
+/** A point in time in the reader's own words: "Nov 21, 10:05". @param {string} iso */
+export function moment(iso) {
+  return new Date(iso).toLocaleString("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
+}
+
+/** A number of any size, short: "1,204", "3.5", "0.012". */
+export function amount(value) {
+  return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 100 ? 3 : 15 });
+}

@@ -1,5 +1,6 @@
 /** The approvals inbox: one card for each question, oldest first; a card in use is never torn away. */
 
+import { Bulk } from "./bulk.js";
 import { Card } from "./card.js";
 import { freshId, h, setText } from "./dom.js";
 import { counted } from "./format.js";
@@ -29,10 +30,28 @@ export class Inbox {
       "p",
       { class: "wb-empty" },
       "Nobody is waiting. An agent that registers appears here at once; ",
-      h("code", {}, "%workbench status"),
-      " shows the address to give to it.",
+      h("code", {}, "%workbench connect"),
+      " says how agents connect.",
     );
-    this.element = h("section", { class: "wb-section", "aria-labelledby": id }, h("div", { class: "wb-bar-line" }, this.heading, this.count), this.empty, this.list);
+    this.bulk = new Bulk({ store, channel, announce }, () => this.registrations());
+    this.element = h(
+      "section",
+      { class: "wb-section", "aria-labelledby": id },
+      h("div", { class: "wb-bar-line" }, this.heading, this.count),
+      this.empty,
+      this.bulk.element,
+      this.list,
+    );
+  }
+
+  /** How many questions are open. */
+  get waiting() {
+    return this.store.tables.approvals.size;
+  }
+
+  /** The cards that can be decided together. */
+  registrations() {
+    return [...this.cards.values()].filter(({ state, approval }) => state === "waiting" && approval.kind === "registration");
   }
 
   /** Bring the cards up to date. @param {boolean} enabled @param {number} now in ms */
@@ -45,6 +64,7 @@ export class Inbox {
       card.refresh(enabled);
       card.tick(now);
     }
+    this.bulk.update(enabled);
     if (this.filled && arrived.length) this.tellArrived(arrived);
     this.filled ||= known;
     setText(this.count, String(rows.size));
@@ -60,7 +80,8 @@ export class Inbox {
     const card = new Card(row, {
       channel: this.channel,
       announce: this.announce,
-      personas: () => this.store.tables.personas,
+      tables: this.store.tables,
+      onPicked: () => this.bulk.update(),
       onSettled: (settled) => this.linger(settled),
       onDismissed: (dismissed) => this.remove(dismissed),
     });

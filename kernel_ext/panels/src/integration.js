@@ -31,7 +31,7 @@ export const integration = {
     payload.conflicts.length
       ? `Conflicts are predicted in ${counted(payload.conflicts.length, "file")}: ${some(payload.conflicts)}. Merging would be refused.`
       : null,
-  done: (outcome) => `Merged into ${outcome.approval.payload.target}.`,
+  done: (_, { payload }) => `Merged into ${payload.target}.`,
   careful: ({ payload }) => payload.conflicts.length > 0,
   details: (approval) => new Changes(approval),
 };

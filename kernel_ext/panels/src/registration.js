@@ -1,10 +1,9 @@
 /** The card of an agent that asks to be admitted. */
 
-import { freshId, h } from "./dom.js";
+import { h } from "./dom.js";
 import { brief } from "./format.js";
-
-const ROLES = { worker: "Worker: takes tasks", planner: "Planner: also makes tasks" };
-const TOOLS = { write: "Read and write", read: "Read only" };
+import { GrantFields } from "./grant.js";
+import { lastUsed, sessionName } from "./places.js";
 
 /** @type {import("./card.js").Kind} */
 export const registration = {
@@ -14,93 +13,76 @@ export const registration = {
   busy: "Admitting…",
   title: ({ payload }) => payload.name,
   origin: ({ payload }) => (payload.spawned_by ? `spawned by ${payload.spawned_by}` : "came by itself"),
-  summary: ({ payload }) => [
-    "as ",
-    h("code", {}, payload.suggested_id),
-    ` · ${payload.persona_id ?? "no persona"}`,
-    payload.role === payload.persona_id ? null : ` · ${payload.role}`,
-    " · read and write",
-    payload.worktree ? ` · in ${payload.worktree}` : null,
-  ],
-  done: (outcome) => `Admitted as ${outcome.outcome.agent_id}.`,
+  summary: ({ payload }, tables) => {
+    const session = sessionName(tables, placeOf(payload, tables));
+    return [
+      "as ",
+      h("code", {}, payload.suggested_id),
+      ` · ${payload.persona_id ?? "no persona"}`,
+      payload.role === payload.persona_id ? null : ` · ${payload.role}`,
+      " · read and write",
+      session ? ` · in ${session}` : null,
+      payload.worktree ? ` · worktree ${payload.worktree}` : null,
+    ];
+  },
+  facts: ({ payload }) => [...origins(payload), ...abilities(payload.capabilities)].join(" · "),
+  done: (outcome) => `Admitted as ${outcome.agent_id}.`,
   careful: () => false,
-  details: (approval, personas) => new Grant(approval, personas),
+  choices: ({ payload }, tables) => ({ session_id: placeOf(payload, tables) }),
+  details: (approval, tables) => new Grant(approval, tables),
 };
 
 /** What the agent is granted: fields with the defaults filled in. */
 class Grant {
-  constructor({ payload }, personas) {
-    this.payload = payload;
-    this.roleOf = new Map([...personas.values()].map(({ id, role }) => [id, role]));
-    this.agentId = h("input", { class: "wb-input", type: "text", value: payload.suggested_id, maxlength: 64, spellcheck: "false", autocomplete: "off" });
-    this.persona = select(personaOptions(payload, personas), payload.persona_id ?? "");
-    this.role = select(ROLES, payload.role);
-    this.tool = select(TOOLS, "write");
-    this.roleTouched = false;
-    this.persona.addEventListener("change", () => this.followPersona());
-    this.role.addEventListener("change", () => (this.roleTouched = true));
-    this.first = this.agentId;
-    this.element = h(
-      "div",
-      { class: "wb-details" },
-      h(
-        "div",
-        { class: "wb-fields" },
-        field("Agent id", this.agentId),
-        field("Persona", this.persona),
-        field("Role", this.role),
-        field("Access", this.tool),
-      ),
-      capabilities(payload.capabilities),
-    );
+  constructor({ payload }, tables) {
+    this.place = placeOf(payload, tables);
+    this.fields = new GrantFields(tables, {
+      agent_id: payload.suggested_id,
+      persona_id: payload.persona_id,
+      role: payload.role,
+      session_id: this.place,
+    });
+    this.first = this.fields.first;
+    this.element = h("div", { class: "wb-details" }, this.fields.element, capabilities(payload.capabilities));
   }
 
-  /** Only what differs from what was asked for: the rest is the server's to choose. */
+  /** What differs from what was asked for, and the session, which is always the one that is shown. */
   choices() {
-    const { payload } = this;
-    const asked = { agent_id: payload.suggested_id, persona_id: payload.persona_id ?? "", role: payload.role, tool: "write" };
-    const chosen = {
-      agent_id: this.agentId.value.trim(),
-      persona_id: this.persona.value,
-      role: this.role.value,
-      tool: this.tool.value,
-    };
-    const changed = Object.entries(chosen).filter(([name, value]) => value && value !== asked[name]);
-    const choices = Object.fromEntries(changed);
-    return choices.persona_id ? { ...choices, role: chosen.role } : choices;
+    const choices = { session_id: this.place, ...this.fields.choices() };
+    return "persona_id" in choices ? { ...choices, role: this.fields.controls.role.value } : choices;
   }
 
-  /** The field that an error is about. @param {{code: string}} error */
-  fieldOf({ code }) {
-    if (code === "AGENT_ID_TAKEN" || code === "BAD_AGENT_ID") return this.agentId;
-    return code === "PERSONA_NOT_FOUND" ? this.persona : null;
+  refresh() {
+    this.fields.refresh();
   }
 
-  followPersona() {
-    const role = this.roleOf.get(this.persona.value);
-    if (role && !this.roleTouched) this.role.value = role;
+  fieldOf(error) {
+    return this.fields.fieldOf(error);
   }
 }
 
-function personaOptions(payload, personas) {
-  const named = [...personas.values()].map(({ id, name }) => [id, name]);
-  const asked = payload.persona_id && !personas.has(payload.persona_id) ? [[payload.persona_id, payload.persona_id]] : [];
-  return Object.fromEntries([...(payload.persona_id ? [] : [["", "None"]]), ...asked, ...named]);
+/** The session proposed: of who spawned it, else the one that was used last. */
+function placeOf({ suggested_session: suggested, spawned_by: parent }, tables) {
+  const proposed = suggested && tables.sessions.has(suggested.id) ? suggested.id : null;
+  return parent ? proposed : (lastUsed(tables) ?? proposed);
 }
 
-function select(options, value) {
-  const made = Object.entries(options).map(([id, name]) => h("option", { value: id }, name));
-  const element = h("select", { class: "wb-input" }, ...made);
-  element.value = value;
-  return element;
+function origins({ client, address, connection_id: connection }) {
+  return [client, address ? `from ${address}` : null, connection ? `connection ${connection}` : null].filter(Boolean);
 }
 
-function field(label, control) {
-  control.id = freshId("field");
-  return h("div", { class: "wb-field" }, h("label", { for: control.id }, label), control);
+function abilities(known) {
+  const entries = Object.entries(known ?? {});
+  const said = entries.slice(0, 3).map(([name, value]) => (value === true ? brief(name, 40) : `${brief(name, 40)}: ${brief(plain(value), 60)}`));
+  return entries.length > 3 ? [...said, `${entries.length - 3} more`] : said;
 }
 
-function capabilities(known) {
+function plain(value) {
+  return Array.isArray(value) ? value.map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join(", ") : value;
+}
+
+/** Everything an agent says it can do. @returns {HTMLElement|null} */
+export function capabilities(known) {
   const entries = Object.entries(known ?? {}).slice(0, 12);
   if (!entries.length) return null;
   return h(

@@ -6,10 +6,12 @@
  * @typedef {Record<string, {set: Row[], gone: any[]}>} Change
  */
 
+const TABLES = ["approvals", "personas", "agents", "projects", "sessions", "teams", "rules", "tools", "allowlist", "tasks"];
+
 export class Store {
   constructor() {
     /** @type {Tables} */
-    this.tables = { approvals: new Map(), personas: new Map(), tasks: new Map() };
+    this.tables = Object.fromEntries(TABLES.map((name) => [name, new Map()]));
     /** @type {number|null} null until a first snapshot came */
     this.version = null;
     this.listeners = new Set();

@@ -169,6 +169,86 @@ function node(child) {
   return child instanceof Node ? child : document.createTextNode(String(child));
 }
 
+// src/controls.js
+var COPIED_MS = 2e3;
+function button(label, className, onClick, name) {
+  const click = (event) => event.currentTarget.getAttribute("aria-disabled") !== "true" && onClick(event);
+  return h("button", { class: className, type: "button", "aria-label": name, on: { click } }, label);
+}
+function enable(on, ...buttons) {
+  for (const one of buttons) one?.setAttribute("aria-disabled", String(!on));
+}
+function input(value, attributes = {}) {
+  return h("input", { class: "wb-input", type: "text", value, spellcheck: "false", autocomplete: "off", ...attributes });
+}
+function select(options, value, attributes = {}) {
+  const element = h("select", { class: "wb-input", ...attributes });
+  setOptions(element, [["", options]], value);
+  return element;
+}
+function setOptions(element, groups, value = element.value) {
+  const wanted = groups.map(([label, options]) => [label, [...options]]);
+  const key = JSON.stringify(wanted);
+  if (element.dataset.options !== key) {
+    element.dataset.options = key;
+    element.replaceChildren(...wanted.flatMap(([label, options]) => group(label, options)));
+  }
+  element.value = value;
+  if (element.selectedIndex < 0) element.selectedIndex = 0;
+}
+function group(label, options) {
+  const made = options.map(([id, name]) => h("option", { value: id }, name));
+  return label ? [h("optgroup", { label }, ...made)] : made;
+}
+function field(label, control, className = "") {
+  control.id = freshId("field");
+  return h("div", { class: `wb-field ${className}`.trim() }, h("label", { for: control.id }, label), control);
+}
+function form(attributes, { submit, escape }, ...children) {
+  const onSubmit = (event) => {
+    event.preventDefault();
+    submit();
+  };
+  const onKey = (event) => {
+    if (event.key === "Escape" && escape) {
+      event.stopPropagation();
+      escape();
+    } else if (event.key === "Enter" && event.target.matches("input:not([type=checkbox])")) {
+      event.preventDefault();
+      event.currentTarget.requestSubmit();
+    }
+  };
+  return h("form", { ...attributes, on: { submit: onSubmit, keydown: onKey } }, ...children);
+}
+function checkbox(label, onChange, shown = true) {
+  const box = h("input", { class: "wb-check", type: "checkbox", "aria-label": shown ? null : label, on: { change: () => onChange(box.checked) } });
+  const element = shown ? h("label", { class: "wb-check-label" }, box, h("span", {}, label)) : box;
+  return { box, element };
+}
+function copyButton(text, name, announce) {
+  const element = button("Copy", "wb-button", copy, name);
+  async function copy() {
+    const done = await copied(text());
+    setText(element, done ? "Copied" : "Select it and press Ctrl+C");
+    announce(done ? "Copied." : "The page may not copy.");
+    setTimeout(() => setText(element, "Copy"), COPIED_MS);
+  }
+  return element;
+}
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+function download(filename, type, text) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  h("a", { href: address, download: filename }).click();
+  setTimeout(() => URL.revokeObjectURL(address), COPIED_MS);
+}
+
 // src/icons.js
 var ring = "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z";
 var disc = "M8 1.25a6.75 6.75 0 1 1 0 13.5 6.75 6.75 0 0 1 0-13.5Z";
@@ -199,6 +279,61 @@ function icon(name, className = "") {
   return picture(SHAPES[known], `wb-icon-${known} ${className}`.trim());
 }
 
+// src/asker.js
+var Asker = class {
+  /** @param {{channel: import("./channel.js").Channel, announce: (text: string) => void}} desk */
+  constructor(desk) {
+    this.desk = desk;
+    this.sending = false;
+    this.unanswered = null;
+    this.problem = h("div", { class: "wb-problem", id: freshId("problem"), hidden: true });
+  }
+  /** Send a request. The same one asked again after silence keeps its id: it is done only once. */
+  async send(op, args) {
+    const asked = JSON.stringify([op, args]);
+    if (this.unanswered?.asked !== asked) this.unanswered = { asked, id: requestId() };
+    try {
+      const outcome = await this.desk.channel.request(this.unanswered.id, op, args);
+      this.unanswered = null;
+      return outcome;
+    } catch (error) {
+      if (error.code !== "NO_ANSWER") this.unanswered = null;
+      throw error;
+    }
+  }
+  /**
+   * Send what a button asks for; the button says so meanwhile.
+   * @returns {Promise<any>} the outcome, or null when it was refused: then the problem is shown
+   */
+  async ask(op, args, pressed = null, busy = "Working…") {
+    if (this.sending) return null;
+    this.sending = true;
+    this.clear();
+    const label = pressed?.textContent;
+    if (pressed) pressed.textContent = busy;
+    enable(false, pressed);
+    try {
+      return await this.send(op, args);
+    } catch (error) {
+      this.show(error);
+      return null;
+    } finally {
+      this.sending = false;
+      if (pressed) pressed.textContent = label;
+      enable(true, pressed);
+    }
+  }
+  /** @param {import("./channel.js").CodedError} error */
+  show(error) {
+    this.problem.replaceChildren(icon("warning"), h("code", {}, error.code ?? "ERROR"), h("span", {}, ...prose(error.message)));
+    this.problem.hidden = false;
+    this.desk.announce(error.message);
+  }
+  clear() {
+    this.problem.hidden = true;
+  }
+};
+
 // src/format.js
 function counted(count, one, many = `${one}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
@@ -220,6 +355,1195 @@ function lineCounts(files) {
 function brief(value, limit = 160) {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
+}
+function moment(iso) {
+  return new Date(iso).toLocaleString("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
+}
+function amount(value) {
+  return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 100 ? 3 : 15 });
+}
+
+// src/places.js
+var byName = (a, b) => a.name.localeCompare(b.name, void 0, { numeric: true });
+function named(table) {
+  return [...table.values()].sort(byName);
+}
+function sessionName(tables, id) {
+  const session = tables.sessions.get(id);
+  return session ? `${session.project} / ${session.name}` : null;
+}
+function sessionGroups(tables) {
+  return named(tables.projects).map((project) => [project.name, sessionsOf(tables, project.id).map(({ id, name }) => [id, name])]).filter(([, sessions]) => sessions.length);
+}
+function sessionsOf(tables, projectId) {
+  return named(tables.sessions).filter(({ project_id }) => project_id === projectId);
+}
+function teamsOf(tables, sessionId) {
+  return named(tables.teams).filter(({ session_id }) => (session_id ?? null) === sessionId);
+}
+function lastUsed(tables) {
+  const used = [...tables.sessions.values()].filter(({ used_at }) => used_at);
+  return used.sort((a, b) => b.used_at.localeCompare(a.used_at))[0]?.id ?? null;
+}
+
+// src/grant.js
+var ROLES = { worker: "Worker: takes tasks", planner: "Planner: also makes tasks" };
+var TOOLS = { write: "Read and write", read: "Read only" };
+var ACCESS = { self_only: "Itself", team_level: "Its team", session_level: "Its session" };
+var EXPIRY = { 3600: "In an hour", 28800: "In 8 hours", 86400: "In a day", 604800: "In a week", 2592e3: "In 30 days" };
+var KEEP = "=";
+var NONE = "";
+var ABOUT = {
+  AGENT_ID_TAKEN: "agent_id",
+  BAD_AGENT_ID: "agent_id",
+  PERSONA_NOT_FOUND: "persona_id",
+  SESSION_NOT_FOUND: "session_id",
+  TEAM_NOT_FOUND: "team_id",
+  TEAM_ELSEWHERE: "team_id"
+};
+var GrantFields = class {
+  /**
+   * @param {import("./store.js").Tables} tables
+   * @param {Start} start
+   * @param {string|null} keep what the fields say when they change nothing; null: they say what is
+   */
+  constructor(tables, start, keep = null) {
+    this.tables = tables;
+    this.start = start;
+    this.keep = keep;
+    this.roleTouched = false;
+    this.controls = this.make();
+    this.first = Object.values(this.controls)[0];
+    this.element = h("div", { class: "wb-fields" }, ...Object.entries(this.controls).map(([name, control]) => field(LABELS[name], control)));
+    this.controls.persona_id.addEventListener("change", () => this.followPersona());
+    this.controls.role.addEventListener("change", () => this.roleTouched = true);
+    this.controls.session_id.addEventListener("change", () => this.followSession());
+    this.asked = this.values();
+  }
+  make() {
+    const { start } = this;
+    const made = {};
+    if (start.agent_id !== void 0) made.agent_id = input(start.agent_id, { maxlength: 64 });
+    if (start.name !== void 0) made.name = input(start.name, { maxlength: 100 });
+    made.persona_id = select([...this.unchanged(), [NONE, "None"], ...this.personas()], this.at(start.persona_id));
+    made.role = select([...this.unchanged(), ...Object.entries(ROLES)], this.at(start.role ?? "worker"));
+    made.session_id = select([], NONE);
+    made.team_id = select([], NONE);
+    made.tool = select([...this.unchanged(), ...Object.entries(TOOLS)], this.at(start.tool ?? "write"));
+    made.access_level = select([...this.unchanged(), ...Object.entries(ACCESS)], this.at(start.access_level ?? "self_only"));
+    made.expires = select([...this.unchanged(), [NONE, "Never"], ...this.expiries()], this.at(start.expires_at));
+    this.fillSessions(made.session_id, this.at(start.session_id));
+    this.fillTeams(made.team_id, made.session_id.value, this.at(start.team_id));
+    return made;
+  }
+  /** Bring what can be chosen up to date; what was chosen stays. */
+  refresh() {
+    const { session_id, team_id } = this.controls;
+    this.fillSessions(session_id, session_id.value);
+    this.fillTeams(team_id, session_id.value, team_id.value);
+  }
+  /** Only what was changed, as operations take it; null clears. */
+  choices() {
+    const values = this.values();
+    const changed = Object.entries(values).filter(([name, value]) => value !== KEEP && value !== this.asked[name]);
+    const choices = {};
+    for (const [name, value] of changed) {
+      if (name === "expires") Object.assign(choices, value ? { expires_in_seconds: Number(value) } : { expires_at: null });
+      else if (value || CLEARABLE.has(name)) choices[name] = value || null;
+    }
+    return choices;
+  }
+  /** The field that an error is about. @param {{code: string, details?: any}} error */
+  fieldOf({ code, details }) {
+    return this.controls[ABOUT[code] ?? details?.problems?.[0]?.field] ?? null;
+  }
+  values() {
+    return Object.fromEntries(Object.entries(this.controls).map(([name, control]) => [name, control.value.trim()]));
+  }
+  unchanged() {
+    return this.keep === null ? [] : [[KEEP, this.keep]];
+  }
+  at(value) {
+    return this.keep === null ? value ?? NONE : KEEP;
+  }
+  personas() {
+    const known = [...this.tables.personas.values()].map(({ id, name }) => [id, name]);
+    const { persona_id: asked } = this.start;
+    return asked && !this.tables.personas.has(asked) ? [[asked, asked], ...known] : known;
+  }
+  expiries() {
+    const { expires_at: until } = this.start;
+    return [...until ? [[until, moment(until)]] : [], ...Object.entries(EXPIRY)];
+  }
+  fillSessions(control, value) {
+    setOptions(control, [["", [...this.unchanged(), [NONE, "None"]]], ...sessionGroups(this.tables)], value);
+  }
+  fillTeams(control, session, value) {
+    const here = session === KEEP ? [...this.tables.teams.values()] : session ? teamsOf(this.tables, session) : [];
+    const free = session === KEEP ? [] : teamsOf(this.tables, null);
+    const options = [...here, ...free].map(({ id, name, session: of }) => [id, session === KEEP && of ? `${of} / ${name}` : name]);
+    setOptions(control, [["", [...this.unchanged(), [NONE, "None"], ...options]]], value);
+  }
+  followPersona() {
+    const role = this.tables.personas.get(this.controls.persona_id.value)?.role;
+    if (role && !this.roleTouched && this.keep === null) this.controls.role.value = role;
+  }
+  followSession() {
+    this.fillTeams(this.controls.team_id, this.controls.session_id.value, this.controls.team_id.value);
+  }
+};
+var CLEARABLE = /* @__PURE__ */ new Set(["persona_id", "session_id", "team_id"]);
+var LABELS = {
+  agent_id: "Agent id",
+  name: "Name",
+  persona_id: "Persona",
+  role: "Role",
+  session_id: "Session",
+  team_id: "Team",
+  tool: "Permission",
+  access_level: "Sees work of",
+  expires: "Expires"
+};
+
+// src/admin.js
+var POLL_MS = 2e3;
+var RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"];
+var ORIGINS = { here: "This machine only", anywhere: "Anywhere" };
+var Admin = class {
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {import("./channel.js").Channel} channel
+   * @param {(text: string) => void} announce
+   * @param {AbortSignal} signal
+   */
+  constructor(store, channel, announce, signal) {
+    const desk = { store, channel, announce };
+    this.rules = new Rules(desk);
+    this.allowlist = new Allowlist(desk);
+    this.tools = new Tools(desk);
+    this.performance = new Performance(desk, signal);
+    this.connecting = new Connecting(desk);
+    const parts = [this.rules, this.allowlist, this.tools, this.connecting, this.performance, new Exporting(desk)];
+    this.element = h("div", {}, ...parts.map((part) => part.element));
+  }
+  /** Bring it up to date. Called only while it is shown. */
+  update() {
+    for (const part of [this.rules, this.allowlist, this.tools]) part.update();
+    this.performance.wake();
+    this.connecting.load();
+  }
+  /** It is no longer looked at. */
+  rest() {
+    this.performance.rest();
+  }
+};
+function section(title, ...content) {
+  const id = freshId("section");
+  return h("section", { class: "wb-section", "aria-labelledby": id }, h("h3", { class: "wb-heading", id }, title), ...content);
+}
+var Rows = class {
+  constructor(table, draw) {
+    this.table = table;
+    this.draw = draw;
+    this.drawn = null;
+  }
+  update() {
+    const rows = [...this.table().values()];
+    if (this.drawn && rows.length === this.drawn.length && rows.every((row, at) => row === this.drawn[at])) return;
+    this.drawn = rows;
+    this.draw(rows);
+  }
+};
+var Rules = class {
+  constructor(desk) {
+    this.desk = desk;
+    this.asker = new Asker(desk);
+    this.list = h("ul", { class: "wb-tree" });
+    this.opener = button("New rule…", "wb-button", () => this.open());
+    this.form = form({ class: "wb-details wb-own", hidden: true }, { submit: () => this.add(), escape: () => this.close() });
+    this.rows = new Rows(
+      () => desk.store.tables.rules,
+      (rows) => this.draw(rows)
+    );
+    this.element = section(
+      "Admission rules",
+      h("p", { class: "wb-muted" }, "An agent that fits a rule is admitted without asking you; the rule's name stays in its history."),
+      this.list,
+      this.form,
+      this.asker.problem,
+      h("div", { class: "wb-line" }, this.opener)
+    );
+  }
+  update() {
+    this.rows.update();
+    this.fields?.refresh();
+  }
+  draw(rows) {
+    const made = rows.map((rule) => {
+      const remove = button("Remove", "wb-link", (event) => this.remove(rule, event.currentTarget), `Remove the rule ${rule.name}`);
+      const origin = rule.loopback_only ? "from this machine" : "from anywhere";
+      return h(
+        "li",
+        { class: "wb-tree-line" },
+        h("span", { class: "wb-tree-name" }, rule.name),
+        h("span", { class: "wb-grow wb-cut" }, "admits ", h("code", {}, rule.pattern), ` ${origin}, ${this.words(rule.grants)}`),
+        remove
+      );
+    });
+    this.list.replaceChildren(...made);
+    this.list.hidden = !made.length;
+  }
+  words(grants) {
+    const { tables } = this.desk.store;
+    const said = [
+      grants.persona_id,
+      grants.role,
+      grants.tool,
+      grants.access_level && `sees ${ACCESS[grants.access_level].toLowerCase()}`,
+      grants.session_id && `in ${sessionName(tables, grants.session_id) ?? grants.session_id}`,
+      grants.team_id && `team ${tables.teams.get(grants.team_id)?.name ?? grants.team_id}`,
+      grants.expires_in_seconds && `for ${duration(grants.expires_in_seconds)}`
+    ].filter(Boolean);
+    return said.length ? `as ${said.join(", ")}` : "as proposed";
+  }
+  open() {
+    this.name = input("", { maxlength: 64, required: true, placeholder: "night shift" });
+    this.pattern = input("", { maxlength: 200, required: true, placeholder: "worker-*" });
+    this.origin = select(Object.entries(ORIGINS), "here");
+    this.fields = new GrantFields(this.desk.store.tables, {}, "As proposed");
+    this.really = h("button", { class: "wb-button wb-primary", type: "submit" }, "Add rule");
+    this.form.replaceChildren(
+      h("div", { class: "wb-fields" }, field("Name of the rule", this.name), field("Names of agents, with * and ?", this.pattern), field("From", this.origin)),
+      this.fields.element,
+      h("div", { class: "wb-line" }, this.really, button("Cancel", "wb-button", () => this.close()))
+    );
+    this.form.hidden = false;
+    this.opener.hidden = true;
+    this.name.focus();
+  }
+  close() {
+    this.asker.clear();
+    this.form.hidden = true;
+    this.fields = null;
+    this.opener.hidden = false;
+    this.opener.focus();
+  }
+  async add() {
+    const args = {
+      name: this.name.value.trim(),
+      pattern: this.pattern.value.trim(),
+      loopback_only: this.origin.value === "here",
+      grants: this.fields.choices()
+    };
+    if (!await this.asker.ask("add_admission_rule", args, this.really, "Adding…")) return;
+    this.desk.announce(`The rule ${args.name} holds from now on.`);
+    this.close();
+  }
+  async remove(rule, pressed) {
+    if (await this.asker.ask("remove_admission_rule", { name: rule.name }, pressed, "Removing…")) this.desk.announce(`The rule ${rule.name} is removed.`);
+  }
+};
+var Allowlist = class {
+  constructor(desk) {
+    this.desk = desk;
+    this.asker = new Asker(desk);
+    this.list = h("ul", { class: "wb-pills" });
+    this.said = h("p", { class: "wb-muted" });
+    this.id = input("", { class: "wb-input wb-narrow", maxlength: 64, required: true, placeholder: "Agent id", "aria-label": "Agent id to allow" });
+    this.submit = h("button", { class: "wb-button", type: "submit" }, "Allow");
+    this.rows = new Rows(
+      () => desk.store.tables.allowlist,
+      (rows) => this.draw(rows)
+    );
+    const line = form({ class: "wb-line" }, { submit: () => this.add() }, this.id, this.submit);
+    this.element = section("Allowlist", this.said, this.list, line, this.asker.problem);
+  }
+  update() {
+    this.rows.update();
+  }
+  draw(rows) {
+    setText(this.said, rows.length ? "Only these agents may act." : "Empty: every admitted agent may act. The first id put here shuts all others out.");
+    this.list.hidden = !rows.length;
+    this.list.replaceChildren(...rows.map((row) => this.pill(row)));
+  }
+  pill({ id, fixed }) {
+    const remove = button("×", "wb-link", (event) => this.run("disallow_agent", id, event.currentTarget), `Take ${id} off the allowlist`);
+    return h("li", { class: "wb-pill", title: fixed ? "Named by the setting allowed_agents" : null }, h("code", {}, id), fixed ? null : remove);
+  }
+  async add() {
+    if (await this.run("allow_agent", this.id.value.trim(), this.submit)) this.id.value = "";
+  }
+  async run(op, agent_id, pressed) {
+    return this.asker.ask(op, { agent_id }, pressed, "…");
+  }
+};
+var Tools = class {
+  constructor(desk) {
+    this.desk = desk;
+    this.asker = new Asker(desk);
+    this.list = h("ul", { class: "wb-tree" });
+    this.rows = new Rows(
+      () => desk.store.tables.tools,
+      (rows) => this.draw(rows)
+    );
+    this.element = section("Tools", h("p", { class: "wb-muted" }, "What is switched off here nobody can use, whatever was granted."), this.list, this.asker.problem);
+  }
+  update() {
+    this.rows.update();
+  }
+  draw(rows) {
+    this.list.replaceChildren(...rows.map((tool) => this.item(tool)));
+  }
+  item(tool) {
+    const { box, element } = checkbox("Enabled", (on) => this.toggle(tool, on, box));
+    box.checked = Boolean(tool.enabled);
+    box.setAttribute("aria-label", `${tool.name} enabled`);
+    return h(
+      "li",
+      { class: "wb-tree-line" },
+      h("span", { class: "wb-tree-name" }, tool.name),
+      h("span", { class: "wb-muted wb-grow wb-cut", title: touches(tool.permissions) }, `${tool.description} · ${touches(tool.permissions)}`),
+      element
+    );
+  }
+  async toggle(tool, on, box) {
+    const outcome = await this.asker.ask("update_agent_tool", { tool_id: tool.id, enabled: on });
+    if (!outcome) box.checked = !on;
+    else this.desk.announce(`${tool.name} is switched ${on ? "on" : "off"}.`);
+  }
+};
+var Performance = class {
+  constructor(desk, signal) {
+    this.desk = desk;
+    this.asker = new Asker(desk);
+    this.timer = null;
+    this.numbers = h("ul", { class: "wb-numbers" });
+    this.element = section("Performance", this.numbers, this.asker.problem);
+    signal.addEventListener("abort", () => this.rest(), { once: true });
+  }
+  /** Read it again and again as long as somebody looks. */
+  wake() {
+    if (this.timer !== null) return;
+    this.timer = setInterval(() => this.load(), POLL_MS);
+    this.load();
+  }
+  rest() {
+    clearInterval(this.timer);
+    this.timer = null;
+  }
+  async load() {
+    if (this.asker.sending || document.hidden) return;
+    const found = await this.asker.ask("get_performance", {});
+    if (!found) return this.rest();
+    const entries = flat(found);
+    if (this.numbers.childElementCount !== entries.length) this.numbers.replaceChildren(...entries.map(([name]) => h("li", {}, h("span", { class: "wb-number-value" }), h("span", { class: "wb-muted" }, name))));
+    entries.forEach(([, value], at) => setText(this.numbers.children[at].firstChild, typeof value === "number" ? amount(value) : String(value ?? "–")));
+    return void 0;
+  }
+};
+var Connecting = class {
+  constructor(desk) {
+    this.desk = desk;
+    this.asker = new Asker(desk);
+    this.loaded = false;
+    this.content = h("div", { class: "wb-ways" });
+    this.element = section(
+      "Connect an agent",
+      h("p", { class: "wb-muted" }, "Give one of these to the agent. It registers, waits, and appears in the inbox."),
+      this.content,
+      this.asker.problem
+    );
+  }
+  async load() {
+    if (this.loaded || this.asker.sending) return;
+    this.loaded = true;
+    const found = await this.asker.ask("connection_instructions", {});
+    if (found) this.content.replaceChildren(...found.instructions.map((one) => this.way(one)));
+  }
+  way({ title, text }) {
+    return h(
+      "details",
+      { class: "wb-way" },
+      h("summary", { tabindex: 0 }, title),
+      h("div", { class: "wb-code" }, h("pre", { tabindex: 0 }, text), copyButton(() => text, `Copy: ${title}`, this.desk.announce))
+    );
+  }
+};
+var Exporting = class {
+  constructor(desk) {
+    this.desk = desk;
+    this.asker = new Asker(desk);
+    this.resource = select(
+      RESOURCES.map((name) => [name, name[0].toUpperCase() + name.slice(1)]),
+      "agents",
+      { class: "wb-input wb-narrow", "aria-label": "What to export" }
+    );
+    const as = (format) => button(format.toUpperCase(), "wb-button", (event) => this.run(format, event.currentTarget), `Download as ${format.toUpperCase()}`);
+    this.element = section("Export", h("div", { class: "wb-line" }, this.resource, as("csv"), as("json")), this.asker.problem);
+  }
+  async run(format, pressed) {
+    const made = await this.asker.ask("export", { resource: this.resource.value, format }, pressed, "…");
+    if (!made) return;
+    download(made.filename, made.content_type, made.content);
+    this.desk.announce(`${made.filename} is downloaded.`);
+  }
+};
+function flat(values, before = "") {
+  return Object.entries(values).flatMap(([name, value]) => {
+    const label = `${before}${name.replaceAll("_", " ")}`;
+    return value !== null && typeof value === "object" ? flat(value, `${label} `) : [[label, value]];
+  });
+}
+function touches({ read = [], write = [] } = {}) {
+  const said = [read.length ? `reads ${read.join(", ")}` : null, write.length ? `writes ${write.join(", ")}` : null];
+  return said.filter(Boolean).join("; ");
+}
+function duration(seconds) {
+  const units = [["d", 86400], ["h", 3600], ["min", 60]];
+  const [unit, size] = units.find(([, one]) => seconds >= one && seconds % one === 0) ?? ["s", 1];
+  return `${(seconds / size).toLocaleString("en")} ${unit}`;
+}
+
+// src/confirm.js
+var Confirm = class {
+  /**
+   * @param {{label: string, why: string, reason?: string, danger?: boolean}} words what the button says, what
+   *   follows from it, and, if a reason may be given, what stands in its empty field
+   * @param {(reason: string, pressed: HTMLElement) => Promise<unknown>} act
+   * @param {() => void} onClose
+   */
+  constructor({ label, why, reason, danger = true }, act, onClose) {
+    this.onClose = onClose;
+    this.reason = reason ? input("", { class: "wb-input wb-grow", maxlength: 1e3, placeholder: reason, "aria-label": "Reason" }) : null;
+    this.really = h("button", { class: `wb-button ${danger ? "wb-danger" : "wb-primary"}`, type: "submit" }, label);
+    this.element = form(
+      { class: "wb-confirm" },
+      { submit: () => act(this.reason?.value.trim() ?? "", this.really), escape: onClose },
+      h("p", { class: "wb-muted" }, why),
+      h("div", { class: "wb-line" }, this.reason, this.really, button("Cancel", "wb-button", onClose))
+    );
+  }
+  focus() {
+    (this.reason ?? this.really).focus();
+  }
+};
+
+// src/registration.js
+var registration = {
+  icon: "registration",
+  label: "registration",
+  primary: "Admit",
+  busy: "Admitting…",
+  title: ({ payload }) => payload.name,
+  origin: ({ payload }) => payload.spawned_by ? `spawned by ${payload.spawned_by}` : "came by itself",
+  summary: ({ payload }, tables) => {
+    const session = sessionName(tables, placeOf(payload, tables));
+    return [
+      "as ",
+      h("code", {}, payload.suggested_id),
+      ` · ${payload.persona_id ?? "no persona"}`,
+      payload.role === payload.persona_id ? null : ` · ${payload.role}`,
+      " · read and write",
+      session ? ` · in ${session}` : null,
+      payload.worktree ? ` · worktree ${payload.worktree}` : null
+    ];
+  },
+  facts: ({ payload }) => [...origins(payload), ...abilities(payload.capabilities)].join(" · "),
+  done: (outcome) => `Admitted as ${outcome.agent_id}.`,
+  careful: () => false,
+  choices: ({ payload }, tables) => ({ session_id: placeOf(payload, tables) }),
+  details: (approval, tables) => new Grant(approval, tables)
+};
+var Grant = class {
+  constructor({ payload }, tables) {
+    this.place = placeOf(payload, tables);
+    this.fields = new GrantFields(tables, {
+      agent_id: payload.suggested_id,
+      persona_id: payload.persona_id,
+      role: payload.role,
+      session_id: this.place
+    });
+    this.first = this.fields.first;
+    this.element = h("div", { class: "wb-details" }, this.fields.element, capabilities(payload.capabilities));
+  }
+  /** What differs from what was asked for, and the session, which is always the one that is shown. */
+  choices() {
+    const choices = { session_id: this.place, ...this.fields.choices() };
+    return "persona_id" in choices ? { ...choices, role: this.fields.controls.role.value } : choices;
+  }
+  refresh() {
+    this.fields.refresh();
+  }
+  fieldOf(error) {
+    return this.fields.fieldOf(error);
+  }
+};
+function placeOf({ suggested_session: suggested, spawned_by: parent }, tables) {
+  const proposed = suggested && tables.sessions.has(suggested.id) ? suggested.id : null;
+  return parent ? proposed : lastUsed(tables) ?? proposed;
+}
+function origins({ client, address, connection_id: connection }) {
+  return [client, address ? `from ${address}` : null, connection ? `connection ${connection}` : null].filter(Boolean);
+}
+function abilities(known) {
+  const entries = Object.entries(known ?? {});
+  const said = entries.slice(0, 3).map(([name, value]) => value === true ? brief(name, 40) : `${brief(name, 40)}: ${brief(plain(value), 60)}`);
+  return entries.length > 3 ? [...said, `${entries.length - 3} more`] : said;
+}
+function plain(value) {
+  return Array.isArray(value) ? value.map((one) => typeof one === "string" ? one : JSON.stringify(one)).join(", ") : value;
+}
+function capabilities(known) {
+  const entries = Object.entries(known ?? {}).slice(0, 12);
+  if (!entries.length) return null;
+  return h(
+    "div",
+    {},
+    h("div", { class: "wb-label" }, "What it says it can do"),
+    h("ul", { class: "wb-list" }, ...entries.map(([name, value]) => fact(name, value)))
+  );
+}
+function fact(name, value) {
+  return h("li", {}, h("span", { class: "wb-muted wb-fact" }, brief(name, 60)), h("code", { class: "wb-said" }, brief(value)));
+}
+
+// src/standing.js
+var STANDINGS = {
+  active: "Active",
+  idle: "Idle",
+  offline: "Offline",
+  terminated: "Ended",
+  pending: "Waiting",
+  expired: "Expired",
+  revoked: "Revoked",
+  rejected: "Rejected"
+};
+var PAST = /* @__PURE__ */ new Set(["revoked", "rejected"]);
+function standing(agent, now) {
+  const { registration_status: registration2, expires_at: until } = agent;
+  if (registration2 === "pending" || PAST.has(registration2)) return registration2;
+  if (until && Date.parse(until) <= now) return "expired";
+  return agent.presence ?? "offline";
+}
+function isCurrent(key) {
+  return key !== "pending" && !PAST.has(key);
+}
+var NOUNS = { agent: "", approval: "approval ", task: "task " };
+function eventWords(kind) {
+  const [noun, past = ""] = kind.split(".");
+  return `${NOUNS[noun] ?? `${noun} `}${past.replaceAll("_", " ")}`;
+}
+
+// src/agent.js
+var NEWEST = 20;
+var SILENT2 = /* @__PURE__ */ new Set(["revoked", "rejected"]);
+var AgentDetails = class {
+  /**
+   * @param {any} agent its row
+   * @param {{store: import("./store.js").Store, channel: import("./channel.js").Channel,
+   *   announce: (text: string) => void}} desk
+   * @param {(agentId: string) => void} onRenamed the agent has another id from now on
+   */
+  constructor(agent, desk, onRenamed) {
+    this.agent = agent;
+    this.desk = desk;
+    this.onRenamed = onRenamed;
+    this.asker = new Asker(desk);
+    this.facts = h("ul", { class: "wb-facts-list" });
+    this.said = h("div", {});
+    this.history = h("ul", { class: "wb-list wb-history" });
+    this.historyLabel = h("div", { class: "wb-label" }, "History");
+    this.form = form({ class: "wb-grant" }, { submit: () => this.onSubmit() });
+    for (const event of ["input", "change"]) this.form.addEventListener(event, () => this.offer());
+    this.asked = h("div", {});
+    this.save = h("button", { class: "wb-button wb-primary", type: "submit" }, "Save changes");
+    this.actions = h("div", { class: "wb-line" });
+    this.element = h(
+      "div",
+      { class: "wb-agent" },
+      this.form,
+      this.asked,
+      this.asker.problem,
+      h("div", { class: "wb-columns-2" }, h("div", {}, this.facts, this.said), h("div", {}, this.historyLabel, this.history))
+    );
+    this.fill();
+  }
+  get id() {
+    return this.agent.agent_id;
+  }
+  /** Start the form anew from the row. */
+  fill() {
+    this.fields = new GrantFields(this.desk.store.tables, { ...START, ...this.agent });
+    this.state = this.agent.registration_status;
+    this.actions.replaceChildren(this.save, ...this.buttons());
+    this.form.replaceChildren(this.fields.element, this.actions);
+    this.offer();
+  }
+  buttons() {
+    const out = SILENT2.has(this.state);
+    const ask = (label, words, act) => button(label, "wb-button", (event) => this.ask(event.currentTarget, words, act), `${label} ${this.id}`);
+    return [
+      h("span", { class: "wb-grow" }),
+      out ? null : ask("New token…", TOKEN, (_, pressed) => this.issue(pressed)),
+      out ? null : ask("Revoke…", { ...REVOKE, label: `Revoke ${this.id}` }, (reason, pressed) => this.run("revoke_agent", { reason }, pressed, "Revoked.")),
+      ask("Delete…", { ...DELETE, label: `Delete ${this.id}` }, (_, pressed) => this.run("delete_agent", {}, pressed, "Deleted."))
+    ].filter(Boolean);
+  }
+  /** Take what is known now. What the person is typing is not touched. @param {any} agent */
+  update(agent, now) {
+    const before = this.agent;
+    this.agent = agent;
+    if (before !== agent && (agent.registration_status !== this.state || !this.touched)) {
+      if (!this.element.contains(document.activeElement)) this.fill();
+    }
+    if (before !== agent) this.load();
+    this.fields.refresh();
+    this.drawFacts(now);
+  }
+  get touched() {
+    return Object.keys(this.fields.choices()).length > 0;
+  }
+  offer() {
+    enable(this.touched, this.save);
+  }
+  /** Read what rows do not tell: everything it says of itself, and its history. */
+  async load() {
+    const seen = this.loading = {};
+    const calls = [
+      ["get_agent", { agent_id: this.id }],
+      ["list_events", { subject: this.id, limit: 1e3 }]
+    ];
+    const [agent, events] = await Promise.allSettled(calls.map(([op, args]) => new Asker(this.desk).send(op, args)));
+    if (this.loading !== seen) return;
+    if (agent.value) this.said.replaceChildren(capabilities(agent.value.capabilities) ?? "");
+    if (events.value) this.drawHistory(events.value.events.slice(-NEWEST).reverse());
+  }
+  drawFacts(now) {
+    const { agent } = this;
+    const facts = [
+      ["Registered", moment(agent.registered_at)],
+      ["Last heard of", ago(agent.last_heartbeat, now)],
+      ["Connections", agent.connections ? String(agent.connections) : "none"],
+      ["Client", agent.client],
+      ["Address", agent.address],
+      ["Connection", agent.connection_id],
+      ["Worktree", agent.worktree],
+      ["Spawned by", agent.parent],
+      ["Token", agent.id_only ? "none yet; it says its id alone" : null]
+    ].filter(([, value]) => value);
+    const key = JSON.stringify(facts);
+    if (key === this.shownFacts) return;
+    this.shownFacts = key;
+    this.facts.replaceChildren(...facts.map(([name, value]) => h("li", {}, h("span", { class: "wb-muted" }, name), h("span", {}, value))));
+  }
+  drawHistory(events) {
+    const line = ({ at, kind, actor, data }) => h(
+      "li",
+      {},
+      h("span", { class: "wb-muted wb-when" }, moment(at)),
+      h("span", { class: "wb-grow", title: kind }, eventWords(kind), data.reason ? ` · ${data.reason}` : ""),
+      h("span", { class: "wb-muted" }, actor)
+    );
+    this.history.replaceChildren(...events.map(line));
+  }
+  /** Open one more question under the form. */
+  ask(opener, words, act) {
+    this.asker.clear();
+    const close = () => {
+      this.asked.replaceChildren();
+      opener.focus();
+    };
+    const question = new Confirm(words, act, close);
+    this.asked.replaceChildren(question.element);
+    question.focus();
+  }
+  async run(op, more2, pressed, done) {
+    const outcome = await this.asker.ask(op, { agent_id: this.id, ...more2 }, pressed);
+    if (!outcome) return;
+    this.asked.replaceChildren();
+    this.desk.announce(`${this.id}: ${done}`);
+    this.load();
+  }
+  /** The token is in this element alone, until it is closed. */
+  async issue(pressed) {
+    const outcome = await this.asker.ask("issue_token", { agent_id: this.id }, pressed, "Issuing…");
+    if (!outcome) return;
+    const shown = input(outcome.token, { class: "wb-input wb-token wb-grow", readonly: "", "aria-label": `New token of ${this.id}` });
+    const close = button("Done", "wb-button", () => this.asked.replaceChildren());
+    this.asked.replaceChildren(
+      h(
+        "div",
+        { class: "wb-confirm" },
+        h("p", {}, `The new token of ${this.id}. It is shown only now; copy it to the agent.`),
+        h("div", { class: "wb-line" }, shown, copyButton(() => shown.value, "Copy the token", this.desk.announce), close)
+      )
+    );
+    shown.select();
+    this.load();
+  }
+  async onSubmit() {
+    const changes = this.fields.choices();
+    if (!Object.keys(changes).length) return;
+    const outcome = await this.asker.ask("update_agent", { agent_id: this.id, changes }, this.save, "Saving…");
+    if (outcome) this.saved(outcome);
+    else this.fields.fieldOf({ code: this.asker.problem.querySelector("code").textContent })?.focus();
+  }
+  saved(agent) {
+    const before = this.id;
+    this.agent = agent;
+    this.fill();
+    this.desk.announce(`${this.id}: saved.`);
+    if (before !== this.id) this.onRenamed(before, this.id);
+    this.fields.first.focus();
+  }
+};
+var START = { persona_id: null, session_id: null, team_id: null, expires_at: null };
+var TOKEN = { label: "Issue new token", why: "The token it has stops working, and its connections end.", danger: false };
+var REVOKE = { why: "Its token stops working at once, and it gives back its tasks.", reason: "Reason (optional; kept in the history)" };
+var DELETE = { why: "It leaves all lists; its history stays. It can be restored under Projects." };
+function ago(iso, now) {
+  const text = age(iso, now);
+  return text === "just now" ? text : `${text} ago`;
+}
+
+// src/agents.js
+var STEP = 100;
+var EVERY = "=";
+var NONE2 = "";
+var COLUMNS = ["Agent", "State", "Persona", "Permission", "Session", "Connections", "Last heard"];
+var Agents = class {
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {import("./channel.js").Channel} channel
+   * @param {(text: string) => void} announce
+   */
+  constructor(store, channel, announce) {
+    this.desk = { store, channel, announce };
+    this.store = store;
+    this.view = { state: null, text: "", session: EVERY };
+    this.shown = STEP;
+    this.rows = /* @__PURE__ */ new Map();
+    const id = freshId("agents");
+    this.summary = h("span", { class: "wb-muted" });
+    this.search = h("input", {
+      class: "wb-input wb-search",
+      type: "search",
+      placeholder: "Filter agents",
+      "aria-label": "Filter agents by id, name, persona, tool or client",
+      on: { input: () => this.filter({ text: this.search.value.trim().toLowerCase() }), keydown: (event) => this.onSearchKey(event) }
+    });
+    this.session = select([], EVERY, { class: "wb-input wb-narrow", "aria-label": "Show agents of a session", on: { change: () => this.filter({ session: this.session.value }) } });
+    this.chips = /* @__PURE__ */ new Map();
+    this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show agents by state" });
+    this.bulk = new Placing(this.desk, () => this.picked());
+    this.all = checkbox("Select all agents shown", (on) => this.pickAll(on), false).box;
+    this.body = h("tbody", {});
+    this.table = h("table", { class: "wb-table", on: { keydown: (event) => this.onKey(event) } }, this.head(), this.body);
+    this.more = button("Show more", "wb-button", () => this.showMore());
+    this.nothing = h("p", { class: "wb-empty" });
+    this.element = h(
+      "section",
+      { class: "wb-section", "aria-labelledby": id },
+      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Agents"), this.summary, this.session, this.search),
+      this.chipBox,
+      this.bulk.element,
+      this.nothing,
+      this.table,
+      this.more
+    );
+  }
+  head() {
+    const heads = COLUMNS.map((name) => h("th", { scope: "col", class: `wb-t-${name.toLowerCase().replace(" ", "-")}` }, name));
+    return h("thead", {}, h("tr", {}, h("th", { class: "wb-t-pick" }, this.all), ...heads));
+  }
+  /** How many agents there are, without those that wait or were turned away. */
+  count(now) {
+    return [...this.store.tables.agents.values()].filter((agent) => isCurrent(standing(agent, now))).length;
+  }
+  /** Bring everything up to date. @param {number} now in ms */
+  update(now) {
+    const { tables } = this.store;
+    this.now = now;
+    const agents = [...tables.agents.values()].sort(oldestFirst);
+    const states = new Map(agents.map((agent) => [agent.id, standing(agent, now)]));
+    this.drawCounts(agents, states);
+    setOptions(this.session, [["", [[EVERY, "All sessions"], [NONE2, "In no session"]]], ...sessionGroups(tables)], this.view.session);
+    const wanted = agents.filter((agent) => this.fits(agent, states.get(agent.id)));
+    this.drawRows(wanted.slice(0, this.shown), states);
+    this.more.hidden = wanted.length <= this.shown;
+    this.table.hidden = wanted.length === 0;
+    this.drawNothing(agents.length, wanted.length);
+    this.drawPicked();
+  }
+  drawCounts(agents, states) {
+    const counts = {};
+    for (const key of states.values()) counts[key] = (counts[key] ?? 0) + 1;
+    const current = agents.filter(({ id }) => isCurrent(states.get(id)));
+    const connected = current.filter(({ connections }) => connections).length;
+    setText(this.summary, current.length ? `${counted(current.length, "agent")} · ${connected.toLocaleString("en")} connected` : "");
+    this.drawChip(null, "Admitted", current.length);
+    for (const [key, word] of Object.entries(STANDINGS)) if (key !== "pending") this.drawChip(key, word, counts[key] ?? 0);
+    this.chipBox.hidden = agents.length === 0;
+    this.search.hidden = this.session.hidden = agents.length === 0;
+  }
+  drawChip(key, word, count) {
+    let chip = this.chips.get(key);
+    if (!chip) {
+      const number = h("span", { class: "wb-chip-count" });
+      const click = () => this.filter({ state: this.view.state === key ? null : key });
+      const element = h("button", { class: "wb-chip", type: "button", on: { click } }, key && dot(key), h("span", {}, word), number);
+      chip = { element, number };
+      this.chips.set(key, chip);
+      this.chipBox.append(element);
+    }
+    setText(chip.number, count.toLocaleString("en"));
+    setAttribute(chip.element, "aria-pressed", this.view.state === key);
+    chip.element.hidden = key !== null && !count && this.view.state !== key;
+  }
+  drawRows(agents, states) {
+    const wanted = new Set(agents.map(({ id }) => id));
+    for (const [id, row] of this.rows) if (!wanted.has(id)) this.drop(id, row);
+    let before = null;
+    for (const agent of agents) {
+      const row = this.rows.get(agent.id) ?? this.add(agent);
+      row.show(agent, states.get(agent.id), this.store.tables, this.now);
+      const placed = row.line.parentNode && row.line.previousElementSibling === (before?.last ?? null);
+      if (!placed && before) before.last.after(...row.elements);
+      else if (!placed) this.body.prepend(...row.elements);
+      before = row;
+    }
+  }
+  add(agent) {
+    const row = new AgentRow(agent, this.desk, {
+      onPicked: () => this.drawPicked(),
+      onRenamed: (from, to) => this.rename(from, to)
+    });
+    this.rows.set(agent.id, row);
+    return row;
+  }
+  /** An agent that was renamed keeps its row and what is open in it. */
+  rename(from, to) {
+    const { agents } = this.store.tables;
+    const row = this.rows.get(from);
+    if (!row) return;
+    this.rows.delete(from);
+    this.rows.set(to, row);
+    agents.set(to, { ...agents.get(from), id: to, agent_id: to });
+    agents.delete(from);
+  }
+  drop(id, row) {
+    if (row.isOpen && this.store.tables.agents.has(id)) return;
+    const focused = row.elements.some((element) => element.contains(document.activeElement));
+    for (const element of row.elements) element.remove();
+    this.rows.delete(id);
+    if (focused) this.search.focus();
+  }
+  drawNothing(total, fitting) {
+    this.nothing.hidden = fitting > 0 || this.store.version === null;
+    if (this.nothing.hidden) return;
+    const say = total ? ["No agent matches. ", button("Show all", "wb-link", () => this.clear())] : ["No agent was admitted yet. Those that register wait in the inbox; Admin says how to connect one."];
+    this.nothing.replaceChildren(...say);
+  }
+  drawPicked() {
+    const rows = [...this.rows.values()];
+    const number = this.picked().length;
+    this.all.checked = rows.length > 0 && number === rows.length;
+    this.all.indeterminate = number > 0 && number < rows.length;
+    this.bulk.update(number);
+  }
+  fits(agent, state) {
+    const { state: wanted, session, text } = this.view;
+    if (wanted ? state !== wanted : !isCurrent(state)) return false;
+    if (session !== EVERY && (agent.session_id ?? NONE2) !== session) return false;
+    return text.split(/\s+/).every((word) => haystack(agent).includes(word));
+  }
+  filter(change) {
+    Object.assign(this.view, change);
+    this.shown = STEP;
+    this.update(Date.now());
+    this.desk.announce(`${counted(this.rows.size, "agent")} shown.`);
+  }
+  clear() {
+    this.search.value = "";
+    this.filter({ state: null, text: "", session: EVERY });
+    this.search.focus();
+  }
+  showMore() {
+    this.shown += STEP;
+    this.update(Date.now());
+  }
+  picked() {
+    return [...this.rows.values()].filter((row) => row.pick.checked).map((row) => row.agent.id);
+  }
+  pickAll(on) {
+    for (const row of this.rows.values()) row.pick.checked = on;
+    this.drawPicked();
+  }
+  onSearchKey(event) {
+    if (event.key === "Escape" && this.search.value) {
+      event.preventDefault();
+      this.search.value = "";
+      this.filter({ text: "" });
+    } else if (event.key === "ArrowDown") {
+      event.preventDefault();
+      this.body.querySelector(".wb-open-row")?.focus();
+    }
+  }
+  /** Arrows go from agent to agent, Escape closes what is open. */
+  onKey(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey || !event.target.matches(".wb-open-row")) return;
+    const openers = [...this.body.querySelectorAll(".wb-open-row")];
+    const at = openers.indexOf(event.target);
+    const target = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: openers.length - 1 }[event.key];
+    if (target === void 0) return;
+    event.preventDefault();
+    openers[target]?.focus();
+  }
+};
+var AgentRow = class {
+  constructor(agent, desk, { onPicked, onRenamed }) {
+    this.desk = desk;
+    this.onRenamed = onRenamed;
+    this.agent = agent;
+    this.details = null;
+    this.pick = checkbox(`Select ${agent.id}`, onPicked, false).box;
+    this.opener = h("button", { class: "wb-open-row", type: "button", "aria-expanded": "false", on: { click: () => this.toggle() } });
+    this.name = h("span", { class: "wb-muted wb-agent-name" });
+    this.mark = dot("offline");
+    this.word = h("span", {});
+    this.cells = Object.fromEntries(["persona", "permission", "session", "connections", "last-heard"].map((key) => [key, h("td", { class: `wb-t-${key}` })]));
+    this.line = h(
+      "tr",
+      { class: "wb-agent-row" },
+      h("td", { class: "wb-t-pick" }, this.pick),
+      h("td", { class: "wb-t-agent" }, this.opener, this.name),
+      h("td", { class: "wb-t-state" }, h("span", { class: "wb-standing" }, this.mark, this.word)),
+      ...Object.values(this.cells)
+    );
+    this.below = h("tr", { class: "wb-below", hidden: true }, h("td", { colspan: COLUMNS.length + 1 }));
+    this.below.addEventListener("keydown", (event) => event.key === "Escape" && this.toggle(false));
+  }
+  get elements() {
+    return [this.line, this.below];
+  }
+  get last() {
+    return this.below;
+  }
+  get isOpen() {
+    return !this.below.hidden;
+  }
+  show(agent, state, tables, now) {
+    this.agent = agent;
+    const { cells } = this;
+    setText(this.opener, agent.agent_id);
+    setText(this.name, agent.name === agent.agent_id ? "" : agent.name);
+    setAttribute(this.pick, "aria-label", `Select ${agent.agent_id}`);
+    setAttribute(this.mark, "data-state", state);
+    setText(this.word, STANDINGS[state]);
+    setText(cells.persona, personaText(agent));
+    setText(cells.permission, permissionText(agent));
+    setText(cells.session, placeText(agent, tables));
+    setText(cells.connections, agent.connections ? String(agent.connections) : "–");
+    setText(cells["last-heard"], agent.last_heartbeat ? age(agent.last_heartbeat, now) : "");
+    setAttribute(cells.session, "title", sessionName(tables, agent.session_id));
+    if (this.isOpen) this.details.update(agent, now);
+  }
+  toggle(open = !this.isOpen) {
+    if (open) {
+      this.details = new AgentDetails(this.agent, this.desk, (from, to) => this.onRenamed(from, to));
+      this.below.firstChild.replaceChildren(this.details.element);
+      this.details.load();
+      this.details.drawFacts(Date.now());
+    } else {
+      this.below.firstChild.replaceChildren();
+      this.opener.focus();
+    }
+    this.below.hidden = !open;
+    this.line.classList.toggle("wb-opened", open);
+    this.opener.setAttribute("aria-expanded", String(open));
+  }
+};
+var Placing = class {
+  constructor(desk, picked) {
+    this.desk = desk;
+    this.picked = picked;
+    this.asker = new Asker(desk);
+    this.number = h("span", { class: "wb-muted wb-grow" });
+    this.session = select([[EVERY, "Session unchanged"]], EVERY, { class: "wb-input wb-narrow", "aria-label": "Session for those selected", on: { change: () => this.refresh() } });
+    this.team = select([[EVERY, "Team unchanged"]], EVERY, { class: "wb-input wb-narrow", "aria-label": "Team for those selected", on: { change: () => this.refresh() } });
+    this.assign = button("Assign", "wb-button wb-primary", () => this.run());
+    this.element = h(
+      "div",
+      { class: "wb-bulk", role: "group", "aria-label": "Assign many", hidden: true },
+      h("div", { class: "wb-bulk-row" }, this.number, this.session, this.team, this.assign),
+      this.asker.problem
+    );
+  }
+  update(number) {
+    this.element.hidden = number === 0;
+    setText(this.number, `${counted(number, "agent")} selected`);
+    if (number) this.refresh();
+  }
+  refresh() {
+    const { tables } = this.desk.store;
+    const keep = (word) => [EVERY, `${word} unchanged`];
+    setOptions(this.session, [["", [keep("Session"), [NONE2, "No session"]]], ...sessionGroups(tables)]);
+    const session = this.session.value;
+    const teams = session === EVERY ? [...tables.teams.values()] : session ? [...teamsOf(tables, session), ...teamsOf(tables, null)] : teamsOf(tables, null);
+    setOptions(this.team, [["", [keep("Team"), [NONE2, "No team"], ...teams.map(({ id, name }) => [id, name])]]]);
+    enable(session !== EVERY || this.team.value !== EVERY, this.assign);
+  }
+  async run() {
+    const chosen = { session_id: this.session.value, team_id: this.team.value };
+    const changes = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== EVERY).map(([key, value]) => [key, value || null]));
+    const agent_ids = this.picked();
+    const outcome = await this.asker.ask("assign_agents", { agent_ids, changes }, this.assign, "Assigning…");
+    if (outcome) this.desk.announce(`${counted(agent_ids.length, "agent")} assigned.`);
+    this.refresh();
+  }
+};
+function oldestFirst(a, b) {
+  return a.registered_at < b.registered_at ? -1 : Number(a.registered_at > b.registered_at);
+}
+function dot(state) {
+  return h("span", { class: "wb-state-dot", "data-state": state, "aria-hidden": "true" });
+}
+function personaText({ persona_id: persona, role }) {
+  if (!persona) return role;
+  return persona === role || role === "worker" ? persona : `${persona}, ${role}`;
+}
+function permissionText({ tool, access_level: access }) {
+  return `${tool} · ${ACCESS[access]?.toLowerCase() ?? access}`;
+}
+function placeText(agent, tables) {
+  const place = tables.sessions.get(agent.session_id)?.name;
+  const team = tables.teams.get(agent.team_id)?.name;
+  return [place, team].filter(Boolean).join(" · ") || "–";
+}
+function haystack({ agent_id, name, persona_id, role, tool, client, address }) {
+  return [agent_id, name, persona_id, role, tool, client, address].join("\n").toLowerCase();
+}
+
+// src/bulk.js
+var Bulk = class {
+  /**
+   * @param {{store: import("./store.js").Store, channel: import("./channel.js").Channel,
+   *   announce: (text: string) => void}} desk
+   * @param {() => import("./card.js").Card[]} cards those that can be picked now
+   */
+  constructor(desk, cards) {
+    this.desk = desk;
+    this.cards = cards;
+    this.asker = new Asker(desk);
+    this.fields = null;
+    this.all = checkbox("Select all", (on) => this.pickAll(on));
+    this.number = h("span", { class: "wb-muted wb-grow" });
+    this.yes = button("Admit", "wb-button wb-primary", () => this.approve());
+    this.more = button("Choose for all…", "wb-button", () => this.toggleDetails());
+    this.no = button("Reject…", "wb-button", () => this.toggleReject(true));
+    for (const one of [this.more, this.no]) one.setAttribute("aria-expanded", "false");
+    this.actions = h("div", { class: "wb-actions" }, this.yes, this.more, this.no);
+    this.details = h("div", { class: "wb-details", hidden: true, on: { keydown: (event) => event.key === "Escape" && this.toggleDetails(false) } });
+    this.form = this.rejectForm();
+    this.element = h(
+      "div",
+      { class: "wb-bulk", role: "group", "aria-label": "Decide many", hidden: true },
+      h("div", { class: "wb-bulk-row" }, this.all.element, this.number, this.actions),
+      this.details,
+      this.form,
+      this.asker.problem
+    );
+  }
+  rejectForm() {
+    this.reason = input("", { class: "wb-input wb-grow", maxlength: 1e3, placeholder: "Reason (optional; all of them are told)", "aria-label": "Reason for rejecting those selected" });
+    this.really = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
+    const cancel = button("Cancel", "wb-button", () => this.toggleReject(false));
+    const on = { submit: () => this.reject(), escape: () => this.toggleReject(false) };
+    return form({ class: "wb-reject", hidden: true }, on, this.reason, this.really, cancel);
+  }
+  get picked() {
+    return this.cards().filter((card) => card.pick.checked);
+  }
+  /** Bring it up to date: it is there as soon as two registrations wait. @param {boolean} [enabled] whether decisions can be sent */
+  update(enabled = this.enabled) {
+    this.enabled = enabled;
+    const cards = this.cards();
+    const useful = cards.length > 1;
+    for (const card of cards) {
+      card.pick.hidden = !useful;
+      if (!useful) card.pick.checked = false;
+    }
+    const number = this.picked.length;
+    this.element.hidden = !useful;
+    this.all.box.checked = useful && number === cards.length;
+    this.all.box.indeterminate = number > 0 && number < cards.length;
+    setText(this.number, number ? `${number.toLocaleString("en")} of ${counted(cards.length, "agent")} selected` : "");
+    this.actions.hidden = number === 0;
+    if (!number) this.close();
+    if (!this.asker.sending) this.label(number);
+    enable(enabled && !this.asker.sending, this.yes, this.no, this.really);
+    this.fields?.refresh();
+  }
+  label(number) {
+    setText(this.yes, `Admit ${number.toLocaleString("en")}`);
+    setText(this.really, `Reject ${number.toLocaleString("en")}`);
+  }
+  pickAll(on) {
+    for (const card of this.cards()) card.pick.checked = on;
+    this.update();
+  }
+  close() {
+    this.details.hidden = true;
+    this.form.hidden = true;
+    for (const one of [this.more, this.no]) one.setAttribute("aria-expanded", "false");
+  }
+  toggleDetails(open = this.details.hidden) {
+    if (open) {
+      this.fields = new GrantFields(this.desk.store.tables, {}, "As proposed");
+      this.details.replaceChildren(this.fields.element);
+    }
+    this.details.hidden = !open;
+    this.more.setAttribute("aria-expanded", String(open));
+    if (open) this.fields.first.focus();
+    else this.more.focus();
+  }
+  toggleReject(open) {
+    this.form.hidden = !open;
+    this.no.setAttribute("aria-expanded", String(open));
+    if (open) this.reason.focus();
+    else this.no.focus();
+  }
+  approve() {
+    const choices = this.details.hidden ? {} : this.fields.choices();
+    return this.decide("approve_many", { choices }, this.yes, "Admitting…");
+  }
+  reject() {
+    return this.decide("reject_many", { reason: this.reason.value.trim() }, this.really, "Rejecting…");
+  }
+  async decide(op, args, pressed, busy) {
+    const cards = this.picked;
+    if (!cards.length || this.asker.sending) return;
+    const approval_ids = cards.map((card) => card.approval.id);
+    for (const card of cards) card.begin();
+    const outcome = await this.asker.ask(op, { approval_ids, ...args }, pressed, busy);
+    const decisions = new Map((outcome?.decisions ?? []).map((one) => [one.approval_id, one]));
+    for (const card of cards) settle(card, decisions.get(card.approval.id), op === "approve_many");
+    if (outcome) {
+      this.close();
+      this.desk.announce(told(outcome.decisions, op === "approve_many"));
+    }
+    this.update();
+  }
+};
+function settle(card, decision, yes) {
+  if (decision?.ok) card.decided(yes, decision.outcome);
+  else if (decision) card.refused(new CodedError(decision.error), yes ? "approve" : "reject");
+  else card.again();
+}
+function told(decisions, yes) {
+  const done = decisions.filter(({ ok }) => ok).length;
+  const failed = decisions.length - done;
+  return `${done} ${yes ? "admitted" : "rejected"}${failed ? `, ${failed} refused` : ""}.`;
 }
 
 // src/integration.js
@@ -245,7 +1569,7 @@ var integration = {
     ];
   },
   warning: ({ payload }) => payload.conflicts.length ? `Conflicts are predicted in ${counted(payload.conflicts.length, "file")}: ${some(payload.conflicts)}. Merging would be refused.` : null,
-  done: (outcome) => `Merged into ${outcome.approval.payload.target}.`,
+  done: (_, { payload }) => `Merged into ${payload.target}.`,
   careful: ({ payload }) => payload.conflicts.length > 0,
   details: (approval) => new Changes(approval)
 };
@@ -296,107 +1620,6 @@ function some(names) {
   return names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
 }
 
-// src/registration.js
-var ROLES = { worker: "Worker: takes tasks", planner: "Planner: also makes tasks" };
-var TOOLS = { write: "Read and write", read: "Read only" };
-var registration = {
-  icon: "registration",
-  label: "registration",
-  primary: "Admit",
-  busy: "Admitting…",
-  title: ({ payload }) => payload.name,
-  origin: ({ payload }) => payload.spawned_by ? `spawned by ${payload.spawned_by}` : "came by itself",
-  summary: ({ payload }) => [
-    "as ",
-    h("code", {}, payload.suggested_id),
-    ` · ${payload.persona_id ?? "no persona"}`,
-    payload.role === payload.persona_id ? null : ` · ${payload.role}`,
-    " · read and write",
-    payload.worktree ? ` · in ${payload.worktree}` : null
-  ],
-  done: (outcome) => `Admitted as ${outcome.outcome.agent_id}.`,
-  careful: () => false,
-  details: (approval, personas) => new Grant(approval, personas)
-};
-var Grant = class {
-  constructor({ payload }, personas) {
-    this.payload = payload;
-    this.roleOf = new Map([...personas.values()].map(({ id, role }) => [id, role]));
-    this.agentId = h("input", { class: "wb-input", type: "text", value: payload.suggested_id, maxlength: 64, spellcheck: "false", autocomplete: "off" });
-    this.persona = select(personaOptions(payload, personas), payload.persona_id ?? "");
-    this.role = select(ROLES, payload.role);
-    this.tool = select(TOOLS, "write");
-    this.roleTouched = false;
-    this.persona.addEventListener("change", () => this.followPersona());
-    this.role.addEventListener("change", () => this.roleTouched = true);
-    this.first = this.agentId;
-    this.element = h(
-      "div",
-      { class: "wb-details" },
-      h(
-        "div",
-        { class: "wb-fields" },
-        field("Agent id", this.agentId),
-        field("Persona", this.persona),
-        field("Role", this.role),
-        field("Access", this.tool)
-      ),
-      capabilities(payload.capabilities)
-    );
-  }
-  /** Only what differs from what was asked for: the rest is the server's to choose. */
-  choices() {
-    const { payload } = this;
-    const asked = { agent_id: payload.suggested_id, persona_id: payload.persona_id ?? "", role: payload.role, tool: "write" };
-    const chosen = {
-      agent_id: this.agentId.value.trim(),
-      persona_id: this.persona.value,
-      role: this.role.value,
-      tool: this.tool.value
-    };
-    const changed = Object.entries(chosen).filter(([name, value]) => value && value !== asked[name]);
-    const choices = Object.fromEntries(changed);
-    return choices.persona_id ? { ...choices, role: chosen.role } : choices;
-  }
-  /** The field that an error is about. @param {{code: string}} error */
-  fieldOf({ code }) {
-    if (code === "AGENT_ID_TAKEN" || code === "BAD_AGENT_ID") return this.agentId;
-    return code === "PERSONA_NOT_FOUND" ? this.persona : null;
-  }
-  followPersona() {
-    const role = this.roleOf.get(this.persona.value);
-    if (role && !this.roleTouched) this.role.value = role;
-  }
-};
-function personaOptions(payload, personas) {
-  const named = [...personas.values()].map(({ id, name }) => [id, name]);
-  const asked = payload.persona_id && !personas.has(payload.persona_id) ? [[payload.persona_id, payload.persona_id]] : [];
-  return Object.fromEntries([...payload.persona_id ? [] : [["", "None"]], ...asked, ...named]);
-}
-function select(options, value) {
-  const made = Object.entries(options).map(([id, name]) => h("option", { value: id }, name));
-  const element = h("select", { class: "wb-input" }, ...made);
-  element.value = value;
-  return element;
-}
-function field(label, control) {
-  control.id = freshId("field");
-  return h("div", { class: "wb-field" }, h("label", { for: control.id }, label), control);
-}
-function capabilities(known) {
-  const entries = Object.entries(known ?? {}).slice(0, 12);
-  if (!entries.length) return null;
-  return h(
-    "div",
-    {},
-    h("div", { class: "wb-label" }, "What it says it can do"),
-    h("ul", { class: "wb-list" }, ...entries.map(([name, value]) => fact(name, value)))
-  );
-}
-function fact(name, value) {
-  return h("li", {}, h("span", { class: "wb-muted wb-fact" }, brief(name, 60)), h("code", { class: "wb-said" }, brief(value)));
-}
-
 // src/card.js
 var anything = {
   icon: "question",
@@ -414,7 +1637,8 @@ var Card = class {
   /**
    * @param {any} approval
    * @param {{channel: import("./channel.js").Channel, announce: (text: string) => void,
-   *   personas: () => Map<string, any>, onSettled: (card: Card) => void, onDismissed: (card: Card) => void}} desk
+   *   tables: import("./store.js").Tables, onPicked: () => void, onSettled: (card: Card) => void,
+   *   onDismissed: (card: Card) => void}} desk
    */
   constructor(approval, desk) {
     this.approval = approval;
@@ -422,7 +1646,8 @@ var Card = class {
     this.kind = KINDS[approval.kind] ?? anything;
     this.state = "waiting";
     this.details = null;
-    this.unanswered = null;
+    this.asker = new Asker({ channel: desk.channel, announce: (text) => desk.announce(`${this.name}: ${text}`) });
+    this.problem = this.asker.problem;
     this.build();
   }
   get name() {
@@ -442,17 +1667,20 @@ var Card = class {
       h("span", { class: "wb-name", id: titleId, title: this.name }, this.name),
       h("span", { class: "wb-muted" }, `${kind.label} · ${kind.origin(approval)} · `, this.age)
     );
-    this.summary = h("div", { class: "wb-summary" }, ...kind.summary(approval));
+    this.summary = h("div", { class: "wb-summary" }, ...kind.summary(approval, this.desk.tables));
+    const facts = kind.facts?.(approval);
+    this.facts = h("div", { class: "wb-summary wb-facts", title: facts, hidden: !facts }, facts);
     const warning = kind.warning?.(approval);
     this.warning = h("div", { class: "wb-warning", hidden: !warning }, icon("warning"), warning ?? "");
-    this.problem = h("div", { class: "wb-problem", id: freshId("problem"), hidden: true });
     this.result = h("div", { class: "wb-result", tabindex: -1, hidden: true });
-    this.body = h("div", { class: "wb-card-body" }, this.head, this.summary, this.warning, this.result);
+    this.body = h("div", { class: "wb-card-body" }, this.head, this.summary, this.facts, this.warning, this.result);
     this.form = this.rejectForm();
+    this.pick = checkbox(`Select ${this.name}`, () => this.desk.onPicked(), false).box;
+    this.pick.hidden = true;
     this.element = h(
       "li",
       { class: "wb-card", "aria-labelledby": titleId, tabindex: -1 },
-      h("div", { class: "wb-card-row" }, icon(kind.icon, "wb-kind"), this.body, this.buttons()),
+      h("div", { class: "wb-card-row" }, this.pick, icon(kind.icon, "wb-kind"), this.body, this.buttons()),
       this.form,
       this.problem
     );
@@ -480,19 +1708,9 @@ var Card = class {
     });
     this.really = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
     this.cancel = button("Cancel", "wb-button", () => this.toggleReject(false));
-    return h(
-      "form",
-      {
-        class: "wb-reject",
-        hidden: true,
-        on: {
-          submit: (event) => {
-            event.preventDefault();
-            this.reject();
-          },
-          keydown: (event) => event.key === "Escape" && this.toggleReject(false)
-        }
-      },
+    return form(
+      { class: "wb-reject", hidden: true },
+      { submit: () => this.reject(), escape: () => this.toggleReject(false) },
       this.reason,
       this.really,
       this.cancel
@@ -500,7 +1718,7 @@ var Card = class {
   }
   toggleDetails(open = this.more.getAttribute("aria-expanded") !== "true") {
     if (open && !this.details) {
-      this.details = this.kind.details(this.approval, this.desk.personas());
+      this.details = this.kind.details(this.approval, this.desk.tables);
       this.details.element.addEventListener("keydown", (event) => this.onDetailsKey(event));
       this.element.insertBefore(this.details.element, this.form);
     }
@@ -520,7 +1738,8 @@ var Card = class {
     else this.no.focus();
   }
   approve() {
-    const choices = this.details && !this.details.element.hidden ? this.details.choices() : {};
+    const open = this.details && !this.details.element.hidden;
+    const choices = open ? this.details.choices() : this.kind.choices?.(this.approval, this.desk.tables) ?? {};
     return this.decide("approve", { approval_id: this.approval.id, choices }, this.yes, this.kind.busy);
   }
   reject() {
@@ -532,42 +1751,49 @@ var Card = class {
     this.state = "sending";
     const label = pressed.textContent;
     pressed.textContent = busy;
-    this.problem.hidden = true;
+    this.asker.clear();
     this.refresh(this.enabled);
     try {
-      const outcome = await this.desk.channel.request(this.idFor(op, args), op, args);
-      this.settle(op === "approve" ? this.kind.done(outcome) : "Rejected.", op === "approve");
+      const { outcome } = await this.asker.send(op, args);
+      this.decided(op === "approve", outcome);
     } catch (error) {
-      this.refused(error, op, args);
+      this.refused(error, op);
     } finally {
       pressed.textContent = label;
     }
   }
-  /** The same question asked again after silence keeps its id: it is done only once. */
-  idFor(op, args) {
-    const asked = JSON.stringify([op, args]);
-    if (this.unanswered?.asked !== asked) this.unanswered = { asked, id: requestId() };
-    return this.unanswered.id;
+  /** It is decided among others: nothing here can be pressed until `decided` or `refused`. */
+  begin() {
+    this.state = "sending";
+    this.asker.clear();
+    this.refresh(this.enabled);
   }
-  refused(error, op, args) {
-    if (error.code !== "NO_ANSWER") this.unanswered = null;
+  /** It was not decided after all: it can be asked again. */
+  again() {
+    this.state = "waiting";
+    this.refresh(this.enabled);
+  }
+  /** @param {boolean} yes @param {any} outcome what the decision led to */
+  decided(yes, outcome) {
+    this.settle(yes ? this.kind.done(outcome, this.approval) : "Rejected.", yes);
+  }
+  /** The decision was refused: say why, and where. */
+  refused(error, op) {
     if (error.code === "ALREADY_DECIDED") {
       this.settle("Decided elsewhere; nothing was changed.", false);
       return;
     }
-    this.state = "waiting";
-    this.refresh(this.enabled);
-    this.problem.replaceChildren(icon("warning"), h("code", {}, error.code), h("span", {}, ...prose(error.message)));
-    this.problem.hidden = false;
-    this.desk.announce(`${this.name}: ${error.message}`);
-    this.pointAt(error, op, args);
+    this.again();
+    this.asker.show(error);
+    this.pointAt(error, op);
   }
-  pointAt(error, op, args) {
-    for (const input of this.element.querySelectorAll("[aria-invalid]")) {
-      input.removeAttribute("aria-invalid");
-      input.removeAttribute("aria-describedby");
+  pointAt(error, op) {
+    for (const input2 of this.element.querySelectorAll("[aria-invalid]")) {
+      input2.removeAttribute("aria-invalid");
+      input2.removeAttribute("aria-describedby");
     }
-    const about = op === "approve" && "agent_id" in args.choices ? this.details?.fieldOf(error) : null;
+    const open = this.details && !this.details.element.hidden;
+    const about = op === "approve" && open ? this.details.fieldOf(error) : null;
     if (!about) return;
     about.setAttribute("aria-invalid", "true");
     about.setAttribute("aria-describedby", this.problem.id);
@@ -582,7 +1808,10 @@ var Card = class {
     if (this.details) this.details.element.hidden = true;
     this.actions.hidden = true;
     this.summary.hidden = true;
+    this.facts.hidden = true;
     this.warning.hidden = true;
+    this.pick.checked = false;
+    this.pick.hidden = true;
     this.result.replaceChildren(icon(good ? "completed" : "cancelled"), h("span", {}, text));
     this.result.hidden = false;
     this.element.classList.add("wb-settled");
@@ -610,14 +1839,17 @@ var Card = class {
   /** @param {boolean} enabled whether decisions can be sent */
   refresh(enabled) {
     this.enabled = enabled;
+    if (this.state === "waiting") this.renew();
     const off = !enabled || this.state === "sending";
     for (const one of [this.yes, this.no, this.really]) one.setAttribute("aria-disabled", String(off));
   }
+  /** What saying yes would do may have changed with what was decided elsewhere. */
+  renew() {
+    const fresh = h("div", {}, ...this.kind.summary(this.approval, this.desk.tables));
+    if (fresh.textContent !== this.summary.textContent) this.summary.replaceChildren(...fresh.childNodes);
+    this.details?.refresh?.();
+  }
 };
-function button(label, className, onClick) {
-  const click = (event) => event.currentTarget.getAttribute("aria-disabled") !== "true" && onClick();
-  return h("button", { class: className, type: "button", on: { click } }, label);
-}
 
 // src/inbox.js
 var LINGER_MS = 4e3;
@@ -643,10 +1875,26 @@ var Inbox = class {
       "p",
       { class: "wb-empty" },
       "Nobody is waiting. An agent that registers appears here at once; ",
-      h("code", {}, "%workbench status"),
-      " shows the address to give to it."
+      h("code", {}, "%workbench connect"),
+      " says how agents connect."
     );
-    this.element = h("section", { class: "wb-section", "aria-labelledby": id }, h("div", { class: "wb-bar-line" }, this.heading, this.count), this.empty, this.list);
+    this.bulk = new Bulk({ store, channel, announce }, () => this.registrations());
+    this.element = h(
+      "section",
+      { class: "wb-section", "aria-labelledby": id },
+      h("div", { class: "wb-bar-line" }, this.heading, this.count),
+      this.empty,
+      this.bulk.element,
+      this.list
+    );
+  }
+  /** How many questions are open. */
+  get waiting() {
+    return this.store.tables.approvals.size;
+  }
+  /** The cards that can be decided together. */
+  registrations() {
+    return [...this.cards.values()].filter(({ state, approval }) => state === "waiting" && approval.kind === "registration");
   }
   /** Bring the cards up to date. @param {boolean} enabled @param {number} now in ms */
   update(enabled, now) {
@@ -658,6 +1906,7 @@ var Inbox = class {
       card.refresh(enabled);
       card.tick(now);
     }
+    this.bulk.update(enabled);
     if (this.filled && arrived.length) this.tellArrived(arrived);
     this.filled ||= known;
     setText(this.count, String(rows.size));
@@ -671,7 +1920,8 @@ var Inbox = class {
     const card = new Card(row, {
       channel: this.channel,
       announce: this.announce,
-      personas: () => this.store.tables.personas,
+      tables: this.store.tables,
+      onPicked: () => this.bulk.update(),
       onSettled: (settled) => this.linger(settled),
       onDismissed: (dismissed) => this.remove(dismissed)
     });
@@ -709,10 +1959,252 @@ var Inbox = class {
   }
 };
 
+// src/naming.js
+var Naming = class {
+  /**
+   * @param {{channel: import("./channel.js").Channel, announce: (text: string) => void}} desk
+   * @param {{label: string, value?: string, what: string}} words what the button says, the name now, what is named
+   * @param {(name: string) => [string, object]} request the operation and its arguments
+   * @param {(outcome: any|null) => void} onDone with what came out, or null when it was given up
+   */
+  constructor(desk, { label, value = "", what }, request, onDone) {
+    this.asker = new Asker(desk);
+    this.request = request;
+    this.onDone = onDone;
+    this.name = input(value, { class: "wb-input wb-grow", maxlength: 200, placeholder: what, "aria-label": what, required: true });
+    this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, label);
+    this.element = form(
+      { class: "wb-naming" },
+      { submit: () => this.run(), escape: () => onDone(null) },
+      h("div", { class: "wb-line" }, this.name, this.submit, button("Cancel", "wb-button", () => onDone(null))),
+      this.asker.problem
+    );
+  }
+  focus() {
+    this.name.focus();
+    this.name.select();
+  }
+  async run() {
+    const outcome = await this.asker.ask(...this.request(this.name.value.trim()), this.submit);
+    if (outcome) this.onDone(outcome);
+    else this.name.focus();
+  }
+};
+
+// src/projects.js
+var NONE3 = "";
+var LEVELS = { project: 1, session: 2, team: 3 };
+var Projects = class {
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {import("./channel.js").Channel} channel
+   * @param {(text: string) => void} announce
+   */
+  constructor(store, channel, announce) {
+    this.desk = { store, channel, announce };
+    this.store = store;
+    this.asker = new Asker(this.desk);
+    this.form = null;
+    this.drawn = [];
+    const id = freshId("projects");
+    this.newOne = button("New project…", "wb-button", () => this.create("project", this.top));
+    this.newTeam = button("New team…", "wb-button", () => this.create("team", this.top));
+    this.top = h("div", {});
+    this.list = h("ul", { class: "wb-tree", "aria-labelledby": id });
+    this.empty = h("p", { class: "wb-empty" }, "No projects yet. A session of a project is where agents share what they write; agents without one see only themselves.");
+    this.bin = new Bin(this.desk);
+    this.element = h(
+      "div",
+      {},
+      h(
+        "section",
+        { class: "wb-section", "aria-labelledby": id },
+        h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Projects, sessions and teams"), h("span", { class: "wb-grow" }), this.newTeam, this.newOne),
+        this.top,
+        this.asker.problem,
+        this.empty,
+        this.list
+      ),
+      this.bin.element
+    );
+  }
+  /** Bring the tree up to date, unless somebody is typing in it. */
+  update() {
+    const { projects, sessions, teams } = this.store.tables;
+    const rows = [...projects.values(), ...sessions.values(), ...teams.values()];
+    const same = rows.length === this.drawn.length && rows.every((row, at) => row === this.drawn[at]);
+    this.empty.hidden = this.store.version === null || rows.length > 0;
+    if (same || this.form) return;
+    this.drawn = rows;
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    this.list.replaceChildren(...this.items());
+    if (focused) (this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`) ?? this.newOne).focus();
+  }
+  items() {
+    const { tables } = this.store;
+    const found = [];
+    for (const project of named(tables.projects)) {
+      found.push(this.item("project", project, [counted(project.sessions, "session")]));
+      for (const session of sessionsOf(tables, project.id)) {
+        found.push(this.item("session", session, [counted(session.agents, "agent"), counted(session.contexts, "context")]));
+        for (const team of teamsOf(tables, session.id)) found.push(this.item("team", team, [counted(team.agents, "agent")]));
+      }
+    }
+    const free = teamsOf(tables, null);
+    if (free.length) found.push(h("li", { class: "wb-tree-line wb-level-1 wb-muted" }, "Teams in no session"));
+    return [...found, ...free.map((team) => this.item("team", team, [counted(team.agents, "agent")], 2))];
+  }
+  item(noun, row, facts, level = LEVELS[noun]) {
+    const below = h("div", {});
+    const act = (label, onClick) => {
+      const made = button(label, "wb-link", onClick, `${label} ${row.name}`);
+      made.dataset.key = `${noun}:${row.id}:${label}`;
+      return made;
+    };
+    const child = { project: "session", session: "team" }[noun];
+    return h(
+      "li",
+      { class: `wb-level-${level}` },
+      h(
+        "div",
+        { class: "wb-tree-line" },
+        h("span", { class: "wb-noun" }, noun),
+        h("span", { class: "wb-tree-name", title: row.description || row.name }, row.name),
+        h("span", { class: "wb-muted wb-grow wb-cut" }, [...facts, row.description].filter(Boolean).join(" · ")),
+        h(
+          "span",
+          { class: "wb-tree-actions" },
+          child ? act(`New ${child}…`, () => this.create(child, below, row)) : act("Move…", () => this.move(row, below)),
+          act("Rename…", () => this.rename(noun, row, below)),
+          act("Delete…", () => this.remove(noun, row, below))
+        )
+      ),
+      below
+    );
+  }
+  create(noun, where, parent = null) {
+    const place = parent ? { [noun === "session" ? "project_id" : "session_id"]: parent.id } : {};
+    const words = { label: `Create ${noun}`, what: parent ? `Name of the ${noun} in ${parent.name}` : `Name of the ${noun}` };
+    this.open(where, (done) => new Naming(this.desk, words, (name) => [`create_${noun}`, { name, ...place }], done));
+  }
+  rename(noun, row, where) {
+    const words = { label: "Rename", value: row.name, what: `New name of ${row.name}` };
+    this.open(where, (done) => new Naming(this.desk, words, (name) => [`update_${noun}`, { [`${noun}_id`]: row.id, name }], done));
+  }
+  remove(noun, row, where) {
+    const within = { project: "Its sessions, teams and contexts go with it.", session: "Its teams and contexts go with it.", team: "Its members stay, without a team." }[noun];
+    const words = { label: `Delete ${row.name}`, why: `${within} It can be restored below.` };
+    const act = async (done, pressed) => {
+      if (await this.asker.ask(`delete_${noun}`, { [`${noun}_id`]: row.id }, pressed)) done({});
+    };
+    this.open(where, (done) => new Confirm(words, (_, pressed) => act(done, pressed), () => done(null)));
+  }
+  move(team, where) {
+    this.open(where, (done) => new Moving(this.desk, team, done));
+  }
+  /** Open a form in the tree; one at a time. */
+  open(where, make) {
+    this.close();
+    const opener = document.activeElement;
+    const done = (outcome) => {
+      this.close();
+      if (outcome) {
+        this.desk.announce("Done.");
+        this.bin.stale();
+      }
+      if (opener?.isConnected) opener.focus();
+      this.update();
+    };
+    this.form = make(done);
+    where.replaceChildren(this.form.element);
+    this.form.focus();
+  }
+  close() {
+    this.asker.clear();
+    this.form?.element.remove();
+    this.form = null;
+  }
+};
+var Moving = class {
+  constructor(desk, team, onDone) {
+    this.asker = new Asker(desk);
+    this.target = select([], NONE3, { class: "wb-input wb-grow", "aria-label": `Session for ${team.name}` });
+    setOptions(this.target, [["", [[NONE3, "No session"]]], ...sessionGroups(desk.store.tables)], team.session_id ?? NONE3);
+    this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, "Move");
+    const submit = async () => {
+      const args = { team_id: team.id, session_id: this.target.value || null };
+      if (await this.asker.ask("move_team", args, this.submit)) onDone({});
+    };
+    this.element = form(
+      { class: "wb-naming" },
+      { submit, escape: () => onDone(null) },
+      h("div", { class: "wb-line" }, this.target, this.submit, button("Cancel", "wb-button", () => onDone(null))),
+      h("p", { class: "wb-muted" }, "Its members move along."),
+      this.asker.problem
+    );
+  }
+  focus() {
+    this.target.focus();
+  }
+};
+var Bin = class {
+  constructor(desk) {
+    this.desk = desk;
+    this.asker = new Asker(desk);
+    const id = freshId("bin");
+    this.opener = button("Show", "wb-button", () => this.isOpen ? this.close() : this.load());
+    this.list = h("ul", { class: "wb-tree", hidden: true });
+    this.element = h(
+      "section",
+      { class: "wb-section", "aria-labelledby": id },
+      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Deleted"), h("span", { class: "wb-grow" }), this.opener),
+      this.asker.problem,
+      this.list
+    );
+  }
+  get isOpen() {
+    return !this.list.hidden;
+  }
+  /** Something was deleted or restored. */
+  stale() {
+    if (this.isOpen) this.load();
+  }
+  close() {
+    this.list.hidden = true;
+    this.opener.textContent = "Show";
+  }
+  async load() {
+    const nouns = ["project", "session", "team", "agent"];
+    const pages = [];
+    for (const noun of nouns) {
+      const page = await this.asker.ask(`list_${noun}s`, { deleted: true, limit: 500 });
+      if (!page) return;
+      pages.push(...page[`${noun}s`].map((row) => this.item(noun, row.id ?? row.agent_id, row.name)));
+    }
+    this.list.replaceChildren(...pages.length ? pages : [h("li", { class: "wb-empty" }, "Nothing was deleted.")]);
+    this.list.hidden = false;
+    this.opener.textContent = "Hide";
+  }
+  item(noun, id, name) {
+    const restore = button(
+      "Restore",
+      "wb-link",
+      async (event) => {
+        if (!await this.asker.ask(`restore_${noun}`, { [`${noun}_id`]: id }, event.currentTarget)) return;
+        this.desk.announce(`${name} is back.`);
+        this.load();
+      },
+      `Restore ${name}`
+    );
+    return h("li", { class: "wb-tree-line" }, h("span", { class: "wb-noun" }, noun), h("span", { class: "wb-tree-name wb-grow" }, name), restore);
+  }
+};
+
 // src/store.js
+var TABLES = ["approvals", "personas", "agents", "projects", "sessions", "teams", "rules", "tools", "allowlist", "tasks"];
 var Store = class {
   constructor() {
-    this.tables = { approvals: /* @__PURE__ */ new Map(), personas: /* @__PURE__ */ new Map(), tasks: /* @__PURE__ */ new Map() };
+    this.tables = Object.fromEntries(TABLES.map((name) => [name, /* @__PURE__ */ new Map()]));
     this.version = null;
     this.listeners = /* @__PURE__ */ new Set();
   }
@@ -754,6 +2246,65 @@ function applyChange(tables, change) {
   }
 }
 
+// src/tabs.js
+var Tabs = class {
+  /**
+   * @param {{label: string, element: HTMLElement}[]} views
+   * @param {() => void} onSelect
+   */
+  constructor(views, onSelect) {
+    this.onSelect = onSelect;
+    this.at = 0;
+    this.tabs = views.map(({ label, element }, index) => this.tab(label, element, index));
+    this.element = h("div", { class: "wb-tabs", role: "tablist", "aria-label": "Views", on: { keydown: (event) => this.onKey(event) } }, ...this.tabs.map(({ tab }) => tab));
+    this.show(0);
+  }
+  tab(label, element, index) {
+    const panel = h("div", { class: "wb-tabpanel", role: "tabpanel", id: freshId("view") }, element);
+    const count = h("span", { class: "wb-tab-count", hidden: true });
+    const tab = h(
+      "button",
+      { class: "wb-tab", type: "button", role: "tab", id: freshId("tab"), "aria-controls": panel.id, on: { click: () => this.select(index) } },
+      label,
+      count
+    );
+    panel.setAttribute("aria-labelledby", tab.id);
+    return { tab, panel, count };
+  }
+  /** The panels, to be put under the tabs. */
+  get panels() {
+    return this.tabs.map(({ panel }) => panel);
+  }
+  /** A number beside a tab's label; none when it is 0. @param {boolean} [strong] it waits for the person */
+  setCount(index, number, strong = false) {
+    const { count } = this.tabs[index];
+    setText(count, number.toLocaleString("en"));
+    count.hidden = number === 0;
+    count.classList.toggle("wb-strong", strong);
+  }
+  /** @param {number} index */
+  select(index) {
+    this.show(index);
+    this.onSelect();
+  }
+  show(index) {
+    this.at = index;
+    this.tabs.forEach(({ tab, panel }, place) => {
+      setAttribute(tab, "aria-selected", place === index);
+      tab.tabIndex = place === index ? 0 : -1;
+      panel.hidden = place !== index;
+    });
+  }
+  onKey(event) {
+    const last = this.tabs.length - 1;
+    const moves = { ArrowRight: (this.at + 1) % (last + 1), ArrowLeft: (this.at + last) % (last + 1), Home: 0, End: last };
+    if (!(event.key in moves) || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    this.select(moves[event.key]);
+    this.tabs[this.at].tab.focus();
+  }
+};
+
 // src/outline.js
 var STATES = {
   in_progress: "In progress",
@@ -769,11 +2320,11 @@ function waitsFor(task, tasks) {
   return task.dependencies.map((id) => tasks.get(id)).filter((other) => other && other.status !== "completed");
 }
 function waitingText(waits) {
-  const named = waits.slice(0, 3).map(({ id, status }) => {
+  const named2 = waits.slice(0, 3).map(({ id, status }) => {
     const hopeless = status === "failed" || status === "cancelled";
     return hopeless ? `${id} (${status})` : `${id}`;
   });
-  return `waits for ${named.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
+  return `waits for ${named2.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
 }
 var Outline = class {
   /** @param {Map<number, Row>} tasks */
@@ -863,7 +2414,7 @@ var Outline = class {
     const found = /* @__PURE__ */ new Map();
     for (const [id, task] of this.tasks) {
       if (state && this.states.get(id) !== state) continue;
-      if (!words.every((word) => haystack(task).includes(word))) continue;
+      if (!words.every((word) => haystack2(task).includes(word))) continue;
       found.set(id, true);
       let parent = task.parent_task_id;
       while (this.tasks.has(parent) && !found.has(parent)) {
@@ -874,7 +2425,7 @@ var Outline = class {
     return found;
   }
 };
-function haystack(task) {
+function haystack2(task) {
   const { id, title, persona_id, worktree, assigned_agent_id, plan, name } = task;
   return [`#${id}`, title, persona_id, worktree, assigned_agent_id, plan, name].join("\n").toLowerCase();
 }
@@ -884,7 +2435,7 @@ var ROW = 28;
 var POOL = 36;
 var OVERSCAN = 8;
 var PAGE = 12;
-var COLUMNS = ["Task", "State", "Persona", "Worktree", "Agent", "Progress"];
+var COLUMNS2 = ["Task", "State", "Persona", "Worktree", "Agent", "Progress"];
 var TreeGrid = class {
   /** @param {(id: number, open: boolean) => void} onToggle */
   constructor(onToggle) {
@@ -896,7 +2447,7 @@ var TreeGrid = class {
     this.sizer = h("div", { class: "wb-sizer", role: "rowgroup" });
     this.element = h(
       "div",
-      { class: "wb-grid", role: "treegrid", tabindex: 0, "aria-label": "Tasks", "aria-colcount": COLUMNS.length },
+      { class: "wb-grid", role: "treegrid", tabindex: 0, "aria-label": "Tasks", "aria-colcount": COLUMNS2.length },
       h("div", { class: "wb-head", role: "rowgroup" }, headRow()),
       this.sizer
     );
@@ -1080,7 +2631,7 @@ var Row = class {
   }
 };
 function headRow() {
-  const names = COLUMNS.map((name) => h("div", { class: `wb-cell wb-${cellName(name)}`, role: "columnheader" }, name));
+  const names = COLUMNS2.map((name) => h("div", { class: `wb-cell wb-${cellName(name)}`, role: "columnheader" }, name));
   return h("div", { class: "wb-columns", role: "row", "aria-rowindex": 1 }, ...names);
 }
 function cellName(column) {
@@ -1208,6 +2759,8 @@ var Work = class {
 
 // src/desk.js
 var TICK_MS = 5e3;
+var SAID_MS = 1e4;
+var [DESK, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3];
 var LINKS = {
   connecting: "Connecting…",
   live: "Live",
@@ -1225,19 +2778,34 @@ var View = class {
     this.bannerCode = h("code", {});
     this.reconnect = h("button", { class: "wb-button", type: "button", on: { click: () => channel.resync() } }, "Reconnect");
     this.banner = h("div", { class: "wb-banner", hidden: true }, icon("warning"), this.bannerText, this.bannerCode, this.reconnect);
-    const announce = (text) => setText(this.status, text);
+    const announce = (text) => this.announce(text);
     this.inbox = new Inbox(store, channel, announce, signal);
     this.work = new Work(store);
     this.work.onFiltered = announce;
+    this.agents = new Agents(store, channel, announce);
+    this.projects = new Projects(store, channel, announce);
+    this.admin = new Admin(store, channel, announce, signal);
+    const views = [
+      { label: "Inbox and tasks", element: h("div", {}, this.inbox.element, this.work.element) },
+      { label: "Agents", element: this.agents.element },
+      { label: "Projects", element: this.projects.element },
+      { label: "Admin", element: this.admin.element }
+    ];
+    this.tabs = new Tabs(views, () => this.draw());
     this.element = h(
       "div",
       { class: "wb-desk", role: "region", "aria-label": "Workbench desk", "data-lm-suppress-shortcuts": "true" },
-      h("div", { class: "wb-top" }, h("span", { class: "wb-brand" }, "Workbench"), this.status, this.link),
+      h("div", { class: "wb-top" }, h("span", { class: "wb-brand" }, "Workbench"), this.tabs.element, this.status, this.link),
       this.banner,
-      this.inbox.element,
-      this.work.element
+      ...this.tabs.panels
     );
     this.follow(signal);
+  }
+  /** Say something in passing: it is read aloud, and gone after a while. */
+  announce(text) {
+    clearTimeout(this.fading);
+    setText(this.status, text);
+    this.fading = setTimeout(() => setText(this.status, ""), SAID_MS);
   }
   /** Draw after every change, at most once a frame, until the view goes. */
   follow(signal) {
@@ -1247,10 +2815,11 @@ var View = class {
       this.draw();
     };
     this.store.listen(() => due ||= requestAnimationFrame(draw), signal);
-    const ticking = setInterval(() => this.inbox.tick(Date.now()), TICK_MS);
+    const ticking = setInterval(() => this.tick(), TICK_MS);
     signal.addEventListener("abort", () => {
       cancelAnimationFrame(due);
       clearInterval(ticking);
+      clearTimeout(this.fading);
     });
     this.draw();
   }
@@ -1265,8 +2834,24 @@ var View = class {
     }
     this.shown = error;
     this.reconnect.hidden = state !== "stopped" || error?.code === "PANEL_CLOSED";
-    this.inbox.update(state === "live" || state === "trouble", Date.now());
-    this.work.update();
+    this.drawViews(state === "live" || state === "trouble", Date.now());
+  }
+  /** The inbox always, because questions close in it; of the others the one that is shown. */
+  drawViews(enabled, now) {
+    this.inbox.update(enabled, now);
+    this.tabs.setCount(DESK, this.inbox.waiting, true);
+    this.tabs.setCount(AGENTS, this.agents.count(now));
+    if (this.tabs.at === DESK) this.work.update();
+    if (this.tabs.at === AGENTS) this.agents.update(now);
+    if (this.tabs.at === PROJECTS) this.projects.update();
+    if (this.tabs.at === ADMIN) this.admin.update();
+    else this.admin.rest();
+  }
+  /** Time passes without a change. */
+  tick() {
+    const now = Date.now();
+    this.inbox.tick(now);
+    if (this.tabs.at === AGENTS) this.agents.update(now);
   }
 };
 var desk_default = () => {

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from workbench.errors import BadInput
 from workbench.rules.access import check_worktree_name
-from workbench.rules.plan.model import LINE, TREE_DEPTH, Plan, PlannedTask, Ticked
+from workbench.rules.lifecycle import TREE_DEPTH
+from workbench.rules.plan.model import LINE, Plan, PlannedTask, Ticked
 from workbench.rules.plan.order import find_cycle
 
 M = TypeVar("M", bound=BaseModel)

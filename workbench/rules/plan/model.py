@@ -15,8 +15,6 @@ from workbench.rules import wire
 
 LINE = "\0line"
 """Under what the parser notes the line of a task: no text can say it."""
-TREE_DEPTH = 50
-"""Levels of subtasks, as in the store."""
 
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 

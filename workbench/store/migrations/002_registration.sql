@@ -105,6 +105,8 @@ CREATE TABLE contexts (
 ) {{strict}};
 CREATE INDEX contexts_by_agent ON contexts (agent_id, number);
 CREATE INDEX contexts_by_session ON contexts (session_id, number);
+CREATE INDEX contexts_by_change ON contexts (updated_at);
+CREATE INDEX contexts_deleted ON contexts (session_id) WHERE deleted_at IS NOT NULL;
 
 {{sqlite}}
 CREATE VIRTUAL TABLE contexts_text USING fts5 (
@@ -152,10 +154,12 @@ LEFT JOIN sessions s ON s.id = a.session_id
 LEFT JOIN teams t ON t.id = a.team_id
 LEFT JOIN processes x ON x.agent_id = a.id;
 
--- What is looked up of an agent with each of its messages.
+-- What is looked up of an agent with each of its messages. A team that was deleted grants nothing.
 CREATE VIEW callers AS
 SELECT a.id, a.assigned_agent_id, a.token_hash, a.registration_status, a.persona_id, a.role, a.tool,
-    a.assigned_worktree, a.session_id, a.team_id, a.access_level, a.expires_at, a.deleted_at, a.id_only,
+    a.assigned_worktree, a.session_id, a.access_level,
+    (SELECT t.id FROM teams t WHERE t.id = a.team_id AND t.deleted_at IS NULL) AS team_id,
+    a.expires_at, a.deleted_at, a.id_only,
     (SELECT enabled FROM agent_tools WHERE id = 'read') AS may_read,
     (SELECT enabled FROM agent_tools WHERE id = 'write') AS may_write
 FROM agents a;

@@ -1,7 +1,4 @@
-"""Clients for programs: the same `call(name, **arguments)` over HTTP and over MCP.
-
-Errors come back as the `WorkbenchError` the server raised.
-"""
+"""Operations as MCP tools over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -9,79 +6,17 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx2
 
-from workbench.errors import BadInput, Unavailable, WorkbenchError, from_dict
+from workbench.client.http import connection, no_server
+from workbench.errors import BadInput, WorkbenchError, from_dict
 
 if TYPE_CHECKING:
     from mcp.client import Client
 
 T = TypeVar("T")
-
-TIMEOUT_SECONDS = 60.0
-"""Longer than any long poll lasts."""
-
-
-class Calls(Protocol):
-    """What both clients do."""
-
-    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Run an operation."""
-        ...
-
-
-def _connection(url: str, token: str | None) -> httpx2.AsyncClient:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    secure = url.startswith("https:")  # loading certificates takes longer than a call, so only where they are used
-    return httpx2.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=secure)
-
-
-class HttpClient:
-    """Calls operations with `POST /api/ops/<name>`. An asynchronous context manager.
-
-    Args:
-        url: address of the server, such as ``http://127.0.0.1:8765``.
-        token: an agent's or the operator's; without one only what anonymous callers may do.
-    """
-
-    def __init__(self, url: str, token: str | None = None) -> None:
-        self._http = _connection(url, token)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
-
-    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Run an operation.
-
-        Raises:
-            WorkbenchError: what the server raised; ``NO_SERVER`` when none answers.
-        """
-        content = _encoded(name, arguments)
-        try:
-            response = await self._http.post(f"/api/ops/{quote(name, safe='')}", content=content)
-            body = response.json()
-        except (httpx2.HTTPError, ValueError) as error:
-            raise no_server(error) from error
-        if body.get("success"):
-            data: dict[str, Any] = body["data"]
-            return data
-        raise from_dict(body.get("error") or {})
-
-    async def nonce(self) -> str | None:
-        """The nonce of the server that answers; None when none does."""
-        request = self._http.build_request("GET", "/health", timeout=2.0)
-        request.headers.pop("Authorization", None)  # a token that is refused does not mean that nobody answers
-        try:
-            answer = (await self._http.send(request)).json()
-        except (httpx2.HTTPError, ValueError):
-            return None
-        return answer.get("nonce") if isinstance(answer, dict) else None
 
 
 class McpClient:
@@ -174,7 +109,7 @@ class _Line:
         from mcp.client import Client
         from mcp.client.streamable_http import streamable_http_client
 
-        http = _connection(url, token)
+        http = connection(url, token)
         http.event_hooks = {"response": [self._note_refusal]}
         try:
             async with http, Client(streamable_http_client(url, http_client=http)) as client:
@@ -196,15 +131,3 @@ class _Line:
 
 def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
-
-
-def _encoded(name: str, arguments: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(arguments).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
-
-
-def no_server(error: BaseException) -> WorkbenchError:
-    """The coded form of a server that cannot be reached."""
-    return Unavailable("NO_SERVER", f"No Workbench server answers: {error}. Start one with `workbench serve`.")

@@ -1,0 +1,94 @@
+"""Where each table of a panel comes from: an operation, and the events after which it is read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernel_ext.panels.rows import Row, agent_row, by_id, flatten
+
+Call = Callable[..., Awaitable[dict[str, Any]]]
+"""Runs an operation by name."""
+
+CLOCK = "clock"
+"""Stands among the nouns of events for time itself: who is heard of changes without an event."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One table: the operation that lists it, read to its last page.
+
+    `nouns` are those of the events after which it is read anew; `key` is the field that names a row.
+    """
+
+    op: str
+    name: str
+    nouns: frozenset[str]
+    key: str = "id"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    row: Callable[[Mapping[str, Any]], Row] = dict
+
+    async def read(self, call: Call) -> Mapping[Any, Row]:
+        """The whole table."""
+        found: list[Row] = []
+        more: dict[str, Any] = dict(self.arguments)
+        while True:
+            page = await call(self.op, **more)
+            found += (self.row(item) | {"id": item[self.key]} for item in page[self.name])
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return by_id(found)
+            more["cursor"] = cursor
+
+
+async def _allowlist(call: Call) -> Mapping[Any, Row]:
+    found = await call("list_allowlist")
+    return by_id({"id": one, "fixed": one in found["fixed"]} for one in found["ids"])
+
+
+async def _tasks(call: Call) -> Mapping[Any, Row]:
+    return by_id(flatten((await call("get_task_tree"))["tasks"]))
+
+
+_LISTED: dict[str, Source] = {
+    "approvals": Source("list_approvals", "approvals", frozenset({"approval"}), arguments={"limit": 500}),
+    "personas": Source("get_personas", "personas", frozenset({"persona"})),
+    "agents": Source(
+        "list_agents",
+        "agents",
+        frozenset({"agent", "session", "team", "project", CLOCK}),
+        key="agent_id",
+        arguments={"limit": 500},
+        row=agent_row,
+    ),
+    "projects": Source("list_projects", "projects", frozenset({"project", "session"}), arguments={"limit": 500}),
+    "sessions": Source(
+        "list_sessions",
+        "sessions",
+        frozenset({"project", "session", "team", "agent", "context"}),
+        arguments={"limit": 500},
+    ),
+    "teams": Source(
+        "list_teams", "teams", frozenset({"project", "session", "team", "agent"}), arguments={"limit": 500}
+    ),
+    "rules": Source("list_admission_rules", "rules", frozenset({"rule"}), key="name"),
+    "tools": Source("list_agent_tools", "agent_tools", frozenset({"agent_tool"})),
+}
+
+READERS: Mapping[str, Callable[[Call], Awaitable[Mapping[Any, Row]]]] = {
+    **{name: source.read for name, source in _LISTED.items()},
+    "allowlist": _allowlist,
+    "tasks": _tasks,
+}
+"""How each table is read whole."""
+
+_NOUNS = {name: source.nouns for name, source in _LISTED.items()} | {"allowlist": {"allowlist"}, "tasks": {"task"}}
+
+FOLLOWED = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"})
+"""The kinds of events that change a table."""
+
+
+def stale(nouns: Collection[str]) -> list[str]:
+    """The tables that events about these nouns may have changed."""
+    return [name for name, of_table in _NOUNS.items() if not of_table.isdisjoint(nouns)]

@@ -1,0 +1,67 @@
+/** Views beside each other, one of them shown (WAI-ARIA tabs: arrows, Home and End move, focus selects). */
+
+import { freshId, h, setAttribute, setText } from "./dom.js";
+
+export class Tabs {
+  /**
+   * @param {{label: string, element: HTMLElement}[]} views
+   * @param {() => void} onSelect
+   */
+  constructor(views, onSelect) {
+    this.onSelect = onSelect;
+    this.at = 0;
+    this.tabs = views.map(({ label, element }, index) => this.tab(label, element, index));
+    this.element = h("div", { class: "wb-tabs", role: "tablist", "aria-label": "Views", on: { keydown: (event) => this.onKey(event) } }, ...this.tabs.map(({ tab }) => tab));
+    this.show(0);
+  }
+
+  tab(label, element, index) {
+    const panel = h("div", { class: "wb-tabpanel", role: "tabpanel", id: freshId("view") }, element);
+    const count = h("span", { class: "wb-tab-count", hidden: true });
+    const tab = h(
+      "button",
+      { class: "wb-tab", type: "button", role: "tab", id: freshId("tab"), "aria-controls": panel.id, on: { click: () => this.select(index) } },
+      label,
+      count,
+    );
+    panel.setAttribute("aria-labelledby", tab.id);
+    return { tab, panel, count };
+  }
+
+  /** The panels, to be put under the tabs. */
+  get panels() {
+    return this.tabs.map(({ panel }) => panel);
+  }
+
+  /** A number beside a tab's label; none when it is 0. @param {boolean} [strong] it waits for the person */
+  setCount(index, number, strong = false) {
+    const { count } = this.tabs[index];
+    setText(count, number.toLocaleString("en"));
+    count.hidden = number === 0;
+    count.classList.toggle("wb-strong", strong);
+  }
+
+  /** @param {number} index */
+  select(index) {
+    this.show(index);
+    this.onSelect();
+  }
+
+  show(index) {
+    this.at = index;
+    this.tabs.forEach(({ tab, panel }, place) => {
+      setAttribute(tab, "aria-selected", place === index);
+      tab.tabIndex = place === index ? 0 : -1;
+      panel.hidden = place !== index;
+    });
+  }
+
+  onKey(event) {
+    const last = this.tabs.length - 1;
+    const moves = { ArrowRight: (this.at + 1) % (last + 1), ArrowLeft: (this.at + last) % (last + 1), Home: 0, End: last };
+    if (!(event.key in moves) || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    this.select(moves[event.key]);
+    this.tabs[this.at].tab.focus();
+  }
+}

@@ -1,0 +1,82 @@
+"""Register, read and write: what they may touch, and whether they may be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.errors import BadInput, NotFound, Refused
+
+pytestmark = pytest.mark.anyio
+
+
+async def tools(workbench: Workbench) -> dict[str, dict[str, Any]]:
+    """The tools by id."""
+    return {tool["id"]: tool for tool in (await workbench.call("list_agent_tools"))["agent_tools"]}
+
+
+async def test_the_three_tools_are_there_from_the_start(workbench: Workbench) -> None:
+    found = await tools(workbench)
+    assert sorted(found) == ["read", "register", "write"]
+    assert all(tool["enabled"] for tool in found.values())
+    assert (found["read"]["permissions"]["write"], found["write"]["permissions"]["write"]) == ([], ["contexts"])
+    assert found["read"]["permissions"]["read"] == ["contexts", "sessions", "projects", "teams", "agents", "tasks"]
+
+
+async def test_a_tool_is_changed_as_far_as_is_said(workbench: Workbench) -> None:
+    before = (await tools(workbench))["write"]
+    assert await workbench.call("update_agent_tool", tool_id="write") == before
+    changed = await workbench.call("update_agent_tool", tool_id="write", permissions={"read": ["contexts"]})
+    assert changed == before | {
+        "permissions": {"read": ["contexts"], "write": []},
+        "updated_at": changed["updated_at"],
+    }
+    off = await workbench.call("update_agent_tool", tool_id="write", enabled=False, description="Not now.")
+    assert (off["enabled"], off["description"], off["permissions"]) == (False, "Not now.", changed["permissions"])
+    assert (await tools(workbench))["write"] == off
+    events = (await workbench.call("list_events", kinds=["agent_tool.*"]))["events"]
+    assert [(event["kind"], event["subject"], event["data"]) for event in events] == [
+        ("agent_tool.updated", "agent_tool:write", {"permissions": {"read": ["contexts"], "write": []}}),
+        ("agent_tool.updated", "agent_tool:write", {"enabled": False, "description": "Not now."}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "permissions", [{"read": ["secrets"]}, {"read": "contexts"}, {"delete": ["contexts"]}, ["contexts"], {"read": None}]
+)
+async def test_permissions_that_make_no_sense_are_refused(workbench: Workbench, permissions: Any) -> None:
+    before = await tools(workbench)
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await workbench.call("update_agent_tool", tool_id="read", permissions=permissions)
+    assert await tools(workbench) == before
+
+
+async def test_a_tool_that_is_not_there_cannot_be_changed(workbench: Workbench) -> None:
+    with pytest.raises(NotFound, match="TOOL_NOT_FOUND"):
+        await workbench.call("update_agent_tool", tool_id="admin", enabled=True)
+
+
+async def test_agents_look_at_the_tools_and_do_not_change_them(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada", tool="read")
+    listed = await workbench.dispatch(ada.caller, "list_agent_tools", {})
+    assert [tool["id"] for tool in listed["agent_tools"]] == ["read", "register", "write"]
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(ada.caller, "update_agent_tool", {"tool_id": "read", "enabled": True})
+
+
+@pytest.mark.parametrize("noun", ["project", "session", "team"])
+async def test_what_a_tool_may_not_read_is_neither_listed_nor_shown(
+    workbench: Workbench, admit: Admit, noun: str
+) -> None:
+    ada = await admit("ada")
+    others = [name for name in ("projects", "sessions", "teams") if name != f"{noun}s"]
+    await workbench.call("update_agent_tool", tool_id="write", permissions={"read": others})
+    for name, arguments in ((f"list_{noun}s", {}), (f"get_{noun}", {f"{noun}_id": "x"})):
+        with pytest.raises(Refused, match=f"NOT_PERMITTED: The tool write may not read {noun}s") as refused:
+            await workbench.dispatch(ada.caller, name, arguments)
+    assert refused.value.details == {"tool": "write", "permissions": {"read": others, "write": []}}
+    for name in others:
+        await workbench.dispatch(ada.caller, f"list_{name}", {})

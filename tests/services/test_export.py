@@ -1,0 +1,129 @@
+"""Exports: what is not deleted, as CSV that no spreadsheet runs, or as JSON; and never a secret."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.errors import BadInput, Refused
+from workbench.rules import access
+from workbench.services import export
+
+pytestmark = pytest.mark.anyio
+
+TABLES = ["agents", "contexts", "projects", "sessions", "teams"]
+RESOURCES = [*TABLES, "events"]
+NASTY = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", 'say "hello", you', "two\nlines", "é\N{PENGUIN}", " =1", ""]
+
+
+@pytest.fixture
+async def filled(workbench: Workbench) -> Workbench:
+    """A project with a session, a team, and contexts with titles that are hard to write down."""
+    await workbench.call("create_project", name="alpha")
+    await workbench.call("create_session", project_id="alpha", name="one")
+    await workbench.call("create_team", name="red", session_id="one")
+    for title in NASTY:
+        content = {"title": title, "content": "x", "metadata": {"=a": 1}}
+        await workbench.call("write", session_id="one", content=content)
+    return workbench
+
+
+async def rows(workbench: Workbench, resource: str, format: str = "json") -> list[dict[str, Any]]:
+    """The rows of an export."""
+    text = (await workbench.call("export", resource=resource, format=format))["content"]
+    found: list[dict[str, Any]] = json.loads(text) if format == "json" else list(csv.DictReader(io.StringIO(text, "")))
+    return found
+
+
+async def test_json_is_a_list_of_objects_that_holds_what_was_said(filled: Workbench) -> None:
+    found = await rows(filled, "contexts")
+    assert [row["title"] for row in found] == NASTY
+    one = (await filled.call("read", filters={"sequence_after": 10}))["data"][0]
+    assert found[-1] == {key: one[key] for key in found[-1]}
+    assert (found[0]["metadata"], found[0]["sequence_number"], found[0]["agent_id"]) == ({"=a": 1}, 1, None)
+
+
+async def test_csv_is_that_of_the_standard_and_no_cell_is_a_formula(filled: Workbench) -> None:
+    text = (await filled.call("export", resource="contexts", format="csv"))["content"]
+    assert text.startswith("id,project_id,session_id,session,sequence_number,agent_id,title,content,metadata,")
+    assert text.count("\r\n") == len(NASTY) + 1
+    titles = [row["title"] for row in await rows(filled, "contexts", "csv")]
+    assert titles == [
+        f"'{title}" if title[:1] in ("=", "+", "-", "@", "\t", "\r") and title else title for title in NASTY
+    ]
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in titles)
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+async def test_both_forms_have_the_same_columns_and_rows(filled: Workbench, admit: Admit, resource: str) -> None:
+    await admit("ada", team_id="red")
+    as_json, as_csv = await rows(filled, resource), await rows(filled, resource, "csv")
+    assert len(as_json) == len(as_csv) > 0
+    assert {tuple(row) for row in as_json} == {tuple(row) for row in as_csv}
+    times = [value for row in as_json for key, value in row.items() if key.endswith("_at") and value is not None]
+    assert all(str(value).endswith("Z") for value in times)
+
+
+@pytest.mark.parametrize(("resource", "format"), list(product(TABLES, ("csv", "json"))))
+async def test_an_export_of_nothing_is_a_header_or_an_empty_list(
+    workbench: Workbench, resource: str, format: str
+) -> None:
+    made = await workbench.call("export", resource=resource, format=format)
+    assert made["filename"].startswith(f"workbench-{resource}-")
+    assert made["filename"].endswith(f".{format}")
+    if format == "json":
+        assert (made["content_type"], json.loads(made["content"])) == ("application/json", [])
+    else:
+        assert made["content_type"] == "text/csv; charset=utf-8"
+        assert made["content"].endswith("\r\n")
+        assert made["content"].count("\r\n") == 1
+
+
+async def test_what_is_deleted_is_not_exported_nor_what_is_under_it(filled: Workbench, admit: Admit) -> None:
+    await admit("ada", team_id="red")
+    await filled.call("delete_agent", agent_id="ada")
+    await filled.call("delete_project", project_id="alpha")
+    left = {resource: await rows(filled, resource) for resource in TABLES}
+    assert left == {resource: [] for resource in left}
+
+
+async def test_no_export_holds_a_token_or_its_hash(filled: Workbench, admit: Admit) -> None:
+    ada = await admit("ada", session_id="one")
+    await filled.dispatch(ada.caller, "write", {"content": {"title": "mine"}})
+    for resource, format in product(RESOURCES, ("csv", "json")):
+        text = (await filled.call("export", resource=resource, format=format))["content"]
+        assert ada.token not in text
+        assert access.token_hash(ada.token) not in text
+        assert "token_hash" not in text
+
+
+async def test_events_are_exported_in_order_and_more_than_a_page_of_them(filled: Workbench) -> None:
+    for number in range(export.PAGE + 1):
+        await filled.call("create_team", name=f"t{number}")
+    found = await rows(filled, "events")
+    listed = (await filled.call("list_events", limit=1_000))["events"]
+    assert [row["id"] for row in found] == [event["id"] for event in listed]
+    assert found[-1] == listed[-1]
+    assert len({row["id"] for row in await rows(filled, "teams")}) == export.PAGE + 2
+
+
+async def test_an_export_too_large_to_send_is_refused(filled: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "LARGEST", 1_000)
+    with pytest.raises(BadInput, match="TOO_LARGE"):
+        await filled.call("export", resource="contexts", format="csv")
+
+
+async def test_only_the_person_exports(filled: Workbench, admit: Admit) -> None:
+    planner = await admit("pam", role="planner", access_level="session_level")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await filled.dispatch(planner.caller, "export", {"resource": "agents"})
+    for resource in ("tasks", "agents; DROP TABLE agents"):
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await filled.call("export", resource=resource)

@@ -1,0 +1,171 @@
+"""Projects: made, found, listed, renamed, deleted with all that is under them, and brought back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Clock
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound
+from workbench.ops import Caller
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def make(workbench: Workbench, name: str, **more: Any) -> dict[str, Any]:
+    """Create a project."""
+    return await workbench.call("create_project", name=name, **more)
+
+
+async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) -> list[str]:
+    """The names of the projects that a caller sees; the operator, if not said."""
+    listed = workbench.dispatch(caller, "list_projects", how) if caller else workbench.call("list_projects", **how)
+    return [project["name"] for project in (await listed)["projects"]]
+
+
+async def events(workbench: Workbench) -> list[tuple[str, str, dict[str, Any]]]:
+    """What happened to projects."""
+    found = (await workbench.call("list_events", kinds=["project.*"], limit=1000))["events"]
+    return [(event["kind"], event["subject"], event["data"]) for event in found]
+
+
+async def test_a_project_is_made_and_found_by_id_and_by_name(workbench: Workbench) -> None:
+    made = await make(workbench, "  alpha ", description="First.")
+    assert (made["name"], made["description"], made["sessions"], made["deleted_at"]) == ("alpha", "First.", 0, None)
+    assert made["created_at"] == made["updated_at"]
+    assert await workbench.call("get_project", project_id=made["id"]) == made
+    assert await workbench.call("get_project", project_id="alpha") == made
+    assert await events(workbench) == [("project.created", f"project:{made['id']}", {"name": "alpha"})]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"name": ""}, {"name": "  "}, {"name": "x" * 101}, {"name": "x", "description": "x" * 10_001}, {"names": "x"}],
+)
+async def test_a_project_that_cannot_be_is_refused_and_leaves_nothing(
+    workbench: Workbench, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await workbench.call("create_project", **arguments)
+    assert (await names(workbench), await events(workbench)) == ([], [])
+
+
+async def test_a_name_is_one_projects_alone_until_that_is_deleted(workbench: Workbench) -> None:
+    first = await make(workbench, "alpha")
+    beta = await make(workbench, "beta")
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await make(workbench, "alpha")
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await workbench.call("update_project", project_id=beta["id"], name="alpha")
+    await workbench.call("delete_project", project_id="alpha")
+    second = await make(workbench, "alpha")
+    assert (await workbench.call("get_project", project_id="alpha"))["id"] == second["id"]
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await workbench.call("restore_project", project_id=first["id"])
+    await workbench.call("update_project", project_id=second["id"], name="gamma")
+    assert (await workbench.call("restore_project", project_id=first["id"]))["id"] == first["id"]
+
+
+async def test_what_is_not_said_stays_as_it_is(settings: Settings, clock: Clock) -> None:
+    async with Workbench.open(settings, clock=clock) as workbench:
+        made = await make(workbench, "alpha", description="First.")
+        clock.forward(1)
+        same = await workbench.call("update_project", project_id="alpha")
+        assert same == made
+        renamed = await workbench.call("update_project", project_id="alpha", name="beta")
+        assert renamed == made | {"name": "beta", "updated_at": renamed["updated_at"]}
+        assert renamed["updated_at"] > made["updated_at"]
+        again = await workbench.call("update_project", project_id="beta", name="beta", description="")
+        assert (again["name"], again["description"]) == ("beta", "")
+        told = [data for kind, _, data in await events(workbench) if kind == "project.updated"]
+        assert told == [{"changes": ["name"]}, {"changes": ["description", "name"]}]
+
+
+async def test_what_is_deleted_is_gone_until_it_is_restored(workbench: Workbench) -> None:
+    made = await make(workbench, "alpha")
+    deleted = await workbench.call("delete_project", project_id="alpha")
+    assert deleted["deleted_at"] is not None
+    assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["alpha"])
+    for name in ("get_project", "update_project", "delete_project"):
+        with pytest.raises(NotFound, match="PROJECT_NOT_FOUND"):
+            await workbench.call(name, project_id=made["id"])
+    assert await workbench.call("restore_project", project_id="alpha") == made
+    assert (await names(workbench), await names(workbench, deleted=True)) == (["alpha"], [])
+    with pytest.raises(NotFound, match="PROJECT_NOT_FOUND: There is no deleted project"):
+        await workbench.call("restore_project", project_id="alpha")
+    kinds = [kind for kind, _, _ in await events(workbench)]
+    assert kinds == ["project.created", "project.deleted", "project.restored"]
+
+
+async def test_a_name_that_several_deleted_ones_had_must_be_told_apart_by_id(workbench: Workbench) -> None:
+    ids = []
+    for _ in range(2):
+        ids.append((await make(workbench, "alpha"))["id"])
+        await workbench.call("delete_project", project_id="alpha")
+    with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as refused:
+        await workbench.call("restore_project", project_id="alpha")
+    assert sorted(refused.value.details["candidates"]) == sorted(ids)
+    assert (await workbench.call("restore_project", project_id=ids[1]))["id"] == ids[1]
+
+
+async def test_a_project_counts_the_sessions_that_are_there(workbench: Workbench) -> None:
+    await make(workbench, "alpha")
+    for name in ("one", "two"):
+        await workbench.call("create_session", project_id="alpha", name=name)
+    assert (await workbench.call("get_project", project_id="alpha"))["sessions"] == 2
+    await workbench.call("delete_session", session_id="one")
+    assert (await workbench.call("get_project", project_id="alpha"))["sessions"] == 1
+
+
+async def test_projects_are_found_by_a_part_of_what_is_said_of_them(workbench: Workbench) -> None:
+    await make(workbench, "Alpha", description="about 50% of it")
+    await make(workbench, "beta", description="on alpha_2")
+    assert sorted(await names(workbench, search="ALPHA")) == ["Alpha", "beta"]
+    assert await names(workbench, search="50% of") == ["Alpha"]
+    assert await names(workbench, search="%") == ["Alpha"]
+    assert await names(workbench, search="_") == ["beta"]
+    assert sorted(await names(workbench, search=" ")) == ["Alpha", "beta"]
+    assert await names(workbench, search="nowhere") == []
+
+
+async def test_pages_neither_skip_nor_repeat_while_projects_come_and_go(settings: Settings, clock: Clock) -> None:
+    async with Workbench.open(settings, clock=clock) as workbench:
+        for number in range(7):
+            clock.forward(number % 2)  # some are of the same moment
+            await make(workbench, f"p{number}")
+        whole = await names(workbench)
+        seen, cursor = [], None
+        for round_ in range(4):
+            page = await workbench.call("list_projects", limit=2, cursor=cursor)
+            seen += [project["name"] for project in page["projects"]]
+            cursor = page["next_cursor"]
+            if round_ == 0:
+                assert page["total"] == 7
+                await workbench.call("delete_project", project_id=seen[0])
+                await workbench.call("update_project", project_id=seen[1], name="renamed")
+        assert (seen, cursor) == (whole, None)
+        assert (await workbench.call("list_projects", limit=1, search="p"))["total"] == 5
+
+
+@pytest.mark.parametrize("cursor", ["x", "WzEsIjIiXQ", "é", "A" * 1000])
+async def test_a_cursor_that_is_none_is_refused(workbench: Workbench, cursor: str) -> None:
+    with pytest.raises(BadInput, match="BAD_CURSOR"):
+        await workbench.call("list_projects", cursor=cursor)
+
+
+async def test_an_agent_sees_the_project_of_its_session_only(workbench: Workbench, admit: Admit) -> None:
+    for name in ("alpha", "beta"):
+        await make(workbench, name)
+        await workbench.call("create_session", project_id=name, name=f"in {name}")
+    ada, stray = await admit("ada", session_id="in alpha"), await admit("stray", session_id=None)
+    assert await names(workbench, ada.caller) == ["alpha"]
+    assert await names(workbench, stray.caller) == []
+    assert (await workbench.dispatch(ada.caller, "get_project", {"project_id": "alpha"}))["name"] == "alpha"
+    with pytest.raises(NotFound, match="PROJECT_NOT_FOUND"):
+        await workbench.dispatch(ada.caller, "get_project", {"project_id": "beta"})
+    await workbench.call("delete_project", project_id="alpha")
+    assert await names(workbench, ada.caller) == []
+    assert await names(workbench, ada.caller, deleted=True) == []

@@ -1,0 +1,376 @@
+"""Read and write, as agents are granted them: contexts in order and without gaps, and everything else to be read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import Admit, Clock
+from workbench.app import Workbench
+from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+ONCE_FOR_ALL = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+async def hall(workbench: Workbench) -> Workbench:
+    """A project open, with two sessions."""
+    await workbench.call("create_project", name="alpha")
+    for name in ("one", "two"):
+        await workbench.call("create_session", project_id="alpha", name=name)
+    return workbench
+
+
+async def write(workbench: Workbench, title: str, session_id: str = "one", **more: Any) -> dict[str, Any]:
+    """Write a context as the operator."""
+    return await workbench.call("write", session_id=session_id, content={"title": title, **more})
+
+
+async def titles(workbench: Workbench, **how: Any) -> list[str]:
+    """The titles of what the operator reads, newest first."""
+    return [row["title"] for row in (await workbench.call("read", **{"limit": 500} | how))["data"]]
+
+
+async def test_writing_answers_as_the_specification_says(hall: Workbench, admit: Admit) -> None:
+    ada = await admit("ada", session_id="one")
+    done = await hall.dispatch(ada.caller, "write", {"resource_type": "contexts", "content": {"title": "t"}})
+    assert done == {
+        "resource_type": "contexts",
+        "context_id": done["context_id"],
+        "sequence_number": 1,
+        "status": "success",
+    }
+    read = await hall.dispatch(ada.caller, "read", {})
+    assert (read["resource_type"], read["next_cursor"]) == ("contexts", None)
+    assert [(row["id"], row["title"]) for row in read["data"]] == [(done["context_id"], "t")]
+
+
+@pytest.mark.timeout(60)
+async def test_numbers_of_a_session_have_neither_gaps_nor_repeats_whoever_writes_at_once(
+    hall: Workbench, admit: Admit
+) -> None:
+    agents = [await admit(f"a{number}", session_id="one") for number in range(8)]
+    other = await admit("other", session_id="two")
+    too_large = {"title": "no", "content": "x" * 262_145}
+
+    async def writes(agent: Any, contents: list[dict[str, Any]]) -> list[Any]:
+        calls = [hall.dispatch(agent.caller, "write", {"content": content}) for content in contents]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    contents = [too_large if number % 4 == 3 else {"title": str(number)} for number in range(20)]
+    answers = await asyncio.gather(*(writes(agent, contents) for agent in (*agents, other)))
+    numbers = [[a["sequence_number"] for a in answer if not isinstance(a, BaseException)] for answer in answers]
+    assert sorted(number for those in numbers[:-1] for number in those) == list(range(1, 8 * 15 + 1))
+    assert sorted(numbers[-1]) == list(range(1, 16))
+    failed = [a for answer in answers for a in answer if isinstance(a, BaseException)]
+    assert {getattr(error, "code", error) for error in failed} == {"TOO_LARGE"}
+    kept = (await hall.call("read", limit=500, filters={"session_id": "one"}))["data"]
+    assert [row["sequence_number"] for row in kept] == list(range(120, 0, -1))
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ({}, "INVALID_ARGUMENTS"),
+        ({"title": "  "}, "INVALID_ARGUMENTS"),
+        ({"title": "x" * 501}, "INVALID_ARGUMENTS"),
+        ({"title": "x", "author": "me"}, "INVALID_ARGUMENTS"),
+        ({"content": {"not": "text"}}, "INVALID_ARGUMENTS"),
+        ({"content": "é" * 131_073}, "TOO_LARGE"),
+        ({"title": "x", "metadata": {"x": "é" * 5_000}}, "TOO_LARGE"),
+    ],
+)
+async def test_what_cannot_be_written_leaves_no_trace(hall: Workbench, content: dict[str, Any], code: str) -> None:
+    with pytest.raises(BadInput, match=code):
+        await hall.call("write", session_id="one", content=content)
+    assert (await hall.call("list_events", kinds=["context.*"]))["events"] == []
+    assert (await write(hall, "first"))["sequence_number"] == 1
+
+
+async def test_the_largest_that_is_allowed_is_kept(hall: Workbench) -> None:
+    large = {"content": "é" * 131_072, "metadata": {"x": "y" * 9_992}}
+    done = await write(hall, "é" * 500, **large)
+    found = await hall.call("get_context", context_id=done["context_id"])
+    assert {key: found[key] for key in large} == large
+
+
+async def test_an_agent_writes_to_its_own_session_only(hall: Workbench, admit: Admit) -> None:
+    ada, stray = await admit("ada", session_id="one"), await admit("stray", session_id=None)
+    content = {"content": {"title": "t"}}
+    two = (await hall.call("get_session", session_id="two"))["id"]
+    for session in (two, "two", "one"):
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await hall.dispatch(ada.caller, "write", content | {"session_id": session})
+    for caller in (stray.caller, None):
+        with pytest.raises(BadInput, match="SESSION_REQUIRED"):
+            await (hall.dispatch(caller, "write", content) if caller else hall.call("write", **content))
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await write(hall, "t", "three")
+    assert await titles(hall) == []
+
+
+async def test_only_contexts_are_written(hall: Workbench) -> None:
+    with pytest.raises(BadInput, match=r"BAD_RESOURCE_TYPE: .*'tasks'.* Known: contexts\."):
+        await hall.call("write", resource_type="tasks", content={"title": "t"}, session_id="one")
+
+
+async def test_an_unknown_type_is_refused_with_those_that_are_known(hall: Workbench) -> None:
+    with pytest.raises(BadInput, match="BAD_RESOURCE_TYPE") as refused:
+        await hall.call("read", resource_type="secrets")
+    assert refused.value.details["known"] == ["contexts", "sessions", "projects", "teams", "agents", "tasks"]
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "filters", "known"),
+    [
+        ("contexts", {"colour": "red"}, "session_id, agent_id, search, title, sequence_after"),
+        ("contexts", {"sequence_after": 2**63}, "sequence_after"),
+        ("contexts", {"sequence_after": "x"}, "sequence_after"),
+        ("projects", {"name": "x"}, "search"),
+        ("sessions", {"team_id": "x"}, "project_id, search"),
+        ("teams", {"project_id": "x"}, "session_id, search"),
+        ("agents", {"search": "x"}, "status, team_id, session_id"),
+        ("agents", {"status": "asleep"}, "status, team_id, session_id"),
+        ("tasks", {"title": "x"}, "status, persona_id"),
+    ],
+)
+async def test_a_filter_that_is_not_known_is_refused_with_those_that_are(
+    hall: Workbench, resource_type: str, filters: dict[str, Any], known: str
+) -> None:
+    with pytest.raises(BadInput, match=f"INVALID_ARGUMENTS: filters.*The filters are .*{known}") as refused:
+        await hall.call("read", resource_type=resource_type, filters=filters)
+    assert refused.value.details["problems"][0]["field"] == f"filters.{next(iter(filters))}"
+
+
+@pytest.mark.parametrize(
+    "how", [{"limit": 0}, {"limit": 501}, {"since": "yesterday"}, {"since": "2030-01-01T00:00:00"}]
+)
+async def test_bounds_that_make_no_sense_are_refused(hall: Workbench, how: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await hall.call("read", **how)
+
+
+async def test_contexts_are_found_by_their_words(hall: Workbench, admit: Admit) -> None:
+    ada = await admit("ada", session_id="two")
+    await write(hall, "Plan A", content="Measure the bills of penguins")
+    await write(hall, "Plan B", content="Weigh the penguins; see plan a", session_id="two")
+    await hall.dispatch(ada.caller, "write", {"content": {"title": "Café", "content": "¿Qué?"}})
+    for search, found in {
+        "penguins": ["Plan B", "Plan A"],
+        "PENGUINS bills": ["Plan A"],
+        'penguins NOT "bills': [],
+        "plan": ["Plan B", "Plan A"],
+        "peng": [],
+        "cafe": ["Café"],
+        "?!": [],
+        "": ["Café", "Plan B", "Plan A"],
+    }.items():
+        assert await titles(hall, filters={"search": search}) == found, search
+    assert await titles(hall, filters={"title": "Plan A"}) == ["Plan A"]
+    assert await titles(hall, filters={"title": "Plan"}) == []
+    assert await titles(hall, filters={"title": "Plan A", "search": "weigh"}) == []
+    assert await titles(hall, filters={"search": "penguins", "session_id": "two"}) == ["Plan B"]
+    assert await titles(hall, filters={"agent_id": "ada"}) == ["Café"]
+    assert await titles(hall, filters={"agent_id": "ada", "session_id": "one"}) == []
+    assert await titles(hall, filters={"session_id": "two", "sequence_after": 1}) == ["Café"]
+    assert await titles(hall, filters={"session_id": "two", "sequence_after": 1, "agent_id": "ada"}) == ["Café"]
+    assert await titles(hall, filters={"session_id": "two", "sequence_after": 2}) == []
+    assert await titles(hall, filters={"session_id": "two", "sequence_after": 0, "search": "qué"}) == ["Café"]
+
+
+@ONCE_FOR_ALL
+@given(text=st.text(max_size=30) | st.text('ab"*:()-^+{}\0 NEAR', max_size=30))
+async def test_whatever_is_searched_for_is_text_and_nothing_else(hall: Workbench, text: str) -> None:
+    try:
+        assert await titles(hall, filters={"search": text}) == []
+    except BadInput as error:
+        assert error.code == "INVALID_ARGUMENTS"  # half a character is no JSON
+
+
+async def test_what_was_made_or_changed_since_is_told_newest_first(settings: Settings, clock: Clock) -> None:
+    async with Workbench.open(settings, clock=clock) as workbench:
+        await workbench.call("create_project", name="alpha")
+        await workbench.call("create_session", project_id="alpha", name="one")
+        ids = []
+        for title in ("a", "b", "c"):
+            clock.forward(1)
+            ids.append((await write(workbench, title))["context_id"])
+        since = clock.now
+        clock.forward(1)
+        assert await titles(workbench, since=since) == []
+        await workbench.call("update_context", context_id=ids[0], content="changed")
+        await write(workbench, "d")
+        assert await titles(workbench, since=since) == ["d", "a"]
+        assert await titles(workbench, since=since, filters={"search": "changed"}) == ["a"]
+        told = (await workbench.call("get_context", context_id=ids[2]))["created_at"]
+        assert await titles(workbench, since=told) == ["d", "a"]
+        assert await titles(workbench, since="2001-01-01T00:00:00+02:00") == ["d", "c", "b", "a"]
+        page = await workbench.call("read", since=since, limit=1)
+        rest = await workbench.call("read", since=since, limit=1, cursor=page["next_cursor"])
+        assert ([row["title"] for row in page["data"] + rest["data"]], rest["next_cursor"]) == (["d", "a"], None)
+        assert (await workbench.call("read", resource_type="projects", since=since))["data"] == []
+        await workbench.call("update_project", project_id="alpha", description="New.")
+        assert len((await workbench.call("read", resource_type="projects", since=since))["data"]) == 1
+
+
+@ONCE_FOR_ALL
+@given(st.lists(st.booleans(), max_size=12), st.integers(1, 5), st.booleans(), st.sampled_from([None, 0]))
+async def test_pages_together_are_the_whole_whatever_is_written_between_them(
+    hall: Workbench, wordy: list[bool], limit: int, searching: bool, since: int | None
+) -> None:
+    session = (await hall.call("create_session", project_id="alpha", name=str(uuid4())))["id"]
+    for number, with_word in enumerate(wordy):
+        await write(hall, str(number), session, content="word" if with_word else "other")
+    filters = {"session_id": session} | ({"search": "word"} if searching else {})
+    seen: list[str] = []
+    cursor, more = None, True
+    while more:
+        page = await hall.call("read", limit=limit, cursor=cursor, filters=filters, since=since)
+        seen += [row["title"] for row in page["data"]]
+        cursor, more = page["next_cursor"], page["next_cursor"] is not None
+        await write(hall, "later", session, content="word")
+    assert seen == [str(number) for number, with_word in reversed([*enumerate(wordy)]) if with_word or not searching]
+
+
+async def test_pages_of_everything_go_on_where_they_ended_while_some_is_deleted(hall: Workbench) -> None:
+    for number in range(7):
+        await write(hall, str(number), ("one", "two")[number % 2])
+    first = await hall.call("read", limit=3)
+    for row in first["data"]:
+        await hall.call("delete_context", context_id=row["id"])
+    second = await hall.call("read", limit=3, cursor=first["next_cursor"])
+    third = await hall.call("read", limit=3, cursor=second["next_cursor"])
+    pages = [[row["title"] for row in page["data"]] for page in (first, second, third)]
+    assert (pages, third["next_cursor"]) == ([["6", "5", "4"], ["3", "2", "1"], ["0"]], None)
+
+
+async def test_a_page_of_an_agent_of_a_team_goes_on_where_it_ended(hall: Workbench, admit: Admit) -> None:
+    await hall.call("create_team", name="red", session_id="one")
+    agents = [await admit(name, team_id="red", access_level="team_level") for name in ("ada", "bob", "eve")]
+    for number in range(10):
+        await hall.dispatch(agents[number % 3].caller, "write", {"content": {"title": str(number)}})
+    seen, cursor = [], None
+    for _ in range(4):
+        page = await hall.dispatch(agents[0].caller, "read", {"limit": 3, "cursor": cursor})
+        seen += [row["title"] for row in page["data"]]
+        cursor = page["next_cursor"]
+    assert (seen, cursor) == ([str(number) for number in range(9, -1, -1)], None)
+
+
+async def test_an_agent_asks_for_what_came_after_a_number_of_its_own_session(hall: Workbench, admit: Admit) -> None:
+    ada = await admit("ada", session_id="two", access_level="session_level")
+    await hall.dispatch(ada.caller, "write", {"content": {"title": "elsewhere"}})
+    await hall.call("update_agent", agent_id="ada", changes={"session_id": "one"})
+    for title in ("a", "b", "c"):
+        await write(hall, title)
+    caller = await hall.renewed(ada.caller)
+    page = await hall.dispatch(caller, "read", {"filters": {"sequence_after": 1}, "limit": 1})
+    rest = await hall.dispatch(
+        caller, "read", {"filters": {"sequence_after": 1}, "limit": 1, "cursor": page["next_cursor"]}
+    )
+    assert [row["title"] for row in page["data"] + rest["data"]] == ["c", "b"]
+    assert [row["title"] for row in (await hall.dispatch(caller, "read", {}))["data"]] == ["c", "b", "a", "elsewhere"]
+
+
+async def test_the_cursor_of_one_type_is_none_of_another(hall: Workbench) -> None:
+    for number in range(2):
+        await write(hall, str(number))
+    cursor = (await hall.call("read", limit=1))["next_cursor"]
+    with pytest.raises(BadInput, match="BAD_CURSOR"):
+        await hall.call("read", resource_type="sessions", cursor=cursor)
+
+
+@pytest.mark.parametrize("resource_type", ["projects", "sessions", "teams"])
+async def test_the_hierarchy_is_read_as_it_is_listed(hall: Workbench, admit: Admit, resource_type: str) -> None:
+    for name, session in (("red", "one"), ("blue", "two")):
+        await hall.call("create_team", name=name, session_id=session)
+    ada = await admit("ada", team_id="red")
+    for caller in (ada.caller, None):
+        listed = f"list_{resource_type}"
+        arguments: dict[str, Any] = {"resource_type": resource_type, "limit": 1}
+        read = await (hall.dispatch(caller, "read", arguments) if caller else hall.call("read", **arguments))
+        rows = await (hall.dispatch(caller, listed, {}) if caller else hall.call(listed))
+        assert (read["data"], read["total"]) == (rows[resource_type][:1], rows["total"])
+    assert (await hall.dispatch(ada.caller, "read", {"resource_type": resource_type}))["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("level", "agents", "tasks"),
+    [
+        ("self_only", ["ada"], ["held by ada", "kept for ada"]),
+        ("team_level", ["ada", "bob"], ["held by ada", "held by bob", "kept for ada"]),
+        ("session_level", ["ada", "bob", "eve"], ["anybody's", "held by ada", "held by bob", "kept for ada"]),
+    ],
+)
+async def test_agents_and_tasks_are_read_as_far_as_access_goes(
+    hall: Workbench, admit: Admit, level: str, agents: list[str], tasks: list[str]
+) -> None:
+    await hall.call("create_team", name="red", session_id="one")
+    ada = await admit("ada", team_id="red", access_level=level)
+    bob = await admit("bob", team_id="red")
+    await admit("eve", session_id="one")
+    await admit("zoe", session_id="two")
+    for title, keeper in {"held by ada": None, "kept for ada": "ada", "held by bob": None, "anybody's": None}.items():
+        made = await hall.call("create_task", title=title, persona_id="implementer", assigned_agent_id=keeper)
+        if title.startswith("held"):
+            holder = ada if "ada" in title else bob
+            await hall.dispatch(holder.caller, "claim_task", {"task_id": made["id"]})
+
+    async def read(resource_type: str, field: str, **filters: str) -> list[str]:
+        arguments = {"resource_type": resource_type, "filters": filters}
+        return sorted(row[field] for row in (await hall.dispatch(ada.caller, "read", arguments))["data"])
+
+    assert (await read("agents", "agent_id"), await read("tasks", "title")) == (agents, tasks)
+    assert await read("tasks", "title", status="pending") == [title for title in tasks if "held" not in title]
+    assert await read("tasks", "title", persona_id="tester") == []
+    assert await read("agents", "agent_id", team_id="red") == [name for name in agents if name != "eve"]
+    assert await read("agents", "agent_id", session_id="one", status="assigned") == agents
+    assert await read("agents", "agent_id", status="revoked") == []
+
+
+async def test_agents_and_tasks_are_read_in_pages(hall: Workbench, admit: Admit) -> None:
+    for number in range(5):
+        await admit(f"a{number}")
+        await hall.call("create_task", title=f"t{number}", persona_id="tester")
+    for resource_type, field, prefix in (("agents", "agent_id", "a"), ("tasks", "title", "t")):
+        seen, cursor = [], None
+        for _ in range(3):
+            page = await hall.call("read", resource_type=resource_type, limit=2, cursor=cursor)
+            seen += [row[field] for row in page["data"]]
+            cursor = page["next_cursor"]
+        assert (sorted(seen), cursor) == ([f"{prefix}{number}" for number in range(5)], None)
+
+
+async def test_what_is_read_and_written_is_what_the_tool_permits_at_that_moment(hall: Workbench, admit: Admit) -> None:
+    ada = await admit("ada", session_id="one")
+
+    async def code(name: str, **arguments: Any) -> str:
+        try:
+            await hall.dispatch(await hall.renewed(ada.caller), name, arguments)
+        except WorkbenchError as error:
+            return error.code
+        return "ok"
+
+    content = {"title": "t"}
+    everything = ("contexts", "sessions", "projects", "teams", "agents", "tasks")
+    assert [await code("read", resource_type=name) for name in everything] == ["ok"] * 6
+    for allowed in everything:
+        await hall.call("update_agent_tool", tool_id="write", permissions={"read": [allowed]})
+        found = [await code("read", resource_type=name) for name in everything]
+        assert found == ["ok" if name == allowed else "NOT_PERMITTED" for name in everything]
+    assert await code("write", content=content) == "NOT_PERMITTED"
+    await hall.call("update_agent_tool", tool_id="write", permissions={"write": ["contexts"]})
+    assert await code("write", content=content) == "ok"
+    assert [row["title"] for row in (await hall.call("read"))["data"]] == ["t"]
+    await hall.call("update_agent_tool", tool_id="write", enabled=False)
+    assert (await code("write", content=content), await code("read")) == ("FORBIDDEN", "ok")
+    with pytest.raises(Refused, match="TOOL_DISABLED"):  # who was let in before it was switched off
+        await hall.dispatch(ada.caller, "write", {"content": content})

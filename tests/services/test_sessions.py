@@ -1,0 +1,177 @@
+"""Sessions: in a project, with teams, agents and contexts; gone and back with what is around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound
+from workbench.ops import Caller
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def alpha(workbench: Workbench) -> dict[str, Any]:
+    """A project."""
+    return await workbench.call("create_project", name="alpha")
+
+
+async def make(workbench: Workbench, name: str, project_id: str = "alpha") -> dict[str, Any]:
+    """Create a session."""
+    return await workbench.call("create_session", project_id=project_id, name=name)
+
+
+async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) -> list[str]:
+    """The names of the sessions that a caller sees; the operator, if not said."""
+    listed = workbench.dispatch(caller, "list_sessions", how) if caller else workbench.call("list_sessions", **how)
+    return sorted(session["name"] for session in (await listed)["sessions"])
+
+
+async def test_a_session_is_made_in_a_project_and_found_by_id_and_by_name(
+    workbench: Workbench, alpha: dict[str, Any]
+) -> None:
+    made = await workbench.call("create_session", project_id=alpha["id"], name="one", description="First.")
+    assert (made["project_id"], made["project"]) == (alpha["id"], "alpha")
+    assert (made["teams"], made["agents"], made["contexts"], made["deleted_at"]) == (0, 0, 0, None)
+    for ref in (made["id"], "one"):
+        assert await workbench.call("get_session", session_id=ref) == made
+    (event,) = (await workbench.call("list_events", kinds=["session.*"]))["events"]
+    assert (event["kind"], event["subject"]) == ("session.created", f"session:{made['id']}")
+    assert (event["session"], event["data"]) == (made["id"], {"project_id": alpha["id"], "name": "one"})
+
+
+async def test_a_session_needs_a_project_that_is_there(workbench: Workbench, alpha: dict[str, Any]) -> None:
+    await workbench.call("delete_project", project_id="alpha")
+    for project in ("nowhere", alpha["id"]):
+        with pytest.raises(NotFound, match="PROJECT_NOT_FOUND"):
+            await make(workbench, "one", project)
+    assert await names(workbench) == []
+
+
+async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(
+    workbench: Workbench, alpha: dict[str, Any]
+) -> None:
+    await workbench.call("create_project", name="beta")
+    one, other = await make(workbench, "one"), await make(workbench, "one", "beta")
+    two = await make(workbench, "two")
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await make(workbench, "one")
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await workbench.call("update_session", session_id=two["id"], name="one")
+    with pytest.raises(BadInput, match="AMBIGUOUS_NAME") as refused:
+        await workbench.call("get_session", session_id="one")
+    assert sorted(refused.value.details["candidates"]) == sorted([one["id"], other["id"]])
+    await workbench.call("delete_project", project_id="beta")
+    assert (await workbench.call("get_session", session_id="one"))["id"] == one["id"]
+
+
+async def test_sessions_are_listed_by_project_and_by_what_is_said_of_them(
+    workbench: Workbench, alpha: dict[str, Any]
+) -> None:
+    await workbench.call("create_project", name="beta")
+    for name, project in (("one", "alpha"), ("two", "alpha"), ("one", "beta")):
+        await make(workbench, name, project)
+    assert await names(workbench, project_id="alpha") == ["one", "two"]
+    assert await names(workbench, project_id=alpha["id"], search="TW") == ["two"]
+    page = await workbench.call("list_sessions", limit=2)
+    rest = await workbench.call("list_sessions", limit=2, cursor=page["next_cursor"])
+    assert (page["total"], rest["total"], rest["next_cursor"]) == (3, 3, None)
+    assert len({session["id"] for session in page["sessions"] + rest["sessions"]}) == 3
+    with pytest.raises(NotFound, match="PROJECT_NOT_FOUND"):
+        await names(workbench, project_id="nowhere")
+
+
+async def test_a_session_counts_what_is_in_it_and_not_deleted(
+    workbench: Workbench, alpha: dict[str, Any], admit: Admit
+) -> None:
+    await make(workbench, "one")
+    await workbench.call("create_team", name="red", session_id="one")
+    ada = await admit("ada", session_id="one")
+    await admit("bob", session_id="one")
+    written = [
+        await workbench.dispatch(ada.caller, "write", {"content": {"title": title}}) for title in ("a", "b", "c")
+    ]
+    await workbench.call("delete_context", context_id=written[1]["context_id"])
+    await workbench.call("delete_agent", agent_id="bob")
+    found = await workbench.call("get_session", session_id="one")
+    assert (found["teams"], found["agents"], found["contexts"]) == (1, 1, 2)
+
+
+async def test_a_deleted_session_comes_back_with_all_that_was_in_it(
+    workbench: Workbench, alpha: dict[str, Any], admit: Admit
+) -> None:
+    made = await make(workbench, "one")
+    await workbench.call("create_team", name="red", session_id="one")
+    ada = await admit("ada", team_id="red")
+    await workbench.dispatch(ada.caller, "write", {"content": {"title": "kept"}})
+    before = await workbench.call("get_session", session_id="one")
+    await workbench.call("delete_session", session_id="one")
+    assert (await workbench.call("list_teams"))["teams"] == []
+    assert (await workbench.call("read"))["data"] == []
+    assert await names(workbench, ada.caller) == []
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await workbench.dispatch(ada.caller, "write", {"content": {"title": "lost"}})
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await workbench.call("get_session", session_id=made["id"])
+    assert await workbench.call("restore_session", session_id="one") == before
+    assert (before["teams"], before["agents"], before["contexts"]) == (1, 1, 1)
+    assert [team["name"] for team in (await workbench.call("list_teams"))["teams"]] == ["red"]
+    assert [context["title"] for context in (await workbench.call("read"))["data"]] == ["kept"]
+    again = await workbench.dispatch(ada.caller, "write", {"content": {"title": "next"}})
+    assert again["sequence_number"] == 2
+
+
+async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_with_it(
+    workbench: Workbench, alpha: dict[str, Any]
+) -> None:
+    made = await make(workbench, "one")
+    gone = await make(workbench, "two")
+    await workbench.call("delete_session", session_id="two")
+    await workbench.call("delete_project", project_id="alpha")
+    assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["one", "two"])
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await workbench.call("get_session", session_id=made["id"])
+    for session in (made, gone):
+        with pytest.raises(NotFound, match="PROJECT_NOT_FOUND: Its project, 'alpha', was deleted"):
+            await workbench.call("restore_session", session_id=session["id"])
+    await workbench.call("restore_project", project_id="alpha")
+    assert (await names(workbench), await names(workbench, deleted=True)) == (["one"], ["two"])
+    assert await workbench.call("get_session", session_id="one") == made
+
+
+async def test_a_session_whose_name_was_taken_meanwhile_is_not_restored(
+    workbench: Workbench, alpha: dict[str, Any]
+) -> None:
+    first = await make(workbench, "one")
+    await workbench.call("delete_session", session_id="one")
+    await make(workbench, "one")
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await workbench.call("restore_session", session_id=first["id"])
+    assert await names(workbench, deleted=True) == ["one"]
+
+
+async def test_an_agent_sees_its_own_session_only(workbench: Workbench, alpha: dict[str, Any], admit: Admit) -> None:
+    one, two = await make(workbench, "one"), await make(workbench, "two")
+    ada = await admit("ada", session_id="one", access_level="session_level")
+    stray = await admit("stray", session_id=None)
+    assert (await names(workbench, ada.caller), await names(workbench, stray.caller)) == (["one"], [])
+    assert (await workbench.dispatch(ada.caller, "get_session", {"session_id": one["id"]}))["name"] == "one"
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await workbench.dispatch(ada.caller, "get_session", {"session_id": two["id"]})
+
+
+async def test_every_change_of_a_session_is_told_in_that_session(workbench: Workbench, alpha: dict[str, Any]) -> None:
+    made = await make(workbench, "one")
+    await workbench.call("update_session", session_id="one", name="uno", description="Renamed.")
+    await workbench.call("update_session", session_id="uno")
+    await workbench.call("delete_session", session_id="uno")
+    await workbench.call("restore_session", session_id="uno")
+    events = (await workbench.call("list_events", kinds=["session.*"]))["events"]
+    kinds = ["session.created", "session.updated", "session.deleted", "session.restored"]
+    assert [event["kind"] for event in events] == kinds
+    assert {event["session"] for event in events} == {made["id"]}
+    assert events[1]["data"]["changes"] == ["description", "name"]

@@ -1,0 +1,153 @@
+"""Teams: in a session or waiting for one, moved with their members, gone and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.errors import Conflict, NotFound
+from workbench.ops import Caller
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def sessions(workbench: Workbench) -> dict[str, str]:
+    """Two sessions of a project, by name."""
+    await workbench.call("create_project", name="alpha")
+    made = [await workbench.call("create_session", project_id="alpha", name=name) for name in ("one", "two")]
+    return {session["name"]: session["id"] for session in made}
+
+
+async def make(workbench: Workbench, name: str, session_id: str | None = None) -> dict[str, Any]:
+    """Create a team."""
+    return await workbench.call("create_team", name=name, session_id=session_id)
+
+
+async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) -> list[str]:
+    """The names of the teams that a caller sees; the operator, if not said."""
+    listed = workbench.dispatch(caller, "list_teams", how) if caller else workbench.call("list_teams", **how)
+    return sorted(team["name"] for team in (await listed)["teams"])
+
+
+async def place(workbench: Workbench, agent_id: str) -> tuple[str | None, str | None]:
+    """Session and team of an agent, by name."""
+    agent = await workbench.call("get_agent", agent_id=agent_id)
+    return agent["session"], agent["team"]
+
+
+async def test_a_team_is_made_in_a_session_or_without_one(workbench: Workbench, sessions: dict[str, str]) -> None:
+    red, blue = await make(workbench, "red", "one"), await make(workbench, "blue")
+    assert (red["session_id"], red["session"], red["agents"]) == (sessions["one"], "one", 0)
+    assert (blue["session_id"], blue["session"]) == (None, None)
+    assert await workbench.call("get_team", team_id="red") == red
+    assert (await names(workbench), await names(workbench, session_id="one")) == (["blue", "red"], ["red"])
+    assert await names(workbench, search="LU") == ["blue"]
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await make(workbench, "green", "three")
+    events = (await workbench.call("list_events", kinds=["team.*"]))["events"]
+    assert [(event["kind"], event["session"]) for event in events] == [
+        ("team.created", sessions["one"]),
+        ("team.created", None),
+    ]
+
+
+async def test_a_name_is_its_own_where_the_team_is(workbench: Workbench, sessions: dict[str, str]) -> None:
+    for session in ("one", "two", None):
+        await make(workbench, "red", session)
+        with pytest.raises(Conflict, match="NAME_TAKEN"):
+            await make(workbench, "red", session)
+    blue = await make(workbench, "blue", "one")
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await workbench.call("update_team", team_id=blue["id"], name="red")
+
+
+async def test_a_team_moves_with_its_members(workbench: Workbench, sessions: dict[str, str], admit: Admit) -> None:
+    red = await make(workbench, "red", "one")
+    for name in ("ada", "bob"):
+        await admit(name, team_id="red")
+    await admit("eve", session_id="one")
+    moved = await workbench.call("move_team", team_id="red", session_id="two")
+    assert (moved["session"], moved["agents"]) == ("two", 2)
+    assert [await place(workbench, name) for name in ("ada", "bob", "eve")] == [
+        ("two", "red"),
+        ("two", "red"),
+        ("one", None),
+    ]
+    assert (await workbench.call("move_team", team_id="red", session_id=None))["session_id"] is None
+    assert await place(workbench, "ada") == (None, "red")
+    events = (await workbench.call("list_events", kinds=["team.moved"]))["events"]
+    assert [(event["subject"], event["session"], event["data"]) for event in events] == [
+        (f"team:{red['id']}", sessions["two"], {"left": sessions["one"], "agents": 2}),
+        (f"team:{red['id']}", None, {"left": sessions["two"], "agents": 2}),
+    ]
+
+
+async def test_a_move_that_cannot_be_moves_nobody(workbench: Workbench, sessions: dict[str, str], admit: Admit) -> None:
+    red = await make(workbench, "red", "one")
+    await make(workbench, "red", "two")
+    await admit("ada", team_id=red["id"])
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await workbench.call("move_team", team_id=red["id"], session_id="two")
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await workbench.call("move_team", team_id=red["id"], session_id="three")
+    await workbench.call("move_team", team_id=red["id"], session_id="one")
+    assert await place(workbench, "ada") == ("one", "red")
+    assert (await workbench.call("list_events", kinds=["team.moved"]))["events"] == []
+
+
+async def test_a_deleted_team_comes_back_with_its_members(
+    workbench: Workbench, sessions: dict[str, str], admit: Admit
+) -> None:
+    made = await make(workbench, "red", "one")
+    await admit("ada", team_id="red")
+    deleted = await workbench.call("delete_team", team_id="red")
+    assert (deleted["deleted_at"] is not None, await names(workbench)) == (True, [])
+    with pytest.raises(NotFound, match="TEAM_NOT_FOUND"):
+        await workbench.call("get_team", team_id=made["id"])
+    other = await make(workbench, "red", "one")
+    with pytest.raises(Conflict, match="NAME_TAKEN"):
+        await workbench.call("restore_team", team_id="red")
+    await workbench.call("delete_team", team_id=other["id"])
+    restored = await workbench.call("restore_team", team_id=made["id"])
+    assert restored == made | {"agents": 1}
+
+
+async def test_a_team_is_gone_with_its_session_and_project_and_back_with_them(
+    workbench: Workbench, sessions: dict[str, str]
+) -> None:
+    made = await make(workbench, "red", "one")
+    for noun, name in (("session", "one"), ("project", "alpha")):
+        await workbench.call(f"delete_{noun}", **{f"{noun}_id": name})
+        assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["red"])
+        with pytest.raises(NotFound, match="SESSION_NOT_FOUND: Its session, 'one', was deleted"):
+            await workbench.call("restore_team", team_id=made["id"])
+        await workbench.call(f"restore_{noun}", **{f"{noun}_id": name})
+        assert await workbench.call("get_team", team_id="red") == made
+
+
+@pytest.mark.parametrize(
+    ("level", "seen"), [("self_only", ["red"]), ("team_level", ["red"]), ("session_level", ["blue", "red"])]
+)
+async def test_an_agent_sees_its_team_and_with_access_to_the_session_all_of_that(
+    workbench: Workbench, sessions: dict[str, str], admit: Admit, level: str, seen: list[str]
+) -> None:
+    for name, session in (("red", "one"), ("blue", "one"), ("green", "two"), ("grey", None)):
+        await make(workbench, name, session)
+    ada = await admit("ada", team_id="red", access_level=level)
+    stray = await admit("stray", session_id=None, access_level=level)
+    assert (await names(workbench, ada.caller), await names(workbench, stray.caller)) == (seen, [])
+    with pytest.raises(NotFound, match="TEAM_NOT_FOUND"):
+        await workbench.dispatch(ada.caller, "get_team", {"team_id": "green"})
+    await workbench.call("delete_team", team_id="red")
+    assert await names(workbench, ada.caller, deleted=True) == []
+
+
+async def test_what_is_not_said_of_a_team_stays_as_it_is(workbench: Workbench) -> None:
+    made = await make(workbench, "red")
+    assert await workbench.call("update_team", team_id="red") == made
+    changed = await workbench.call("update_team", team_id="red", description="Reds.")
+    assert (changed["name"], changed["description"]) == ("red", "Reds.")

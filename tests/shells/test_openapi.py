@@ -1,0 +1,82 @@
+"""The description of the HTTP interface: valid, whole and true."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from tests.conftest import Admit, Served
+from tests.shells.conftest import Visit, error_of
+from workbench.app import SERVICES
+from workbench.model import Level
+from workbench.ops import collect
+from workbench.shells import openapi, rest
+
+pytestmark = pytest.mark.anyio
+
+CATALOGUE = collect(SERVICES)
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """The description of everything."""
+    return openapi.document(CATALOGUE)
+
+
+def test_the_description_is_valid(document: dict[str, Any]) -> None:
+    assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
+
+
+def test_every_operation_is_in_it(document: dict[str, Any]) -> None:
+    for op in CATALOGUE.values():
+        described = document["paths"][f"/api/ops/{op.name}"]["post"]
+        assert (described["operationId"], described["summary"]) == (op.name, op.summary)
+        assert described["x-least-caller"] == op.allow.name.lower()
+        assert ("security" in described) == (op.allow is Level.ANONYMOUS)
+    for endpoint in rest.ENDPOINTS:
+        for prefix in ("", "/api"):
+            assert endpoint.method.lower() in document["paths"][prefix + endpoint.path]
+
+
+def test_what_an_endpoint_takes_is_what_its_operation_takes(document: dict[str, Any]) -> None:
+    for endpoint in rest.ENDPOINTS:
+        described = document["paths"][endpoint.path][endpoint.method.lower()]
+        taken = {parameter["name"] for parameter in described.get("parameters", [])}
+        schema = described.get("requestBody", {"content": {"application/json": {"schema": {}}}})
+        body = schema["content"]["application/json"]["schema"].get("properties", {})
+        named = taken | ({endpoint.body} if endpoint.body else body.keys())
+        assert named == CATALOGUE[endpoint.op].arguments.model_fields.keys(), endpoint
+
+
+def test_names_of_operations_are_unique(document: dict[str, Any]) -> None:
+    named = [o["operationId"] for path in document["paths"].values() for o in path.values() if "operationId" in o]
+    assert len(named) == len(set(named)) == len(CATALOGUE) + 2 * len(rest.ENDPOINTS)
+
+
+async def test_the_server_answers_what_it_describes(served: Served, visit: Visit) -> None:
+    operator = visit(served.workbench.operator_token)
+    document = (await operator.get("/api/openapi.json")).json()
+    await served.workbench.call("create_project", name="Penguins")
+    await served.workbench.call("register", name="Ada")
+    asked = 0
+    for path, methods in document["paths"].items():
+        if "get" in methods and "{" not in path:
+            response = await operator.get(path)
+            schema = methods["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+            Draft202012Validator(schema | {"components": document["components"]}).validate(response.json())
+            asked += 1
+    assert asked > 10
+    schema = document["components"]["responses"]["401"]["content"]["application/json"]["schema"]
+    refusal = (await visit().get("/projects")).json()
+    Draft202012Validator(schema | {"components": document["components"]}).validate(refusal)
+
+
+async def test_only_who_is_admitted_is_told(visit: Visit, admit: Admit) -> None:
+    assert error_of(await visit().get("/api/openapi.json")) == (401, "TOKEN_REQUIRED")
+    told = (await visit((await admit("eve", tool="read")).token).get("/api/openapi.json")).json()
+    assert told == openapi.document(CATALOGUE)
+    assert not re.search(r"wb[ao]_\w{20}", str(told))

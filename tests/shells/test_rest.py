@@ -1,0 +1,168 @@
+"""The endpoints of spec 1's server, with and without the prefix: another name of an operation, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Served
+from tests.shells.conftest import Visit, error_of
+from workbench.app import SERVICES
+from workbench.errors import BadInput
+from workbench.model import Level
+from workbench.ops import collect
+from workbench.shells import rest
+
+pytestmark = pytest.mark.anyio
+
+CATALOGUE = collect(SERVICES)
+
+
+# The table
+
+
+def test_every_endpoint_names_an_operation_and_its_arguments() -> None:
+    for endpoint in rest.ENDPOINTS:
+        arguments = CATALOGUE[endpoint.op].arguments.model_fields
+        named = {part.strip("{}") for part in endpoint.path.split("/") if part.startswith("{")}
+        assert named <= arguments.keys(), endpoint
+        assert endpoint.body is None or endpoint.body in arguments, endpoint
+    assert len({(endpoint.method, endpoint.path) for endpoint in rest.ENDPOINTS}) == len(rest.ENDPOINTS)
+
+
+def test_what_only_asks_is_got_and_what_changes_something_is_not() -> None:
+    for endpoint in rest.ENDPOINTS:
+        assert CATALOGUE[endpoint.op].reads == (endpoint.method == "GET"), endpoint
+
+
+QUERIES: list[tuple[str, list[tuple[str, str]], dict[str, Any]]] = [
+    (
+        "list_agents",
+        [("limit", "5"), ("deleted", "true"), ("search", "5")],
+        {"limit": 5, "deleted": "true", "search": "5"},
+    ),
+    ("list_agents", [("session_id", "null"), ("cursor", "x")], {"session_id": "null", "cursor": "x"}),
+    ("list_events", [("after", "null")], {"after": None}),
+    ("list_events", [("after", "-1"), ("wait_seconds", "0.5")], {"after": -1, "wait_seconds": "0.5"}),
+    ("list_events", [("kinds", "a,b"), ("kinds", "c")], {"kinds": ["a", "b", "c"]}),
+    ("list_events", [("after", "soon"), ("colour", "red")], {"after": "soon", "colour": "red"}),
+    ("list_events", [("after", "9" * 5_000)], {"after": "9" * 5_000}),
+    ("read", [("filters", '{"title": "x"}'), ("since", "17")], {"filters": {"title": "x"}, "since": 17}),
+    ("read", [("since", "2026-01-01T00:00:00Z")], {"since": "2026-01-01T00:00:00Z"}),
+]
+
+
+@pytest.mark.parametrize(("op", "query", "expected"), QUERIES)
+def test_a_query_string_becomes_arguments_by_the_schema(op: str, query: Any, expected: dict[str, Any]) -> None:
+    assert rest.from_query(CATALOGUE[op], query) == expected
+
+
+@pytest.mark.parametrize("text", ["{", "", "[" * 100_000])
+def test_an_object_in_a_query_string_is_json(text: str) -> None:
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        rest.from_query(CATALOGUE["read"], [("filters", text)])
+
+
+# The server
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.parametrize("noun", ["project", "session", "team"])
+async def test_a_thing_is_made_found_changed_removed_and_brought_back(
+    served: Served, visit: Visit, prefix: str, noun: str
+) -> None:
+    operator, path = visit(served.workbench.operator_token), f"{prefix}/{noun}s"
+    project = await served.workbench.call("create_project", name="Penguins")
+    body = {"name": "Ö & co", "description": "x"} | ({"project_id": project["id"]} if noun == "session" else {})
+
+    async def answered(method: str, path: str, **more: Any) -> Any:
+        response = await operator.request(method, path, **more)
+        assert response.status_code == 200, response.text
+        answer = response.json()
+        if prefix:
+            assert answer.keys() == {"success", "data"}
+        return answer["data"] if prefix else answer
+
+    made = await answered("POST", path, json=body)
+    here = f"{path}/{made['id']}"
+    assert (
+        made == await answered("GET", here) == await served.workbench.call(f"get_{noun}", **{f"{noun}_id": made["id"]})
+    )
+    assert (await answered("PATCH", here, json={"name": "New"}))["name"] == "New"
+    assert (await answered("PATCH", here, json={}))["name"] == "New"
+    await answered("DELETE", here)
+    assert error_of(await operator.get(here)) == (404, f"{noun.upper()}_NOT_FOUND")
+    gone = await answered("GET", path, params={"deleted": "true"})
+    assert [row["id"] for row in (gone[f"{noun}s"] if prefix else gone)] == [made["id"]]
+    await answered("POST", f"{here}/restore")
+    assert (await answered("GET", here))["name"] == "New"
+
+
+async def test_without_a_prefix_a_list_is_an_array_and_its_headers_tell_the_rest(served: Served, visit: Visit) -> None:
+    operator = visit(served.workbench.operator_token)
+    for number in range(3):
+        await served.workbench.call("create_project", name=f"Project {number}")
+    first = await operator.get("/projects", params={"limit": "2"})
+    assert [row["name"] for row in first.json()] == ["Project 0", "Project 1"]
+    assert first.headers["X-Total-Count"] == "3"
+    rest_of_it = await operator.get("/projects", params={"cursor": first.headers["X-Next-Cursor"]})
+    assert [row["name"] for row in rest_of_it.json()] == ["Project 2"]
+    assert "X-Next-Cursor" not in rest_of_it.headers
+    whole = (await operator.get("/api/projects")).json()["data"]
+    assert (len(whole["projects"]), whole["total"], whole["next_cursor"]) == (3, 3, None)
+    assert (await operator.head("/projects")).content == b""
+
+
+async def test_an_agent_is_registered_admitted_changed_and_revoked(served: Served, visit: Visit) -> None:
+    operator = visit(served.workbench.operator_token)
+    made = (await visit().post("/agents", json={"name": "Ada"})).json()
+    [asked] = (await operator.get("/approvals")).json()
+    assert asked["id"] == made["approval_id"]
+    granted = {"choices": {"agent_id": "ada", "tool": "read"}}
+    assert (await operator.post(f"/approvals/{asked['id']}/approve", json=granted)).status_code == 200
+    assert (await operator.get("/agents/ada")).json()["tool"] == "read"
+    changed = await operator.patch("/agents/ada", json={"tool": "write", "name": "Ada L."})
+    assert (changed.json()["tool"], changed.json()["name"]) == ("write", "Ada L.")
+    token = (await operator.post("/api/agents/ada/token")).json()["data"]["token"]
+    assert error_of(await visit(made["token"]).get("/agents")) == (401, "INVALID_TOKEN")
+    assert [row["agent_id"] for row in (await visit(token).get("/agents")).json()] == ["ada"]
+    assert (await operator.post("/agents/ada/revoke", json={"reason": "Done"})).status_code == 200
+    assert error_of(await visit(token).get("/agents")) == (401, "INVALID_TOKEN")
+    other = (await visit().post("/api/agents", json={"name": "Eve"})).json()["data"]
+    await operator.post(f"/api/approvals/{other['approval_id']}/reject", json={"reason": "Not now"})
+    assert (await operator.get("/approvals")).json() == []
+
+
+async def test_contexts_are_written_read_and_changed(served: Served, visit: Visit, admit: Admit) -> None:
+    project = await served.workbench.call("create_project", name="Penguins")
+    session = await served.workbench.call("create_session", project_id=project["id"], name="One")
+    ada = visit((await admit("ada", session_id=session["id"])).token)
+    made = (await ada.post("/contexts", json={"title": "Notes", "content": "Bills are long."})).json()
+    assert made["status"] == "success"
+    [row] = (await ada.get("/contexts", params={"limit": "5", "filters": '{"title": "Notes"}'})).json()
+    assert (row["title"], row["content"]) == ("Notes", "Bills are long.")
+    here = f"/contexts/{made['context_id']}"
+    assert (await ada.patch(here, json={"content": "Short."})).json()["content"] == "Short."
+    assert (await ada.get(f"/api{here}")).json()["data"]["content"] == "Short."
+    operator = visit(served.workbench.operator_token)
+    there = await operator.post(
+        "/contexts", params={"session_id": session["id"]}, json={"title": "Mine", "content": "x"}
+    )
+    assert there.json()["sequence_number"] == made["sequence_number"] + 1
+
+
+async def test_nothing_is_allowed_here_that_the_operation_refuses(served: Served, visit: Visit, admit: Admit) -> None:
+    ada = visit((await admit("ada")).token)
+    for endpoint in rest.ENDPOINTS:
+        path = re.sub(r"{\w+}", "1", endpoint.path)
+        for prefix in ("", "/api"):
+            if endpoint.op != "register":
+                assert error_of(await visit().request(endpoint.method, prefix + path)) == (401, "TOKEN_REQUIRED"), path
+            if served.workbench.catalogue[endpoint.op].allow is Level.OPERATOR:
+                assert error_of(await ada.request(endpoint.method, prefix + path)) == (403, "FORBIDDEN"), path
+    operator = visit(served.workbench.operator_token)
+    assert error_of(await operator.post("/approvals/one/approve")) == (400, "INVALID_ARGUMENTS")
+    assert error_of(await operator.get("/projects?colour=red")) == (400, "INVALID_ARGUMENTS")
+    assert error_of(await operator.post("/projects", content=b"[]")) == (400, "BAD_MESSAGE")

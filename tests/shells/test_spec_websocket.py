@@ -1,0 +1,275 @@
+"""Spec 1 over real sockets, as a stranger to the code checks it: §5.1, §5.2, and the old clients of §4.2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from tests.conftest import Admit, Served
+from workbench.store.queries import Query
+
+pytestmark = pytest.mark.anyio
+
+SUCCESS = "Registration successful. Waiting for human assignment of permanent agent_id."
+
+
+class Client:
+    """A client of spec 1: it sends JSON and hears JSON."""
+
+    def __init__(self, socket: ClientConnection, name: str) -> None:
+        self.socket = socket
+        self.name = name
+
+    async def hear(self) -> dict[str, Any]:
+        heard: dict[str, Any] = json.loads(await self.socket.recv())
+        return heard
+
+    async def say(self, what: Any) -> dict[str, Any]:
+        """Send anything as JSON; what comes back."""
+        await self.socket.send(json.dumps(what))
+        return await self.hear()
+
+    async def act(self, action: str, **data: Any) -> dict[str, Any]:
+        """Send `[connection, action, data]`; what comes back."""
+        return await self.say([self.name, action, data])
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[Any]:
+    """`await client("test_client_1")`: connected, and the prompt heard."""
+    async with AsyncExitStack() as stack:
+
+        async def connected(name: str = "test_client_1", **options: Any) -> Client:
+            socket = await stack.enter_async_context(connect(f"{served.info.ws_url}/{name}", **options))
+            made = Client(socket, name)
+            assert (await made.hear())["type"] == "tool_selection_prompt"
+            return made
+
+        yield connected
+
+
+@pytest.fixture
+async def session(served: Served) -> str:
+    """The id of a session in a project."""
+    project = await served.workbench.call("create_project", name="Apollo")
+    made = await served.workbench.call("create_session", project_id=project["id"], name="Day one")
+    return str(made["id"])
+
+
+@pytest.fixture
+async def old(served: Served, admit: Admit, session: str) -> str:
+    """The id of an agent as a migration brings them: it has no token, its id is all it needs."""
+    await admit("assigned_agent_123", session_id=session)
+    brought = Query("brought", "UPDATE agents SET id_only = 1 WHERE assigned_agent_id = :agent_id")
+    await served.workbench.store.write(lambda tx: tx.run(brought, agent_id="assigned_agent_123"))
+    return "assigned_agent_123"
+
+
+# §5.1
+
+
+async def test_the_exchange_of_a_new_agent(served: Served, client: Any, session: str) -> None:
+    operator = await client("gui", subprotocols=["wb.v1", f"bearer.{served.workbench.operator_token}"])
+    agent = await client("test_client_1")
+    capabilities = {"nlp": True, "vision": False}
+    reply = await agent.act("select_tool", tool="register", name="Test Agent", capabilities=capabilities)
+    assert (reply["type"], reply["status"], reply["message"]) == ("registration_success", "pending", SUCCESS)
+    told = {"type": "new_pending_agent", "agent_id": reply["agent_id"], "name": "Test Agent"}
+    assert await operator.hear() == told | {"connection_id": "test_client_1"}
+
+    choices = {"agent_id": "assigned_agent_9", "session_id": session, "tool": "write"}
+    approval = {"approval_id": reply["approval_id"], "choices": choices}
+    assert (await operator.act("approve", **approval))["type"] == "approve_response"
+    assigned = {"type": "agent_assigned", "agent_id": "assigned_agent_9", "session_id": session, "tool": "write"}
+    assert await agent.hear() == assigned
+    await agent.act("authenticate", agent_id="assigned_agent_9", token=reply["token"])
+    assert (await agent.act("write", content={"title": "First", "content": "…"}))["status"] == "success"
+
+
+async def test_the_exchange_of_an_agent_that_reads_and_writes(client: Any, old: str) -> None:
+    agent = await client("test_client_2")
+    reply = await agent.act("select_tool", tool="write")
+    assert reply["type"] == "agent_id_required"
+    assert reply["message"] == "To use 'write' tool, provide your assigned agent_id"
+    assert json.loads(reply["expected_format"])[:2] == ["test_client_2", "authenticate"]
+    assert (await agent.act("authenticate", agent_id=old))["type"] == "authentication_success"
+
+    content = {"title": "Test Context", "content": "This is a test context created by the agent"}
+    written = await agent.say([old, "write", {"resource_type": "contexts", "content": content}])
+    assert written == {
+        "type": "write_response",
+        "resource_type": "contexts",
+        "context_id": written["context_id"],
+        "sequence_number": 1,
+        "status": "success",
+    }
+    heard = await agent.say([old, "read", {"resource_type": "contexts", "limit": 10}])
+    assert (heard["type"], heard["resource_type"], heard["next_cursor"]) == ("read_response", "contexts", None)
+    [row] = heard["data"]
+    assert (row["id"], row["title"], row["content"]) == (written["context_id"], content["title"], content["content"])
+
+
+async def test_only_agents_that_a_migration_brought_authenticate_by_id_alone(
+    served: Served, client: Any, admit: Admit, old: str
+) -> None:
+    await admit("modern")
+    line = await client()
+    refused = await line.act("authenticate", agent_id="modern")
+    assert (refused["type"], refused["code"]) == ("error", "TOKEN_REQUIRED")
+    refused = await line.act("authenticate", agent_id="nobody")
+    assert (refused["code"], refused["message"]) == ("INVALID_AGENT", "Invalid agent_id or agent not found")
+    assert (await line.act("authenticate", agent_id=old))["agent_id"] == old
+    issued = await served.workbench.call("issue_token", agent_id=old)
+    late = await client("late")
+    assert (await late.act("authenticate", agent_id=old))["code"] == "TOKEN_REQUIRED"
+    assert (await late.act("authenticate", agent_id=old, token=issued["token"]))["agent_id"] == old
+
+
+# §5.2, WebSocket Communication: the prompt
+
+
+async def test_the_prompt_is_the_first_message(served: Served) -> None:
+    async with connect(f"{served.info.ws_url}/anybody") as socket:
+        assert json.loads(await socket.recv()) == {
+            "type": "tool_selection_prompt",
+            "available_tools": ["register", "read", "write"],
+            "message": "Please select a tool to continue: register (new agent), read (read-only access), "
+            "write (read-write access)",
+        }
+
+
+# §5.2: the message schema
+
+
+async def test_messages_are_arrays_of_three_with_any_white_space_around(client: Any) -> None:
+    line = await client()
+    await line.socket.send(' \r\n\t["test_client_1", "ping",\n {}] \n')
+    assert (await line.hear())["type"] == "ping_response"
+
+
+async def test_what_is_not_known_is_echoed(client: Any) -> None:
+    reply = await (await client()).act("sing", song="Daisy Bell")
+    original = {"agent": "test_client_1", "action": "sing", "data": {"song": "Daisy Bell"}}
+    assert reply == {"type": "echo", "original": original}
+
+
+async def test_an_agent_is_only_itself(client: Any, admit: Admit, old: str, session: str) -> None:
+    other = await admit("other", session_id=session)
+    line = await client()
+    await line.act("authenticate", agent_id="other", token=other.token)
+    for message in (
+        [old, "read", {}],
+        [old, "write", {"content": {"title": "Forged"}}],
+        ["other", "write", {"agent_id": old, "content": {"title": "Forged"}}],
+        ["other", "read", {"agent_id": old}],
+        ["other", "sing", {"agent_id": old}],
+        {"type": "announce", "agent_id": old},
+        {"type": "request_contexts", "agent_id": old},
+    ):
+        reply = await line.say(message)
+        assert (reply["type"], reply["code"]) == ("error", "FORBIDDEN"), message
+    assert (await line.act("read"))["data"] == []
+
+
+# §5.2: error handling
+
+
+async def test_errors_are_worded_as_the_specification_words_them(client: Any, admit: Admit) -> None:
+    line = await client()
+    pending = await line.act("register", name="Waits")
+    for said, code, text in [
+        (["x", "select_tool", {"tool": "admin"}], "INVALID_TOOL", "Must be 'register', 'read', or 'write'"),
+        (["x", "read", {}], "TOKEN_REQUIRED", "agent_id required for read/write operations"),
+        (["x", "write", {"agent_id": ""}], "TOKEN_REQUIRED", "agent_id required for read/write operations"),
+        (["x", "write", {"agent_id": "nobody"}], "INVALID_AGENT", "Invalid agent_id or agent not found"),
+        (["x", "read", {"agent_id": pending["agent_id"]}], "NOT_ASSIGNED", "Agent not yet assigned by human"),
+        (["x", "authenticate", {"token": pending["token"]}], "NOT_ASSIGNED", "Agent not yet assigned by human"),
+        (["x", "register", {"name": ""}], "INVALID_ARGUMENTS", "Registration failed: "),
+    ]:
+        reply = await line.say(said)
+        assert (reply["type"], reply["code"]) == ("error", code), said
+        assert text in reply["message"]
+
+
+async def test_what_a_write_fails_of_is_told(client: Any, admit: Admit) -> None:
+    homeless = await admit("homeless")
+    line = await client()
+    await line.act("authenticate", token=homeless.token)
+    reply = await line.act("write", content={"title": "Where to?"})
+    assert reply["code"] == "SESSION_REQUIRED"
+    assert reply["message"].startswith("Write operation failed: ")
+
+
+async def test_an_error_is_answered_and_the_connection_lives(client: Any) -> None:
+    line = await client()
+    for text in (
+        "",
+        "hello",
+        "null",
+        "7",
+        '"x"',
+        "[]",
+        '["a","b"]',
+        '["a","b",{},{}]',
+        '["a","b",[]]',
+        '["a",1,{}]',
+        "{}",
+    ):
+        await line.socket.send(text)
+        assert (await line.hear())["code"] == "BAD_MESSAGE", text
+    for said in ({"type": "announce"}, {"type": ["announce"]}, {"type": "sing", "agent_id": "x"}, {"agent_id": "x"}):
+        assert (await line.say(said))["code"] == "BAD_MESSAGE", said
+    assert (await line.act("ping"))["type"] == "ping_response"
+
+
+# §5.2 and §4.2: clients from before
+
+
+async def test_an_old_client_announces_itself_and_asks_for_contexts(client: Any, old: str) -> None:
+    line = await client("legacy")
+    assert (await line.say({"type": "announce", "agent_id": old, "name": "Old"}))["type"] == "authentication_success"
+    await line.say([old, "write", {"content": {"title": "Kept"}}])
+    for asked in ({"type": "request_contexts"}, {"type": "request_contexts", "agent_id": old, "limit": 1}):
+        reply = await line.say(asked)
+        assert (reply["type"], [row["title"] for row in reply["contexts"]]) == ("contexts", ["Kept"])
+
+
+async def test_an_old_client_may_say_with_each_message_who_it_is(client: Any, old: str) -> None:
+    line = await client("legacy")
+    written = await line.act("write", agent_id=old, resource_type="contexts", content={"title": "Still works"})
+    assert written["status"] == "success"
+    other = await client("another")
+    assert (await other.say({"type": "request_contexts", "agent_id": old}))["contexts"][0]["title"] == "Still works"
+
+
+async def test_a_stranger_that_announces_itself_waits_for_a_person(served: Served, client: Any, session: str) -> None:
+    line = await client("legacy")
+    reply = await line.say({"type": "announce", "agent_id": "newcomer", "name": "New"})
+    assert (reply["type"], reply["status"]) == ("registration_success", "pending")
+    assert (await line.act("write", content={"title": "Too early"}))["code"] == "TOKEN_REQUIRED"
+    again = await line.say({"type": "announce", "agent_id": "newcomer", "name": "New"})
+    assert (again["type"], again["data"]["status"]) == ("registration_status_response", "pending")
+    assert len((await served.workbench.call("list_approvals"))["approvals"]) == 1
+    choices = {"agent_id": "newcomer", "session_id": session}
+    await served.workbench.call("approve", approval_id=reply["approval_id"], choices=choices)
+    assert (await line.hear())["type"] == "agent_assigned"
+    assert (await line.act("authenticate", agent_id="newcomer", token=reply["token"]))["tool"] == "write"
+
+
+async def test_who_announces_itself_as_an_agent_with_a_token_needs_the_token(client: Any, admit: Admit) -> None:
+    await admit("modern")
+    assert (await (await client()).say({"type": "announce", "agent_id": "modern"}))["code"] == "TOKEN_REQUIRED"
+
+
+async def test_the_allowlist_shuts_out_whoever_is_not_on_it(served: Served, client: Any, old: str) -> None:
+    await served.workbench.call("allow_agent", agent_id="somebody")
+    line = await client("legacy")
+    for agent_id in (old, "newcomer"):
+        assert (await line.say({"type": "announce", "agent_id": agent_id}))["code"] == "NOT_ALLOWLISTED"
+    assert (await line.act("authenticate", agent_id=old))["code"] == "NOT_ALLOWLISTED"
+    assert (await line.say({"type": "announce", "agent_id": "somebody"}))["type"] == "registration_success"

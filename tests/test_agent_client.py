@@ -1,0 +1,351 @@
+"""The client for agents in Python, against served workbenches, across breaks, and as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import textwrap
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import Admit, Child, Served
+from workbench.client import Agent, SyncAgent
+from workbench.client import agent as module
+from workbench.client.agent import pause_before
+from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
+from workbench.settings import Settings
+from workbench.store.queries import Query
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
+    """The settings of a fresh project, with the changes a test asks for."""
+    return settings.model_copy(update=getattr(request, "param", {}))
+
+
+@pytest.fixture
+async def session(served: Served) -> str:
+    """The id of a session."""
+    await served.workbench.call("create_project", name="Apollo")
+    return str((await served.workbench.call("create_session", project_id="Apollo", name="Day one"))["id"])
+
+
+@pytest.fixture
+def decide(served: Served) -> Callable[..., Any]:
+    """`await decide("approve", choices={…})`: a person answers the next registration."""
+
+    async def decided(how: str, **more: Any) -> None:
+        async with served.workbench.feed.subscribe("approval.requested", after=0) as asked:
+            approval = int((await anext(asked)).subject.partition(":")[2])
+        await served.workbench.call(how, approval_id=approval, **more)
+
+    return decided
+
+
+def port_of(served: Served) -> int:
+    port = urlsplit(served.info.url).port
+    assert port is not None
+    return port
+
+
+# Coming in
+
+
+async def test_an_agent_registers_waits_and_works(served: Served, decide: Any, session: str) -> None:
+    kept: list[str] = []
+    choices = {"agent_id": "ada", "session_id": session}
+    deciding = asyncio.create_task(decide("approve", choices=choices))
+    async with Agent(served.info.url, name="Ada L.", capabilities={"nlp": True}, keep=kept.append) as agent:
+        assert (agent.agent_id, [agent.token]) == ("ada", kept)
+        written = await agent.write("First", "…", {"draft": True})
+        assert (written["status"], written["sequence_number"]) == ("success", 1)
+        [row] = (await agent.read("contexts", limit=5))["data"]
+        assert (row["title"], row["metadata"]) == ("First", {"draft": True})
+        assert (await agent.call("whoami"))["agent_id"] == "ada"
+    await deciding
+    async with Agent(served.info.ws_url, token=kept[0]) as again:
+        assert again.agent_id == "ada"
+
+
+async def test_rejection_is_told_with_its_reason(served: Served, decide: Any) -> None:
+    deciding = asyncio.create_task(decide("reject", reason="Not today"))
+    with pytest.raises(Refused, match=r"REJECTED.*Not today"):
+        async with Agent(served.info.url, name="Eve"):
+            pass
+    await deciding
+
+
+async def test_a_token_that_waits_still_goes_on_waiting(served: Served) -> None:
+    made = await served.workbench.call("register", name="Ada")
+    coming = asyncio.create_task(Agent(served.info.url, token=made["token"]).__aenter__())
+    async with served.workbench.feed.subscribe() as anything:
+        await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+        await anext(anything)
+    agent = await coming
+    assert agent.agent_id == "ada"
+    await agent.__aexit__()
+
+
+async def test_who_may_not_come_in_is_told_why(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
+        async with Agent(served.info.url, agent_id="ada"):
+            pass
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        async with Agent(served.info.url, token=f"wba_{'x' * 43}"):
+            pass
+    await served.workbench.call("allow_agent", agent_id="somebody")
+    with pytest.raises(Refused, match="NOT_ALLOWLISTED"):
+        async with Agent(served.info.url, token=ada.token):
+            pass
+
+
+async def test_where_no_server_is_there_is_none(served: Served) -> None:
+    await served.servers.stop()
+    with pytest.raises(Unavailable, match="NO_SERVER"):
+        async with Agent(served.info.url):
+            pass
+    with pytest.raises(BadInput, match="BAD_URL"):
+        Agent("127.0.0.1:8765")
+
+
+async def test_an_agent_that_a_migration_brought_needs_its_id_only(served: Served, admit: Admit) -> None:
+    await admit("old")
+    brought = Query("brought", "UPDATE agents SET id_only = 1 WHERE assigned_agent_id = :agent_id")
+    await served.workbench.store.write(lambda tx: tx.run(brought, agent_id="old"))
+    async with Agent(served.info.url, agent_id="old") as agent:
+        assert (await agent.call("whoami"))["agent_id"] == "old"
+
+
+# Asking
+
+
+async def test_errors_are_those_the_server_raised(served: Served, admit: Admit) -> None:
+    ada = await admit("ada", tool="read")
+    async with Agent(served.info.url, token=ada.token) as agent:
+        with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
+            await agent.call("get_task", task_id=10**9)
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await agent.write("No", "…")
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await agent.read(limit=0)
+        with pytest.raises(NotFound, match="UNKNOWN_OPERATION"):
+            await agent.call("dance")
+
+
+async def test_what_is_no_message_is_told_and_delays_nobody(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    deep: list[Any] = []
+    for _ in range(80):
+        deep = [deep]
+    async with Agent(served.info.url, token=ada.token) as agent:
+        for unfit in (float("nan"), object(), "\ud800"):
+            with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+                await agent.call("ping", unfit=unfit)
+        asked = [agent.call("ping"), agent.call("ping", deep=deep), agent.call("ping")]
+        first, second, third = await asyncio.gather(*asked, return_exceptions=True)
+        assert (first, third) == ({"ok": True}, {"ok": True})
+        assert isinstance(second, BadInput)
+
+
+@pytest.mark.parametrize("settings", [{"max_frame_bytes": 4_096}], indirect=True, ids=["4 kB"])
+async def test_a_message_that_is_too_large_fails_and_the_agent_lives(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with Agent(served.info.url, token=ada.token, chance=lambda: 0.99) as agent:
+        for action in ("get_task", "write"):
+            with pytest.raises(BadInput, match="TOO_LARGE"):
+                await agent.call(action, padding="x" * 5_000)
+        assert (await agent.call("whoami"))["agent_id"] == "ada"
+
+
+@pytest.mark.parametrize("settings", [{"max_messages_per_second": 20}], indirect=True, ids=["20 a second"])
+async def test_who_asks_too_much_is_told_and_may_ask_again(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with Agent(served.info.url, token=ada.token) as agent:
+        asked = await asyncio.gather(*[agent.call("whoami") for _ in range(400)], return_exceptions=True)
+        refused = [answer for answer in asked if isinstance(answer, Refused)]
+        assert refused
+        assert {answer.code for answer in refused} == {"FLOODING"}
+        assert (await agent.call("whoami"))["agent_id"] == "ada"
+
+
+async def test_many_may_ask_at_once(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with Agent(served.info.url, token=ada.token) as agent:
+        answers = await asyncio.gather(*[agent.call("whoami") for _ in range(300)])
+    assert {answer["agent_id"] for answer in answers} == {"ada"}
+
+
+# Breaks
+
+
+@pytest.fixture
+async def steady(served: Served, admit: Admit) -> AsyncIterator[Agent]:
+    """An agent in its session that waits for nothing between attempts to connect."""
+    ada = await admit("ada")
+    async with Agent(served.info.url, token=ada.token, sleep=lambda seconds: asyncio.sleep(0.01)) as agent:
+        yield agent
+
+
+async def test_reads_are_asked_again_after_a_break_and_changes_fail(served: Served, steady: Agent) -> None:
+    last = (await steady.call("list_events", after=None))["next_after"]
+    following = served.workbench.feed._subscriptions
+    before = len(following)
+    change = asyncio.create_task(steady.call("heartbeat_and_get_tasks", wait_seconds=30))
+    reading = asyncio.create_task(steady.call("list_events", after=last, wait_seconds=30, kinds=["task.created"]))
+    while len(following) < before + 2:
+        await asyncio.sleep(0.001)
+    await served.servers.stop()
+    with pytest.raises(Unavailable, match="NO_SERVER"):
+        await change
+    await served.servers.start(port_of(served))
+    await served.workbench.call("create_task", title="New", persona_id="tester")
+    assert [event["kind"] for event in (await reading)["events"]] == ["task.created"]
+
+
+async def test_what_is_asked_during_a_break_is_asked_when_it_is_over(served: Served, steady: Agent) -> None:
+    await served.servers.stop()
+    asked = asyncio.create_task(steady.call("whoami"))
+    await served.servers.start(port_of(served))
+    assert (await asked)["agent_id"] == "ada"
+
+
+async def test_who_waits_for_admission_goes_on_waiting_after_a_break(served: Served, decide: Any) -> None:
+    agent = Agent(served.info.url, name="Ada", sleep=lambda seconds: asyncio.sleep(0.01))
+    coming = asyncio.create_task(agent.__aenter__())
+    while agent.token is None:
+        await asyncio.sleep(0.001)
+    await served.servers.stop()
+    await served.servers.start(port_of(served))
+    await decide("approve", choices={"agent_id": "ada"})
+    assert await coming is agent
+    assert (await agent.call("whoami"))["agent_id"] == "ada"
+    await agent.__aexit__()
+
+
+async def test_who_is_revoked_is_told_and_does_not_come_back(served: Served, steady: Agent) -> None:
+    await served.workbench.call("revoke_agent", agent_id="ada")
+    with pytest.raises((Unauthenticated, Unavailable)):
+        await steady.call("heartbeat_and_get_tasks")
+    while steady._end is None:
+        await asyncio.sleep(0.001)
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        await steady.call("whoami")
+
+
+async def test_an_agent_gives_up_when_the_server_is_gone_too_long(served: Served, admit: Admit) -> None:
+    ada, times, pauses = await admit("ada"), iter(range(0, 10**6, 100)), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    clock = lambda: float(next(times))  # noqa: E731
+    async with Agent(served.info.url, token=ada.token, sleep=sleep, clock=clock, chance=lambda: 0.0) as agent:
+        await served.servers.stop()
+        with pytest.raises(Unavailable, match="NO_SERVER"):
+            await agent.call("whoami")
+    assert pauses[:4] == [0.2, 0.4, 0.8, 1.6]
+
+
+@given(st.integers(0, 10**6), st.floats(0, 1, exclude_max=True))
+def test_pauses_grow_and_have_a_limit(attempt: int, chance: float) -> None:
+    assert 0.1 <= pause_before(attempt, chance) <= 30
+    assert pause_before(attempt, 0) <= pause_before(attempt + 1, 0)
+
+
+# Events
+
+
+async def test_events_go_on_across_breaks_without_gap_or_repetition(served: Served, steady: Agent) -> None:
+    made, heard = served.workbench.call, []
+    async with aclosing(steady.subscribe("task.created", after=0)) as events:
+        for number in range(9):
+            await made("create_task", title=str(number), persona_id="tester")
+            if number % 3 == 1:
+                heard.append((await anext(events))["data"]["title"])
+                await served.servers.stop()
+            if number % 3 == 2:
+                await served.servers.start(port_of(served))
+        while len(heard) < 9:
+            heard.append((await anext(events))["data"]["title"])
+    assert heard == [str(number) for number in range(9)]
+
+
+async def test_subscriptions_are_kept_apart_and_end_with_their_reader(served: Served, steady: Agent) -> None:
+    async with (
+        aclosing(steady.subscribe("task.*", after=0)) as tasks,
+        aclosing(steady.subscribe("agent.*", after=0)) as agents,
+    ):
+        assert (await anext(agents))["kind"] == "agent.registered"
+        await served.workbench.call("create_task", title="One", persona_id="tester")
+        assert (await anext(tasks))["kind"] == "task.created"
+        assert (await anext(agents))["kind"] == "agent.assigned"
+    assert (await steady.call("unsubscribe"))["ended"] == 0
+
+
+async def test_a_slow_reader_misses_nothing(served: Served, steady: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STREAM_LIMIT", 3)
+    async with aclosing(steady.subscribe("task.created", after=0)) as events:
+        for number in range(30):
+            await served.workbench.call("create_task", title=str(number), persona_id="tester")
+        assert [(await anext(events))["data"]["title"] for _ in range(30)] == [str(n) for n in range(30)]
+
+
+async def test_who_may_not_follow_is_told(served: Served, steady: Agent) -> None:
+    async with aclosing(steady.subscribe(after=-1)) as events:
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await anext(events)
+
+
+# Without a loop, and as a process
+
+
+async def test_an_agent_without_a_loop_does_the_same(served: Served, admit: Admit, session: str) -> None:
+    ada = await admit("ada", session_id=session)
+
+    def work() -> list[Any]:
+        with SyncAgent(served.info.url, token=ada.token) as agent:
+            agent.write("Title", "content")
+            rows = agent.read()["data"]
+            event = next(iter(agent.subscribe("context.written", after=0)))
+            return [agent.agent_id, agent.token, rows[0]["title"], event["kind"], agent.call("ping")]
+
+    assert await asyncio.to_thread(work) == ["ada", ada.token, "Title", "context.written", {"ok": True}]
+
+
+async def test_an_agent_without_a_loop_leaves_no_thread_when_it_may_not_come_in(served: Served) -> None:
+    agent = SyncAgent(served.info.url, token=f"wba_{'x' * 43}")
+    with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
+        await asyncio.to_thread(agent.__enter__)
+    assert not agent._thread.is_alive()
+
+
+async def test_the_agent_of_the_documentation_works(
+    served: Served, decide: Any, admit: Admit, session: str, child: Child, tmp_path: Path
+) -> None:
+    example = (module.__doc__ or "").partition("A whole agent::\n")[2].partition("\nThe connection is kept")[0]
+    script, token = tmp_path / "oracle.py", tmp_path / "token"
+    script.write_text(textwrap.dedent(example))
+    assert len([line for line in script.read_text().splitlines() if line.strip()]) <= 25
+    process = child(script, served.info.url, token)
+    choices = {"agent_id": "oracle", "session_id": session, "access_level": "session_level"}
+    await decide("approve", choices=choices)
+    assert process.stdout is not None
+    assert await asyncio.to_thread(process.stdout.readline) == "admitted as oracle\n"
+    content = {"title": "Is it done?", "content": ""}
+    await served.workbench.call("write", content=content, session_id=session)
+    assert await asyncio.to_thread(process.wait) == 0
+    [answer, question] = (await served.workbench.call("read"))["data"]
+    assert (answer["title"], answer["content"]) == ("Answer", "Is it done? Yes.")
+    assert answer["metadata"] == {"to": question["id"]}
+    assert token.read_text().startswith("wba_")
+    assert token.read_text() not in json.dumps(await served.workbench.call("list_agents"))

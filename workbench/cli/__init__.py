@@ -1,0 +1,112 @@
+"""The `workbench` command. `%workbench` in a notebook is the same tree (see `kernel_ext.magics`).
+
+Each command returns what it has to show; `main` prints it, a notebook displays it. A module holds the
+commands about one noun.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from workbench import __version__
+from workbench.cli import (
+    admission,
+    agents,
+    approvals,
+    calls,
+    contexts,
+    data,
+    projects,
+    servers,
+    sessions,
+    status,
+    tasks,
+    teams,
+    workers,
+    worktrees,
+)
+from workbench.cli.calls import parse_arguments
+from workbench.cli.shown import Note, Partly, Shown, Text
+from workbench.cli.tasks import planned
+from workbench.door import CommandLine, explain
+from workbench.errors import WorkbenchError
+from workbench.tables import Page, Table
+
+__all__ = ["Note", "Partly", "Shown", "Text", "cli", "main", "parse_arguments", "planned"]
+
+COMMANDS: tuple[click.Command, ...] = (
+    status.status,
+    agents.agents,
+    agents.agent,
+    approvals.approvals,
+    approvals.approve,
+    approvals.reject,
+    agents.grant,
+    agents.move,
+    agents.token,
+    agents.revoke,
+    agents.connect,
+    agents.history,
+    admission.rules,
+    admission.allowlist,
+    projects.projects,
+    sessions.sessions,
+    teams.teams,
+    contexts.contexts,
+    tasks.tasks,
+    tasks.plan,
+    worktrees.worktrees,
+    worktrees.integrate,
+    worktrees.discard,
+    workers.spawn,
+    workers.terminate,
+    status.events,
+    status.performance,
+    data.sql,
+    data.export_rows,
+    data.migrate,
+    calls.call_op,
+    servers.serve,
+    servers.mcp,
+    servers.demo,
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--project", type=click.Path(path_type=Path, file_okay=False), help="Root directory of the project.")
+@click.option("--json", "as_json", is_flag=True, help="Print data instead of tables.")
+@click.version_option(__version__)
+@click.pass_context
+def cli(ctx: click.Context, project: Path | None, as_json: bool) -> None:
+    """Run a team of AI agents from a Jupyter notebook."""
+    if ctx.obj is None:
+        ctx.obj = CommandLine(project, os.environ.get("WORKBENCH_TOKEN"))
+
+
+for command in COMMANDS:
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the `workbench` command; failures print a code and a next step, exit status 1."""
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    try:
+        shown = cli.main(arguments, prog_name="workbench", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except WorkbenchError as error:
+        click.echo(json.dumps(error.as_dict()) if as_json else explain(error), err=True)
+        sys.exit(1)
+    if isinstance(shown, Table | Page | Note | Text):
+        click.echo(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
+    if isinstance(shown, Partly):
+        sys.exit(1)

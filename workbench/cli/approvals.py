@@ -1,0 +1,101 @@
+"""The inbox: what waits for a person, and deciding it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from workbench.cli.grants import choices, grant_options
+from workbench.cli.shown import Note, Partly, Shown, pass_door
+from workbench.door import Door
+from workbench.tables import Table
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Decided ones too.")
+@pass_door
+def approvals(door: Door, everything: bool) -> Shown:
+    """List what waits for your decision."""
+    found = door.call("list_approvals", status=None if everything else "pending")["approvals"]
+    rows = [[a["id"], a["kind"], _about(a), _origin(a), a["status"]] for a in found]
+    return Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing waits for you.", found)
+
+
+@click.command()
+@click.argument("approval_ids", type=int, nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Everything that waits.")
+@click.option("--kind", default=None, help="With --all: only registrations or integrations.")
+@click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
+@grant_options
+@pass_door
+def approve(
+    door: Door, approval_ids: tuple[int, ...], everything: bool, kind: str | None, agent_id: str | None, **options: Any
+) -> Shown:
+    """Admit agents and merge worktrees that wait for you."""
+    if everything:
+        approval_ids = _waiting(door, kind)
+    elif not approval_ids:
+        raise click.UsageError("Name approvals by id, or give --all. `approvals` lists them.")
+    if agent_id is not None and len(approval_ids) > 1:
+        raise click.UsageError("An id is for one agent. Leave --id out, or approve one by one.")
+    chosen = choices(options, agent_id=agent_id)
+    if len(approval_ids) == 1:
+        made = door.call("approve", approval_id=approval_ids[0], choices=chosen)
+        return _decided([{"approval_id": approval_ids[0], "ok": True, "outcome": made["outcome"]}])
+    if not approval_ids:
+        return _decided([])
+    return _decided(door.call("approve_many", approval_ids=list(approval_ids), choices=chosen)["decisions"])
+
+
+@click.command()
+@click.argument("approval_ids", type=int, nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Everything that waits.")
+@click.option("--kind", default=None, help="With --all: only registrations or integrations.")
+@click.option("--reason", default="", help="What the asker is told.")
+@pass_door
+def reject(door: Door, approval_ids: tuple[int, ...], everything: bool, kind: str | None, reason: str) -> Shown:
+    """Turn down what waits for you."""
+    if everything:
+        approval_ids = _waiting(door, kind)
+    elif not approval_ids:
+        raise click.UsageError("Name approvals by id, or give --all. `approvals` lists them.")
+    if len(approval_ids) == 1:
+        made = door.call("reject", approval_id=approval_ids[0], reason=reason)
+        return Note(f"Rejected {approval_ids[0]}.", [made])
+    if not approval_ids:
+        return _decided([])
+    return _decided(door.call("reject_many", approval_ids=list(approval_ids), reason=reason)["decisions"])
+
+
+def _waiting(door: Door, kind: str | None) -> tuple[int, ...]:
+    return tuple(a["id"] for a in door.call("list_approvals", kind=kind)["approvals"])
+
+
+def _decided(decisions: list[dict[str, Any]]) -> Table:
+    rows = [[d["approval_id"], _outcome(d["outcome"]) if d["ok"] else _refusal(d["error"])] for d in decisions]
+    shape = Table if all(d["ok"] for d in decisions) else Partly
+    return shape(["id", "outcome"], rows, "Nothing waits for you.", decisions)
+
+
+def _about(approval: dict[str, Any]) -> str:
+    payload = approval["payload"]
+    if approval["kind"] == "registration":
+        return f"{payload['name']} wants to be {payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
+    return f"{payload['branch']} into {payload['target']}: {payload['ahead']} commits"
+
+
+def _origin(approval: dict[str, Any]) -> str:
+    payload = approval["payload"]
+    known = [part for part in (payload.get("client"), payload.get("address")) if part]
+    return f"{approval['requester']} ({', '.join(known)})" if known else approval["requester"]
+
+
+def _outcome(outcome: dict[str, Any]) -> str:
+    if "agent_id" in outcome:
+        return f"{outcome['agent_id']} is {outcome['status']}"
+    return f"{outcome['worktree']} is {outcome['state']}"
+
+
+def _refusal(error: dict[str, Any]) -> str:
+    return f"{error['code']}: {error['message']}"

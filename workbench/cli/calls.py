@@ -1,0 +1,48 @@
+"""`call`: any operation, with its arguments as pairs or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from workbench.cli.shown import Shown, Text, pass_door
+from workbench.door import Door
+from workbench.errors import BadInput
+
+
+@click.command("call")
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@pass_door
+def call_op(door: Door, name: str, arguments: tuple[str, ...]) -> Shown:
+    """Call any operation: `call NAME key=value …` or `call NAME '{"key": value}'`."""
+    made = door.call(name, **parse_arguments(arguments))
+    return Text(json.dumps(made, indent=2, ensure_ascii=False), made)
+
+
+def parse_arguments(arguments: Sequence[str]) -> dict[str, Any]:
+    """`key=value` pairs (values are JSON where they can be) or one JSON object.
+
+    Raises:
+        BadInput: ``INVALID_ARGUMENTS``.
+    """
+    if len(arguments) == 1 and arguments[0].lstrip().startswith("{"):
+        try:
+            whole: dict[str, Any] = json.loads(arguments[0])
+        except ValueError as error:
+            raise BadInput("INVALID_ARGUMENTS", f"The arguments are not JSON: {error}.", problems=[]) from None
+        return whole
+    pairs = [argument.partition("=") for argument in arguments]
+    if wrong := [key for key, equals, _ in pairs if not equals]:
+        raise BadInput("INVALID_ARGUMENTS", f"Give {wrong[0]} a value: {wrong[0]}=….", problems=[])
+    return {key: _value(text) for key, _, text in pairs}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,94 @@
+"""The data itself: `sql`, `export`, `migrate`."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import click
+
+from workbench.cli.shown import Note, Shown, Text, pass_door
+from workbench.door import Door
+from workbench.model import iso
+from workbench.settings import Settings
+from workbench.store.queries import beside
+from workbench.tables import Table
+
+SQL = beside(__file__)
+RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
+
+
+@click.command()
+@click.argument("query")
+@pass_door
+def sql(door: Door, query: str) -> Shown:
+    """Ask DuckDB about the project (views: tasks, attempts, agents, events, …)."""
+    from workbench.analytics.live import ask
+
+    columns, rows = ask(door.settings, query)
+    data = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
+    return Table(columns, rows, "No rows.", data)
+
+
+@click.command("export")
+@click.argument("resource", type=click.Choice(RESOURCES))
+@click.option("--format", "form", type=click.Choice(["csv", "json"]), default="csv", show_default=True, help="As what.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Into this file.")
+@pass_door
+def export_rows(door: Door, resource: str, form: str, output: Path | None) -> Shown:
+    """Print all rows of a resource, or write them to a file."""
+    made = door.call("export", resource=resource, format=form)
+    if output is None:
+        return Text(made["content"].rstrip("\r\n"), made)
+    output.write_text(made["content"], "utf-8", newline="")
+    return Note(f"{resource} are in {output}.", made)
+
+
+@click.command()
+@click.option(
+    "--from", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Bring an older database in."
+)
+@click.option("--status", "listed", is_flag=True, help="List the migrations that were applied.")
+@pass_door
+def migrate(door: Door, file: Path | None, listed: bool) -> Shown:
+    """Bring the project's store up to date, or an older database into it."""
+    if file is not None and listed:
+        raise click.UsageError("Give --from or --status, not both.")
+    if file is not None:
+        return _brought(door.settings, file)
+    with ThreadPoolExecutor(1, thread_name_prefix="workbench-migrate") as apart:  # a notebook's loop runs here
+        history = apart.submit(asyncio.run, _applied(door.settings)).result()
+    if listed:
+        columns = {
+            "migration_name": "migration",
+            "applied_at": "applied",
+            "execution_time_ms": "ms",
+            "success": "succeeded",
+            "reason": "why",
+        }
+        return Table.of(history, columns, "No migration was applied yet.")
+    return Note(f"The store is up to date; its latest migration is {history[-1]['migration_name']}.", history)
+
+
+def _brought(settings: Settings, file: Path) -> Table:
+    from workbench.legacy import bring
+
+    made = bring(settings, file)
+    rows = [[table, counted.found, counted.added] for table, counted in made.tables.items()]
+    backup = [f"The store as it was before is {made.backup}."] if made.backup else []
+    note = "\n".join([*made.notes, *backup])
+    return Table(["table", "found", "added"], rows, data=made.model_dump(mode="json"), note=note)
+
+
+async def _applied(settings: Settings) -> list[dict[str, Any]]:
+    """The history of migrations; opening the store applies those that are missing."""
+    from workbench.store.sqlite import open_store
+
+    store = await asyncio.to_thread(open_store, settings.database)
+    try:
+        rows = await store.read(lambda tx: tx.all(SQL.migrations))
+    finally:
+        await asyncio.to_thread(store.close)
+    return [dict(row) | {"applied_at": iso(row["applied_at"]), "success": bool(row["success"])} for row in rows]

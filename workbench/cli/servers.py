@@ -1,0 +1,47 @@
+"""Running things here: `serve`, `mcp`, `demo`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from workbench.cli.shown import Shown, pass_door
+from workbench.door import Door
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65_535), default=None, help="0 lets the system choose.")
+@pass_door
+def serve(door: Door, port: int | None) -> Shown:
+    """Run the servers here, without a notebook, until interrupted."""
+    from workbench.shells.headless import run
+
+    run(door.settings, port)
+    return None
+
+
+@click.command()
+@pass_door
+def mcp(door: Door) -> Shown:
+    """Serve MCP on standard input and output, for agents that start their own server."""
+    from workbench.shells.stdio import run
+
+    run(door.settings, os.environ.get("WORKBENCH_TOKEN"))
+    return None
+
+
+@click.command()
+@click.option("--repo", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Your git repository.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Your plan.")
+@click.option("--workers", type=click.IntRange(1, 32), default=3, show_default=True, help="Processes at once.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("demo-output"), help="For its results."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def demo(repo: Path | None, plan_file: Path | None, workers: int, output: Path, as_json: bool) -> Shown:
+    """Run the quickstart notebook headless, from plan to merge, and say what came out."""
+    from workbench.demo import run
+
+    return run(repo, plan_file, workers, output)

@@ -1,0 +1,85 @@
+"""What commands give back, and what they share: `main` prints it, a notebook displays it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from workbench.tables import Page, Table
+
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+
+def pass_door(command: Fn) -> Fn:
+    """Give a command the project's `Door` as its first argument."""
+    return click.pass_obj(command)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence for a person, and the data behind it."""
+
+    message: str
+    data: Any = None
+
+    def __repr__(self) -> str:
+        return self.message
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.message)}</p>"
+
+
+@dataclass(frozen=True)
+class Text:
+    """Lines that are to be copied as they are, and the data behind them."""
+
+    text: str
+    data: Any = None
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text)}</pre>"
+
+
+@dataclass(frozen=True, repr=False)
+class Partly(Table):
+    """A table in which some rows are failures: the command ends with status 1."""
+
+
+Shown = Table | Page | Note | Text | None
+
+
+class Noun(click.Group):
+    """Commands about one noun; without a subcommand it lists: `rules` is `rules list`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """The values that are not None: an argument that was not typed is not sent."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def listing(command: Fn) -> Fn:
+    """Give a command the options of every list: `search`, `deleted`, `limit`."""
+    limit = click.option("--limit", type=click.IntRange(1, 500), default=None, help="At most so many (200).")
+    deleted = click.option("--deleted", is_flag=True, default=None, help="Those that were deleted, instead.")
+    search = click.option("--search", metavar="TEXT", default=None, help="Only those that match.")
+    return search(deleted(limit(command)))
+
+
+def listed(page: Mapping[str, Any], noun: str, columns: Mapping[str, str], empty: str) -> Table:
+    """One page of a list operation as a table that says when there are more."""
+    items: Sequence[Mapping[str, Any]] = page[noun]
+    left = page.get("total", len(items)) - len(items)
+    return Table.of(items, columns, empty, note=f"… and {left:,} more" if left > 0 else "")

@@ -1,0 +1,57 @@
+"""How things stand: `status`, `events`, `performance`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from workbench.cli.shown import Shown, pass_door
+from workbench.door import Door
+from workbench.tables import Table
+
+EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject": "about"}
+
+
+@click.command()
+@pass_door
+def status(door: Door) -> Shown:
+    """What runs, who waits, how far the work is."""
+    tree = door.call("get_task_tree")
+    waiting = door.call("list_approvals")["approvals"]
+    agents = door.call("list_agents")["agents"]
+    rows = [
+        ["project", door.settings.project],
+        ["waiting for you", len(waiting)],
+        ["agents", len(agents)],
+        *[[f"tasks {state}", number] for state, number in sorted(tree["counts"].items())],
+    ]
+    return Table(["", ""], rows, data={"waiting": waiting, "agents": agents, "tasks": tree["counts"]})
+
+
+@click.command()
+@click.option("--after", default=0, help="Only events with a larger id.")
+@click.option("--kinds", default="*", help="Comma-separated: task.*, agent.registered, …")
+@click.option("--limit", default=50, show_default=True, help="At most so many.")
+@pass_door
+def events(door: Door, after: int, kinds: str, limit: int) -> Shown:
+    """List what happened."""
+    found = door.call("list_events", after=after, kinds=kinds.split(","), limit=limit)["events"]
+    return Table.of(found, EVENT_COLUMNS, "Nothing has happened yet.")
+
+
+@click.command()
+@pass_door
+def performance(door: Door) -> Shown:
+    """How busy the server is: queue, commits, connections, events."""
+    found = door.call("get_performance")
+    return Table(["", ""], [[name.replace("_", " "), value] for name, value in _flat(found)], data=found)
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", value

@@ -1,0 +1,21 @@
+"""Clients for programs: the same `call(name, **arguments)` over HTTP, over MCP and over WebSocket.
+
+Errors come back as the `WorkbenchError` the server raised.
+"""
+
+from typing import Any, Protocol
+
+from workbench.client.agent import Agent
+from workbench.client.http import TIMEOUT_SECONDS, HttpClient, no_server
+from workbench.client.mcp import McpClient
+from workbench.client.sync import SyncAgent
+
+__all__ = ["TIMEOUT_SECONDS", "Agent", "Calls", "HttpClient", "McpClient", "SyncAgent", "no_server"]
+
+
+class Calls(Protocol):
+    """What all of them do."""
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run an operation."""
+        ...

@@ -1,0 +1,256 @@
+"""Contexts: what agents write down for each other, numbered in their session without gaps (spec 1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import nlargest
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench.errors import BadInput, NotFound, Refused
+from workbench.model import Level, Micros, Wire, uuid7
+from workbench.ops import Caller, Ctx, op
+from workbench.rules import paging
+from workbench.rules.search import words
+from workbench.services import agent_tools
+from workbench.services.registration import require_agent
+from workbench.services.sessions import require_session
+from workbench.settings import Settings
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import Query, beside
+
+SQL = beside(__file__)
+METADATA_BYTES = 10_000
+
+_BEYOND = 2**63 - 1
+
+Title = Annotated[str, Field(max_length=500)]
+Metadata = Annotated[dict[str, Any], Field(description="Free-form, at most 10 kB of JSON.")]
+
+
+class NewContext(Wire):
+    """A context to be."""
+
+    title: Title = ""
+    content: str = ""
+    metadata: Metadata = {}
+
+
+class Context(Wire):
+    """Something that was written down. Its number counts the contexts of its session, from 1."""
+
+    id: str
+    project_id: str | None
+    session_id: str | None
+    session: str | None
+    agent_id: str | None
+    sequence_number: int | None
+    title: str
+    content: str
+    metadata: dict[str, Any]
+    created_at: Micros
+    updated_at: Micros
+    deleted_at: Micros | None
+
+
+class Filters(Wire):
+    """Which contexts are wanted."""
+
+    session_id: str | None = None
+    agent_id: str | None = None
+    search: Annotated[str | None, Field(max_length=500)] = None
+    title: Title | None = None
+    sequence_after: Annotated[int | None, Field(ge=0, lt=_BEYOND)] = None
+
+
+@op(allow=Level.READ, reads=True)
+async def get_context(ctx: Ctx, context_id: str) -> Context:
+    """One context with all its text, if you may see it."""
+
+    def question(tx: Reader) -> Context:
+        agent_tools.check(tx, ctx.caller, "read", "contexts")
+        return _context(_seen(tx, ctx.caller, context_id))
+
+    return await ctx.read(question)
+
+
+@op(allow=Level.WORKER)
+async def update_context(
+    ctx: Ctx,
+    context_id: str,
+    title: Title | None = None,
+    content: str | None = None,
+    metadata: Metadata | None = None,
+) -> Context:
+    """Change a context that you wrote; what is not said stays as it is."""
+    chosen = {"title": title, "content": content, "metadata": metadata}
+    said = sorted(key for key, value in chosen.items() if value is not None)
+
+    def change(tx: Tx) -> Context:
+        row = _own(tx, ctx.caller, context_id)
+        if said:
+            columns = {"title": title, "content": _bounded(content, ctx.settings), "metadata": _as_json(metadata)}
+            tx.run(SQL.update, columns, number=row["number"], now=tx.now)
+            _tell(tx, "context.updated", row, changes=said)
+        return _context(_seen(tx, ctx.caller, context_id))
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER, tool=False)
+async def delete_context(ctx: Ctx, context_id: str) -> Context:
+    """Delete a context that you wrote; restore_context brings it back, and its number is not given out again."""
+
+    def change(tx: Tx) -> Context:
+        row = _own(tx, ctx.caller, context_id)
+        tx.run(SQL.set_deleted, number=row["number"], at=tx.now)
+        _tell(tx, "context.deleted", row)
+        return _context(_seen(tx, ctx.caller, context_id, deleted=True))
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER, tool=False)
+async def restore_context(ctx: Ctx, context_id: str) -> Context:
+    """Bring a deleted context back, with the number it had."""
+
+    def change(tx: Tx) -> Context:
+        row = _own(tx, ctx.caller, context_id, deleted=True)
+        tx.run(SQL.set_deleted, number=row["number"], at=None)
+        _tell(tx, "context.restored", row)
+        return _context(_seen(tx, ctx.caller, context_id))
+
+    return await ctx.write(change)
+
+
+def add(tx: Tx, caller: Caller, settings: Settings, session: str, new: NewContext) -> tuple[str, int]:
+    """Write a context into a session (an internal id) in the caller's transaction: its id and its number.
+
+    Raises:
+        NotFound: ``SESSION_NOT_FOUND``. BadInput: ``TOO_LARGE``, ``INVALID_ARGUMENTS``.
+    """
+    if not new.title.strip() and not new.content:
+        raise BadInput("INVALID_ARGUMENTS", "A context needs a title or content.", problems=[])
+    values = {"title": new.title, "content": _bounded(new.content, settings), "metadata": _as_json(new.metadata)}
+    counted = tx.one(SQL.count_on, session=session)
+    if counted is None:
+        raise NotFound("SESSION_NOT_FOUND", "The session was deleted. Ask the person to restore it or to move you.")
+    made, number = str(uuid7(tx.now)), int(counted["contexts"])
+    place = {"project": counted["project_id"], "session": session, "agent": caller.agent, "sequence_number": number}
+    tx.run(SQL.add, values | place, id=made, now=tx.now)
+    tx.emit("context.written", f"context:{made}", session=session, sequence_number=number)
+    return made, number
+
+
+def page(
+    tx: Reader, caller: Caller, limit: int, cursor: str | None, wanted: Filters, since: int | None = None
+) -> tuple[list[Context], str | None]:
+    """Some of the contexts a caller sees, newest first, and the cursor after them.
+
+    Raises:
+        BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
+        NotFound: ``SESSION_NOT_FOUND``, ``AGENT_NOT_FOUND``.
+    """
+    agent_tools.check(tx, caller, "read", "contexts")
+    before = paging.decode(cursor, int)[0] if cursor else _BEYOND
+    if (wanted.search or "").strip() and not words(wanted.search):
+        return [], None
+    values = {
+        **caller.scope,
+        "session": _session(tx, caller, wanted),
+        "agent": require_agent(tx, wanted.agent_id)["id"] if wanted.agent_id else None,
+        "words": words(f"{wanted.search or ''} {wanted.title or ''}"),
+        "title": wanted.title,
+        "sequence_after": wanted.sequence_after,
+        "since": since,
+        "before": before,
+        "limit": limit + 1,
+    }
+    numbers = {row["number"] for query, more in _ways(tx, caller, values) for row in tx.all(query, values | more)}
+    newest = nlargest(limit + 1, numbers)
+    rows = tx.all(SQL.rows, numbers=json.dumps(newest))
+    shown, following = paging.cut(rows, limit, "number")
+    return [_context(row) for row in shown], following
+
+
+def _session(tx: Reader, caller: Caller, wanted: Filters) -> str | None:
+    """The session that contexts are wanted of: numbers count in one, so they imply the caller's own."""
+    if wanted.session_id:
+        return str(require_session(tx, wanted.session_id, seen_by=caller)["id"])
+    return caller.session if wanted.sequence_after is not None else None
+
+
+def _ways(tx: Reader, caller: Caller, values: Mapping[str, Any]) -> Iterator[tuple[Query, dict[str, Any]]]:
+    """The queries that together find what is wanted, each on an index, so that none reads through the history."""
+    if values["words"]:
+        yield SQL.with_words, {}
+    elif values["sequence_after"] is not None and values["session"]:
+        yield SQL.numbered_after, {}
+    elif values["since"] is not None:
+        yield SQL.changed, {}
+    elif values["agent"]:
+        yield SQL.of_agent, {}
+    elif values["session"]:
+        yield SQL.of_session, {}
+    elif caller.level is Level.OPERATOR:
+        yield SQL.newest, {}
+    else:
+        if values["my_session"]:
+            yield SQL.of_session, {"session": values["my_session"]}
+        for agent in _authors(tx, values):
+            yield SQL.of_agent, {"agent": agent}
+
+
+def _authors(tx: Reader, scope: Mapping[str, Any]) -> Sequence[str]:
+    """The agents whose contexts somebody sees because of who wrote them."""
+    return [row["id"] for row in tx.all(SQL.authors, me=scope["me"], my_team=scope["my_team"])]
+
+
+def _seen(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = False) -> Row:
+    row = tx.one(SQL.get, caller.scope, id=context_id, deleted=int(deleted))
+    if row is None:
+        kind = "deleted context" if deleted else "context"
+        raise NotFound("CONTEXT_NOT_FOUND", f"There is no {kind} {context_id!r} that you may see. `read` lists them.")
+    return row
+
+
+def _own(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = False) -> Row:
+    """A context that the caller may change: one that it wrote; the operator may change all."""
+    agent_tools.check(tx, caller, "write", "contexts")
+    row = _seen(tx, caller, context_id, deleted=deleted)
+    if caller.level is not Level.OPERATOR and row["author"] != caller.agent:
+        raise Refused(
+            "FORBIDDEN", f"Context {context_id} is {row['agent_id'] or 'the person'}'s. Write one of your own."
+        )
+    return row
+
+
+def _bounded(content: str | None, settings: Settings) -> str | None:
+    size = len((content or "").encode())
+    if size > settings.max_context_bytes:
+        raise BadInput(
+            "TOO_LARGE",
+            f"The content has {size:,} bytes; at most {settings.max_context_bytes:,} are kept. "
+            "Write it in parts, or put it into a file and name that.",
+        )
+    return content
+
+
+def _as_json(metadata: Mapping[str, Any] | None) -> str | None:
+    if metadata is None:
+        return None
+    text = json.dumps(metadata, separators=(",", ":"), ensure_ascii=False)
+    if len(text.encode()) > METADATA_BYTES:
+        raise BadInput("TOO_LARGE", f"metadata may have at most {METADATA_BYTES:,} bytes of JSON.")
+    return text
+
+
+def _tell(tx: Tx, kind: str, row: Row, **data: object) -> None:
+    tx.emit(kind, f"context:{row['id']}", session=row["session_id"], sequence_number=row["sequence_number"], **data)
+
+
+def _context(row: Row) -> Context:
+    values = {name: row[name] for name in Context.model_fields}
+    return Context(**{**values, "metadata": json.loads(row["metadata"])})

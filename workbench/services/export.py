@@ -1,0 +1,146 @@
+"""Rows for other programs: what is not deleted, as CSV for spreadsheets or as JSON, without any secret."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from workbench.errors import BadInput
+from workbench.model import Level, Wire, iso
+from workbench.ops import Ctx, op
+from workbench.store.base import Reader, Row
+from workbench.store.queries import Query, beside
+
+SQL = beside(__file__)
+LARGEST = 64 * 1024 * 1024
+"""Characters of an export, at most: it is made, and sent, in one piece."""
+PAGE = 100
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_JSON = frozenset({"capabilities", "metadata", "data"})
+
+Resource = Literal["agents", "teams", "contexts", "sessions", "projects", "events"]
+Format = Literal["csv", "json"]
+
+
+class Export(Wire):
+    """A file to be."""
+
+    filename: str
+    content_type: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The rows of a resource: a query that reads on after `key`, and the columns that are told, in order."""
+
+    query: Query
+    key: str
+    start: int | str
+    columns: tuple[str, ...]
+
+
+_TIMES = ("created_at", "updated_at")
+_SHEETS: Mapping[Resource, Sheet] = {
+    "projects": Sheet(SQL.projects, "id", "", ("id", "name", "description", *_TIMES)),
+    "sessions": Sheet(SQL.sessions, "id", "", ("id", "project_id", "project", "name", "description", *_TIMES)),
+    "teams": Sheet(SQL.teams, "id", "", ("id", "session_id", "session", "name", "description", *_TIMES)),
+    "contexts": Sheet(
+        SQL.contexts,
+        "number",
+        0,
+        (
+            *("id", "project_id", "session_id", "session", "sequence_number", "agent_id"),
+            *("title", "content", "metadata", *_TIMES),
+        ),
+    ),
+    "agents": Sheet(
+        SQL.agents,
+        "id",
+        "",
+        (
+            *("agent_id", "name", "registration_status", "persona_id", "role", "tool", "access_level"),
+            *("session_id", "session", "team_id", "team", "worktree", "parent", "capabilities", "client", "address"),
+            *("expires_at", "registered_at", "last_heartbeat"),
+        ),
+    ),
+    "events": Sheet(SQL.events, "id", 0, ("id", "at", "kind", "actor", "subject", "session", "data")),
+}
+
+
+@op(allow=Level.OPERATOR, reads=True)
+async def export(ctx: Ctx, resource: Resource, format: Format = "json") -> Export:
+    """All rows of a resource as a file, CSV or JSON; times are ISO 8601."""
+    sheet = _SHEETS[resource]
+    content = await ctx.read(lambda tx: _written(sheet, format, _records(tx, sheet)))
+    day = iso(ctx.store.now())[:10]
+    content_type = "text/csv; charset=utf-8" if format == "csv" else "application/json"
+    return Export(filename=f"workbench-{resource}-{day}.{format}", content_type=content_type, content=content)
+
+
+def _records(tx: Reader, sheet: Sheet) -> Iterator[dict[str, Any]]:
+    """The rows in order, read in pages so that a large table is never in memory as a whole."""
+    after = sheet.start
+    while rows := tx.all(sheet.query, after=after, limit=PAGE):
+        yield from (_record(sheet.columns, row) for row in rows)
+        after = rows[-1][sheet.key]
+
+
+def _record(columns: Sequence[str], row: Row) -> dict[str, Any]:
+    return {column: _told(column, row[column]) for column in columns}
+
+
+def _told(column: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if column in _JSON:
+        return json.loads(value)
+    is_time = column.endswith("_at") or column in ("at", "last_heartbeat")
+    return iso(value) if is_time else value
+
+
+def _written(sheet: Sheet, format: Format, records: Iterator[dict[str, Any]]) -> str:
+    out = io.StringIO(newline="")
+    lines = _csv(sheet.columns, records) if format == "csv" else _json(records)
+    for line in lines:
+        out.write(line)
+        if out.tell() > LARGEST:
+            raise BadInput(
+                "TOO_LARGE",
+                f"The export would have more than {LARGEST:,} characters. Ask with `workbench sql`, or read in pages.",
+            )
+    return out.getvalue()
+
+
+def _json(records: Iterator[dict[str, Any]]) -> Iterator[str]:
+    before = "["
+    for record in records:
+        yield before + "\n" + json.dumps(record, ensure_ascii=False)
+        before = ","
+    yield "[]\n" if before == "[" else "\n]\n"
+
+
+def _csv(columns: Sequence[str], records: Iterator[dict[str, Any]]) -> Iterator[str]:
+    """Lines of RFC 4180, a header first."""
+    yield _line(columns)
+    for record in records:
+        yield _line([_cell(record[column]) for column in columns])
+
+
+def _line(cells: Sequence[str]) -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out).writerow(cells)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    """A value as text that no spreadsheet takes for a formula."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,243 @@
+"""Spec 1's two tools for admitted agents: read what is granted, and write contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+
+from workbench.errors import BadInput, Refused
+from workbench.model import Access, Level, Registration, TaskState, Wire
+from workbench.ops import Caller, Ctx, listed, op, problems_of
+from workbench.rules import paging
+from workbench.rules.paging import Cursor, Search
+from workbench.services import agent_tools, agents, contexts, projects, sessions, tasks, teams
+from workbench.services.contexts import NewContext
+from workbench.services.sessions import require_session
+from workbench.services.teams import require_team
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+F = TypeVar("F", bound=Wire)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ProjectFilters(Wire):
+    """Which projects are wanted."""
+
+    search: Search = None
+
+
+class SessionFilters(Wire):
+    """Which sessions are wanted."""
+
+    project_id: str | None = None
+    search: Search = None
+
+
+class TeamFilters(Wire):
+    """Which teams are wanted."""
+
+    session_id: str | None = None
+    search: Search = None
+
+
+class AgentFilters(Wire):
+    """Which agents are wanted."""
+
+    status: Registration | None = None
+    team_id: str | None = None
+    session_id: str | None = None
+
+
+class TaskFilters(Wire):
+    """Which tasks are wanted."""
+
+    status: TaskState | None = None
+    persona_id: str | None = None
+
+
+class Records(Wire):
+    """Rows of one type; read on with `next_cursor`, which is null at the end. Contexts are not counted."""
+
+    resource_type: str
+    data: list[dict[str, Any]]
+    total: int | None = None
+    next_cursor: str | None
+
+
+class Written(Wire):
+    """A context that was written, and its number in its session."""
+
+    resource_type: str
+    context_id: str
+    sequence_number: int
+    status: Literal["success"] = "success"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of the rows is wanted; `since` in microseconds UTC."""
+
+    limit: int
+    cursor: str | None
+    since: int | None
+
+
+@op(allow=Level.READ, reads=True)
+async def read(
+    ctx: Ctx,
+    resource_type: Annotated[
+        str, Field(description="contexts, sessions, projects, teams, agents or tasks.")
+    ] = "contexts",
+    filters: Annotated[
+        dict[str, Any],
+        Field(description="For contexts: session_id, agent_id, search (words), title, sequence_after."),
+    ] = {},
+    limit: Annotated[int, Field(ge=1, le=500)] = 10,
+    cursor: Cursor = None,
+    since: Annotated[
+        AwareDatetime | int | None,
+        Field(description="Only what was made or changed after this: ISO 8601, or microseconds."),
+    ] = None,
+) -> Records:
+    """Read what you were granted, contexts newest first."""
+    reader = _READERS.get(resource_type)
+    if reader is None:
+        raise _unknown(resource_type, _READERS)
+    page = Page(limit, cursor, _micros(since))
+    return await ctx.read(lambda tx: reader(tx, ctx, filters, page))
+
+
+@op(allow=Level.WORKER)
+async def write(
+    ctx: Ctx,
+    content: NewContext,
+    resource_type: Annotated[str, Field(description="contexts.")] = "contexts",
+    session_id: Annotated[str | None, Field(description="For the operator: which session (id or name).")] = None,
+) -> Written:
+    """Write a context into your session, for others to read."""
+    if resource_type != "contexts":
+        raise _unknown(resource_type, ["contexts"])
+
+    def change(tx: Tx) -> Written:
+        agent_tools.check(tx, ctx.caller, "write", "contexts")
+        made, number = contexts.add(tx, ctx.caller, ctx.settings, _session(tx, ctx.caller, session_id), content)
+        return Written(resource_type=resource_type, context_id=made, sequence_number=number)
+
+    return await ctx.write(change)
+
+
+def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
+    """The session that is written to: an agent's own, or the one the operator names."""
+    if caller.level is Level.OPERATOR:
+        if chosen is None:
+            raise BadInput("SESSION_REQUIRED", "Say which session is written to: session_id, an id or a name.")
+        return str(require_session(tx, chosen)["id"])
+    if chosen not in (None, caller.session):
+        raise Refused("FORBIDDEN", "An agent writes to its own session. Leave session_id out.")
+    if caller.session is None:
+        raise BadInput("SESSION_REQUIRED", "You are in no session to write to. Ask the person to put you into one.")
+    return caller.session
+
+
+def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+    wanted = _parsed(contexts.Filters, filters)
+    rows, following = contexts.page(tx, ctx.caller, page.limit, page.cursor, wanted, page.since)
+    return _records("contexts", rows, following)
+
+
+def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+    wanted = _parsed(ProjectFilters, filters).model_dump()
+    found = projects.page(tx, ctx.caller, page.limit, page.cursor, since=page.since, **wanted)
+    return _records("projects", found.projects, found.next_cursor, found.total)
+
+
+def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+    wanted = _parsed(SessionFilters, filters).model_dump()
+    found = sessions.page(tx, ctx.caller, page.limit, page.cursor, since=page.since, **wanted)
+    return _records("sessions", found.sessions, found.next_cursor, found.total)
+
+
+def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+    wanted = _parsed(TeamFilters, filters).model_dump()
+    found = teams.page(tx, ctx.caller, page.limit, page.cursor, since=page.since, **wanted)
+    return _records("teams", found.teams, found.next_cursor, found.total)
+
+
+def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+    agent_tools.check(tx, ctx.caller, "read", "agents")
+    wanted = _parsed(AgentFilters, filters)
+    after_at, after_id = paging.decode(page.cursor, int, str) if page.cursor else (0, "")
+    values = {
+        **ctx.caller.scope,
+        "status": wanted.status,
+        "session": require_session(tx, wanted.session_id, seen_by=ctx.caller)["id"] if wanted.session_id else None,
+        "team": require_team(tx, wanted.team_id, seen_by=ctx.caller)["id"] if wanted.team_id else None,
+        "since": page.since,
+    }
+    rows = tx.all(SQL.agents, values, after_at=after_at, after_id=after_id, limit=page.limit + 1)
+    shown, following = paging.cut(rows, page.limit, "registered_at", "id")
+    return _records("agents", [agents.agent_of(ctx, row) for row in shown], following)
+
+
+def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+    agent_tools.check(tx, ctx.caller, "read", "tasks")
+    wanted = _parsed(TaskFilters, filters)
+    scope = ctx.caller.scope
+    values = {
+        "everything": int(scope["everything"] or ctx.caller.access is Access.SESSION_LEVEL),
+        "me": scope["me"],
+        "my_team": scope["my_team"],
+        "status": wanted.status,
+        "persona_id": wanted.persona_id,
+        "since": page.since,
+        "after": paging.decode(page.cursor, int)[0] if page.cursor else 0,
+    }
+    rows = tx.all(SQL.tasks, values, limit=page.limit + 1)
+    shown, following = paging.cut(rows, page.limit, "id")
+    return _records("tasks", [tasks.TaskLine(**tasks.line_of(row)) for row in shown], following)
+
+
+_READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], Records]] = {
+    "contexts": _contexts,
+    "sessions": _sessions,
+    "projects": _projects,
+    "teams": _teams,
+    "agents": _agents,
+    "tasks": _tasks,
+}
+
+
+def _records(resource_type: str, rows: Sequence[BaseModel], following: str | None, total: int | None = None) -> Records:
+    data = [row.model_dump(mode="json") for row in rows]
+    return Records(resource_type=resource_type, data=data, total=total, next_cursor=following)
+
+
+def _parsed(model: type[F], filters: Mapping[str, Any]) -> F:
+    try:
+        return model.model_validate(dict(filters))
+    except ValidationError as error:
+        problems = problems_of(error, "filters")
+        known = ", ".join(model.model_fields)
+        raise BadInput(
+            "INVALID_ARGUMENTS", f"{listed(problems)}. The filters are {known}.", problems=problems
+        ) from None
+
+
+def _unknown(resource_type: str, known: Sequence[str] | Mapping[str, Any]) -> BadInput:
+    return BadInput(
+        "BAD_RESOURCE_TYPE",
+        f"There is no resource type {resource_type!r} here. Known: {', '.join(known)}.",
+        known=list(known),
+    )
+
+
+def _micros(since: datetime | int | None) -> int | None:
+    return (since - _EPOCH) // timedelta(microseconds=1) if isinstance(since, datetime) else since

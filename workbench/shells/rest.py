@@ -1,0 +1,146 @@
+"""REST as data: which operation a method and a path mean, and how a request becomes its arguments.
+
+Two families have the same paths. Those without a prefix are the endpoints of spec 1's server and
+answer plain JSON: a list as an array of rows (`X-Total-Count` and `X-Next-Cursor` tell the rest),
+anything else as an object. Those under `/api` answer `{"success": true, "data": …}` with the
+operation's whole result, as `POST /api/ops/<name>` does. Errors have one coded form in both.
+
+A new context is its own body, and so are the changes of an agent; elsewhere the body's fields are the
+operation's arguments. Nothing is decided here: an endpoint is another name of an operation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.errors import BadInput
+from workbench.ops import Catalogue, Op
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One method of one path.
+
+    Args:
+        path: with the names of the operation's arguments in braces.
+        rows: the field of the result that is the list, where the result is a page of one.
+        body: the argument that is the whole body; without it the body's fields are the arguments.
+    """
+
+    method: str
+    path: str
+    op: str
+    rows: str | None = None
+    body: str | None = None
+
+    def arguments(
+        self, op: Op, path: Mapping[str, str], query: Iterable[tuple[str, str]], body: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The operation's arguments. What the path says goes before the body, and that before the query string.
+
+        Raises:
+            BadInput: ``INVALID_ARGUMENTS``: an object in the query string is not JSON.
+        """
+        sent = {self.body: dict(body)} if self.body and body else body
+        return {**from_query(op, query), **sent, **path}
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/projects", "list_projects", rows="projects"),
+    Endpoint("POST", "/projects", "create_project"),
+    Endpoint("GET", "/projects/{project_id}", "get_project"),
+    Endpoint("PATCH", "/projects/{project_id}", "update_project"),
+    Endpoint("DELETE", "/projects/{project_id}", "delete_project"),
+    Endpoint("POST", "/projects/{project_id}/restore", "restore_project"),
+    Endpoint("GET", "/sessions", "list_sessions", rows="sessions"),
+    Endpoint("POST", "/sessions", "create_session"),
+    Endpoint("GET", "/sessions/{session_id}", "get_session"),
+    Endpoint("PATCH", "/sessions/{session_id}", "update_session"),
+    Endpoint("DELETE", "/sessions/{session_id}", "delete_session"),
+    Endpoint("POST", "/sessions/{session_id}/restore", "restore_session"),
+    Endpoint("GET", "/teams", "list_teams", rows="teams"),
+    Endpoint("POST", "/teams", "create_team"),
+    Endpoint("GET", "/teams/{team_id}", "get_team"),
+    Endpoint("PATCH", "/teams/{team_id}", "update_team"),
+    Endpoint("DELETE", "/teams/{team_id}", "delete_team"),
+    Endpoint("POST", "/teams/{team_id}/move", "move_team"),
+    Endpoint("POST", "/teams/{team_id}/restore", "restore_team"),
+    Endpoint("GET", "/contexts", "read", rows="data"),
+    Endpoint("POST", "/contexts", "write", body="content"),
+    Endpoint("GET", "/contexts/{context_id}", "get_context"),
+    Endpoint("PATCH", "/contexts/{context_id}", "update_context"),
+    Endpoint("DELETE", "/contexts/{context_id}", "delete_context"),
+    Endpoint("POST", "/contexts/{context_id}/restore", "restore_context"),
+    Endpoint("GET", "/agents", "list_agents", rows="agents"),
+    Endpoint("POST", "/agents", "register"),
+    Endpoint("GET", "/agents/{agent_id}", "get_agent"),
+    Endpoint("PATCH", "/agents/{agent_id}", "update_agent", body="changes"),
+    Endpoint("DELETE", "/agents/{agent_id}", "delete_agent"),
+    Endpoint("POST", "/agents/{agent_id}/restore", "restore_agent"),
+    Endpoint("POST", "/agents/{agent_id}/token", "issue_token"),
+    Endpoint("POST", "/agents/{agent_id}/revoke", "revoke_agent"),
+    Endpoint("GET", "/agent-tools", "list_agent_tools", rows="agent_tools"),
+    Endpoint("PATCH", "/agent-tools/{tool_id}", "update_agent_tool"),
+    Endpoint("GET", "/approvals", "list_approvals", rows="approvals"),
+    Endpoint("POST", "/approvals/{approval_id}/approve", "approve"),
+    Endpoint("POST", "/approvals/{approval_id}/reject", "reject"),
+    Endpoint("GET", "/performance", "get_performance"),
+)
+
+
+def by_path(catalogue: Catalogue) -> dict[str, dict[str, Endpoint]]:
+    """The endpoints whose operation a catalogue has, by path and method."""
+    found: dict[str, dict[str, Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        if endpoint.op in catalogue:
+            found.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    return found
+
+
+def from_query(op: Op, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """A query string as arguments: lists by comma or repeated, objects as JSON, the rest by what the schema allows.
+
+    What fits no schema stays a text; the operation says what is wrong with it.
+
+    Raises:
+        BadInput: ``INVALID_ARGUMENTS``.
+    """
+    arguments: dict[str, Any] = {}
+    for name, text in query:
+        types = _types(op.input_schema, op.input_schema["properties"].get(name, {}))
+        if "array" in types:
+            arguments.setdefault(name, []).extend(text.split(","))
+        elif "object" in types:
+            arguments[name] = _object(op, name, text)
+        else:
+            arguments[name] = _scalar(types, text)
+    return arguments
+
+
+def _scalar(types: set[str], text: str) -> Any:
+    """Truth values and fractions are read by the operation; here is what it could take for something else."""
+    if "integer" in types and re.fullmatch(r"-?\d{1,19}", text):
+        return int(text)
+    return None if text == "null" and "null" in types and "string" not in types else text
+
+
+def _types(whole: Schema, schema: Schema) -> set[str]:
+    """The JSON types that a schema allows."""
+    if "$ref" in schema:
+        return _types(whole, whole["$defs"][schema["$ref"].rpartition("/")[2]])
+    own = {schema["type"]} if "type" in schema else set()
+    return own.union(*(_types(whole, option) for option in schema.get("anyOf", [])))
+
+
+def _object(op: Op, name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        problems = [{"field": name, "reason": "It is not JSON"}]
+        raise BadInput("INVALID_ARGUMENTS", f"{op.name}: {name} is an object, as JSON.", problems=problems) from None
