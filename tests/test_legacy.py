@@ -61,9 +61,9 @@ def column(path: Path, question: str) -> list[Any]:
 
 
 def dump(path: Path) -> list[str]:
-    """Everything that is in a database."""
+    """Everything that is in a database; in what order its parts were made does not count."""
     with closing(sqlite3.connect(path)) as db:
-        return list(db.iterdump())
+        return sorted(db.iterdump())
 
 
 def added(brought: Brought) -> dict[str, int]:

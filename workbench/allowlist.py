@@ -64,10 +64,18 @@ class Allowlist:
             self.add(agent_id)
 
     def rename(self, before: str, after: str) -> None:
-        """An agent has another id now."""
+        """An agent has another id now. There is no moment at which neither is on the list."""
         if before != after and before in self.ids():
-            self.remove(before)
-            self.add(after)
+            self._write([*(line for line in self._lines() if _id(line) != before), after])
+
+    def require_writable(self) -> None:
+        """Find out before anything is decided whether `admit` will be able to do its part.
+
+        Raises:
+            Unavailable: ``ALLOWLIST_UNREADABLE``, ``PROJECT_UNWRITABLE``.
+        """
+        if self.ids():
+            self._write(self._lines())
 
     def _look(self) -> _Stamp | None:
         try:

@@ -174,6 +174,12 @@ class Workbench:
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
         return self._if_allowed(await registration.identify(self.store, token))
 
+    async def heard_of(self, caller: Caller) -> None:
+        """Note that an agent is there, if it was not noted a moment ago: what asks is active."""
+        internal = caller.agent
+        if caller.unheard and internal is not None:
+            await self.store.write(lambda tx: registration.heard_of(tx, internal), actor=caller.name)
+
     async def identify_by_id(self, agent_id: str) -> Caller:
         """An agent that a migration brought, by its id alone; see `registration.identify_by_id`."""
         return self._if_allowed(await registration.identify_by_id(self.store, agent_id))

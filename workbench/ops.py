@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
@@ -53,10 +53,24 @@ class Caller:
     tool: Tool = Tool.WRITE
     """What an agent was granted, or what its connection selected if that is less."""
     barred: str | None = None
-    """Why an admitted agent may do nothing for now: ``GRANT_EXPIRED``, ``TOOL_DISABLED`` or ``NOT_ALLOWLISTED``."""
+    """Why an admitted agent may do nothing, or less than it was granted, for now: ``GRANT_EXPIRED``,
+    ``TOOL_DISABLED`` or ``NOT_ALLOWLISTED``."""
+    reads: bool = True
+    """Whether the tool `read` is switched on."""
+    unheard: bool = False
+    """It is time to note that the agent is there."""
     address: str | None = None
     client: str | None = None
     """Where the request came from, and with what program; for the desk and for limits, never for trust."""
+
+    @property
+    def narrowed(self) -> Caller:
+        """The same with the tool `read` alone, if it has more."""
+        if self.level <= Level.READ:
+            return self
+        if not self.reads:
+            return replace(self, level=Level.ANONYMOUS, tool=Tool.READ, barred="TOOL_DISABLED")
+        return replace(self, level=Level.READ, tool=Tool.READ)
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -277,14 +291,14 @@ _BARS = {
 def _authorise(op: Op, caller: Caller) -> None:
     if caller.level >= op.allow:
         return
+    if caller.barred:
+        raise Refused(caller.barred, f"{caller.name} may not do this now: {_BARS[caller.barred]}")
     if caller.level > Level.ANONYMOUS:
         raise Refused(
             "FORBIDDEN",
             f"{op.name} is for a {op.allow.name.lower()}; {caller.name} is admitted as "
             f"{caller.level.name.lower()}. Ask the person to change the grant if it should be.",
         )
-    if caller.barred:
-        raise Refused(caller.barred, f"{caller.name} may do nothing for now: {_BARS[caller.barred]}")
     if caller.agent is not None:
         raise Refused(
             "NOT_ASSIGNED",

@@ -85,4 +85,4 @@ def _plain(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return " ".join(str(value).split())
+    return "".join(char if char.isprintable() else "�" for char in " ".join(str(value).split()))

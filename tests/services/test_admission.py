@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from tests.conftest import Admit
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused, Unavailable, WorkbenchError
-from workbench.model import Level
+from workbench.model import Event, Level
 from workbench.ops import ANONYMOUS
+from workbench.services.history import may_see
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -52,6 +54,7 @@ async def test_a_rule_admits_at_once_and_leaves_its_name_in_the_history(workbenc
         (HERE, "another", "pending"),
         (ELSEWHERE, "script-1", "pending"),
         (ELSEWHERE, "anywhere-1", "assigned"),
+        (replace(ANONYMOUS, address="127.0.0.2"), "script-1", "pending"),
         (replace(ANONYMOUS, address="not an address"), "script-1", "pending"),
     ],
 )
@@ -90,6 +93,8 @@ async def test_the_first_rule_that_fits_decides_and_each_agent_gets_an_id_of_its
         ({"name": "", "pattern": "*"}, "INVALID_ARGUMENTS"),
         ({"name": "x", "pattern": "*", "grants": {"agent_id": "ada"}}, "INVALID_ARGUMENTS"),
         ({"name": "x", "pattern": "*", "grants": {"level": "operator"}}, "INVALID_ARGUMENTS"),
+        ({"name": "x", "pattern": "*", "grants": {"persona_id": "wizard"}}, "PERSONA_NOT_FOUND"),
+        ({"name": "x", "pattern": "*", "grants": {"session_id": "nowhere"}}, "SESSION_NOT_FOUND"),
     ],
 )
 async def test_a_rule_that_cannot_be_is_refused(workbench: Workbench, rule: dict[str, Any], code: str) -> None:
@@ -99,14 +104,48 @@ async def test_a_rule_that_cannot_be_is_refused(workbench: Workbench, rule: dict
     assert len((await workbench.call("list_admission_rules"))["rules"]) == 1
 
 
-async def test_a_rule_whose_grant_no_longer_fits_leaves_the_agent_unregistered(workbench: Workbench) -> None:
+async def test_a_rule_whose_grant_cannot_be_given_any_more_leaves_the_question_to_the_person(
+    workbench: Workbench,
+) -> None:
     project = await workbench.call("create_project", name="p")
     session = await workbench.call("create_session", project_id=project["id"], name="s")
     await workbench.call("add_admission_rule", name="all", pattern="*", grants={"session_id": session["id"]})
     await workbench.call("delete_session", session_id=session["id"])
-    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+    made = await workbench.dispatch(HERE, "register", {"name": "ada"})
+    assert (made["status"], "rule" in made["message"]) == ("pending", False)
+    assert len((await workbench.call("list_approvals"))["approvals"]) == 1
+    (told,) = (await workbench.call("list_events", kinds=["rule.failed"]))["events"]
+    assert (told["subject"], told["data"]["code"]) == ("rule:all", "SESSION_NOT_FOUND")
+    caller = await workbench.identify(made["token"])
+    assert not may_see(replace(caller, level=Level.WORKER), Event(**told | {"at": 0}))
+
+
+async def test_whom_a_rule_admits_is_on_the_allowlist_too(workbench: Workbench, listed: Path) -> None:
+    listed.write_text("root\n")
+    await workbench.call("add_admission_rule", name="all", pattern="*")
+    made = await workbench.dispatch(HERE, "register", {"name": "ada"})
+    assert (await workbench.identify(made["token"])).level is Level.WORKER
+    assert listed.read_text() == "root\nada\n"
+
+
+async def test_limits_for_strangers_do_not_hold_for_the_person(settings: Settings) -> None:
+    async with Workbench.open(settings.model_copy(update={"max_pending_agents": 1})) as workbench:
         await workbench.dispatch(HERE, "register", {"name": "ada"})
-    assert (await workbench.call("list_agents"))["agents"] == []
+        await workbench.call("update_agent_tool", tool_id="register", enabled=False)
+        assert (await workbench.call("register", name="mine"))["status"] == "pending"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unwritable for root")
+async def test_nobody_is_admitted_whom_the_allowlist_could_not_take(workbench: Workbench, listed: Path) -> None:
+    listed.write_text("root\n")
+    made = await workbench.dispatch(HERE, "register", {"name": "ada"})
+    listed.parent.chmod(0o500)
+    try:
+        with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
+            await workbench.call("approve", approval_id=made["approval_id"])
+    finally:
+        listed.parent.chmod(0o700)
+    assert (await workbench.call("approve", approval_id=made["approval_id"]))["outcome"]["status"] == "assigned"
 
 
 async def test_pending_registrations_are_capped_for_each_address(settings: Settings) -> None:

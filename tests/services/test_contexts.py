@@ -156,6 +156,7 @@ async def test_what_happens_to_a_context_is_told_without_what_it_says(world: Wor
     await world.call("restore_context", "ada", **mine)
     events = (await world.workbench.call("list_events", subject=f"context:{mine['context_id']}"))["events"]
     session = (await world.workbench.call("get_session", session_id="one"))["id"]
+    assert events[0]["data"].pop("team") == (await world.call("whoami", "ada"))["team_id"]
     assert [(event["kind"], event["actor"], event["session"], event["data"]) for event in events] == [
         ("context.written", "ada", session, {"sequence_number": 1}),
         ("context.updated", "ada", session, {"sequence_number": 1, "changes": ["content"]}),

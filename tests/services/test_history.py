@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Admit, followed
 from workbench.app import Workbench
-from workbench.errors import BadInput, Unauthenticated
+from workbench.errors import BadInput, Conflict, Unauthenticated
 from workbench.ops import ANONYMOUS
 from workbench.settings import Settings
 
@@ -94,3 +94,50 @@ async def test_an_event_is_there_exactly_when_its_change_is(workbench: Workbench
 async def test_a_stranger_does_not_read_the_feed(workbench: Workbench) -> None:
     with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
         await workbench.dispatch(ANONYMOUS, "list_events", {})
+
+
+@pytest.mark.parametrize(
+    ("access_level", "seen"),
+    [
+        ("self_only", set()),
+        ("team_level", {"context.written by mate"}),
+        ("session_level", {"context.written by mate", "context.written by neighbour", "agent.connected by neighbour"}),
+    ],
+)
+async def test_what_others_do_is_told_as_far_as_access_goes_and_never_across_sessions(
+    workbench: Workbench, admit: Admit, access_level: str, seen: set[str]
+) -> None:
+    project = await workbench.call("create_project", name="secret")
+    here = (await workbench.call("create_session", project_id=project["id"], name="here"))["id"]
+    there = (await workbench.call("create_session", project_id=project["id"], name="there"))["id"]
+    team = (await workbench.call("create_team", name="red", session_id=here))["id"]
+    me = (await admit("me", team_id=team, access_level=access_level)).caller
+    mate, neighbour = (await admit("mate", team_id=team)).caller, (await admit("neighbour", session_id=here)).caller
+    stranger = (await admit("stranger", session_id=there)).caller
+    await workbench.dispatch(ANONYMOUS, "register", {"name": "who"})
+    after = (await workbench.call("list_events", after=None))["next_after"]
+    for other in (mate, neighbour, stranger):
+        await workbench.dispatch(other, "write", {"content": {"title": "x"}})
+    for other in (neighbour, stranger):
+        async with workbench.connected(other, "websocket", "x"):
+            pass
+    told = (await workbench.dispatch(me, "list_events", {"after": 0, "limit": 1000}))["events"]
+    foreign = [event for event in told if event["actor"] not in ("me", "operator") and event["subject"] != "agent:me"]
+    found = {f"{event['kind']} by {event['actor']}" for event in foreign if event["id"] > after}
+    assert found - {f"agent.{past} by neighbour" for past in ("activated", "disconnected", "deactivated")} == seen
+    assert not any(event["kind"].startswith(("project.", "approval.")) for event in told)
+    assert not any("who" in str(event["data"]) for event in told)
+
+
+async def test_an_id_that_another_agent_had_is_not_given_away_with_its_history(
+    workbench: Workbench, admit: Admit
+) -> None:
+    await admit("first")
+    await workbench.call("update_agent", agent_id="first", changes={"agent_id": "renamed"})
+    made = await workbench.call("register", name="first")
+    with pytest.raises(Conflict, match="AGENT_ID_TAKEN"):
+        await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "first"})
+    decided = await workbench.call("approve", approval_id=made["approval_id"])
+    assert decided["outcome"]["agent_id"] == "first-2"
+    await workbench.call("update_agent", agent_id="renamed", changes={"agent_id": "first"})
+    assert (await workbench.call("get_agent", agent_id="first"))["name"] == "first"

@@ -371,6 +371,6 @@ async def test_what_is_read_and_written_is_what_the_tool_permits_at_that_moment(
     assert await code("write", content=content) == "ok"
     assert [row["title"] for row in (await hall.call("read"))["data"]] == ["t"]
     await hall.call("update_agent_tool", tool_id="write", enabled=False)
-    assert (await code("write", content=content), await code("read")) == ("FORBIDDEN", "ok")
+    assert (await code("write", content=content), await code("read")) == ("TOOL_DISABLED", "ok")
     with pytest.raises(Refused, match="TOOL_DISABLED"):  # who was let in before it was switched off
         await hall.dispatch(ada.caller, "write", {"content": content})

@@ -132,7 +132,7 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
     assert decided["outcome"] == {"agent_id": "ada", "status": "assigned"} == decided["approval"]["outcome"]
     assert (decided["approval"]["status"], decided["approval"]["decided_by"]) == ("approved", "operator")
     caller = await workbench.identify(made["token"])
-    assert caller == Caller(Level.WORKER, "ada", caller.agent, "reviewer", None)
+    assert caller == Caller(Level.WORKER, "ada", caller.agent, "reviewer", None, unheard=True)
     assert await workbench.dispatch(caller, "whoami", {}) == {
         **{"agent_id": "ada", "level": "worker", "tool": "write", "access_level": "self_only"},
         **{"persona_id": "reviewer", "session_id": None, "team_id": None, "worktree": None},

@@ -78,7 +78,10 @@ LINE: dict[str, Any] = {
     "assigned_agent_id": None,
     "progress": 0,
     "attempt": 0,
+    "retry_count": 0,
     "blocked": False,
+    "not_before": None,
+    "error_message": None,
 }
 TASK: dict[str, Any] = LINE | {
     "description": "",
@@ -93,12 +96,13 @@ TASK: dict[str, Any] = LINE | {
     "started_at": None,
     "completed_at": None,
     "lease_expires_at": None,
-    "not_before": None,
-    "retry_count": 0,
     "max_retries": 2,
+    "lease_seconds": 120.0,
+    "session_id": None,
+    "on_failure": "block",
+    "no_retry": [],
     "result_data": None,
     "artifacts": [],
-    "error_message": None,
     "attempts": [],
 }
 ATTEMPT: dict[str, Any] = {
@@ -108,6 +112,7 @@ ATTEMPT: dict[str, Any] = {
     "started_at": None,
     "ended_at": None,
     "outcome": None,
+    "error_class": None,
     "error_message": None,
 }
 REGISTERED = {

@@ -17,6 +17,8 @@ _WORKTREE = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 _RESERVED_WORKTREES = frozenset({"head", "main", "master", "objects", "refs", "trash", "con", "nul", "aux", "prn"})
 _RESERVED_AGENTS = frozenset({"operator", "anonymous", "system"})
 _SECRET = re.compile(r"wb[ao]_[A-Za-z0-9_-]{43}")
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+"""This machine. Other addresses of 127.0.0.0/8 are not: forwarders answer there for strangers."""
 MAY_ACT = frozenset({Registration.ASSIGNED, Registration.ACTIVE, Registration.INACTIVE})
 """States in which an agent's token is good for more than asking how its registration stands."""
 

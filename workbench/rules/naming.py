@@ -11,7 +11,13 @@ from workbench.errors import BadInput
 
 R = TypeVar("R", bound=Mapping[str, Any])
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Name = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\p{Cc}\u202a-\u202e\u2066-\u2069]+$"
+    ),
+]
+"""What people read: without control characters, and nothing that turns the text around it."""
 Description = Annotated[str, Field(max_length=10_000)]
 
 

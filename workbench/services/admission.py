@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import ipaddress
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, Ok, op
 from workbench.rules import access
 from workbench.services import grants
+from workbench.services.grants import Grant, check
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -59,9 +59,10 @@ async def add_admission_rule(
     grants: Annotated[dict[str, Any], Field(description=f"What they get: {grants.CHOICES}")] = {},
 ) -> Rule:
     """Admit agents whose name matches from now on without asking; the rule's name stays in their history."""
-    _check_grants(grants)
+    grant = _parsed(grants)
 
     def change(tx: Tx) -> Rule:
+        check(tx, grant)
         if tx.one(SQL.by_name, name=name):
             raise Conflict("NAME_TAKEN", f"There is a rule {name!r} already. Remove it, or choose another name.")
         values = {"name": name, "pattern": pattern, "loopback": int(loopback_only), "grants": json.dumps(grants)}
@@ -120,15 +121,12 @@ async def disallow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
 def matching(tx: Reader, name: str, address: str | None) -> Rule | None:
     """The first rule that admits an agent of this name and origin."""
     fitting = (rule for rule in _all(tx) if fnmatch.fnmatchcase(name, rule.pattern))
-    return next((rule for rule in fitting if not rule.loopback_only or _is_loopback(address)), None)
+    return next((rule for rule in fitting if not rule.loopback_only or _is_here(address)), None)
 
 
-def _is_loopback(address: str | None) -> bool:
-    """None: the agent is started from here."""
-    try:
-        return address is None or ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+def _is_here(address: str | None) -> bool:
+    """Whether an agent is on this machine; None: it is started from here."""
+    return address is None or address in access.LOOPBACK
 
 
 def _all(tx: Reader) -> list[Rule]:
@@ -138,10 +136,11 @@ def _all(tx: Reader) -> list[Rule]:
     ]
 
 
-def _check_grants(chosen: Mapping[str, Any]) -> None:
+def _parsed(chosen: Mapping[str, Any]) -> Grant:
     parsed = grants.parse(chosen)
     if parsed.agent_id:
         raise grants.not_here("agent_id", "A rule admits many agents; each gets an id of its own.")
+    return parsed
 
 
 def _shown(ctx: Ctx) -> AllowlistIds:

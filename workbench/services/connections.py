@@ -23,7 +23,8 @@ def opened(tx: Tx, caller: Caller, transport: Transport, client_id: str, server:
     values = {"client_id": client_id, "client": caller.client, "address": caller.address, "server": server}
     row = tx.one(SQL.open, values, agent=caller.agent, transport=transport, now=tx.now)
     assert row is not None
-    tx.emit("agent.connected", f"agent:{caller.agent}", transport=transport, client_id=client_id)
+    told = {"transport": transport, "client_id": client_id}
+    tx.emit("agent.connected", f"agent:{caller.agent}", session=caller.session, **told)
     registration.activate(tx, caller.agent)
     return int(row["id"])
 
@@ -34,7 +35,8 @@ def closed(tx: Tx, connection: int, reason: str = "disconnected") -> None:
     if row is None:
         return
     agent = row["agent_id"]
-    tx.emit("agent.disconnected", f"agent:{agent}", transport=row["transport"], reason=reason)
+    told = {"transport": row["transport"], "reason": reason}
+    tx.emit("agent.disconnected", f"agent:{agent}", session=registration.session_of(tx, agent), **told)
     if not tx.one(SQL.another, agent=agent) and not tx.one(SQL.has_process, agent=agent):
         registration.deactivate(tx, agent, reason)
 

@@ -140,7 +140,8 @@ def add(tx: Tx, caller: Caller, settings: Settings, session: str, new: NewContex
     made, number = str(uuid7(tx.now)), int(counted["contexts"])
     place = {"project": counted["project_id"], "session": session, "agent": caller.agent, "sequence_number": number}
     tx.run(SQL.add, values | place, id=made, now=tx.now)
-    tx.emit("context.written", f"context:{made}", session=session, sequence_number=number)
+    told = {"sequence_number": number, "team": caller.team}
+    tx.emit("context.written", f"context:{made}", session=session, **told)
     return made, number
 
 

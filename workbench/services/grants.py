@@ -81,11 +81,23 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
     changed = {column: value for column, value in wanted.items() if value != agent[column]}
     if changed:
         tx.run(SQL.grant, wanted | {"id": agent["id"], "expired": int(_is_over(wanted["expires_at"], tx.now))})
+        if "assigned_agent_id" in changed and not agent["assigned_agent_id"].startswith("pending_"):
+            tx.run(SQL.remember_id, agent_id=agent["assigned_agent_id"], id=agent["id"])
         if changed.get("session_id"):
             tx.run(SQL.session_used, id=changed["session_id"], now=tx.now)
     if changed.get("expires_at"):
         changed["expires_at"] = iso(changed["expires_at"])
     return changed
+
+
+def check(tx: Reader, grant: Grant) -> None:
+    """Refuse a grant that names what is not there.
+
+    Raises:
+        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``. Conflict: ``TEAM_ELSEWHERE``.
+    """
+    nobody = dict.fromkeys(_COLUMNS) | {"id": None}
+    _wanted(tx, nobody, grant)
 
 
 def last_session(tx: Reader) -> Row | None:
@@ -122,8 +134,9 @@ def _wanted(tx: Reader, agent: Row, grant: Grant) -> dict[str, Any]:
 
 
 def _free(tx: Reader, agent: Row, agent_id: str) -> str:
-    other = tx.one(SQL.holder, agent_id=access.check_agent_id(agent_id))
-    if other is not None and other["id"] != agent["id"]:
+    holders = tx.all(SQL.holder, agent_id=access.check_agent_id(agent_id))
+    other = next((row for row in holders if row["id"] != agent["id"]), None)
+    if other is not None:
         gone = " by an agent that was deleted" if other["deleted_at"] is not None else ""
         raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{agent_id}' already exists{gone}. Choose another.")
     return agent_id

@@ -1,5 +1,10 @@
 -- name: holder
-SELECT id, deleted_at FROM agents WHERE assigned_agent_id = :agent_id;
+SELECT id, deleted_at FROM agents WHERE assigned_agent_id = :agent_id
+UNION ALL
+SELECT id, NULL FROM former_ids WHERE agent_id = :agent_id;
+
+-- name: remember_id
+INSERT INTO former_ids (agent_id, id) VALUES (:agent_id, :id) ON CONFLICT DO NOTHING;
 
 -- name: grant
 UPDATE agents SET assigned_agent_id = :assigned_agent_id, name = :name, session_id = :session_id, team_id = :team_id,

@@ -19,7 +19,7 @@ SQL = beside(__file__)
 Kinds = Annotated[list[str], Field(max_length=50, description="`*`, `<noun>.*` or kinds, such as task.completed.")]
 
 _OF_OPERATORS = frozenset({"approval", "rule", "allowlist", "agent_tool"})
-_OF_AGENTS = frozenset({"agent", "context"})
+_OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team"})
 
 
 class Events(Wire):
@@ -61,14 +61,21 @@ async def list_events(
 
 
 def may_see(caller: Caller, found: Event) -> bool:
-    """Whether an event is any of the caller's business: its own, the common board's, or its session's."""
+    """Whether an event is any of the caller's business: its own, its team's or session's, or the common board's."""
     if caller.level is Level.OPERATOR or caller.name == found.actor or found.subject == f"agent:{caller.agent}":
         return True
     noun = found.kind.partition(".")[0]
-    here = found.session in (None, caller.session)
-    if noun in _OF_AGENTS:
-        return here and (caller.access is Access.SESSION_LEVEL or caller.level is Level.PLANNER)
-    return here and noun not in _OF_OPERATORS
+    if noun in _OF_SESSIONS:
+        return _is_near(caller, found)
+    return found.session in (None, caller.session) and noun not in _OF_OPERATORS
+
+
+def _is_near(caller: Caller, found: Event) -> bool:
+    if caller.session is None or found.session != caller.session:
+        return False
+    if caller.access is Access.SESSION_LEVEL or caller.level is Level.PLANNER:
+        return True
+    return caller.access is Access.TEAM_LEVEL and found.data.get("team") == caller.team is not None
 
 
 def _subject(tx: Reader, subject: str) -> str:

@@ -13,10 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, Unavailable
+from workbench.errors import (
+    BadInput,
+    Conflict,
+    NotFound,
+    Refused,
+    Unauthenticated,
+    Unavailable,
+    WorkbenchError,
+)
 from workbench.model import SECOND, Access, Level, Registration, Role, Tool, Wire, uuid7
 from workbench.ops import Caller, Ctx, Ok, op
 from workbench.rules import access
+from workbench.rules.naming import Name as VisibleName
 from workbench.services import admission, approvals, grants
 from workbench.services.admission import Rule
 from workbench.services.approvals import Approval
@@ -29,8 +38,10 @@ if TYPE_CHECKING:
     from workbench.settings import Settings
 
 SQL = beside(__file__)
+HEARD_OF = 15 * SECOND
+"""So often at most it is noted that an agent is there, whatever it asks for."""
 
-AgentName = Annotated[str, Field(min_length=1, max_length=100, description="What people will call this agent.")]
+AgentName = Annotated[VisibleName, Field(description="What people will call this agent.")]
 Capabilities = Annotated[dict[str, Any], Field(description="What the agent can do; free-form, at most 10 kB of JSON.")]
 WaitSeconds = Annotated[float, Field(ge=0, le=30, description="Wait this long for news before answering.")]
 
@@ -114,15 +125,18 @@ async def renewed(store: Store, caller: Caller) -> Caller:
 def _caller(tx: Reader, row: Row | None) -> Caller:
     if row is None or row["registration_status"] == Registration.REVOKED or row["deleted_at"] is not None:
         raise Unauthenticated("INVALID_TOKEN", "The token is unknown or was revoked. Register again.")
-    tool = Tool.READ if row["tool"] == Tool.READ or not row["may_write"] else Tool.WRITE
-    barred = None
+    off = row["tool"] == Tool.WRITE and not row["may_write"]
+    tool = Tool.READ if row["tool"] == Tool.READ or off else Tool.WRITE
+    status = Registration(row["registration_status"])
+    level = access.level_of(status, tool, Role(row["role"]))
+    barred = "TOOL_DISABLED" if off else None
     if row["expires_at"] is not None and row["expires_at"] <= tx.now:
-        barred = "GRANT_EXPIRED"
+        barred, level = "GRANT_EXPIRED", Level.ANONYMOUS
     elif tool is Tool.READ and not row["may_read"]:
-        barred = "TOOL_DISABLED"
-    level = access.level_of(Registration(row["registration_status"]), tool, Role(row["role"]))
+        barred, level = "TOOL_DISABLED", Level.ANONYMOUS
+    heard = status is Registration.ACTIVE and row["last_heartbeat"] > tx.now - HEARD_OF
     return Caller(
-        Level.ANONYMOUS if barred else level,
+        level,
         row["assigned_agent_id"],
         row["id"],
         row["persona_id"],
@@ -132,6 +146,8 @@ def _caller(tx: Reader, row: Row | None) -> Caller:
         Access(row["access_level"]),
         tool,
         barred,
+        reads=bool(row["may_read"]),
+        unheard=level > Level.ANONYMOUS and not heard,
     )
 
 
@@ -158,7 +174,14 @@ async def register(
             tx, ctx, name, token, capabilities=capabilities, persona_id=persona_id, connection_id=connection_id
         )
 
-    return await ctx.write(change)
+    return entered(ctx, await ctx.write(change))
+
+
+def entered(ctx: Ctx, made: Registered) -> Registered:
+    """What follows a registration outside the store: whom a rule admitted goes on the allowlist too."""
+    if made.status is Registration.ASSIGNED:
+        ctx.allowlist.admit(made.agent_id)
+    return made
 
 
 @op(allow=Level.ANONYMOUS, tool=False)
@@ -230,19 +253,21 @@ def add_pending(
     }
     approval_id = approvals.ask(tx, "registration", f"agent:{internal}", payload)
     rule = None if ctx.caller.level is Level.OPERATOR else admission.matching(tx, name, ctx.caller.address)
-    if rule is not None:
-        agent_id = _admit_by_rule(tx, rule, internal)
+    admitted = _admit_by_rule(tx, rule, internal) if rule is not None else None
     return Registered(
-        agent_id=agent_id,
-        status=Registration.ASSIGNED if rule else Registration.PENDING,
+        agent_id=admitted or agent_id,
+        status=Registration.ASSIGNED if admitted else Registration.PENDING,
         token=token,
         approval_id=approval_id,
         message="Registration successful. "
-        + (f"Admitted by the rule {rule.name!r}." if rule else "Waiting for human assignment of permanent agent_id."),
+        + ("Admitted by a rule." if admitted else "Waiting for human assignment of permanent agent_id."),
     )
 
 
 def _check_open(tx: Reader, ctx: Ctx) -> None:
+    """Limits are for strangers and for agents that spawn others, never for the person."""
+    if ctx.caller.level is Level.OPERATOR:
+        return
     open_ = tx.one(SQL.may_register)
     if open_ and not open_["enabled"]:
         raise Refused("TOOL_DISABLED", "Registering is switched off for now. Ask the person to switch it on.")
@@ -260,11 +285,16 @@ def _suggested_session(tx: Reader, parent: str | None) -> dict[str, Any] | None:
     return dict(found) if found else None
 
 
-def _admit_by_rule(tx: Tx, rule: Rule, internal: str) -> str:
+def _admit_by_rule(tx: Tx, rule: Rule, internal: str) -> str | None:
+    """The id a rule gives; None when its grant cannot be given any more: then a person is asked, and told why."""
     question = approvals.open_question(tx, "registration", f"agent:{internal}")
     assert question is not None, "it was asked in this transaction"
     with tx.acting(f"rule:{rule.name}"):
-        agent_id = _admit(tx, question, internal, rule.grants)
+        try:
+            agent_id = _admit(tx, question, internal, rule.grants)
+        except WorkbenchError as error:
+            tx.emit("rule.failed", f"rule:{rule.name}", agent=internal, code=error.code, error=error.message)
+            return None
         outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
         approvals.decide(tx, question, "approved", f"by the rule {rule.name}", outcome)
     return agent_id
@@ -327,9 +357,11 @@ async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: 
         outcome = {"agent_id": approval.payload["agent_id"], "status": Registration.REJECTED}
         return approvals.decide(tx, approval, "rejected", reason, outcome)
 
-    outcome = await ctx.write(admit if yes else turn_away)
-    if yes:
-        ctx.allowlist.admit(outcome["agent_id"])
+    if not yes:
+        return await ctx.write(turn_away)
+    ctx.allowlist.require_writable()
+    outcome = await ctx.write(admit)
+    ctx.allowlist.admit(outcome["agent_id"])
     return outcome
 
 
@@ -369,13 +401,25 @@ def _free_id(tx: Reader, name: str) -> str:
 def set_status(tx: Tx, internal: str, status: Registration, reason: str = "") -> None:
     """Move an agent to another registration status; nothing happens when it is there already."""
     if tx.run(SQL.set_status, id=internal, status=status):
-        tx.emit(_EVENTS[status], f"agent:{internal}", reason=reason)
+        tx.emit(_EVENTS[status], f"agent:{internal}", session=session_of(tx, internal), reason=reason)
 
 
 def activate(tx: Tx, internal: str) -> None:
     """An admitted agent is heard of: it is active from now on."""
     if tx.run(SQL.activate, id=internal):
-        tx.emit("agent.activated", f"agent:{internal}")
+        tx.emit("agent.activated", f"agent:{internal}", session=session_of(tx, internal))
+
+
+def heard_of(tx: Tx, internal: str) -> None:
+    """An agent has asked for something: that is a heartbeat of its presence, though not of its leases."""
+    tx.run(SQL.heard_of, id=internal, now=tx.now)
+    activate(tx, internal)
+
+
+def session_of(tx: Reader, internal: str) -> str | None:
+    """The session an agent is in, deleted or not."""
+    row = tx.one(SQL.in_session, id=internal)
+    return row["session_id"] if row else None
 
 
 def deactivate(tx: Tx, internal: str, reason: str) -> None:
@@ -472,6 +516,7 @@ _EVENTS = {
     Registration.REVOKED: "agent.revoked",
 }
 _MESSAGES = {
+    Registration.REVOKED: "A person took this admission away.",
     Registration.PENDING: "Not decided yet. Ask again with wait_seconds.",
     Registration.REJECTED: "A person turned this registration down.",
 }

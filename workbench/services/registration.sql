@@ -14,7 +14,9 @@ SELECT * FROM agents_seen WHERE id = :id;
 SELECT * FROM agents_seen WHERE assigned_agent_id = :agent_id AND deleted_at IS NULL;
 
 -- name: ids_like
-SELECT assigned_agent_id AS id FROM agents WHERE assigned_agent_id LIKE :prefix || '%';
+SELECT assigned_agent_id AS id FROM agents WHERE assigned_agent_id LIKE :prefix || '%'
+UNION ALL
+SELECT agent_id FROM former_ids WHERE agent_id LIKE :prefix || '%';
 
 -- name: count_pending
 SELECT COUNT(*) AS n, SUM(CASE WHEN address = :address THEN 1 ELSE 0 END) AS from_there
@@ -57,6 +59,12 @@ UPDATE agents SET registration_status = :status WHERE id = :id AND registration_
 -- name: decision
 SELECT reason FROM approvals WHERE subject = :subject AND kind = 'registration' AND status <> 'pending'
 ORDER BY id DESC LIMIT 1;
+
+-- name: heard_of
+UPDATE agents SET last_heartbeat = :now WHERE id = :id;
+
+-- name: in_session
+SELECT session_id FROM agents WHERE id = :id;
 
 -- name: activate
 UPDATE agents SET registration_status = 'active'

@@ -18,6 +18,7 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules import access, lifecycle, paging
 from workbench.rules.lifecycle import TREE_DEPTH
 from workbench.rules.paging import Cursor
+from workbench.services import agent_tools
 from workbench.services.personas import require_persona
 from workbench.services.registration import require_agent
 from workbench.services.sessions import require_session
@@ -343,13 +344,13 @@ def session_for(tx: Reader, caller: Caller, ref: str | None) -> str | None:
 @op(allow=Level.READ, reads=True)
 async def get_task(ctx: Ctx, task_id: int) -> Task:
     """One task with everything about it: text, state, dependencies, attempts, result, artifacts."""
-    return await ctx.read(lambda tx: task_of(tx, seen(tx, ctx.caller, task_id)))
+    return await ctx.read(lambda tx: task_of(tx, readable(tx, ctx.caller, task_id)))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_task_status(ctx: Ctx, task_id: int) -> TaskStatus:
     """How one task stands, and what it waits for."""
-    return await ctx.read(lambda tx: _status(tx, seen(tx, ctx.caller, task_id)))
+    return await ctx.read(lambda tx: _status(tx, readable(tx, ctx.caller, task_id)))
 
 
 @op(allow=Level.READ, reads=True)
@@ -392,7 +393,6 @@ async def list_tasks(
 ) -> TaskList:
     """Tasks, filtered and sorted."""
     wanted = {
-        **_sight(ctx.caller),
         "status": status,
         "persona_id": persona_id.lower() if persona_id else None,
         "agent": assigned_agent_id,
@@ -404,7 +404,7 @@ async def list_tasks(
     query, columns, start = _ORDERS[sort]
     after = paging.decode(cursor, *(int for _ in columns)) if cursor else start
     key = dict(zip(("after_id", "after_priority"), reversed(after), strict=False))
-    rows = await ctx.read(lambda tx: tx.all(query, wanted | key, limit=limit + 1))
+    rows = await ctx.read(lambda tx: tx.all(query, _sight(tx, ctx.caller) | wanted | key, limit=limit + 1))
     shown, following = paging.cut(rows, limit, *columns)
     return TaskList(tasks=[TaskLine(**line_of(row)) for row in shown], next_cursor=following)
 
@@ -424,7 +424,7 @@ async def get_task_graph(
     """The edges between tasks: `[task, what it waits for]` and `[task, its parent]`."""
 
     def question(tx: Reader) -> TaskGraph:
-        wanted = _sight(ctx.caller) | {"plan": plan}
+        wanted = _sight(tx, ctx.caller) | {"plan": plan}
         return TaskGraph(
             dependencies=[(row["task_id"], row["depends_on"]) for row in tx.all(SQL.edges, wanted)],
             parents=[(row["id"], row["parent_id"]) for row in tx.all(SQL.parents, wanted)],
@@ -440,8 +440,12 @@ async def get_task_tree(
     filter_persona: str | None = None,
 ) -> TaskTree:
     """The tasks as a tree with roll-ups; a filter keeps matching tasks and what leads to them."""
-    wanted_by = _sight(ctx.caller) | {"plan": None}
-    rows, edges = await ctx.read(lambda tx: (tx.all(SQL.tree, wanted_by), tx.all(SQL.edges, wanted_by)))
+
+    def question(tx: Reader) -> tuple[list[Row], list[Row]]:
+        on_board = _sight(tx, ctx.caller) | {"plan": None}
+        return tx.all(SQL.tree, on_board), tx.all(SQL.edges, on_board)
+
+    rows, edges = await ctx.read(question)
     waits: dict[int, list[int]] = {}
     for edge in edges:
         waits.setdefault(edge["task_id"], []).append(edge["depends_on"])
@@ -474,7 +478,7 @@ async def get_task_logs(
     """What was reported while the task was worked on, oldest first."""
 
     def question(tx: Reader) -> list[Row]:
-        seen(tx, ctx.caller, task_id)
+        readable(tx, ctx.caller, task_id)
         return tx.all(SQL.logs, task_id=task_id, cursor=cursor, limit=limit)
 
     return TaskLog(lines=[LogLine(**row) for row in await ctx.read(question)])
@@ -497,6 +501,16 @@ def _require_parent(tx: Reader, caller: Caller, task_id: int) -> None:
     depth = tx.one(SQL.depth, task_id=task_id)
     if depth and depth["n"] >= TREE_DEPTH:
         raise BadInput("TOO_DEEP", f"Task {task_id} has {TREE_DEPTH - 1} tasks above it. Make this one its sibling.")
+
+
+def readable(tx: Reader, caller: Caller, task_id: int) -> Row:
+    """The same, for those whose tool may read tasks.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
+    """
+    agent_tools.check(tx, caller, "read", "tasks")
+    return seen(tx, caller, task_id)
 
 
 def seen(tx: Reader, caller: Caller, task_id: int) -> Row:
@@ -523,8 +537,9 @@ def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
     return str(agent["id"])
 
 
-def _sight(caller: Caller) -> dict[str, Any]:
-    """The same, as parameters of queries."""
+def _sight(tx: Reader, caller: Caller) -> dict[str, Any]:
+    """The same as `readable`, as parameters of queries."""
+    agent_tools.check(tx, caller, "read", "tasks")
     return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}
 
 

@@ -256,7 +256,7 @@ async def _register(ctx: Ctx, name: str, persona_id: str, worktree: str | None, 
             profile=profile,
         )
 
-    return await ctx.write(change)
+    return registration.entered(ctx, await ctx.write(change))
 
 
 async def _start(

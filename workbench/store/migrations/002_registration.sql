@@ -131,6 +131,12 @@ ALTER TABLE contexts ADD COLUMN search tsvector
 CREATE INDEX contexts_text ON contexts USING GIN (search);
 {{end}}
 
+-- Ids that agents had before they were renamed: nobody else gets them, or would inherit what they stand for.
+CREATE TABLE former_ids (
+    agent_id TEXT PRIMARY KEY,
+    id TEXT NOT NULL REFERENCES agents (id)
+) {{strict}};
+
 -- Who is admitted without being asked about. grants is the choices of an approval, as JSON.
 CREATE TABLE admission_rules (
     id {{id}},
@@ -159,7 +165,7 @@ CREATE VIEW callers AS
 SELECT a.id, a.assigned_agent_id, a.token_hash, a.registration_status, a.persona_id, a.role, a.tool,
     a.assigned_worktree, a.session_id, a.access_level,
     (SELECT t.id FROM teams t WHERE t.id = a.team_id AND t.deleted_at IS NULL) AS team_id,
-    a.expires_at, a.deleted_at, a.id_only,
+    a.expires_at, a.deleted_at, a.id_only, a.last_heartbeat,
     (SELECT enabled FROM agent_tools WHERE id = 'read') AS may_read,
     (SELECT enabled FROM agent_tools WHERE id = 'write') AS may_write
 FROM agents a;
