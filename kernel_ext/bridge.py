@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
@@ -31,20 +31,24 @@ PACE_SECONDS = 0.125
 REFRESH_SECONDS = 10.0
 """How often what changes without an event is read: when agents were heard of."""
 RETRY_SECONDS = 1.0
-FEW_TASKS = 16
-"""So many changed tasks are read one by one; more are read with the whole tree."""
+ONE_BY_ONE = 20
+"""Reading one task by itself costs as much as so many in a list."""
 REMEMBERED_ANSWERS = 256
 
-ACTIONS = frozenset({
+READS = frozenset({
+    "get_agent", "list_agents", "list_projects", "list_sessions", "list_teams", "list_events",
+    "get_task", "get_task_logs", "get_performance", "connection_instructions", "export",
+})  # fmt: skip
+"""What a panel may look at. Asking again reads again: the answers are not remembered."""
+ACTIONS = READS | {
     "approve", "reject", "approve_many", "reject_many",
-    "get_agent", "update_agent", "assign_agents", "issue_token", "revoke_agent", "delete_agent", "restore_agent",
+    "update_agent", "assign_agents", "issue_token", "revoke_agent", "delete_agent", "restore_agent",
+    "cancel_task", "retry_task", "set_priority", "reassign_task",
     "create_project", "update_project", "delete_project", "restore_project",
     "create_session", "update_session", "delete_session", "restore_session",
     "create_team", "update_team", "move_team", "delete_team", "restore_team",
-    "list_agents", "list_projects", "list_sessions", "list_teams", "list_events",
     "add_admission_rule", "remove_admission_rule", "allow_agent", "disallow_agent", "update_agent_tool",
-    "get_performance", "connection_instructions", "export",
-})  # fmt: skip
+}  # fmt: skip
 """What a panel may ask for."""
 SECRETS = frozenset({"issue_token"})
 """Answers that are sent once and not remembered; asking again makes a new secret, and only the last one counts."""
@@ -73,8 +77,9 @@ async def newest_event(host: Host) -> int:
 class Publisher:
     """Keeps one panel up to date: one task on the host's loop, from `resync` until `stop`.
 
-    Messages sent: `snapshot` and `diff` (`ver`, `base`; one buffer of JSON), `trouble` (an error; it
-    is tried again) and `stopped`.
+    Messages sent: `snapshot` and `diff` (`ver`, `base`; one buffer of JSON; `touched`, the tasks that
+    something happened to, whether or not their rows changed), `trouble` (an error; it is tried again)
+    and `stopped`.
     """
 
     def __init__(self, host: Host, send: Send, *, pace: float = PACE_SECONDS) -> None:
@@ -155,11 +160,14 @@ class Publisher:
         began = _now()
         before = self._tables
         assert before is not None, "a snapshot was read first"
-        self._tables = after = {**before, **await self._reread(before, subjects)}
-        if change := diff(before, after):
+        touched = sorted(int(number) for noun, _, number in map(_split, subjects) if noun == "task")
+        self._tables = after = {**before, **await self._reread(before, subjects, touched)}
+        change = diff(before, after)
+        if change or touched:
             base, self._version = self._version, self._version + 1
-            self._send({"kind": "diff", "base": base, "ver": self._version}, [_json(change)])
-        # Large trees are read less often: reading takes at most a quarter of the loop's time.
+            told = {"kind": "diff", "base": base, "ver": self._version, "touched": touched}
+            self._send(told, [_json(change)])
+        # Many tasks are read less often: reading takes at most a quarter of the loop's time.
         self._rest_until = _now() + max(self._pace, 3 * (_now() - began))
 
     def _send_snapshot(self, tables: Tables) -> None:
@@ -172,28 +180,26 @@ class Publisher:
         self._refresh_at = _now() + REFRESH_SECONDS
         return {name: await read(self._host.acall) for name, read in READERS.items()}
 
-    async def _reread(self, before: Tables, subjects: set[str]) -> dict[str, Mapping[Any, Row]]:
+    async def _reread(self, before: Tables, subjects: set[str], touched: Sequence[int]) -> dict[str, Mapping[Any, Row]]:
         """The tables that events about `subjects`, or time alone, may have changed."""
-        nouns = {subject.partition(":")[0] for subject in subjects}
+        nouns = {noun for noun, _, _ in map(_split, subjects)}
         if _now() >= self._refresh_at:
             self._refresh_at = _now() + REFRESH_SECONDS
             nouns.add(CLOCK)
         made = {name: await READERS[name](self._host.acall) for name in stale(nouns) if name != "tasks"}
-        if "task" in nouns:
-            ids = [int(s.partition(":")[2]) for s in subjects if s.startswith("task:")]
-            made["tasks"] = await self._some_tasks(before["tasks"], ids)
+        if touched:
+            made["tasks"] = await self._some_tasks(before["tasks"], set(touched))
         return made
 
-    async def _some_tasks(self, before: Mapping[Any, Row], ids: list[int]) -> Mapping[Any, Row]:
-        if len(ids) > FEW_TASKS:
+    async def _some_tasks(self, before: Mapping[Any, Row], touched: set[int]) -> Mapping[Any, Row]:
+        """All tasks; only those that something happened to are read, and those that wait for them."""
+        waiting = {row["id"] for row in before.values() if not touched.isdisjoint(row["dependencies"])}
+        if ONE_BY_ONE * len(touched | waiting) > len(before):
             return await READERS["tasks"](self._host.acall)
         made = dict(before)
-        for task_id in sorted(ids):
+        for task_id in sorted(touched | waiting):
             task = await self._host.acall("get_task", task_id=task_id)
-            parent = task["parent_task_id"]
-            if parent is not None and parent not in made:
-                return await READERS["tasks"](self._host.acall)
-            made[task_id] = task_row(task, 0 if parent is None else made[parent]["depth"] + 1)
+            made[task_id] = task_row(task, task["dependencies"])
         return made
 
 
@@ -202,7 +208,7 @@ class Actions:
 
     A request is `{"kind": "action", "id", "op", "arguments"}`; its answer
     `{"kind": "answer", "id", "ok", "outcome" | "error"}`. The id is the idempotency key: a request
-    that comes again is answered again and not run again, but for `SECRETS`.
+    that comes again is answered again and not run again, but for `READS` and `SECRETS`.
     """
 
     def __init__(self, host: Host, send: Send) -> None:
@@ -222,7 +228,7 @@ class Actions:
             self._send(_failed(request_id, error), [])
 
     async def _answer(self, request_id: str, name: str, arguments: dict[str, Any]) -> None:
-        if name in SECRETS:
+        if name in READS | SECRETS:
             self._send(await self._perform(request_id, name, arguments), [])
             return
         if request_id not in self._answers:
@@ -259,6 +265,10 @@ def _failed(request_id: str, error: WorkbenchError) -> dict[str, Any]:
 
 def _internal() -> WorkbenchError:
     return WorkbenchError("INTERNAL_ERROR", "Workbench failed; .aiswarm/logs/server.log says how.")
+
+
+def _split(subject: str) -> tuple[str, str, str]:
+    return subject.partition(":")
 
 
 def _json(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""`%workbench`, `%%plan` and `%%wsql`. Thin: the subcommands are those of the command line."""
+"""`%workbench`, `%%plan`, `%%persona` and `%%wsql`. Thin: the subcommands are those of the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,14 @@ SUBCOMMANDS = [
     "teams",
     "contexts",
     "tasks",
+    "task",
     "plan",
+    "cancel",
+    "retry",
+    "priority",
+    "assign",
+    "depend",
+    "personas",
     "worktrees",
     "integrate",
     "discard",
@@ -71,7 +78,7 @@ def unload(shell: InteractiveShell) -> None:
     if magics is None:
         return
     magics.close()
-    for kind, name in (("line", "workbench"), ("cell", "plan"), ("cell", "wsql")):
+    for kind, name in (("line", "workbench"), ("cell", "plan"), ("cell", "persona"), ("cell", "wsql")):
         shell.magics_manager.magics[kind].pop(name, None)
     delattr(shell, _ATTRIBUTE)
 
@@ -160,6 +167,21 @@ class WorkbenchMagics(Magics):
         if args.out:
             self.shell.user_ns[args.out] = made
         return planned(made)
+
+    @cell_magic
+    @explained
+    @magic_arguments()
+    @argument("name", help="its id; a built-in one is overridden")
+    @argument("-o", "--out", help="bind the persona to this variable")
+    def persona(self, line: str, cell: str) -> Any:
+        """Save a persona of this project: Markdown that its agents are told, with front matter if you like."""
+        from workbench.cli import saved
+
+        args = parsed(WorkbenchMagics.persona, line)
+        made = self.session.call("save_persona", persona_id=args.name, text=cell)
+        if args.out:
+            self.shell.user_ns[args.out] = made
+        return saved(made)
 
     @cell_magic
     @explained

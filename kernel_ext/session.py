@@ -18,7 +18,7 @@ from workbench.analytics.reports import Report, report
 from workbench.model import ServerInfo
 from workbench.settings import Settings, find_project
 from workbench.store.sqlite import open_store
-from workbench.tables import Table
+from workbench.tables import Page, Table
 
 if TYPE_CHECKING:
     import duckdb
@@ -156,6 +156,15 @@ class Session:
         """The tasks, as a table."""
         table: Table = self.tree.main(["tasks"], obj=self, standalone_mode=False)
         return table
+
+    def task(self, task_id: int) -> Page:
+        """One task: how it stands, its attempts, the last of its log, its result.
+
+        Raises:
+            NotFound: ``TASK_NOT_FOUND``.
+        """
+        page: Page = self.tree.main(["task", str(task_id)], obj=self, standalone_mode=False)
+        return page
 
     @property
     def agents(self) -> Table:

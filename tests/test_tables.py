@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.tables import Table
+from workbench.tables import State, Table
 
 ITEMS = [{"id": 1, "name": "Ada", "ok": True, "more": 7}, {"id": 20, "name": None, "ok": False}]
 COLUMNS = {"id": "ID", "name": "Name", "ok": "Fine?"}
@@ -40,6 +40,13 @@ def test_an_empty_table_says_what_it_would_hold() -> None:
 def test_the_data_behind_a_table_may_be_more_than_its_rows() -> None:
     assert Table.of([], COLUMNS, "None.", data={"x": 1}).data == {"x": 1}
     assert Table.of([], COLUMNS, "None.", data=[]).data == []
+
+
+def test_a_state_is_a_word_with_a_mark_in_html() -> None:
+    table = Table(["state"], [[State.of("in_progress")], [State.of("pending", blocked=True)], [State("odd <one>")]])
+    assert table.text().split("\n") == ["state", "in progress", "blocked", "odd <one>"]
+    for said in ("◑</span> in progress", "◌</span> blocked", "<td>odd &lt;one&gt;</td>"):
+        assert said in table.html()
 
 
 CELLS = st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=("Cs",)))

@@ -7,6 +7,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+_MARKS = {
+    "pending": ("○", "#6b7280"),
+    "blocked": ("◌", "#6b7280"),
+    "claimed": ("◔", "#1976d2"),
+    "in progress": ("◑", "#1976d2"),
+    "completed": ("●", "#2e7d32"),
+    "failed": ("✕", "#c62828"),
+    "cancelled": ("⊘", "#6b7280"),
+}
+
+
+class State(str):
+    """How a task stands; in HTML with a mark of its own shape and colour, which may be taken away."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, status: str, blocked: bool = False) -> State:
+        """The word for a task's status."""
+        return cls("blocked" if blocked else status.replace("_", " "))
+
+    def html(self) -> str:
+        """The mark and the word, escaped."""
+        mark, colour = _MARKS.get(self.partition(",")[0], ("", ""))
+        return f'<span style="color:{colour}">{mark}</span> {html.escape(self)}' if mark else html.escape(self)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -45,9 +71,7 @@ class Table:
         if not self.rows:
             return f"<p><em>{html.escape(self.empty)}</em></p>"
         head = "".join(f"<th>{html.escape(str(c))}</th>" for c in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_plain(cell))}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
+        body = "".join("<tr>" + "".join(f"<td>{_marked(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
         note = f"<p><em>{html.escape(self.note)}</em></p>" if self.note else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
@@ -78,6 +102,10 @@ class Page:
 
     def _repr_html_(self) -> str:
         return self.html()
+
+
+def _marked(value: Any) -> str:
+    return value.html() if isinstance(value, State) else html.escape(_plain(value))
 
 
 def _plain(value: Any) -> str:

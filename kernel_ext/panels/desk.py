@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kernel_ext.bridge import Actions, Publisher
 from kernel_ext.panels import STATIC, Panel
-from kernel_ext.panels.rows import Row, by_id, flatten, waits_for
+from kernel_ext.panels.rows import Row, in_tree, waits_for
+from kernel_ext.panels.sources import read_tasks
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.tables import Table
+from workbench.tables import State, Table
 
 if TYPE_CHECKING:
     from kernel_ext.host import KernelHost
@@ -21,7 +24,7 @@ INDENT = "· "
 
 
 class Desk(Panel):
-    """The panel of `%workbench panel`, live: inbox and tasks, agents, projects, administration.
+    """The panel of `%workbench panel`, live: inbox, tasks, agents, projects, administration.
 
     Args:
         host: a started `KernelHost`; the panel says so when it is stopped, and goes on when it runs again.
@@ -55,16 +58,17 @@ class Desk(Panel):
 
     def summary(self) -> list[tuple[str, Table]]:
         """The inbox, the agents and the first tasks; what is wrong when Workbench does not answer."""
-        call = self._workbench_host.call
+        host = self._workbench_host
         try:
-            approvals, tree = call("list_approvals", status="pending")["approvals"], call("get_task_tree")
-            agents = call("list_agents", limit=500)["agents"]
+            approvals = host.call("list_approvals", status="pending")["approvals"]
+            agents = host.call("list_agents", limit=500)["agents"]
+            tasks = host.submit(read_tasks(host.acall)).result()
         except WorkbenchError as error:
             return [("Workbench", Table([], [], f"{error.code}: {error.message}"))]
         return [
             ("Waiting for you", inbox_table(approvals)),
             ("Agents", agent_table(agents)),
-            (task_heading(tree["counts"]), task_table(tree["tasks"])),
+            (task_heading(tasks), task_table(tasks)),
         ]
 
 
@@ -95,30 +99,30 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
     return Table(heads, rows, "No agent was admitted yet.", note=f"… and {more:,} more" if more > 0 else "")
 
 
-def task_table(nodes: Sequence[Mapping[str, Any]]) -> Table:
+def task_table(tasks: Mapping[Any, Row]) -> Table:
     """The first tasks of the tree, indented by depth."""
-    every = by_id(flatten(nodes))
     rows = [
         [
             row["id"],
-            INDENT * row["depth"] + row["title"],
-            _state(row, every),
+            INDENT * depth + row["title"],
+            State(_state(row, tasks)),
             row["persona_id"],
             row.get("worktree"),
             row.get("assigned_agent_id"),
             f"{row['progress']} %",
         ]
-        for row in list(every.values())[:SHOWN_TASKS]
+        for row, depth in islice(in_tree(tasks), SHOWN_TASKS)
     ]
-    if len(every) > SHOWN_TASKS:
-        rows.append(["", f"… and {len(every) - SHOWN_TASKS:,} more", "", "", "", "", ""])
+    if len(tasks) > SHOWN_TASKS:
+        rows.append(["", f"… and {len(tasks) - SHOWN_TASKS:,} more", "", "", "", "", ""])
     return Table(["Id", "Task", "State", "Persona", "Worktree", "Agent", "Progress"], rows, "There are no tasks yet.")
 
 
-def task_heading(counts: Mapping[str, int]) -> str:
+def task_heading(tasks: Mapping[Any, Row]) -> str:
     """How far the work is, in a few words."""
-    total = sum(counts.values()) - counts.get("cancelled", 0)
-    return f"Tasks: {counts.get('completed', 0):,} of {total:,} completed" if total else "Tasks"
+    counts = Counter(row["status"] for row in tasks.values())
+    total = counts.total() - counts["cancelled"]
+    return f"Tasks: {counts['completed']:,} of {total:,} completed" if total else "Tasks"
 
 
 def _state(row: Row, every: Mapping[Any, Row]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -16,29 +16,51 @@ _TASK_FIELDS = (
     "title",
     "status",
     "persona_id",
+    "priority",
     "worktree",
     "plan",
     "name",
+    "session_id",
     "parent_task_id",
     "assigned_agent_id",
     "progress",
     "attempt",
-    "dependencies",
+    "blocked",
+    "not_before",
+    "error_message",
 )
+_ERROR_LENGTH = 200
+"""Longer errors are cut; the task itself has all of it."""
 
 
-def flatten(nodes: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
-    """The rows of a task tree (`get_task_tree`), parents first, each with its `depth`."""
-    waiting = [(node, 0) for node in reversed(list(nodes))]
+def task_rows(tasks: Iterable[Mapping[str, Any]], edges: Iterable[tuple[int, int]]) -> dict[int, Row]:
+    """A table of tasks (`list_tasks`) and of what they wait for (`get_task_graph`)."""
+    waits: dict[int, list[int]] = {}
+    for task_id, on in edges:
+        waits.setdefault(task_id, []).append(on)
+    return {task["id"]: task_row(task, waits.get(task["id"], [])) for task in tasks}
+
+
+def task_row(task: Mapping[str, Any], dependencies: Sequence[int]) -> Row:
+    """What a panel is told of a task, without what is null or not so. Roll-ups follow from the rows."""
+    told = ((field, task.get(field)) for field in _TASK_FIELDS)
+    row = {field: value for field, value in told if value is not None and value is not False}
+    if "error_message" in row:
+        row["error_message"] = row["error_message"][:_ERROR_LENGTH]
+    return row | {"dependencies": list(dependencies)}
+
+
+def in_tree(tasks: Mapping[Any, Row]) -> Iterator[tuple[Row, int]]:
+    """Tasks with their depth, parents first, siblings by their ids."""
+    below: dict[int | None, list[Row]] = {}
+    for task_id in sorted(tasks):
+        parent = tasks[task_id].get("parent_task_id")
+        below.setdefault(parent if parent in tasks else None, []).append(tasks[task_id])
+    waiting = [(row, 0) for row in reversed(below.get(None, []))]
     while waiting:
-        node, depth = waiting.pop()
-        yield task_row(node, depth)
-        waiting.extend((child, depth + 1) for child in reversed(node["children"]))
-
-
-def task_row(task: Mapping[str, Any], depth: int) -> Row:
-    """What a panel is told of a task, without what is null. "Blocked" and roll-ups follow from the rows."""
-    return {field: task[field] for field in _TASK_FIELDS if task[field] is not None} | {"depth": depth}
+        row, depth = waiting.pop()
+        yield row, depth
+        waiting.extend((child, depth + 1) for child in reversed(below.get(row["id"], [])))
 
 
 def agent_row(agent: Mapping[str, Any]) -> Row:
@@ -52,8 +74,8 @@ def by_id(rows: Iterable[Row]) -> dict[Any, Row]:
 
 
 def waits_for(row: Row, tasks: Mapping[Any, Row]) -> list[int]:
-    """The unfinished tasks that a pending one waits for; it is blocked when there are any."""
-    if row["status"] != "pending":
+    """The unfinished tasks that a blocked one waits for."""
+    if not row.get("blocked"):
         return []
     return [on for on in row["dependencies"] if on in tasks and tasks[on]["status"] != "completed"]
 

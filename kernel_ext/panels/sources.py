@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_ext.panels.rows import Row, agent_row, by_id, flatten
+from kernel_ext.panels.rows import Row, agent_row, by_id, task_rows
 
 Call = Callable[..., Awaitable[dict[str, Any]]]
 """Runs an operation by name."""
@@ -31,15 +31,20 @@ class Source:
 
     async def read(self, call: Call) -> Mapping[Any, Row]:
         """The whole table."""
-        found: list[Row] = []
-        more: dict[str, Any] = dict(self.arguments)
-        while True:
-            page = await call(self.op, **more)
-            found += (self.row(item) | {"id": item[self.key]} for item in page[self.name])
-            cursor = page.get("next_cursor")
-            if cursor is None:
-                return by_id(found)
-            more["cursor"] = cursor
+        found = await pages(call, self.op, self.name, self.arguments)
+        return by_id(self.row(item) | {"id": item[self.key]} for item in found)
+
+
+async def pages(call: Call, op: str, name: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What an operation lists under a name, to its last page."""
+    found: list[dict[str, Any]] = []
+    more: dict[str, Any] = dict(arguments)
+    while True:
+        page = await call(op, **more)
+        found += page[name]
+        if page.get("next_cursor") is None:
+            return found
+        more["cursor"] = page["next_cursor"]
 
 
 async def _allowlist(call: Call) -> Mapping[Any, Row]:
@@ -47,8 +52,10 @@ async def _allowlist(call: Call) -> Mapping[Any, Row]:
     return by_id({"id": one, "fixed": one in found["fixed"]} for one in found["ids"])
 
 
-async def _tasks(call: Call) -> Mapping[Any, Row]:
-    return by_id(flatten((await call("get_task_tree"))["tasks"]))
+async def read_tasks(call: Call) -> Mapping[Any, Row]:
+    """All tasks, with what they wait for."""
+    tasks = await pages(call, "list_tasks", "tasks", {"limit": 1_000})
+    return task_rows(tasks, (await call("get_task_graph"))["dependencies"])
 
 
 _LISTED: dict[str, Source] = {
@@ -79,7 +86,7 @@ _LISTED: dict[str, Source] = {
 READERS: Mapping[str, Callable[[Call], Awaitable[Mapping[Any, Row]]]] = {
     **{name: source.read for name, source in _LISTED.items()},
     "allowlist": _allowlist,
-    "tasks": _tasks,
+    "tasks": read_tasks,
 }
 """How each table is read whole."""
 

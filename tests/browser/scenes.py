@@ -85,6 +85,35 @@ def _work(project: Project, made: dict[str, int], steps: list[int], doomed: int)
     project.call("fail_task", tess, task_id=doomed, error_message="The station is gone.", retryable=False)
 
 
+def eventful(project: Project) -> dict[str, int]:
+    """One task with everything to it: failed twice, told a lot, completed with a result; what waits for it."""
+    ada = admitted(project, "ada")
+    first = project.operate("create_task", title="Fetch the stations", persona_id="implementer")["id"]
+    text = "Model body mass by species and sex.\n\nLeave out rows without sex, and say how many there were."
+    made = project.operate(
+        "create_task", title="Model body mass", persona_id="implementer", description=text, dependencies=[first],
+        max_retries=3, metadata={"paper": "Gorman 2014"}, run="python model.py --robust",
+    )["id"]  # fmt: skip
+    after = project.operate("create_task", title="Write the report", persona_id="reviewer", dependencies=[made])["id"]
+    for title in ("Choose the predictors", "Cross-validate"):
+        project.operate("create_task", title=title, persona_id="tester", parent_task_id=made)
+    project.call("claim_task", ada, task_id=first)
+    project.call("complete_task", ada, task_id=first)
+    _attempts(project, ada, made)
+    return {"first": first, "model": made, "after": after}
+
+
+def _attempts(project: Project, token: str, task_id: int) -> None:
+    project.call("claim_task", token, task_id=task_id)
+    project.call("report_task_progress", token, task_id=task_id, progress_note="Reading 344 rows", percent_complete=10)
+    project.call("fail_task", token, task_id=task_id, error_message="penguins.csv has no column sex", retryable=False)
+    project.operate("retry_task", task_id=task_id, reason="The table is there now")
+    project.call("claim_task", token, task_id=task_id)
+    for number in range(130):
+        note = f"Fold {number + 1} of 130: R² 0.8{number % 10}"
+        project.call("report_task_progress", token, task_id=task_id, progress_note=note, percent_complete=20)
+
+
 def laboratory(project: Project) -> dict[str, str]:
     """Two projects with sessions and teams, admitted agents of every kind, and a rule; ids by name."""
     made = {name: project.operate("create_project", name=name)["id"] for name in ("Penguins", "Weather")}

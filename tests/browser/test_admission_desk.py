@@ -290,8 +290,9 @@ def test_the_views_are_reached_with_the_keyboard(open_desk: OpenDesk, project: P
     laboratory(project)
     cells = page.locator(".jp-Notebook .jp-Cell").count()
     desk.get_by_role("tab", name=re.compile("^Inbox")).focus()
-    page.keyboard.press("ArrowRight")
-    expect(desk.get_by_role("tab", name=re.compile("^Agents"))).to_be_focused()
+    for name in ("Tasks", "Agents"):
+        page.keyboard.press("ArrowRight")
+        expect(desk.get_by_role("tab", name=re.compile(f"^{name}"))).to_be_focused()
     expect(line(desk, "ada")).to_be_visible()
     desk.get_by_role("searchbox", name="Filter agents").focus()
     page.keyboard.press("ArrowDown")

@@ -12,7 +12,8 @@ import pytest
 
 from kernel_ext.bridge import Actions, Publisher, newest_event
 from kernel_ext.host import KernelHost
-from kernel_ext.panels.rows import apply, by_id, flatten
+from kernel_ext.panels.rows import apply, by_id
+from kernel_ext.panels.sources import read_tasks
 from workbench.settings import Settings
 
 WAIT_SECONDS = 20
@@ -86,6 +87,10 @@ def publisher(host: KernelHost, page: FrontEnd) -> Iterator[Publisher]:
     made.stop()
 
 
+def tasks(host: KernelHost) -> Any:
+    return host.submit(read_tasks(host.acall)).result(WAIT_SECONDS)
+
+
 def request(request_id: str, op: str, **arguments: Any) -> dict[str, Any]:
     return {"kind": "action", "id": request_id, "op": op, "arguments": arguments}
 
@@ -97,7 +102,7 @@ def test_a_page_is_told_of_everything_that_happens(serving: KernelHost, publishe
     serving.call("create_task", title="Child", persona_id="tester", parent_task_id=parent)
     serving.call("approve", approval_id=1)
     page.until(lambda: len(page.tables["tasks"]) == 2 and not page.tables["approvals"])
-    assert page.tables["tasks"] == by_id(flatten(serving.call("get_task_tree")["tasks"]))
+    assert page.tables["tasks"] == tasks(serving)
     assert page.kinds()[0] == "snapshot"
     assert set(page.kinds()[1:]) == {"diff"}
 
@@ -107,7 +112,37 @@ def test_much_that_happens_at_once_is_a_few_messages(serving: KernelHost, publis
         list(threads.map(lambda n: serving.call("create_task", title=f"{n}", persona_id="tester"), range(200)))
     page.until(lambda: len(page.tables["tasks"]) == 200)
     assert page.kinds().count("diff") < 100
-    assert page.tables["tasks"] == by_id(flatten(serving.call("get_task_tree")["tasks"]))
+    assert page.tables["tasks"] == tasks(serving)
+
+
+def test_a_few_of_many_tasks_are_read_one_by_one_with_those_that_wait_for_them(
+    serving: KernelHost, page: FrontEnd
+) -> None:
+    lines = "".join(f"- {{name: t{n}, title: T, persona: tester}}\n" for n in range(200))
+    last = "- {name: last, title: Last, persona: tester, after: [t7]}\n"
+    made = serving.call("create_plan", text=f"plan: many\ntasks:\n{lines}{last}")["tasks"]
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: len(page.tables.get("tasks", {})) == 201)
+    assert page.tables["tasks"][made["last"]]["blocked"] is True
+    serving.call("remove_dependency", task_id=made["last"], depends_on=made["t7"])
+    serving.call("cancel_task", task_id=made["t7"], reason="Not needed")
+    serving.call("set_priority", task_id=made["t9"], priority=900)
+    page.until(lambda: page.tables["tasks"][made["t9"]]["priority"] == 900)
+    page.until(lambda: page.tables["tasks"] == tasks(serving))
+    publisher.stop()
+
+
+def test_a_page_is_told_of_tasks_that_something_happened_to_though_their_rows_are_the_same(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    task_id = serving.call("create_task", title="Parent", persona_id="tester")["id"]
+    serving.call("set_priority", task_id=task_id, priority=900)
+    page.until(lambda: page.tables["tasks"].get(task_id, {}).get("priority") == 900)
+    seen = len(page.messages)
+    serving.call("set_priority", task_id=task_id, priority=900)
+    page.until(lambda: len(page.messages) > seen)
+    assert page.messages[seen]["touched"] == [task_id]
 
 
 def test_a_page_that_asks_again_gets_everything_and_goes_on(
@@ -232,6 +267,16 @@ def test_a_new_token_is_sent_once_and_not_remembered(host: KernelHost, page: Fro
     first, second = (answer["outcome"]["token"] for answer in page.answers())
     assert first != second
     assert actions._answers == {}
+
+
+def test_what_is_only_read_is_read_anew(host: KernelHost, page: FrontEnd) -> None:
+    host.call("create_task", title="Count", persona_id="tester")
+    actions = Actions(host, page.take)
+    for priority in (1, 2):
+        host.call("set_priority", task_id=1, priority=priority)
+        actions.take(request("same", "get_task", task_id=1))
+        page.until(lambda: len(page.answers()) == priority)  # noqa: B023
+    assert [answer["outcome"]["priority"] for answer in page.answers()] == [1, 2]
 
 
 @pytest.mark.parametrize("request_id", [None, "", "x" * 65, 7, []])

@@ -118,6 +118,26 @@ def test_a_plan_can_come_from_a_file_and_again(running: Kernel, tmp_path: Path) 
     assert running.run('[plan["plan"] for plan in wb.call("list_plans")["plans"]]') == "['p', 'p-2']"
 
 
+def test_a_cell_becomes_a_persona(running: Kernel) -> None:
+    said = running.run("%%persona birder -o made\n---\nname: Birder\n---\nCount what you see.\n")
+    assert said.strip() == "The persona birder is saved; its agents are workers."
+    assert running.run('made["name"]') == "'Birder'"
+    assert "birder" in running.run("%workbench personas")
+    _, error = running.attempt("%%persona 'no id'\nx")
+    assert error is not None
+    assert error.startswith("UsageError: ")
+
+
+def test_tasks_show_themselves_in_words_and_in_html(running: Kernel) -> None:
+    running.run("%%plan\nplan: p\ntasks:\n  - {name: a, title: Do <it>, persona: tester}\n")
+    assert "Do <it>" in running.run("wb.task(1)")
+    assert "○</span> pending" in running.run("print(wb.task(1)._repr_html_())")
+    assert "Do &lt;it&gt;" in running.run("print(wb.tasks._repr_html_())")
+    _, error = running.attempt("wb.task(9)")
+    assert error is not None
+    assert "TASK_NOT_FOUND" in error
+
+
 def test_sql_sees_the_live_store_and_binds_a_frame(running: Kernel) -> None:
     running.run("%%plan\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
     running.run("%%wsql found\nSELECT name, status FROM tasks")

@@ -14,18 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel_ext.panels.rows import Change, apply, by_id, diff, flatten, waits_for
-
-FIELDS = {"title": "t", "status": "pending", "persona_id": "p", "worktree": None, "plan": None, "name": None}
-REST = {"assigned_agent_id": None, "progress": 0, "attempt": 0, "dependencies": []}
+from kernel_ext.panels.rows import Change, apply, by_id, diff, in_tree, task_rows, waits_for
 
 
-def node(task_id: int, *children: dict[str, Any], parent: int | None = None) -> dict[str, Any]:
-    return {"id": task_id, "parent_task_id": parent, "children": list(children), **FIELDS, **REST}
+def task(task_id: int, parent: int | None = None, **more: Any) -> dict[str, Any]:
+    return {"id": task_id, "title": "t", "status": "pending", "parent_task_id": parent, "blocked": False, **more}
 
 
 def row(task_id: int, status: str = "pending", *dependencies: int) -> dict[str, Any]:
-    return {"id": task_id, "status": status, "dependencies": list(dependencies)}
+    blocked = {"blocked": True} if status == "pending" and dependencies else {}
+    return {"id": task_id, "status": status, "dependencies": list(dependencies), **blocked}
 
 
 ROWS = st.dictionaries(st.integers(0, 8), st.integers(0, 2)).map(
@@ -61,17 +59,21 @@ def test_a_diff_names_only_what_changed(old: Any, new: Any, expected: Change) ->
     assert diff(old, new) == expected
 
 
-def test_a_tree_becomes_rows_with_parents_before_children_and_depths() -> None:
-    tree = [node(1, node(2, node(4, parent=2), parent=1), node(3, parent=1)), node(5)]
-    found = [(r["id"], r.get("parent_task_id"), r["depth"]) for r in flatten(tree)]
-    assert found == [(1, None, 0), (2, 1, 1), (4, 2, 2), (3, 1, 1), (5, None, 0)]
+def test_tasks_become_rows_without_what_is_null_and_with_what_they_wait_for() -> None:
+    rows = task_rows([task(1), task(2, blocked=True, priority=0, error_message="x" * 500)], [(2, 1)])
+    assert rows[1] == {"id": 1, "title": "t", "status": "pending", "dependencies": []}
+    assert rows[2]["dependencies"] == [1]
+    assert (rows[2]["blocked"], rows[2]["priority"], rows[2]["error_message"]) == (True, 0, "x" * 200)
 
 
-def test_a_chain_deeper_than_the_stack_becomes_rows() -> None:
-    tree = node(5_000)
-    for task_id in range(4_999, 0, -1):
-        tree = node(task_id, tree)
-    assert [r["depth"] for r in flatten([tree])] == list(range(5_000))
+def test_a_tree_has_parents_before_children_and_depths() -> None:
+    rows = task_rows([task(1), task(2, 1), task(3, 1), task(4, 2), task(5), task(6, 77)], [])
+    assert [(r["id"], depth) for r, depth in in_tree(rows)] == [(1, 0), (2, 1), (4, 2), (3, 1), (5, 0), (6, 0)]
+
+
+def test_a_chain_may_be_deeper_than_the_stack() -> None:
+    rows = task_rows([task(n, n - 1 or None) for n in range(1, 5_001)], [])
+    assert [depth for _, depth in in_tree(rows)] == list(range(5_000))
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,12 @@ BAD_USAGE = [
     ["rules", "add", "night"],
     ["rules", "no-such-command"],
     ["export", "secrets"],
+    ["task"],
+    ["task", "one"],
+    ["depend", "1"],
+    ["priority", "1", "high"],
+    ["tasks", "--sort", "colour"],
+    ["personas", "save", "no-such-file.md"],
     ["plan"],
     ["plan", "no-such-file.yaml"],
     ["serve", "--port", "65536"],
@@ -137,6 +143,15 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("teams", "delete", "nowhere"): "TEAM_NOT_FOUND",
         ("contexts", "show", "nowhere"): "CONTEXT_NOT_FOUND",
         ("tasks", "--status", "lost"): "INVALID_ARGUMENTS",
+        ("task", "99"): "TASK_NOT_FOUND",
+        ("cancel", "99"): "TASK_NOT_FOUND",
+        ("retry", "99"): "TASK_NOT_FOUND",
+        ("priority", "99", "1"): "TASK_NOT_FOUND",
+        ("assign", "99", "none"): "TASK_NOT_FOUND",
+        ("depend", "99", "1"): "TASK_NOT_FOUND",
+        ("personas", "show", "nobody"): "PERSONA_NOT_FOUND",
+        ("personas", "versions", "nobody"): "PERSONA_NOT_FOUND",
+        ("personas", "save", str(tmp_path / "bytes.yaml")): "PERSONA_INVALID",
         ("tasks", "--limit", "100000"): "INVALID_ARGUMENTS",
         ("events", "--after", "-1"): "INVALID_ARGUMENTS",
         ("call", "no_such_operation"): "UNKNOWN_OPERATION",
@@ -208,6 +223,53 @@ def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type, tmp_path: Path
         {"title": "Count them"},
         {"title": "Judge the count"},
     ]
+
+
+def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    run("plan", str(tmp_path / "plan.yaml"))
+    run("call", "register", "name=Ada", "persona_id=implementer")
+    run("approve", "1")
+    assert run("priority", "1", "-5").out == "Task 1 has priority -5.\n"
+    assert run("assign", "1", "Ada").out == "Task 1 is reserved for Ada.\n"
+    assert run("assign", "1", "none").out == "Anybody may claim task 1.\n"
+    assert run("depend", "2", "1", "--remove").out == "Task 2 waits for nothing.\n"
+    assert run("depend", "1", "2").out == "Task 1 waits for 2.\n"
+    assert run("depend", "2", "1").err.startswith("DEPENDENCY_CYCLE: ")
+    assert run("cancel", "2", "--reason", "Not needed").out == "Task 2 is cancelled.\n"
+    shown = run("task", "1").out
+    assert shown.startswith("1 Count them\n")
+    assert "blocked" in shown
+    assert "Nobody has claimed it yet." in shown
+    assert run("retry", "2", "--max-retries", "5").out == "Task 2 is tried again.\n"
+    told = data(run("--json", "task", "2"))
+    assert (told["task"]["max_retries"], told["task"]["status"], told["log"]) == (5, "pending", [])
+
+
+def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    run("plan", str(tmp_path / "plan.yaml"))
+    run("priority", "2", "900")
+
+    def listed(*options: str) -> list[int]:
+        return [task["id"] for task in data(run("--json", "tasks", *options))]
+
+    assert listed("--sort", "priority") == listed("--sort", "newest") == [2, 1]
+    assert listed("--persona", "reviewer") == [2]
+    assert listed("--worktree", "island") == [1]
+    assert listed("--agent", "ada") == listed("--session", "none") == listed("--parent", "1") == []
+    assert run("tasks").out.splitlines()[2].split()[:5] == ["2", "Judge", "the", "count", "blocked"]
+    assert run("tasks", "--limit", "1").out.splitlines()[-1] == "… and more; --limit shows them"
+
+
+def test_personas_are_listed_shown_and_saved(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "ornithologist.md").write_text("---\nname: Ornithologist\n---\nKnow your birds.\n")
+    assert "implementer" in run("personas").out
+    said = run("personas", "save", str(tmp_path / "ornithologist.md")).out
+    assert said == "The persona ornithologist is saved; its agents are workers.\n"
+    assert "Know your birds." in run("personas", "show", "ornithologist").out
+    run("personas", "save", str(tmp_path / "ornithologist.md"), "--id", "tester")
+    assert [one["source"] for one in data(run("--json", "personas", "versions", "tester"))] == ["project", "built-in"]
 
 
 def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) -> None:

@@ -22,6 +22,7 @@ from workbench.cli import (
     calls,
     contexts,
     data,
+    personas,
     projects,
     servers,
     sessions,
@@ -32,13 +33,14 @@ from workbench.cli import (
     worktrees,
 )
 from workbench.cli.calls import parse_arguments
+from workbench.cli.personas import saved
 from workbench.cli.shown import Note, Partly, Shown, Text
 from workbench.cli.tasks import planned
 from workbench.door import CommandLine, explain
 from workbench.errors import WorkbenchError
 from workbench.tables import Page, Table
 
-__all__ = ["Note", "Partly", "Shown", "Text", "cli", "main", "parse_arguments", "planned"]
+__all__ = ["Note", "Partly", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
 
 COMMANDS: tuple[click.Command, ...] = (
     status.status,
@@ -60,7 +62,14 @@ COMMANDS: tuple[click.Command, ...] = (
     teams.teams,
     contexts.contexts,
     tasks.tasks,
+    tasks.task,
     tasks.plan,
+    tasks.cancel,
+    tasks.retry,
+    tasks.priority,
+    tasks.assign,
+    tasks.depend,
+    personas.personas,
     worktrees.worktrees,
     worktrees.integrate,
     worktrees.discard,

@@ -1,15 +1,17 @@
-"""Tasks and plans: `tasks`, `plan`."""
+"""Tasks and plans: `tasks`, `task`, `plan`, and changing one's mind: cancel, retry, priority, assign, depend."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from workbench.cli.shown import Shown, pass_door
+from workbench.cli.shown import Note, Shown, given, pass_door
 from workbench.door import Door
 from workbench.errors import BadInput
-from workbench.tables import Table
+from workbench.tables import Page, State, Table
 
 COLUMNS = {
     "id": "id",
@@ -22,17 +24,146 @@ COLUMNS = {
     "attempt": "attempt",
     "progress": "%",
 }
+ATTEMPTS = {
+    "attempt": "attempt",
+    "agent_id": "agent",
+    "claimed_at": "claimed",
+    "ended_at": "ended",
+    "outcome": "outcome",
+    "error_class": "class",
+    "error_message": "error",
+}
+LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
+LOG_LINES = 20
+LOG_PAGE = 500
+_APART = {"id", "title", "attempts", "blocked"}
+"""What a task's facts leave to other places."""
 
 
 @click.command()
-@click.option("--status", "state", default=None, help="Only tasks in this state.")
-@click.option("--plan", "plan_name", default=None, help="Only tasks of this plan.")
+@click.option("--status", default=None, help="Only tasks in this state.")
+@click.option("--persona", "persona_id", default=None, help="Only tasks of this persona.")
+@click.option("--agent", "assigned_agent_id", default=None, help="Only tasks this agent holds, or held last.")
+@click.option("--session", "session_id", default=None, help="Only tasks of this session.")
+@click.option("--worktree", default=None, help="Only tasks of this worktree.")
+@click.option("--parent", "parent_task_id", type=int, default=None, help="Only tasks right under this one.")
+@click.option("--plan", default=None, help="Only tasks of this plan.")
+@click.option("--sort", type=click.Choice(["id", "newest", "priority"]), default="id", show_default=True, help="Order.")
 @click.option("--limit", default=100, show_default=True, help="At most so many.")
 @pass_door
-def tasks(door: Door, state: str | None, plan_name: str | None, limit: int) -> Shown:
+def tasks(door: Door, limit: int, **filters: Any) -> Shown:
     """List the tasks."""
-    found = door.call("list_tasks", status=state, plan=plan_name, limit=limit)["tasks"]
-    return Table.of(found, COLUMNS, "There are no tasks. Create some with a plan.")
+    page = door.call("list_tasks", limit=limit, **given(**filters))
+    note = "… and more; --limit shows them" if page["next_cursor"] else ""
+    return task_table(page["tasks"], note)
+
+
+def task_table(found: Sequence[Mapping[str, Any]], note: str = "") -> Table:
+    """Tasks of a list, with the word for how each stands."""
+    shown = [{**task, "status": State.of(task["status"], task["blocked"])} for task in found]
+    return Table.of(shown, COLUMNS, "There are no tasks. Create some with a plan.", found, note)
+
+
+@click.command()
+@click.argument("task_id", type=int)
+@click.option("--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="So many log lines.")
+@pass_door
+def task(door: Door, task_id: int, lines: int) -> Shown:
+    """Show one task: how it stands and why, its attempts, what was said and what it gave."""
+    found = door.call("get_task", task_id=task_id)
+    return task_page(found, _log(door, task_id), lines)
+
+
+def task_page(found: Mapping[str, Any], log: Sequence[Mapping[str, Any]], lines: int = LOG_LINES) -> Page:
+    """One task, opened."""
+    facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts(found)])
+    parts = [(f"{found['id']} {found['title']}", facts)]
+    parts.append(("Attempts", Table.of(found["attempts"], ATTEMPTS, "Nobody has claimed it yet.")))
+    if lines:
+        more = len(log) - lines
+        note = f"{more:,} earlier lines are not shown" if more > 0 else ""
+        parts.append(("Log", Table.of(log[-lines:], LOG, "Nothing was reported yet.", note=note)))
+    return Page(parts, {"task": found, "log": log})
+
+
+def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    said = {**found, "status": State.of(found["status"], found["blocked"])}
+    return [
+        (name, _brief(value)) for name, value in said.items() if name not in _APART and value not in (None, "", [], {})
+    ]
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, list) and all(isinstance(one, str | int) for one in value):
+        return ", ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _log(door: Door, task_id: int) -> list[dict[str, Any]]:
+    """Every line about a task, oldest first."""
+    told: list[dict[str, Any]] = []
+    while True:
+        page = door.call("get_task_logs", task_id=task_id, cursor=told[-1]["id"] if told else 0, limit=LOG_PAGE)[
+            "lines"
+        ]
+        told += page
+        if len(page) < LOG_PAGE:
+            return told
+
+
+@click.command()
+@click.argument("task_id", type=int)
+@click.option("--reason", default="", help="Why; its agent is told.")
+@pass_door
+def cancel(door: Door, task_id: int, reason: str) -> Shown:
+    """Cancel a task and what is under it and not finished."""
+    return Note(f"Task {task_id} is cancelled.", door.call("cancel_task", task_id=task_id, reason=reason))
+
+
+@click.command()
+@click.argument("task_id", type=int)
+@click.option("--reason", default="", help="Why; kept in the history.")
+@click.option("--max-retries", type=click.IntRange(0, 100), default=None, help="Retries from now on.")
+@pass_door
+def retry(door: Door, task_id: int, reason: str, max_retries: int | None) -> Shown:
+    """Have a failed or cancelled task tried again."""
+    made = door.call("retry_task", task_id=task_id, reason=reason, **given(max_retries=max_retries))
+    return Note(f"Task {task_id} is tried again.", made)
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("task_id", type=int)
+@click.argument("number", type=int)
+@pass_door
+def priority(door: Door, task_id: int, number: int) -> Shown:
+    """Have a task claimed earlier or later than others; a higher NUMBER goes first."""
+    return Note(f"Task {task_id} has priority {number}.", door.call("set_priority", task_id=task_id, priority=number))
+
+
+@click.command()
+@click.argument("task_id", type=int)
+@click.argument("agent_id", metavar="AGENT|none")
+@click.option("--reason", default="", help="Why; kept in the history.")
+@pass_door
+def assign(door: Door, task_id: int, agent_id: str, reason: str) -> Shown:
+    """Reserve a task for an agent, or for nobody; who holds it now loses it."""
+    agent = None if agent_id == "none" else agent_id
+    made = door.call("reassign_task", task_id=task_id, assigned_agent_id=agent, reason=reason)
+    return Note(f"Task {task_id} is reserved for {agent}." if agent else f"Anybody may claim task {task_id}.", made)
+
+
+@click.command()
+@click.argument("task_id", type=int)
+@click.argument("others", metavar="ON...", type=int, nargs=-1, required=True)
+@click.option("--remove", is_flag=True, help="No longer wait for them.")
+@pass_door
+def depend(door: Door, task_id: int, others: tuple[int, ...], remove: bool) -> Shown:
+    """Have a task wait for others."""
+    made: dict[str, Any] = {}
+    for on in others:
+        made = door.call("remove_dependency" if remove else "add_dependency", task_id=task_id, depends_on=on)
+    waits = ", ".join(map(str, made["dependencies"]))
+    return Note(f"Task {task_id} waits for {waits}." if waits else f"Task {task_id} waits for nothing.", made)
 
 
 @click.command()

@@ -82,7 +82,7 @@ export class Channel {
         this.store.takeSnapshot(message.ver, parse(buffers));
         return this.setLink("live");
       case "diff":
-        if (!this.store.takeDiff(message.base, message.ver, parse(buffers))) this.resync();
+        if (!this.store.takeDiff(message.base, message.ver, parse(buffers), message.touched)) this.resync();
         return undefined;
       case "answer":
         return this.settle(message.id, (w) =>

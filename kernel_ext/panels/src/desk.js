@@ -3,17 +3,20 @@
 import { Admin } from "./admin.js";
 import { Agents } from "./agents.js";
 import { Channel } from "./channel.js";
+import { button } from "./controls.js";
 import { h, prose, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { Inbox } from "./inbox.js";
+import { Outline } from "./outline.js";
+import { Progress } from "./progress.js";
 import { Projects } from "./projects.js";
 import { Store } from "./store.js";
 import { Tabs } from "./tabs.js";
-import { Work } from "./work.js";
+import { Tasks } from "./tasks.js";
 
 const TICK_MS = 5_000;
 const SAID_MS = 10_000;
-const [DESK, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3];
+const [INBOX, TASKS, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3, 4];
 const LINKS = {
   connecting: "Connecting…",
   live: "Live",
@@ -35,13 +38,14 @@ class View {
     this.banner = h("div", { class: "wb-banner", hidden: true }, icon("warning"), this.bannerText, this.bannerCode, this.reconnect);
     const announce = (text) => this.announce(text);
     this.inbox = new Inbox(store, channel, announce, signal);
-    this.work = new Work(store);
-    this.work.onFiltered = announce;
+    this.glance = new Glance(() => this.tabs.select(TASKS));
+    this.tasks = new Tasks(store, channel, announce, signal);
     this.agents = new Agents(store, channel, announce);
     this.projects = new Projects(store, channel, announce);
     this.admin = new Admin(store, channel, announce, signal);
     const views = [
-      { label: "Inbox and tasks", element: h("div", {}, this.inbox.element, this.work.element) },
+      { label: "Inbox", element: h("div", {}, this.inbox.element, this.glance.element) },
+      { label: "Tasks", element: this.tasks.element },
       { label: "Agents", element: this.agents.element },
       { label: "Projects", element: this.projects.element },
       { label: "Admin", element: this.admin.element },
@@ -98,13 +102,21 @@ class View {
   /** The inbox always, because questions close in it; of the others the one that is shown. */
   drawViews(enabled, now) {
     this.inbox.update(enabled, now);
-    this.tabs.setCount(DESK, this.inbox.waiting, true);
+    this.tabs.setCount(INBOX, this.inbox.waiting, true);
     this.tabs.setCount(AGENTS, this.agents.count(now));
-    if (this.tabs.at === DESK) this.work.update();
+    if (this.tabs.at === INBOX) this.glance.update(this.outline());
+    if (this.tabs.at === TASKS) this.tasks.update(this.outline());
     if (this.tabs.at === AGENTS) this.agents.update(now);
     if (this.tabs.at === PROJECTS) this.projects.update();
     if (this.tabs.at === ADMIN) this.admin.update();
     else this.admin.rest();
+  }
+
+  /** What is known of the tasks; made anew only when they have changed. */
+  outline() {
+    const { version, tables } = this.store;
+    if (this.outlined?.version !== version) this.outlined = { version, outline: new Outline(tables.tasks) };
+    return this.outlined.outline;
   }
 
   /** Time passes without a change. */
@@ -112,6 +124,22 @@ class View {
     const now = Date.now();
     this.inbox.tick(now);
     if (this.tabs.at === AGENTS) this.agents.update(now);
+  }
+}
+
+/** How far the tasks are, under the inbox. */
+class Glance {
+  /** @param {() => void} onOpen */
+  constructor(onOpen) {
+    this.progress = new Progress();
+    this.link = button("Show tasks", "wb-link wb-last", onOpen);
+    this.element = h("section", { class: "wb-section", hidden: true }, h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading" }, "Tasks"), this.progress.summary, this.link), this.progress.meter);
+  }
+
+  /** @param {Outline} outline */
+  update(outline) {
+    this.progress.update(outline);
+    this.element.hidden = !outline.tasks.size;
   }
 }
 

@@ -69,6 +69,14 @@ export function picture(paths, className = "") {
   return svg;
 }
 
+/** An element of a drawing. @param {Record<string, any>} [attributes] @returns {SVGElement} */
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
 function listen(element, listeners) {
   for (const [event, handler] of Object.entries(listeners)) element.addEventListener(event, handler);
 }

@@ -34,6 +34,20 @@ export function moment(iso) {
   return new Date(iso).toLocaleString("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 }
 
+/** A time of day: "10:05:42". @param {string} iso */
+export function clock(iso) {
+  return new Date(iso).toLocaleTimeString("en", { hour12: false });
+}
+
+/** How long something took: "0.4 s", "12 s", "3 min", "2 h 5 min". @param {number} ms */
+export function duration(ms) {
+  const seconds = Math.max(0, ms / 1000);
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 /** A number of any size, short: "1,204", "3.5", "0.012". */
 export function amount(value) {
   return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 100 ? 3 : 15 });

@@ -14,6 +14,8 @@ export class Store {
     this.tables = Object.fromEntries(TABLES.map((name) => [name, new Map()]));
     /** @type {number|null} null until a first snapshot came */
     this.version = null;
+    /** What the last message was about besides its rows: ids of tasks, or null for all of them. @type {Set<number>|null} */
+    this.touched = null;
     this.listeners = new Set();
   }
 
@@ -23,18 +25,21 @@ export class Store {
       this.tables[name] = new Map((rows[name] ?? []).map((row) => [row.id, row]));
     }
     this.version = version;
+    this.touched = null;
     this.tell();
   }
 
   /**
    * Make a change, if it applies to what is known.
    * @param {number} base @param {number} version @param {Change} change
+   * @param {number[]} [touched] tasks that something happened to
    * @returns {boolean} false when something was missed and a snapshot is needed
    */
-  takeDiff(base, version, change) {
+  takeDiff(base, version, change, touched = []) {
     if (base !== this.version) return false;
     applyChange(this.tables, change);
     this.version = version;
+    this.touched = new Set(touched);
     this.tell();
     return true;
   }

@@ -1,6 +1,7 @@
 /** The task tree as rows on screen: a few recycled elements show any number of lines. */
 
 import { freshId, h, setAttribute, setText } from "./dom.js";
+import { clock } from "./format.js";
 import { icon } from "./icons.js";
 import { STATES, waitingText } from "./outline.js";
 
@@ -8,12 +9,15 @@ const ROW = 28;
 const POOL = 36;
 const OVERSCAN = 8;
 const PAGE = 12;
-const COLUMNS = ["Task", "State", "Persona", "Worktree", "Agent", "Progress"];
+const COLUMNS = ["Task", "State", "Priority", "Persona", "Worktree", "Agent", "Progress"];
 
 export class TreeGrid {
-  /** @param {(id: number, open: boolean) => void} onToggle */
-  constructor(onToggle) {
-    this.onToggle = onToggle;
+  /**
+   * @param {{toggle: (id: number, open: boolean) => void, open: (id: number) => void, move: (id: number) => void}} on
+   *   a branch is opened or closed, a line is opened, another line is the active one
+   */
+  constructor(on) {
+    this.on = on;
     /** @type {import("./outline.js").Line[]} */
     this.lines = [];
     this.tasks = new Map();
@@ -30,7 +34,6 @@ export class TreeGrid {
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
     this.element.addEventListener("keydown", (event) => this.onKey(event));
     this.sizer.addEventListener("click", (event) => this.onClick(event));
-    this.sizer.addEventListener("dblclick", (event) => this.onDoubleClick(event));
     this.element.addEventListener("focus", () => this.onFocus());
   }
 
@@ -46,8 +49,10 @@ export class TreeGrid {
 
   /** Columns that say nothing leave their room to the titles. */
   hideEmptyColumns() {
-    const used = { worktree: false, agent: false };
+    const used = { worktree: false, agent: false, priority: false };
+    const [first] = this.tasks.values();
     for (const task of this.tasks.values()) {
+      used.priority ||= task.priority !== first.priority;
       used.worktree ||= Boolean(task.worktree);
       used.agent ||= Boolean(task.assigned_agent_id);
     }
@@ -77,6 +82,7 @@ export class TreeGrid {
   goTo(index) {
     if (!this.lines.length) return;
     const at = Math.max(0, Math.min(index, this.lines.length - 1));
+    if (this.active !== this.lines[at].id) this.on.move(this.lines[at].id);
     this.active = this.lines[at].id;
     const room = this.element.clientHeight - ROW;
     const top = at * ROW;
@@ -100,10 +106,10 @@ export class TreeGrid {
       PageUp: () => this.goTo(at - PAGE),
       Home: () => this.goTo(0),
       End: () => this.goTo(this.lines.length - 1),
-      ArrowRight: () => (line?.branch && !line.open ? this.onToggle(line.id, true) : line?.open && this.goTo(at + 1)),
-      ArrowLeft: () => (line?.open ? this.onToggle(line.id, false) : this.goTo(this.parentOf(at))),
-      Enter: () => line?.branch && this.onToggle(line.id, !line.open),
-      " ": () => line?.branch && this.onToggle(line.id, !line.open),
+      ArrowRight: () => (line?.branch && !line.open ? this.on.toggle(line.id, true) : line?.open && this.goTo(at + 1)),
+      ArrowLeft: () => (line?.open ? this.on.toggle(line.id, false) : this.goTo(this.parentOf(at))),
+      Enter: () => line && this.on.open(line.id),
+      " ": () => line?.branch && this.on.toggle(line.id, !line.open),
     };
     if (!moves[event.key]) return;
     event.preventDefault();
@@ -120,13 +126,17 @@ export class TreeGrid {
     const line = this.lineAt(event.target);
     if (!line) return;
     this.active = line.id;
-    if (line.branch && event.target.closest(".wb-twisty")) this.onToggle(line.id, !line.open);
-    else this.draw();
+    this.draw();
+    if (line.branch && event.target.closest(".wb-twisty")) this.on.toggle(line.id, !line.open);
+    else this.on.open(line.id);
   }
 
-  onDoubleClick(event) {
-    const line = this.lineAt(event.target);
-    if (line?.branch && !event.target.closest(".wb-twisty")) this.onToggle(line.id, !line.open);
+  /** Make a task the active line, if it is among the lines. @param {number} id */
+  select(id) {
+    this.active = id;
+    const at = this.activeIndex;
+    if (at >= 0) this.goTo(at);
+    else this.draw();
   }
 
   lineAt(target) {
@@ -149,6 +159,7 @@ class Row {
     this.word = h("span", {});
     this.why = h("span", { class: "wb-muted" });
     this.persona = cell("persona");
+    this.priority = cell("priority");
     this.worktree = cell("worktree");
     this.agent = cell("agent");
     this.fill = h("span", { class: "wb-bar-fill" });
@@ -158,7 +169,8 @@ class Row {
       "div",
       { class: "wb-row", role: "row", id: freshId("row") },
       cell("task", this.indent, this.twisty, this.mark, this.title, this.number),
-      (this.standing = cell("state", this.word, this.why)),
+      cell("state", this.word, this.why),
+      this.priority,
       this.persona,
       this.worktree,
       this.agent,
@@ -173,6 +185,7 @@ class Row {
     this.place(line, index, active);
     this.name(line, task);
     this.stand(line, task);
+    setText(this.priority, task.priority.toLocaleString("en"));
     setText(this.persona, task.persona_id ?? "");
     setText(this.worktree, task.worktree ?? "");
     setText(this.agent, task.assigned_agent_id ?? "");
@@ -207,10 +220,8 @@ class Row {
       this.mark.replaceChildren(icon(line.state));
     }
     setText(this.word, STATES[line.state] ?? line.state);
-    const attempt = task.attempt > 1 ? `attempt ${task.attempt}` : "";
-    const why = line.waits.length ? waitingText(line.waits) : attempt;
+    const why = line.waits.length ? waitingText(line.waits) : remark(task);
     setText(this.why, why);
-    this.standing.classList.toggle("wb-waits", line.waits.length > 0);
     setAttribute(this.why, "title", why || null);
   }
 
@@ -223,6 +234,13 @@ class Row {
     const text = line.branch ? `${line.done} of ${line.below}` : started ? `${percent} %` : "";
     setText(this.amount, text);
   }
+}
+
+function remark({ status, error_message: error, attempt, not_before: pause }) {
+  if (status === "failed" || status === "cancelled") return error ?? "";
+  const again = status === "pending" ? attempt + 1 : attempt;
+  if (pause && status === "pending" && Date.parse(pause) > Date.now()) return `attempt ${again} after ${clock(pause)}`;
+  return again > 1 && attempt > 0 ? `attempt ${again}` : "";
 }
 
 function headRow() {

@@ -5,9 +5,9 @@ var ANSWER_MS = 3e4;
 var decoder = new TextDecoder();
 var CodedError = class extends Error {
   /** @param {{code: string, message: string, details?: object}} error */
-  constructor({ code, message, details }) {
+  constructor({ code: code2, message, details }) {
     super(message);
-    this.code = code;
+    this.code = code2;
     this.details = details ?? {};
   }
 };
@@ -70,7 +70,7 @@ var Channel = class {
         this.store.takeSnapshot(message.ver, parse(buffers));
         return this.setLink("live");
       case "diff":
-        if (!this.store.takeDiff(message.base, message.ver, parse(buffers))) this.resync();
+        if (!this.store.takeDiff(message.base, message.ver, parse(buffers), message.touched)) this.resync();
         return void 0;
       case "answer":
         return this.settle(
@@ -150,17 +150,23 @@ function setAttribute(element, name, value) {
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
 }
 function picture(paths, className = "") {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("viewBox", "0 0 16 16");
-  svg.setAttribute("aria-hidden", "true");
-  svg.setAttribute("class", `wb-icon ${className}`.trim());
+  const svg2 = document.createElementNS(SVG, "svg");
+  svg2.setAttribute("viewBox", "0 0 16 16");
+  svg2.setAttribute("aria-hidden", "true");
+  svg2.setAttribute("class", `wb-icon ${className}`.trim());
   for (const { d, fill } of paths) {
     const path = document.createElementNS(SVG, "path");
     path.setAttribute("d", d);
     path.setAttribute("class", fill ? "wb-fill" : "wb-stroke");
-    svg.append(path);
+    svg2.append(path);
   }
-  return svg;
+  return svg2;
+}
+function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
 }
 function listen(element, listeners) {
   for (const [event, handler] of Object.entries(listeners)) element.addEventListener(event, handler);
@@ -359,6 +365,16 @@ function brief(value, limit = 160) {
 function moment(iso) {
   return new Date(iso).toLocaleString("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 }
+function clock(iso) {
+  return new Date(iso).toLocaleTimeString("en", { hour12: false });
+}
+function duration(ms) {
+  const seconds = Math.max(0, ms / 1e3);
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
 function amount(value) {
   return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 100 ? 3 : 15 });
 }
@@ -454,8 +470,8 @@ var GrantFields = class {
     return choices;
   }
   /** The field that an error is about. @param {{code: string, details?: any}} error */
-  fieldOf({ code, details }) {
-    return this.controls[ABOUT[code] ?? details?.problems?.[0]?.field] ?? null;
+  fieldOf({ code: code2, details }) {
+    return this.controls[ABOUT[code2] ?? details?.problems?.[0]?.field] ?? null;
   }
   values() {
     return Object.fromEntries(Object.entries(this.controls).map(([name, control]) => [name, control.value.trim()]));
@@ -602,7 +618,7 @@ var Rules = class {
       grants.access_level && `sees ${ACCESS[grants.access_level].toLowerCase()}`,
       grants.session_id && `in ${sessionName(tables, grants.session_id) ?? grants.session_id}`,
       grants.team_id && `team ${tables.teams.get(grants.team_id)?.name ?? grants.team_id}`,
-      grants.expires_in_seconds && `for ${duration(grants.expires_in_seconds)}`
+      grants.expires_in_seconds && `for ${duration2(grants.expires_in_seconds)}`
     ].filter(Boolean);
     return said.length ? `as ${said.join(", ")}` : "as proposed";
   }
@@ -798,7 +814,7 @@ function touches({ read = [], write = [] } = {}) {
   const said = [read.length ? `reads ${read.join(", ")}` : null, write.length ? `writes ${write.join(", ")}` : null];
   return said.filter(Boolean).join("; ");
 }
-function duration(seconds) {
+function duration2(seconds) {
   const units = [["d", 86400], ["h", 3600], ["min", 60]];
   const [unit, size] = units.find(([, one]) => seconds >= one && seconds % one === 0) ?? ["s", 1];
   return `${(seconds / size).toLocaleString("en")} ${unit}`;
@@ -807,12 +823,14 @@ function duration(seconds) {
 // src/confirm.js
 var Confirm = class {
   /**
-   * @param {{label: string, why: string, reason?: string, danger?: boolean}} words what the button says, what
-   *   follows from it, and, if a reason may be given, what stands in its empty field
+   * @param {{label: string, why: string, reason?: string, danger?: boolean, keep?: string, before?: HTMLElement}} words
+   *   what the button says, what follows from it, and, if a reason may be given, what stands in its empty field;
+   *   what the other button says, and a control that comes first
    * @param {(reason: string, pressed: HTMLElement) => Promise<unknown>} act
    * @param {() => void} onClose
    */
-  constructor({ label, why, reason, danger = true }, act, onClose) {
+  constructor({ label, why, reason, danger = true, keep = "Cancel", before = null }, act, onClose) {
+    this.before = before;
     this.onClose = onClose;
     this.reason = reason ? input("", { class: "wb-input wb-grow", maxlength: 1e3, placeholder: reason, "aria-label": "Reason" }) : null;
     this.really = h("button", { class: `wb-button ${danger ? "wb-danger" : "wb-primary"}`, type: "submit" }, label);
@@ -820,11 +838,11 @@ var Confirm = class {
       { class: "wb-confirm" },
       { submit: () => act(this.reason?.value.trim() ?? "", this.really), escape: onClose },
       h("p", { class: "wb-muted" }, why),
-      h("div", { class: "wb-line" }, this.reason, this.really, button("Cancel", "wb-button", onClose))
+      h("div", { class: "wb-line" }, before, this.reason, this.really, button(keep, "wb-button", onClose))
     );
   }
   focus() {
-    (this.reason ?? this.really).focus();
+    (this.before ?? this.reason ?? this.really).focus();
   }
 };
 
@@ -1922,7 +1940,7 @@ var Inbox = class {
       announce: this.announce,
       tables: this.store.tables,
       onPicked: () => this.bulk.update(),
-      onSettled: (settled) => this.linger(settled),
+      onSettled: (settled2) => this.linger(settled2),
       onDismissed: (dismissed) => this.remove(dismissed)
     });
     this.cards.set(row.id, card);
@@ -1956,6 +1974,172 @@ var Inbox = class {
   tellArrived(cards) {
     const waiting = cards.length === 1 ? `${cards[0].name} waits` : `${counted(cards.length, "question")} wait`;
     this.announce(`${waiting} for your decision.`);
+  }
+};
+
+// src/outline.js
+var STATES = {
+  in_progress: "In progress",
+  claimed: "Claimed",
+  pending: "Pending",
+  blocked: "Blocked",
+  failed: "Failed",
+  completed: "Completed",
+  cancelled: "Cancelled"
+};
+var FACETS = ["persona_id", "plan", "worktree", "assigned_agent_id", "session_id"];
+function everything() {
+  return { text: "", state: null, ...Object.fromEntries(FACETS.map((facet) => [facet, null])) };
+}
+function waitsFor(task, tasks) {
+  if (!task.blocked) return [];
+  return task.dependencies.map((id) => tasks.get(id)).filter((other) => other && other.status !== "completed");
+}
+function waitingText(waits) {
+  const named2 = waits.slice(0, 3).map(({ id, status }) => {
+    const hopeless = status === "failed" || status === "cancelled";
+    return hopeless ? `${id} (${status})` : `${id}`;
+  });
+  return `waits for ${named2.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
+}
+var Outline = class {
+  /** @param {Map<number, Row>} tasks */
+  constructor(tasks) {
+    this.tasks = tasks;
+    this.children = /* @__PURE__ */ new Map();
+    this.states = /* @__PURE__ */ new Map();
+    this.waits = /* @__PURE__ */ new Map();
+    this.counts = Object.fromEntries(Object.keys(STATES).map((state) => [state, 0]));
+    this.facets = Object.fromEntries(FACETS.map((facet) => [facet, /* @__PURE__ */ new Set()]));
+    for (const id of [...tasks.keys()].sort((a, b) => a - b)) this.add(tasks.get(id));
+    this.below = this.rollUp();
+  }
+  /** Tasks that count as work: all but the cancelled ones. */
+  get total() {
+    return this.tasks.size - this.counts.cancelled;
+  }
+  /**
+   * The lines of the tree.
+   * @param {Wanted} wanted
+   * @param {Set<number>} closed branches that are not opened
+   * @returns {Line[]} parents first; with a filter, matching lines and what leads to them, opened
+   */
+  tree(wanted, closed) {
+    const kept = isFilter(wanted) ? this.leadingTo(this.matching(wanted)) : null;
+    const lines = [];
+    const visit = (parent, level) => {
+      const ids = (this.children.get(parent) ?? []).filter((id) => !kept || kept.has(id));
+      ids.forEach((id, index) => {
+        const branch = this.children.has(id);
+        const open = branch && (kept !== null || !closed.has(id));
+        const matches = !kept || kept.get(id) === true;
+        lines.push({ ...this.line(id), level, place: index + 1, siblings: ids.length, branch, open, matches });
+        if (open) visit(id, level + 1);
+      });
+    };
+    visit(null, 1);
+    return lines;
+  }
+  /** The lines without the tree, the most urgent first. @param {Wanted} wanted @returns {Line[]} */
+  list(wanted) {
+    const { tasks } = this;
+    const ids = this.matching(wanted).sort((a, b) => tasks.get(b).priority - tasks.get(a).priority || a - b);
+    const siblings = ids.length;
+    return ids.map((id, index) => ({ ...this.line(id), level: 1, place: index + 1, siblings, branch: false, open: false, matches: true }));
+  }
+  line(id) {
+    return { id, state: this.states.get(id), waits: this.waits.get(id) ?? [], ...this.below.get(id) };
+  }
+  add(task) {
+    const parent = this.tasks.has(task.parent_task_id) ? task.parent_task_id : null;
+    push(this.children, parent, task.id);
+    const waits = waitsFor(task, this.tasks);
+    const state = task.blocked ? "blocked" : task.status;
+    if (waits.length) this.waits.set(task.id, waits);
+    this.states.set(task.id, state);
+    this.counts[state] = (this.counts[state] ?? 0) + 1;
+    for (const facet of FACETS) this.facets[facet].add(task[facet] ?? "");
+  }
+  /** The tasks that wait for one, or waited. @param {number} id @returns {number[]} */
+  dependents(id) {
+    if (!this.after) {
+      this.after = /* @__PURE__ */ new Map();
+      for (const task of this.tasks.values()) for (const on of task.dependencies) push(this.after, on, task.id);
+    }
+    return this.after.get(id) ?? [];
+  }
+  /** How many tasks lie under each, and how many of those are completed; cancelled ones do not count. */
+  rollUp() {
+    const below = /* @__PURE__ */ new Map();
+    for (const id of this.tasks.keys()) below.set(id, { done: 0, below: 0 });
+    for (const id of this.childrenFirst()) {
+      const parent = below.get(this.tasks.get(id).parent_task_id);
+      if (!parent) continue;
+      const own = below.get(id);
+      const { status } = this.tasks.get(id);
+      parent.done += own.done + (status === "completed" ? 1 : 0);
+      parent.below += own.below + (status === "cancelled" ? 0 : 1);
+    }
+    return below;
+  }
+  childrenFirst() {
+    const order = [];
+    const waiting = [...this.children.get(null) ?? []];
+    while (waiting.length) {
+      const id = waiting.pop();
+      order.push(id);
+      waiting.push(...this.children.get(id) ?? []);
+    }
+    return order.reverse();
+  }
+  /** The ids of the tasks that are wanted. @param {Wanted} wanted @returns {number[]} */
+  matching(wanted) {
+    const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const facets = FACETS.filter((facet) => wanted[facet] !== null);
+    return [...this.tasks.values()].filter((task) => !wanted.state || this.states.get(task.id) === wanted.state).filter((task) => facets.every((facet) => (task[facet] ?? "") === wanted[facet])).filter((task) => !words.length || words.every((word) => haystack2(task).includes(word))).map(({ id }) => id);
+  }
+  /** The same (true) with their ancestors (false). */
+  leadingTo(ids) {
+    const found = new Map(ids.map((id) => [id, true]));
+    for (const id of ids) {
+      let parent = this.tasks.get(id).parent_task_id;
+      while (this.tasks.has(parent) && !found.has(parent)) {
+        found.set(parent, false);
+        parent = this.tasks.get(parent).parent_task_id;
+      }
+    }
+    return found;
+  }
+};
+function push(lists, key, value) {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}
+function isFilter(wanted) {
+  return Boolean(wanted.text || wanted.state) || FACETS.some((facet) => wanted[facet] !== null);
+}
+function haystack2(task) {
+  const { id, title, persona_id, worktree, assigned_agent_id, plan, name } = task;
+  return [`#${id}`, title, persona_id, worktree, assigned_agent_id, plan, name].join("\n").toLowerCase();
+}
+
+// src/progress.js
+var SEGMENTS = ["completed", "in_progress", "claimed", "failed"];
+var Progress = class {
+  constructor() {
+    this.summary = h("span", { class: "wb-muted" });
+    this.segments = Object.fromEntries(SEGMENTS.map((state) => [state, h("span", { class: `wb-part wb-part-${state}` })]));
+    this.meter = h("div", { class: "wb-meter", role: "img" }, ...Object.values(this.segments));
+  }
+  /** @param {import("./outline.js").Outline} outline */
+  update({ counts, total, tasks }) {
+    const percent = total ? Math.floor(100 * counts.completed / total) : 0;
+    setText(this.summary, total ? `${counts.completed.toLocaleString("en")} of ${total.toLocaleString("en")} completed · ${percent} %` : "");
+    const parts = SEGMENTS.filter((state) => counts[state]).map((state) => `${counts[state]} ${STATES[state].toLowerCase()}`);
+    setAttribute(this.meter, "aria-label", parts.length ? `Progress: ${parts.join(", ")} of ${total}` : "No progress yet");
+    for (const state of SEGMENTS) this.segments[state].style.width = `${total ? 100 * counts[state] / total : 0}%`;
+    this.meter.hidden = !tasks.size;
   }
 };
 
@@ -2206,6 +2390,7 @@ var Store = class {
   constructor() {
     this.tables = Object.fromEntries(TABLES.map((name) => [name, /* @__PURE__ */ new Map()]));
     this.version = null;
+    this.touched = null;
     this.listeners = /* @__PURE__ */ new Set();
   }
   /** Take everything anew. @param {number} version @param {Record<string, Row[]>} rows */
@@ -2214,17 +2399,20 @@ var Store = class {
       this.tables[name] = new Map((rows[name] ?? []).map((row) => [row.id, row]));
     }
     this.version = version;
+    this.touched = null;
     this.tell();
   }
   /**
    * Make a change, if it applies to what is known.
    * @param {number} base @param {number} version @param {Change} change
+   * @param {number[]} [touched] tasks that something happened to
    * @returns {boolean} false when something was missed and a snapshot is needed
    */
-  takeDiff(base, version, change) {
+  takeDiff(base, version, change, touched = []) {
     if (base !== this.version) return false;
     applyChange(this.tables, change);
     this.version = version;
+    this.touched = new Set(touched);
     this.tell();
     return true;
   }
@@ -2305,141 +2493,868 @@ var Tabs = class {
   }
 };
 
-// src/outline.js
-var STATES = {
-  in_progress: "In progress",
-  claimed: "Claimed",
-  pending: "Pending",
-  blocked: "Blocked",
-  failed: "Failed",
-  completed: "Completed",
-  cancelled: "Cancelled"
+// src/filters.js
+var EVERY2 = "=";
+var NONE4 = "";
+var WORDS = {
+  persona_id: ["All personas", "No persona"],
+  plan: ["All plans", "In no plan"],
+  worktree: ["All worktrees", "In no worktree"],
+  assigned_agent_id: ["All agents", "With nobody"],
+  session_id: ["All sessions", "In no session"]
 };
-function waitsFor(task, tasks) {
-  if (task.status !== "pending") return [];
-  return task.dependencies.map((id) => tasks.get(id)).filter((other) => other && other.status !== "completed");
-}
-function waitingText(waits) {
-  const named2 = waits.slice(0, 3).map(({ id, status }) => {
-    const hopeless = status === "failed" || status === "cancelled";
-    return hopeless ? `${id} (${status})` : `${id}`;
-  });
-  return `waits for ${named2.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
-}
-var Outline = class {
-  /** @param {Map<number, Row>} tasks */
-  constructor(tasks) {
-    this.tasks = tasks;
-    this.children = /* @__PURE__ */ new Map();
-    this.states = /* @__PURE__ */ new Map();
-    this.waits = /* @__PURE__ */ new Map();
-    this.counts = Object.fromEntries(Object.keys(STATES).map((state) => [state, 0]));
-    for (const id of [...tasks.keys()].sort((a, b) => a - b)) this.add(tasks.get(id));
-    this.below = this.rollUp();
+var Filters = class {
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {(change: Partial<import("./outline.js").Wanted>) => void} onChange
+   * @param {() => void} onDown what the arrow leads to from the words
+   */
+  constructor(store, onChange, onDown) {
+    this.store = store;
+    this.onChange = onChange;
+    this.onDown = onDown;
+    this.chips = /* @__PURE__ */ new Map();
+    this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show tasks by state" });
+    this.search = h("input", {
+      class: "wb-input wb-search",
+      type: "search",
+      placeholder: "Filter tasks",
+      "aria-label": "Filter tasks by title, number, persona, worktree, agent or plan",
+      on: { input: () => onChange({ text: this.search.value.trim() }), keydown: (event) => this.onSearchKey(event) }
+    });
+    this.choices = Object.fromEntries(FACETS.map((facet) => [facet, this.choice(facet)]));
+    this.choiceBox = h("div", { class: "wb-line wb-choices", role: "group", "aria-label": "Show tasks of" }, ...Object.values(this.choices));
   }
-  /** Tasks that count as work: all but the cancelled ones. */
-  get total() {
-    return this.tasks.size - this.counts.cancelled;
+  choice(facet) {
+    const change = () => this.onChange({ [facet]: element.value === EVERY2 ? null : element.value });
+    const element = select([], EVERY2, { class: "wb-input wb-choice", "aria-label": WORDS[facet][0], on: { change } });
+    return element;
+  }
+  /** @param {import("./outline.js").Outline} outline @param {import("./outline.js").Wanted} wanted */
+  update(outline, wanted) {
+    this.drawChip(null, "All", outline.tasks.size, wanted);
+    for (const [state, word] of Object.entries(STATES)) this.drawChip(state, word, outline.counts[state], wanted);
+    for (const facet of FACETS) this.drawChoice(facet, outline.facets[facet], wanted[facet]);
+    const none = outline.tasks.size === 0;
+    this.search.hidden = this.chipBox.hidden = none;
+    this.choiceBox.hidden = none || Object.values(this.choices).every((choice) => choice.hidden);
+  }
+  drawChip(state, word, count, wanted) {
+    let chip = this.chips.get(state);
+    if (!chip) {
+      const number = h("span", { class: "wb-chip-count" });
+      const click = () => this.onChange({ state: chip.element.getAttribute("aria-pressed") === "true" ? null : state });
+      const element = h("button", { class: "wb-chip", type: "button", on: { click } }, state && icon(state), h("span", {}, word), number);
+      chip = { element, number };
+      this.chips.set(state, chip);
+      this.chipBox.append(element);
+    }
+    setText(chip.number, count.toLocaleString("en"));
+    setAttribute(chip.element, "aria-pressed", wanted.state === state);
+    chip.element.hidden = state !== null && !count && wanted.state !== state;
+  }
+  /** A choice between fewer than two is none. */
+  drawChoice(facet, values, wanted) {
+    const element = this.choices[facet];
+    const [every, none] = WORDS[facet];
+    const names = [...values].filter(Boolean).map((value) => [value, this.nameOf(facet, value)]).sort((a, b) => a[1].localeCompare(b[1], void 0, { numeric: true }));
+    const blank = values.has(NONE4) ? [[NONE4, none]] : [];
+    element.hidden = values.size < 2 && wanted === null;
+    setOptions(element, [["", [[EVERY2, every], ...blank, ...names]]], wanted ?? EVERY2);
+  }
+  nameOf(facet, value) {
+    return facet === "session_id" ? sessionName(this.store.tables, value) ?? value : value;
+  }
+  /** Show everything again. */
+  clear() {
+    this.search.value = "";
+    this.onChange({ text: "", state: null, ...Object.fromEntries(FACETS.map((facet) => [facet, null])) });
+    this.search.focus();
+  }
+  onSearchKey(event) {
+    if (event.key === "Escape" && this.search.value) {
+      event.preventDefault();
+      this.search.value = "";
+      this.onChange({ text: "" });
+    } else if (event.key === "ArrowDown") {
+      event.preventDefault();
+      this.onDown();
+    }
+  }
+};
+
+// src/layers.js
+var SWEEPS = 6;
+var MANY_BENDS = 3e3;
+var BEND = 0.4;
+function layout(ids, pairs) {
+  const before = new Map(ids.map((id) => [id, []]));
+  const after = new Map(ids.map((id) => [id, []]));
+  for (const [later, earlier] of pairs) {
+    before.get(later).push(earlier);
+    after.get(earlier).push(later);
+  }
+  const depth = depths(ids, before, after);
+  const graph = bent(ids, pairs, depth);
+  const layers = ordered(graph);
+  const rows = settled(graph, layers);
+  const place = (key) => ({ layer: graph.depth.get(key), at: rows.get(key) });
+  return {
+    places: new Map(ids.map((id) => [id, place(id)])),
+    edges: graph.paths.map(({ from, to, bends }) => ({ from, to, bends: bends.map(place) })),
+    layers: layers.map((layer) => layer.filter((key) => typeof key === "number")),
+    columns: layers.length,
+    rows: Math.max(0, ...rows.values()) + 1
+  };
+}
+function depths(ids, before, after) {
+  const depth = /* @__PURE__ */ new Map();
+  const missing = new Map(ids.map((id) => [id, before.get(id).length]));
+  const ready = ids.filter((id) => !missing.get(id));
+  for (const id of ready) {
+    depth.set(id, Math.max(0, ...before.get(id).map((one) => depth.get(one) + 1)));
+    for (const next of after.get(id)) {
+      missing.set(next, missing.get(next) - 1);
+      if (!missing.get(next)) ready.push(next);
+    }
+  }
+  for (const id of ids) {
+    if (!before.get(id).length && after.get(id).length) depth.set(id, Math.min(...after.get(id).map((one) => depth.get(one))) - 1);
+  }
+  return depth;
+}
+function bent(ids, pairs, depth) {
+  const graph = { depth: new Map(depth), left: /* @__PURE__ */ new Map(), right: /* @__PURE__ */ new Map(), paths: [], keys: [...ids] };
+  const passed = pairs.reduce((sum, [later, earlier]) => sum + depth.get(later) - depth.get(earlier) - 1, 0);
+  for (const [to, from] of pairs) {
+    const bends = [];
+    for (let layer = depth.get(from) + 1; passed <= MANY_BENDS && layer < depth.get(to); layer += 1) {
+      const key = `${from}-${to}-${layer}`;
+      graph.depth.set(key, layer);
+      graph.keys.push(key);
+      bends.push(key);
+    }
+    graph.paths.push({ from, to, bends });
+    [from, ...bends].forEach((one, index) => {
+      const next = bends[index] ?? to;
+      join(graph.right, one, next);
+      join(graph.left, next, one);
+    });
+  }
+  return graph;
+}
+function ordered({ keys, depth, left: left2, right }) {
+  const layers = [];
+  for (const key of keys) (layers[depth.get(key)] ??= []).push(key);
+  for (let layer = 0; layer < layers.length; layer += 1) layers[layer] ??= [];
+  const rank = /* @__PURE__ */ new Map();
+  const number = (layer) => layer.forEach((key, index) => rank.set(key, index));
+  layers.forEach(number);
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    const forward = sweep % 2 === 0;
+    for (const layer of forward ? layers : [...layers].reverse()) {
+      const centre = new Map(layer.map((key) => [key, mean((forward ? left2 : right).get(key), rank) ?? rank.get(key)]));
+      layer.sort((a, b) => centre.get(a) - centre.get(b) || rank.get(a) - rank.get(b));
+      number(layer);
+    }
+  }
+  return layers;
+}
+function settled({ left: left2, right }, layers) {
+  const row = /* @__PURE__ */ new Map();
+  for (const layer of layers) layer.forEach((key, index) => row.set(key, index));
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    const forward = sweep % 2 === 0;
+    for (const layer of forward ? layers : [...layers].reverse()) {
+      const wished = layer.map((key) => mean((forward ? left2 : right).get(key), row) ?? row.get(key));
+      apart(wished, layer.map((key) => typeof key === "number" ? 1 : BEND)).forEach((at, index) => row.set(layer[index], at));
+    }
+  }
+  const top2 = Math.min(0, ...row.values());
+  for (const [key, at] of row) row.set(key, at - top2);
+  return row;
+}
+function apart(wished, sizes) {
+  let room = 0;
+  const offsets = sizes.map((size, index) => room += index ? (sizes[index - 1] + size) / 2 : 0);
+  const pools = [];
+  wished.forEach((wish, index) => {
+    pools.push({ sum: wish - offsets[index], size: 1 });
+    while (pools.length > 1 && pools.at(-2).sum / pools.at(-2).size >= pools.at(-1).sum / pools.at(-1).size) {
+      const { sum, size } = pools.pop();
+      pools.at(-1).sum += sum;
+      pools.at(-1).size += size;
+    }
+  });
+  return pools.flatMap(({ sum, size }) => Array(size).fill(sum / size)).map((at, index) => at + offsets[index]);
+}
+function mean(neighbours, values) {
+  if (!neighbours?.length) return null;
+  return neighbours.reduce((sum, key) => sum + values.get(key), 0) / neighbours.length;
+}
+function join(lists, key, value) {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}
+function nearest(start, neighbours, limit) {
+  const found = /* @__PURE__ */ new Set([start]);
+  for (const id of found) {
+    for (const next of neighbours(id)) {
+      if (found.size >= limit) return [...found];
+      found.add(next);
+    }
+  }
+  return [...found];
+}
+
+// src/graph.js
+var MOST = 300;
+var [WIDTH, HEIGHT, ACROSS, DOWN, EDGE] = [184, 44, 236, 56, 12];
+var ZOOMS = [0.25, 0.35, 0.5, 0.7, 0.85, 1, 1.25, 1.5];
+var DRAG_PX = 4;
+var Graph = class {
+  /** @param {{open: (id: number) => void, move: (id: number) => void}} on */
+  constructor(on) {
+    this.on = on;
+    this.nodes = /* @__PURE__ */ new Map();
+    this.zoom = 1;
+    this.active = null;
+    this.note = h("span", { class: "wb-muted wb-grow" });
+    this.around = checkbox("Only around the selected task", () => this.redraw());
+    const tool = (label, name, act) => button(label, "wb-button wb-square", act, name);
+    const zooms = [tool("−", "Zoom out", () => this.step(-1)), tool("+", "Zoom in", () => this.step(1)), tool("Fit", "Zoom to fit", () => this.fit())];
+    this.lines = svg("svg", { class: "wb-edges", "aria-hidden": "true" });
+    this.sheet = h("div", { class: "wb-sheet" }, this.lines);
+    this.room = h("div", { class: "wb-sheet-room" }, this.sheet);
+    this.box = h("div", { class: "wb-graph", role: "listbox", tabindex: 0, "aria-label": "Dependency graph; what comes first is on the left" }, this.room);
+    this.none = h("p", { class: "wb-empty" });
+    this.element = h("div", { hidden: true }, h("div", { class: "wb-graph-tools" }, this.note, this.around.element, h("span", { class: "wb-line wb-last" }, ...zooms)), this.none, this.box);
+    this.box.addEventListener("keydown", (event) => this.onKey(event));
+    this.box.addEventListener("focus", () => this.active === null && this.goTo(this.plan?.layers.flat()[0]));
+    this.box.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
+    this.box.addEventListener("pointerdown", (event) => this.onDown(event));
   }
   /**
-   * The lines to show.
-   * @param {{closed: Set<number>, text: string, state: string|null}} view
-   * @returns {Line[]} parents first; with a filter, matching lines and what leads to them, opened
+   * Draw the tasks that match, or those around the active one.
+   * @param {number[]} ids @param {import("./outline.js").Outline} outline @param {number|null} active
    */
-  lines({ closed, text, state }) {
-    const filtered = Boolean(text || state);
-    const wanted = filtered ? this.matching(text, state) : null;
-    const lines = [];
-    const visit = (parent, level) => {
-      const ids = (this.children.get(parent) ?? []).filter((id) => !wanted || wanted.has(id));
-      ids.forEach((id, index) => {
-        const branch = this.children.has(id);
-        const open = branch && (filtered || !closed.has(id));
-        lines.push({
-          id,
-          level,
-          place: index + 1,
-          siblings: ids.length,
-          branch,
-          open,
-          matches: !wanted || wanted.get(id) === true,
-          state: this.states.get(id),
-          waits: this.waits.get(id) ?? [],
-          ...this.below.get(id)
-        });
-        if (open) visit(id, level + 1);
-      });
+  update(ids, outline, active) {
+    this.ids = ids;
+    this.outline = outline;
+    this.active = outline.tasks.has(active) ? active : null;
+    this.redraw();
+  }
+  redraw() {
+    const { shown, note } = this.choose();
+    const inside = new Set(shown);
+    const pairs = shown.flatMap((id) => this.before(id).filter((on) => inside.has(on)).map((on) => [id, on]));
+    const linked = new Set(pairs.flat());
+    const drawn2 = shown.filter((id) => linked.has(id));
+    const left2 = shown.length - drawn2.length;
+    setText(this.note, [note, drawn2.length && left2 ? `${left2} without dependencies are left out` : ""].filter(Boolean).join(" · "));
+    setText(this.none, this.around.box.checked && this.active !== null ? `Task ${this.active} waits for nothing, and nothing waits for it.` : "None of these tasks waits for another.");
+    this.none.hidden = drawn2.length > 0;
+    this.box.hidden = drawn2.length === 0;
+    const key = JSON.stringify([drawn2, pairs]);
+    const fresh = key !== this.key;
+    if (fresh) this.arrange(drawn2, pairs, key);
+    this.colour(pairs);
+    if (fresh) this.show(this.active);
+  }
+  /** The tasks to draw, and a word about them. */
+  choose() {
+    const { ids, outline, active } = this;
+    const around = this.around.box.checked && active !== null;
+    if (!around && ids.length <= MOST) return { shown: ids, note: counted(ids.length, "task") };
+    const start = active ?? ids.find((id) => outline.states.get(id) === "in_progress") ?? ids.find((id) => this.neighbours(id).length) ?? ids[0];
+    const shown = nearest(start, (id) => this.neighbours(id), MOST);
+    if (around) return { shown, note: `${counted(shown.length, "task")} around #${start}` };
+    const many = `${ids.length.toLocaleString("en")} tasks are too many to draw`;
+    return { shown, note: `${many}; here are ${shown.length} around #${start}. Select another task, or choose a plan` };
+  }
+  before(id) {
+    return (this.outline.tasks.get(id)?.dependencies ?? []).filter((on) => this.outline.tasks.has(on));
+  }
+  neighbours(id) {
+    return [...this.before(id), ...this.outline.dependents(id)];
+  }
+  arrange(ids, pairs, key) {
+    this.key = key;
+    this.plan = layout(ids, pairs);
+    const { places, edges, columns, rows } = this.plan;
+    this.size = [columns * ACROSS - (ACROSS - WIDTH) + 2 * EDGE, rows * DOWN - (DOWN - HEIGHT) + 2 * EDGE];
+    for (const [id, node2] of this.nodes) if (!places.has(id)) this.nodes.delete(id) && node2.remove();
+    for (const [id, place] of places) this.node(id).style.transform = `translate(${left(place)}px, ${top(place)}px)`;
+    this.paths = edges.map((edge) => svg("path", { d: curve(edge, places) }));
+    this.lines.replaceChildren(...this.paths);
+    setAttribute(this.lines, "width", this.size[0]);
+    setAttribute(this.lines, "height", this.size[1]);
+    this.scale(this.zoom);
+  }
+  node(id) {
+    let node2 = this.nodes.get(id);
+    if (!node2) {
+      node2 = h(
+        "div",
+        { class: "wb-node", role: "option", id: freshId("node"), "data-id": id },
+        h("span", { class: "wb-mark" }),
+        h("span", { class: "wb-node-text" }, h("span", { class: "wb-title" }), h("span", { class: "wb-muted wb-node-state" }))
+      );
+      this.nodes.set(id, node2);
+      this.sheet.append(node2);
+    }
+    return node2;
+  }
+  /** What changes while the graph stays: states, titles, and which edges are still waited along. */
+  colour(pairs) {
+    const { tasks, states } = this.outline;
+    for (const [id, node2] of this.nodes) {
+      const { title, progress, status } = tasks.get(id);
+      const state = states.get(id);
+      if (node2.dataset.state !== state) node2.firstChild.replaceChildren(icon(state));
+      node2.dataset.state = state;
+      setText(node2.lastChild.firstChild, title);
+      setText(node2.lastChild.lastChild, `#${id} · ${STATES[state]}${status === "in_progress" ? ` ${progress} %` : ""}`);
+      setAttribute(node2, "title", title);
+      setAttribute(node2, "aria-selected", id === this.active);
+    }
+    pairs.forEach(([, on], at) => setAttribute(this.paths[at], "class", `wb-edge wb-edge-${tasks.get(on).status}`));
+    setAttribute(this.box, "aria-activedescendant", this.nodes.get(this.active)?.id);
+  }
+  goTo(id) {
+    if (id === void 0 || id === null) return;
+    this.active = id;
+    for (const [other, node2] of this.nodes) setAttribute(node2, "aria-selected", other === id);
+    setAttribute(this.box, "aria-activedescendant", this.nodes.get(id)?.id);
+    this.show(id);
+    this.on.move(id);
+  }
+  /** Bring a node into view. */
+  show(id) {
+    const place = this.plan?.places.get(id);
+    if (!place) return;
+    const { box, zoom } = this;
+    const [x, y] = [left(place) * zoom, top(place) * zoom];
+    if (x < box.scrollLeft || x + WIDTH * zoom > box.scrollLeft + box.clientWidth) box.scrollLeft = x - (box.clientWidth - WIDTH * zoom) / 2;
+    if (y < box.scrollTop || y + HEIGHT * zoom > box.scrollTop + box.clientHeight) box.scrollTop = y - (box.clientHeight - HEIGHT * zoom) / 2;
+  }
+  scale(zoom) {
+    this.zoom = zoom;
+    this.sheet.style.transform = `scale(${zoom})`;
+    this.room.style.width = `${this.size[0] * zoom}px`;
+    this.room.style.height = `${this.size[1] * zoom}px`;
+  }
+  /** Zoom one step in or out; what is in the middle stays there. */
+  step(by) {
+    const { box } = this;
+    const at = ZOOMS.findIndex((zoom) => zoom >= this.zoom - 0.01);
+    const next = ZOOMS[Math.max(0, Math.min(ZOOMS.length - 1, (at < 0 ? ZOOMS.length - 1 : at) + by))];
+    const [x, y] = [box.scrollLeft + box.clientWidth / 2, box.scrollTop + box.clientHeight / 2].map((middle) => middle * next / this.zoom);
+    this.scale(next);
+    box.scrollTo(x - box.clientWidth / 2, y - box.clientHeight / 2);
+  }
+  fit() {
+    if (!this.plan) return;
+    const height = parseFloat(getComputedStyle(this.box).maxHeight);
+    const whole = Math.min(1, this.box.clientWidth / this.size[0], height / this.size[1]);
+    this.scale(Math.max(ZOOMS[0], whole));
+  }
+  onKey(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const move = event.shiftKey ? PANS[event.key] : null;
+    const place = this.plan?.places.get(this.active);
+    const actions = {
+      ArrowLeft: () => this.goTo(this.closest(this.before(this.active))),
+      ArrowRight: () => this.goTo(this.closest(this.outline.dependents(this.active))),
+      ArrowUp: () => this.goTo(this.beside(place, -1)),
+      ArrowDown: () => this.goTo(this.beside(place, 1)),
+      Home: () => this.goTo(this.plan.layers[0][0]),
+      End: () => this.goTo(this.plan.layers.at(-1)[0]),
+      Enter: () => this.active !== null && this.on.open(this.active),
+      "+": () => this.step(1),
+      "=": () => this.step(1),
+      "-": () => this.step(-1),
+      0: () => this.fit()
     };
-    visit(null, 1);
-    return lines;
+    if (!actions[event.key]) return;
+    event.preventDefault();
+    if (move) this.box.scrollBy(...move);
+    else if (place || !event.key.startsWith("Arrow")) actions[event.key]();
+    else this.goTo(this.plan?.layers.flat()[0]);
   }
-  add(task) {
-    const parent = this.tasks.has(task.parent_task_id) ? task.parent_task_id : null;
-    const siblings = this.children.get(parent);
-    if (siblings) siblings.push(task.id);
-    else this.children.set(parent, [task.id]);
-    const waits = waitsFor(task, this.tasks);
-    const state = waits.length ? "blocked" : task.status;
-    if (waits.length) this.waits.set(task.id, waits);
-    this.states.set(task.id, state);
-    this.counts[state] = (this.counts[state] ?? 0) + 1;
+  /** Of some neighbours the one on the same height. */
+  closest(ids) {
+    const { places } = this.plan;
+    const { at } = places.get(this.active);
+    const drawn2 = ids.filter((id) => places.has(id));
+    return drawn2.sort((a, b) => Math.abs(places.get(a).at - at) - Math.abs(places.get(b).at - at))[0];
   }
-  /** How many tasks lie under each, and how many of those are completed; cancelled ones do not count. */
-  rollUp() {
-    const below = /* @__PURE__ */ new Map();
-    for (const id of this.tasks.keys()) below.set(id, { done: 0, below: 0 });
-    for (const id of this.childrenFirst()) {
-      const parent = below.get(this.tasks.get(id).parent_task_id);
-      if (!parent) continue;
-      const own = below.get(id);
-      const { status } = this.tasks.get(id);
-      parent.done += own.done + (status === "completed" ? 1 : 0);
-      parent.below += own.below + (status === "cancelled" ? 0 : 1);
-    }
-    return below;
+  beside({ layer }, by) {
+    const column = this.plan.layers[layer];
+    return column[column.indexOf(this.active) + by];
   }
-  childrenFirst() {
-    const order = [];
-    const waiting = [...this.children.get(null) ?? []];
-    while (waiting.length) {
-      const id = waiting.pop();
-      order.push(id);
-      waiting.push(...this.children.get(id) ?? []);
-    }
-    return order.reverse();
+  onWheel(event) {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    this.step(event.deltaY < 0 ? 1 : -1);
   }
-  /** Matching tasks (true) and their ancestors (false). */
-  matching(text, state) {
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = /* @__PURE__ */ new Map();
-    for (const [id, task] of this.tasks) {
-      if (state && this.states.get(id) !== state) continue;
-      if (!words.every((word) => haystack2(task).includes(word))) continue;
-      found.set(id, true);
-      let parent = task.parent_task_id;
-      while (this.tasks.has(parent) && !found.has(parent)) {
-        found.set(parent, false);
-        parent = this.tasks.get(parent).parent_task_id;
-      }
-    }
-    return found;
+  /** A press selects; a press that moves drags the sheet along. */
+  onDown(event) {
+    if (event.button !== 0 || event.pointerType === "touch") return;
+    const node2 = event.target.closest(".wb-node");
+    const { box } = this;
+    const start = { x: event.clientX + box.scrollLeft, y: event.clientY + box.scrollTop, clientX: event.clientX, clientY: event.clientY };
+    let dragged = false;
+    const ending = new AbortController();
+    const move = (now) => {
+      dragged ||= Math.hypot(now.clientX - start.clientX, now.clientY - start.clientY) > DRAG_PX;
+      if (dragged) box.scrollTo(start.x - now.clientX, start.y - now.clientY);
+    };
+    const up = () => {
+      ending.abort();
+      if (!node2 || dragged) return;
+      this.active = Number(node2.dataset.id);
+      this.on.open(this.active);
+    };
+    window.addEventListener("pointermove", move, { signal: ending.signal });
+    window.addEventListener("pointerup", up, { signal: ending.signal });
+    window.addEventListener("pointercancel", () => ending.abort(), { signal: ending.signal });
   }
 };
-function haystack2(task) {
-  const { id, title, persona_id, worktree, assigned_agent_id, plan, name } = task;
-  return [`#${id}`, title, persona_id, worktree, assigned_agent_id, plan, name].join("\n").toLowerCase();
+var PANS = { ArrowLeft: [-ACROSS, 0], ArrowRight: [ACROSS, 0], ArrowUp: [0, -DOWN], ArrowDown: [0, DOWN] };
+function left({ layer }) {
+  return EDGE + layer * ACROSS;
+}
+function top({ at }) {
+  return EDGE + at * DOWN;
+}
+function curve({ from, to, bends }, places) {
+  const start = [left(places.get(from)) + WIDTH, top(places.get(from)) + HEIGHT / 2];
+  const stops = bends.flatMap((bend) => [
+    [left(bend), top(bend) + HEIGHT / 2],
+    [left(bend) + WIDTH, top(bend) + HEIGHT / 2]
+  ]);
+  const points = [start, ...stops, [left(places.get(to)), top(places.get(to)) + HEIGHT / 2]];
+  const parts = points.slice(1).map(([x, y], at) => {
+    const [x0, y0] = points[at];
+    const middle = (x0 + x) / 2;
+    return y === y0 ? `L${x} ${y}` : `C${middle} ${y0} ${middle} ${y} ${x} ${y}`;
+  });
+  return `M${start.join(" ")}${parts.join("")}`;
+}
+
+// src/tasklog.js
+var PAGE = 500;
+var STEP2 = 100;
+var NEAR = 24;
+var LOUD = /* @__PURE__ */ new Set(["warn", "error"]);
+var TaskLog = class {
+  /** @param {any} desk */
+  constructor(desk) {
+    this.asker = new Asker(desk);
+    this.label = h("div", { class: "wb-label" });
+    this.earlier = button("", "wb-link", () => this.showEarlier());
+    this.lines = h("ol", { class: "wb-log-lines" });
+    this.box = h("div", { class: "wb-log", role: "log", tabindex: 0, "aria-label": "Log" }, this.earlier, this.lines);
+    this.element = h("div", { class: "wb-task-part", hidden: true }, this.label, this.box);
+    this.stop();
+  }
+  /** Begin with another task. @param {number} id */
+  start(id) {
+    this.id = id;
+    this.known = [];
+    this.shown = STEP2;
+    this.lines.replaceChildren();
+    this.element.hidden = true;
+  }
+  stop() {
+    this.start(null);
+  }
+  /** Read what is new. Errors are left to whoever reads the task itself: it fails as this does. */
+  async read() {
+    const { id } = this;
+    for (let page = PAGE; page === PAGE && id === this.id; ) {
+      const cursor = this.known.at(-1)?.id ?? 0;
+      const found = await this.asker.send("get_task_logs", { task_id: id, cursor, limit: PAGE }).catch(() => ({ lines: [] }));
+      if (id !== this.id || cursor !== (this.known.at(-1)?.id ?? 0)) return;
+      this.known.push(...found.lines);
+      page = found.lines.length;
+    }
+    this.draw();
+  }
+  draw() {
+    const { box, lines } = this;
+    const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
+    const from = Math.max(0, this.known.length - this.shown);
+    const wanted = this.known.slice(from);
+    const first = Number(lines.firstElementChild?.value);
+    if (first && first !== wanted[0]?.id) lines.replaceChildren();
+    const last = lines.lastElementChild?.value ?? 0;
+    lines.append(...wanted.filter(({ id }) => id > last).map(drawn));
+    setText(this.label, `Log · ${counted(this.known.length, "line")}`);
+    setText(this.earlier, `Show ${Math.min(STEP2, from)} earlier`);
+    this.earlier.hidden = from === 0;
+    this.element.hidden = this.known.length === 0;
+    if (atEnd) box.scrollTop = box.scrollHeight;
+  }
+  /** What was at the top stays where it is. */
+  showEarlier() {
+    const { box } = this;
+    const below = box.scrollHeight - box.scrollTop;
+    this.shown += STEP2;
+    this.draw();
+    box.scrollTop = box.scrollHeight - below;
+    box.focus();
+  }
+};
+function drawn({ id, logged_at: at, agent_id: agent, level, message }) {
+  const mark = LOUD.has(level) ? [icon(level === "error" ? "failed" : "warning"), h("span", { class: "wb-sr" }, `${level}: `)] : [];
+  return h(
+    "li",
+    { value: id, class: `wb-log-${level}` },
+    h("time", { class: "wb-muted", datetime: at, title: at }, clock(at)),
+    h("span", { class: "wb-log-text" }, ...mark, h("span", { class: "wb-muted" }, `${agent} `), message)
+  );
+}
+
+// src/task.js
+var OPEN = /* @__PURE__ */ new Set(["pending", "claimed", "in_progress"]);
+var DEAD = /* @__PURE__ */ new Set(["failed", "cancelled"]);
+var FEW = 12;
+var NOBODY = "";
+var POLICIES = { cancel: "it is cancelled too", ignore: "it goes on without it" };
+var TaskDetails = class {
+  /**
+   * @param {{store: import("./store.js").Store, channel: import("./channel.js").Channel, announce: (text: string) => void}} desk
+   * @param {{close: () => void, jump: (id: number) => void}} on
+   * @param {AbortSignal} signal
+   */
+  constructor(desk, on, signal) {
+    this.desk = desk;
+    this.on = on;
+    this.id = null;
+    this.drawn = /* @__PURE__ */ new Map();
+    this.asker = new Asker(desk);
+    this.reader = new Asker(desk);
+    this.log = new TaskLog(desk);
+    const name = freshId("task");
+    this.mark = h("span", { class: "wb-mark" });
+    this.title = h("h4", { class: "wb-task-title", id: name, tabindex: -1 });
+    this.number = h("span", { class: "wb-muted wb-number" });
+    this.parts = Object.fromEntries(
+      ["standing", "actions", "description", "facts", "waits", "parts", "attempts", "result"].map((part) => [part, h("div", { class: `wb-task-${part}` })])
+    );
+    this.asked = h("div", {});
+    const { standing: stands, actions, description, facts, waits, parts, attempts, result } = this.parts;
+    this.element = h(
+      "section",
+      { class: "wb-task", "aria-labelledby": name, hidden: true },
+      h("div", { class: "wb-task-head" }, this.mark, this.title, this.number, button("×", "wb-close", on.close, "Close the task")),
+      stands,
+      actions,
+      this.asked,
+      this.asker.problem,
+      this.reader.problem,
+      description,
+      waits,
+      parts,
+      attempts,
+      this.log.element,
+      result,
+      facts
+    );
+    desk.store.listen(() => this.onNews(), signal);
+  }
+  /** Open a task. @param {number} id @param {import("./outline.js").Outline} outline */
+  show(id, outline) {
+    if (this.id !== id) {
+      this.id = id;
+      this.task = null;
+      this.drawn.clear();
+      this.asked.replaceChildren();
+      this.asker.clear();
+      this.log.start(id);
+      this.element.scrollTop = 0;
+      for (const part of Object.values(this.parts)) part.replaceChildren();
+      this.load();
+    }
+    this.element.hidden = false;
+    this.update(outline);
+  }
+  hide() {
+    this.id = null;
+    this.log.stop();
+    this.element.hidden = true;
+  }
+  focus() {
+    this.title.focus();
+  }
+  onNews() {
+    const { touched } = this.desk.store;
+    if (this.id !== null && (touched === null || touched.has(this.id))) this.load();
+  }
+  /** Read what rows do not tell; asked again meanwhile, it is read once more. */
+  async load() {
+    const id = this.id;
+    if (this.loading === id) {
+      this.again = true;
+      return;
+    }
+    this.loading = id;
+    const [task] = await Promise.all([this.reader.send("get_task", { task_id: id }).catch((error) => error), this.log.read()]);
+    this.loading = null;
+    if (id !== this.id) return;
+    if (task instanceof Error) this.reader.show(task);
+    else {
+      this.reader.clear();
+      this.task = task;
+      this.update(this.outline);
+    }
+    if (this.again) {
+      this.again = false;
+      this.load();
+    }
+  }
+  /** Take what is known now. @param {import("./outline.js").Outline} outline */
+  update(outline) {
+    this.outline = outline;
+    const row = outline.tasks.get(this.id);
+    if (this.id === null || !row) return;
+    const state = outline.states.get(this.id);
+    if (this.changed("mark", state)) this.mark.replaceChildren(icon(state));
+    setText(this.title, row.title);
+    setText(this.number, `#${row.id}`);
+    const task = { ...this.task, ...row };
+    this.draw("standing", [state, this.waiting(), this.task?.error_message, row.progress, row.assigned_agent_id, row.not_before], () => this.drawStanding(task, state));
+    this.draw("actions", [row.status], () => this.drawActions(task));
+    this.followPriority(row.priority);
+    const others = (ids) => ids.map((id) => [id, outline.tasks.get(id)?.title, outline.states.get(id)]);
+    this.draw("waits", [others(row.dependencies), others(this.dependents())], () => this.drawWaits(row));
+    const below = outline.children.get(this.id) ?? [];
+    this.draw("parts", [others(below), below.map((id) => outline.tasks.get(id).progress)], () => this.drawParts(below));
+    if (!this.task) return;
+    this.draw("description", this.task.description, () => this.drawDescription());
+    this.draw("facts", this.facts(task), (facts) => this.drawFacts(facts));
+    this.draw("attempts", this.task.attempts, (attempts) => this.drawAttempts(attempts));
+    this.draw("result", [this.task.result_data, this.task.artifacts], () => this.drawResult());
+  }
+  /** Draw a part, only when what it shows has changed: what is selected or focused in it stays. */
+  draw(part, shown, make) {
+    if (this.changed(part, shown)) this.parts[part].replaceChildren(...[make(shown)].flat().filter(Boolean));
+  }
+  changed(name, value) {
+    const key = JSON.stringify(value) ?? "";
+    if (this.drawn.get(name) === key) return false;
+    this.drawn.set(name, key);
+    return true;
+  }
+  waiting() {
+    return this.task ? this.task.blocked_by : (this.outline.waits.get(this.id) ?? []).map(({ id }) => id);
+  }
+  dependents() {
+    return this.outline.dependents(this.id);
+  }
+  drawStanding(task, state) {
+    const said = [h("span", { class: "wb-strong-word" }, STATES[state] ?? state)];
+    const waits = state === "blocked" ? this.waiting() : [];
+    if (waits.length) said.push(" · waits for ", ...this.links(waits));
+    if (task.assigned_agent_id) said.push(OPEN.has(task.status) ? ` · held by ${task.assigned_agent_id}` : ` · by ${task.assigned_agent_id}`);
+    if (task.status === "in_progress" || task.status === "claimed" && task.progress) said.push(` · ${task.progress} %`);
+    if (task.not_before && task.status === "pending" && Date.parse(task.not_before) > Date.now()) said.push(` · next attempt after ${clock(task.not_before)}`);
+    const error = this.task?.error_message;
+    return [h("p", {}, ...said), error ? h("p", { class: "wb-error-text" }, icon("warning"), h("span", {}, error)) : null];
+  }
+  links(ids) {
+    const some2 = ids.slice(0, FEW).flatMap((id, at) => [at ? ", " : "", this.link(id)]);
+    return ids.length > FEW ? [...some2, ` and ${ids.length - FEW} more`] : some2;
+  }
+  link(id) {
+    const other = this.outline.tasks.get(id);
+    const state = other ? ` (${(STATES[this.outline.states.get(id)] ?? "").toLowerCase()})` : "";
+    return h("button", { class: "wb-link", type: "button", title: other ? `${other.title}${state}` : null, on: { click: () => this.on.jump(id) } }, `#${id}`);
+  }
+  drawActions({ status, priority }) {
+    this.asked.replaceChildren();
+    const ask = (label, open) => button(label, "wb-button", (event) => this.ask(event.currentTarget, open), `${label} task ${this.id}`);
+    if (OPEN.has(status)) {
+      const reassign = ask("Reassign…", (close) => this.reassigning(close));
+      return [this.priorityForm(priority), reassign, ask("Cancel…", (close) => this.cancelling(close))];
+    }
+    if (DEAD.has(status)) return [button("Retry", "wb-button wb-primary", (event) => this.retry(event.currentTarget), `Retry task ${this.id}`)];
+    return [];
+  }
+  priorityForm(priority) {
+    this.priority = input(String(priority), { class: "wb-input wb-priority", type: "number", step: "1", "aria-label": `Priority of task ${this.id}; higher goes first` });
+    this.set = h("button", { class: "wb-button", type: "submit", hidden: true }, "Set");
+    this.priority.addEventListener("input", () => this.set.hidden = this.priority.value === this.priority.dataset.known);
+    this.priority.dataset.known = String(priority);
+    const back = () => this.followPriority(Number(this.priority.dataset.known), true);
+    return form({ class: "wb-line" }, { submit: () => this.prioritise(), escape: back }, h("label", { class: "wb-muted" }, "Priority"), this.priority, this.set);
+  }
+  /** Show the priority as it is, unless the person is typing another. */
+  followPriority(priority, even = false) {
+    const { priority: field2 } = this;
+    if (!field2 || !even && field2.dataset.known === String(priority)) return;
+    const typing = !even && field2.value !== field2.dataset.known;
+    field2.dataset.known = String(priority);
+    if (!typing) field2.value = String(priority);
+    this.set.hidden = field2.value === field2.dataset.known;
+  }
+  async prioritise() {
+    if (this.priority.value === this.priority.dataset.known || this.priority.value.trim() === "") return;
+    const priority = Number(this.priority.value);
+    const made = await this.run("set_priority", { priority }, this.set, `priority ${priority}.`);
+    if (made) this.followPriority(made.priority, true);
+  }
+  retry(pressed) {
+    return this.run("retry_task", {}, pressed, "it is tried again.");
+  }
+  cancelling(close) {
+    const below = this.outline.children.has(this.id) ? " What is under it and not finished is cancelled too." : "";
+    const held = this.outline.tasks.get(this.id).status === "pending" ? "Nobody will do it." : "Who holds it loses it.";
+    const words = { label: `Cancel task ${this.id}`, why: `${held}${below} It can be retried later.`, reason: "Reason (optional; agents are told)", keep: "Keep it" };
+    return new Confirm(words, (reason, pressed) => this.run("cancel_task", { reason }, pressed, "cancelled."), close);
+  }
+  reassigning(close) {
+    const { tables } = this.desk.store;
+    const now = Date.now();
+    const { persona_id: persona, assigned_agent_id: holder, status } = this.outline.tasks.get(this.id);
+    const agents = [...tables.agents.values()].filter((agent) => isCurrent(standing(agent, now)));
+    const fits = (agent) => agent.persona_id === persona;
+    const named2 = (agent) => [agent.agent_id, `${agent.agent_id} · ${agent.persona_id ?? "any work"}`];
+    const options = [[NOBODY, `Whoever is a ${persona}`], ...agents.filter(fits).map(named2), ...agents.filter((agent) => !fits(agent)).map(named2)];
+    const to = select(options, NOBODY, { class: "wb-input wb-narrow", "aria-label": "Agent" });
+    const held = status !== "pending" ? `${holder} loses it, and no retry is used up. ` : "";
+    const words = { label: "Reassign", why: `${held}Only the agent you choose may claim it.`, reason: "Reason (optional)", danger: false, keep: "Leave it", before: to };
+    const done = () => to.value ? `reserved for ${to.value}.` : "anybody may claim it.";
+    return new Confirm(words, (reason, pressed) => this.run("reassign_task", { assigned_agent_id: to.value || null, reason }, pressed, done()), close);
+  }
+  /** Open one more question under the actions. */
+  ask(opener, make) {
+    this.asker.clear();
+    const close = () => {
+      this.asked.replaceChildren();
+      opener.focus();
+    };
+    const question = make(close);
+    this.asked.replaceChildren(question.element);
+    question.focus();
+  }
+  async run(op, more2, pressed, done) {
+    const { id } = this;
+    const outcome = await this.asker.ask(op, { task_id: id, ...more2 }, pressed);
+    if (!outcome) return null;
+    this.desk.announce(`Task ${id}: ${done}`);
+    if (this.id === id) {
+      this.asked.replaceChildren();
+      this.focus();
+    }
+    return outcome;
+  }
+  drawDescription() {
+    const { description } = this.task;
+    return description ? h("p", { class: "wb-prose" }, description) : null;
+  }
+  drawWaits({ dependencies }) {
+    const after = this.dependents();
+    return [dependencies.length ? this.list("Waits for", dependencies) : null, after.length ? this.list("Waited for by", after) : null];
+  }
+  drawParts(below) {
+    if (!below.length) return null;
+    const { done, below: all } = this.outline.below.get(this.id);
+    return this.list(`Subtasks · ${done} of ${counted(all, "task")} completed`, below);
+  }
+  list(label, ids) {
+    const lines = ids.slice(0, FEW).map((id) => h("li", {}, ...this.line(id)));
+    if (ids.length > FEW) lines.push(h("li", { class: "wb-muted" }, `… and ${(ids.length - FEW).toLocaleString("en")} more`));
+    return labelled(label, h("ul", { class: "wb-list wb-others" }, ...lines));
+  }
+  line(id) {
+    const task = this.outline.tasks.get(id);
+    const state = this.outline.states.get(id);
+    const link = h("button", { class: "wb-link wb-grow", type: "button", on: { click: () => this.on.jump(id) } }, task?.title ?? `Task ${id}`);
+    const how = task?.status === "in_progress" ? `${task.progress} %` : STATES[state] ?? "";
+    return [h("span", { class: "wb-mark" }, icon(state ?? "question")), link, h("span", { class: "wb-muted" }, how), h("span", { class: "wb-muted wb-number" }, `#${id}`)];
+  }
+  facts(task) {
+    const { tables } = this.desk.store;
+    const time = (iso) => iso ? moment(iso) : null;
+    const tries = `${task.attempts.length} so far, ${counted(Math.max(0, task.max_retries - task.retry_count), "retry", "retries")} left`;
+    return [
+      ["Persona", task.persona_id],
+      ["Worktree", task.worktree],
+      ["Plan", task.plan && (task.name ? `${task.plan} · ${task.name}` : task.plan)],
+      ["Session", task.session_id && (sessionName(tables, task.session_id) ?? task.session_id)],
+      ["Part of", task.parent_task_id],
+      ["Lease until", OPEN.has(task.status) && task.lease_expires_at ? clock(task.lease_expires_at) : null],
+      ["Attempts", tries],
+      ["Not retried", task.no_retry.length ? `after ${task.no_retry.join(", ")}` : null],
+      ["If one fails", task.dependencies.length ? POLICIES[task.on_failure] : null],
+      ["Command", task.run && (Array.isArray(task.run) ? task.run.join(" ") : task.run)],
+      ["Context", task.context_ref],
+      ["Created", `${time(task.created_at)} by ${task.created_by}`],
+      ["Started", time(task.started_at)],
+      ["Ended", time(task.completed_at)]
+    ].filter(([, value]) => value);
+  }
+  drawFacts(facts) {
+    const value = (name, text) => name === "Part of" ? h("span", {}, this.link(text)) : h(name === "Command" ? "code" : "span", {}, text);
+    const lines = facts.map(([name, text]) => h("li", {}, h("span", { class: "wb-muted" }, name), value(name, text)));
+    return labelled("About it", h("ul", { class: "wb-facts-list" }, ...lines));
+  }
+  drawAttempts(attempts) {
+    if (!attempts.length) return null;
+    const rows = [...attempts].reverse().flatMap((attempt) => attemptRows(attempt));
+    const head = h("tr", {}, ...["#", "Agent", "Began", "Took", "Outcome"].map((name) => h("th", { scope: "col" }, name)));
+    return labelled("Attempts", h("table", { class: "wb-table wb-attempts" }, h("thead", {}, head), h("tbody", {}, ...rows)));
+  }
+  drawResult() {
+    const { result_data: result, artifacts } = this.task;
+    const { announce } = this.desk;
+    const text = result === null ? "" : pretty(result);
+    const shown = text ? labelled("Result", code(text, copyButton(() => text, "Copy the result", announce))) : null;
+    const named2 = artifacts.map((one) => code(one, copyButton(() => one, `Copy ${one}`, announce)));
+    return [shown, named2.length ? labelled("Artifacts", ...named2) : null];
+  }
+};
+function attemptRows({ attempt, agent_id: agent, claimed_at: began, ended_at: ended, outcome, error_class: kind, error_message: message }) {
+  const took = ended ? duration(Date.parse(ended) - Date.parse(began)) : "–";
+  const cells = [attempt, agent, moment(began), took, (outcome ?? "goes on").replaceAll("_", " ")];
+  const line = h("tr", {}, ...cells.map((cell2) => h("td", { title: cell2 }, cell2)));
+  const why = [kind, message].filter(Boolean).join(": ");
+  return why ? [line, h("tr", { class: "wb-attempt-why" }, h("td", {}), h("td", { colspan: 4 }, why))] : [line];
+}
+function pretty(result) {
+  if (typeof result !== "string") return JSON.stringify(result, null, 2);
+  try {
+    return JSON.stringify(JSON.parse(result), null, 2);
+  } catch {
+    return result;
+  }
+}
+function labelled(label, ...children) {
+  return h("div", { class: "wb-task-part" }, h("div", { class: "wb-label" }, label), ...children);
+}
+function code(text, copy) {
+  const block = h("pre", { tabindex: 0 }, text);
+  setAttribute(block, "aria-label", text.length > 80 ? null : text);
+  return h("div", { class: "wb-code" }, block, copy);
 }
 
 // src/treegrid.js
 var ROW = 28;
 var POOL = 36;
 var OVERSCAN = 8;
-var PAGE = 12;
-var COLUMNS2 = ["Task", "State", "Persona", "Worktree", "Agent", "Progress"];
+var PAGE2 = 12;
+var COLUMNS2 = ["Task", "State", "Priority", "Persona", "Worktree", "Agent", "Progress"];
 var TreeGrid = class {
-  /** @param {(id: number, open: boolean) => void} onToggle */
-  constructor(onToggle) {
-    this.onToggle = onToggle;
+  /**
+   * @param {{toggle: (id: number, open: boolean) => void, open: (id: number) => void, move: (id: number) => void}} on
+   *   a branch is opened or closed, a line is opened, another line is the active one
+   */
+  constructor(on) {
+    this.on = on;
     this.lines = [];
     this.tasks = /* @__PURE__ */ new Map();
     this.active = null;
@@ -2454,7 +3369,6 @@ var TreeGrid = class {
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
     this.element.addEventListener("keydown", (event) => this.onKey(event));
     this.sizer.addEventListener("click", (event) => this.onClick(event));
-    this.sizer.addEventListener("dblclick", (event) => this.onDoubleClick(event));
     this.element.addEventListener("focus", () => this.onFocus());
   }
   /** Show these lines. @param {import("./outline.js").Line[]} lines @param {Map<number, any>} tasks */
@@ -2468,8 +3382,10 @@ var TreeGrid = class {
   }
   /** Columns that say nothing leave their room to the titles. */
   hideEmptyColumns() {
-    const used = { worktree: false, agent: false };
+    const used = { worktree: false, agent: false, priority: false };
+    const [first] = this.tasks.values();
     for (const task of this.tasks.values()) {
+      used.priority ||= task.priority !== first.priority;
       used.worktree ||= Boolean(task.worktree);
       used.agent ||= Boolean(task.assigned_agent_id);
     }
@@ -2496,11 +3412,12 @@ var TreeGrid = class {
   goTo(index) {
     if (!this.lines.length) return;
     const at = Math.max(0, Math.min(index, this.lines.length - 1));
+    if (this.active !== this.lines[at].id) this.on.move(this.lines[at].id);
     this.active = this.lines[at].id;
     const room = this.element.clientHeight - ROW;
-    const top = at * ROW;
-    if (top < this.element.scrollTop) this.element.scrollTop = top;
-    else if (top + ROW > this.element.scrollTop + room) this.element.scrollTop = top + ROW - room;
+    const top2 = at * ROW;
+    if (top2 < this.element.scrollTop) this.element.scrollTop = top2;
+    else if (top2 + ROW > this.element.scrollTop + room) this.element.scrollTop = top2 + ROW - room;
     this.draw();
   }
   onFocus() {
@@ -2513,14 +3430,14 @@ var TreeGrid = class {
     const moves = {
       ArrowDown: () => this.goTo(at + 1),
       ArrowUp: () => this.goTo(at - 1),
-      PageDown: () => this.goTo(at + PAGE),
-      PageUp: () => this.goTo(at - PAGE),
+      PageDown: () => this.goTo(at + PAGE2),
+      PageUp: () => this.goTo(at - PAGE2),
       Home: () => this.goTo(0),
       End: () => this.goTo(this.lines.length - 1),
-      ArrowRight: () => line?.branch && !line.open ? this.onToggle(line.id, true) : line?.open && this.goTo(at + 1),
-      ArrowLeft: () => line?.open ? this.onToggle(line.id, false) : this.goTo(this.parentOf(at)),
-      Enter: () => line?.branch && this.onToggle(line.id, !line.open),
-      " ": () => line?.branch && this.onToggle(line.id, !line.open)
+      ArrowRight: () => line?.branch && !line.open ? this.on.toggle(line.id, true) : line?.open && this.goTo(at + 1),
+      ArrowLeft: () => line?.open ? this.on.toggle(line.id, false) : this.goTo(this.parentOf(at)),
+      Enter: () => line && this.on.open(line.id),
+      " ": () => line?.branch && this.on.toggle(line.id, !line.open)
     };
     if (!moves[event.key]) return;
     event.preventDefault();
@@ -2535,12 +3452,16 @@ var TreeGrid = class {
     const line = this.lineAt(event.target);
     if (!line) return;
     this.active = line.id;
-    if (line.branch && event.target.closest(".wb-twisty")) this.onToggle(line.id, !line.open);
-    else this.draw();
+    this.draw();
+    if (line.branch && event.target.closest(".wb-twisty")) this.on.toggle(line.id, !line.open);
+    else this.on.open(line.id);
   }
-  onDoubleClick(event) {
-    const line = this.lineAt(event.target);
-    if (line?.branch && !event.target.closest(".wb-twisty")) this.onToggle(line.id, !line.open);
+  /** Make a task the active line, if it is among the lines. @param {number} id */
+  select(id) {
+    this.active = id;
+    const at = this.activeIndex;
+    if (at >= 0) this.goTo(at);
+    else this.draw();
   }
   lineAt(target) {
     const row = target.closest(".wb-row")?.row;
@@ -2560,6 +3481,7 @@ var Row = class {
     this.word = h("span", {});
     this.why = h("span", { class: "wb-muted" });
     this.persona = cell("persona");
+    this.priority = cell("priority");
     this.worktree = cell("worktree");
     this.agent = cell("agent");
     this.fill = h("span", { class: "wb-bar-fill" });
@@ -2569,7 +3491,8 @@ var Row = class {
       "div",
       { class: "wb-row", role: "row", id: freshId("row") },
       cell("task", this.indent, this.twisty, this.mark, this.title, this.number),
-      this.standing = cell("state", this.word, this.why),
+      cell("state", this.word, this.why),
+      this.priority,
       this.persona,
       this.worktree,
       this.agent,
@@ -2583,6 +3506,7 @@ var Row = class {
     this.place(line, index, active);
     this.name(line, task);
     this.stand(line, task);
+    setText(this.priority, task.priority.toLocaleString("en"));
     setText(this.persona, task.persona_id ?? "");
     setText(this.worktree, task.worktree ?? "");
     setText(this.agent, task.assigned_agent_id ?? "");
@@ -2614,10 +3538,8 @@ var Row = class {
       this.mark.replaceChildren(icon(line.state));
     }
     setText(this.word, STATES[line.state] ?? line.state);
-    const attempt = task.attempt > 1 ? `attempt ${task.attempt}` : "";
-    const why = line.waits.length ? waitingText(line.waits) : attempt;
+    const why = line.waits.length ? waitingText(line.waits) : remark(task);
     setText(this.why, why);
-    this.standing.classList.toggle("wb-waits", line.waits.length > 0);
     setAttribute(this.why, "title", why || null);
   }
   measure(line, task) {
@@ -2630,6 +3552,12 @@ var Row = class {
     setText(this.amount, text);
   }
 };
+function remark({ status, error_message: error, attempt, not_before: pause }) {
+  if (status === "failed" || status === "cancelled") return error ?? "";
+  const again = status === "pending" ? attempt + 1 : attempt;
+  if (pause && status === "pending" && Date.parse(pause) > Date.now()) return `attempt ${again} after ${clock(pause)}`;
+  return again > 1 && attempt > 0 ? `attempt ${again}` : "";
+}
 function headRow() {
   const names = COLUMNS2.map((name) => h("div", { class: `wb-cell wb-${cellName(name)}`, role: "columnheader" }, name));
   return h("div", { class: "wb-columns", role: "row", "aria-rowindex": 1 }, ...names);
@@ -2641,126 +3569,138 @@ function cell(name, ...children) {
   return h("div", { class: `wb-cell wb-c-${name}`, role: "gridcell" }, ...children);
 }
 
-// src/work.js
-var SEGMENTS = ["completed", "in_progress", "claimed", "failed"];
-var Work = class {
-  /** @param {import("./store.js").Store} store */
-  constructor(store) {
+// src/tasks.js
+var SHAPES2 = { tree: "Tree", list: "By priority", graph: "Graph" };
+var FOLLOW_MS = 120;
+var Tasks = class {
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {import("./channel.js").Channel} channel
+   * @param {(text: string) => void} announce
+   * @param {AbortSignal} signal
+   */
+  constructor(store, channel, announce, signal) {
     this.store = store;
-    this.view = { closed: /* @__PURE__ */ new Set(), text: "", state: null };
-    this.seen = null;
-    this.grid = new TreeGrid((id2, open) => this.toggle(id2, open));
-    const id = freshId("work");
-    this.summary = h("span", { class: "wb-muted" });
-    this.segments = Object.fromEntries(SEGMENTS.map((state) => [state, h("span", { class: `wb-part wb-part-${state}` })]));
-    this.meter = h("div", { class: "wb-meter", role: "img" }, ...Object.values(this.segments));
-    this.chips = /* @__PURE__ */ new Map();
-    this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show tasks by state" });
-    this.search = h("input", {
-      class: "wb-input wb-search",
-      type: "search",
-      placeholder: "Filter tasks",
-      "aria-label": "Filter tasks by title, number, persona, worktree or agent",
-      on: { input: () => this.filter({ text: this.search.value.trim() }), keydown: (event) => this.onSearchKey(event) }
-    });
-    this.nothing = h(
-      "p",
-      { class: "wb-empty" },
-      "No task matches. ",
-      h("button", { class: "wb-link", type: "button", on: { click: () => this.clear() } }, "Show all")
-    );
-    this.empty = h(
-      "p",
-      { class: "wb-empty" },
-      "No tasks yet. Write a plan in a ",
-      h("code", {}, "%%plan"),
-      " cell, or let a planner agent make tasks."
-    );
+    this.announce = announce;
+    this.wanted = everything();
+    this.closed = /* @__PURE__ */ new Set();
+    this.shape = "tree";
+    this.outline = new Outline(store.tables.tasks);
+    const on = { toggle: (id2, open) => this.toggle(id2, open), open: (id2) => this.open(id2), move: (id2) => this.follow(id2) };
+    this.grid = new TreeGrid(on);
+    this.graph = new Graph(on);
+    this.details = new TaskDetails({ store, channel, announce }, { close: () => this.close(), jump: (id2) => this.jump(id2) }, signal);
+    this.progress = new Progress();
+    this.filters = new Filters(store, (change) => this.filter(change), () => this.shown.focus());
+    this.shapes = Object.fromEntries(Object.entries(SHAPES2).map(([shape, label]) => [shape, button(label, "wb-button wb-shape", () => this.turn(shape))]));
+    const id = freshId("tasks");
+    const shapeBox = h("div", { class: "wb-shapes", role: "group", "aria-label": "Show tasks as" }, ...Object.values(this.shapes));
+    this.nothing = h("p", { class: "wb-empty" }, "No task matches. ", button("Show all", "wb-link", () => this.filters.clear()));
+    this.empty = h("p", { class: "wb-empty" }, "No tasks yet. Write a plan in a ", h("code", {}, "%%plan"), " cell, or let a planner agent make tasks.");
+    this.tools = [shapeBox, this.filters.search];
+    this.main = h("div", { class: "wb-work" }, h("div", { class: "wb-work-list" }, this.grid.element, this.graph.element), this.details.element);
     this.element = h(
       "section",
-      { class: "wb-section", "aria-labelledby": id },
-      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Tasks"), this.summary, this.search),
-      this.meter,
-      this.chipBox,
+      { class: "wb-section", "aria-labelledby": id, on: { keydown: (event) => this.onKey(event) } },
+      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Tasks"), this.progress.summary, ...this.tools),
+      this.progress.meter,
+      this.filters.chipBox,
+      this.filters.choiceBox,
       this.empty,
       this.nothing,
-      this.grid.element
+      this.main
     );
   }
-  /** Bring everything up to date. */
-  update() {
-    this.outline = new Outline(this.store.tables.tasks);
-    this.drawCounts();
-    this.drawLines();
+  /** What shows the tasks now. */
+  get shown() {
+    return this.shape === "graph" ? this.graph.box : this.grid.element;
   }
-  drawCounts() {
-    const { counts, total, tasks } = this.outline;
-    const percent = total ? Math.floor(100 * counts.completed / total) : 0;
-    setText(this.summary, total ? `${counts.completed.toLocaleString("en")} of ${total.toLocaleString("en")} completed · ${percent} %` : "");
-    const parts = SEGMENTS.filter((state) => counts[state]).map((state) => `${counts[state]} ${STATES[state].toLowerCase()}`);
-    setAttribute(this.meter, "aria-label", parts.length ? `Progress: ${parts.join(", ")} of ${total}` : "No progress yet");
-    for (const state of SEGMENTS) this.segments[state].style.width = `${total ? 100 * counts[state] / total : 0}%`;
-    this.drawChip(null, "All", tasks.size);
-    for (const [state, word] of Object.entries(STATES)) this.drawChip(state, word, counts[state]);
+  /** Bring everything up to date. @param {Outline} outline */
+  update(outline) {
+    this.outline = outline;
+    this.progress.update(outline);
+    this.filters.update(outline, this.wanted);
+    this.draw();
+    this.details.update(outline);
   }
-  drawChip(state, word, count) {
-    let chip = this.chips.get(state);
-    if (!chip) {
-      const number = h("span", { class: "wb-chip-count" });
-      const click = () => this.filter({ state: this.view.state === state ? null : state });
-      const element = h("button", { class: "wb-chip", type: "button", on: { click } }, state && icon(state), h("span", {}, word), number);
-      chip = { element, number };
-      this.chips.set(state, chip);
-      this.chipBox.append(element);
-    }
-    setText(chip.number, count.toLocaleString("en"));
-    setAttribute(chip.element, "aria-pressed", this.view.state === state);
-    chip.element.hidden = state !== null && !count && this.view.state !== state;
+  /** @returns {number} how many tasks match */
+  draw() {
+    const { outline, wanted } = this;
+    const graph = this.shape === "graph";
+    const lines = this.shape === "list" ? outline.list(wanted) : graph ? [] : outline.tree(wanted, this.closed);
+    const matching = graph ? outline.matching(wanted) : lines.filter((line) => line.matches);
+    this.grid.update(lines, outline.tasks);
+    this.graph.element.hidden = !graph || !matching.length;
+    if (graph) this.graph.update(matching, outline, this.grid.active);
+    this.grid.element.hidden = graph || !lines.length;
+    const some2 = outline.tasks.size > 0;
+    this.empty.hidden = some2 || this.store.version === null;
+    this.nothing.hidden = !some2 || matching.length > 0;
+    this.main.hidden = this.grid.element.hidden && this.graph.element.hidden && this.details.element.hidden;
+    for (const tool of this.tools) tool.hidden = !some2;
+    for (const [shape, element] of Object.entries(this.shapes)) setAttribute(element, "aria-pressed", shape === this.shape);
+    return matching.length;
   }
-  drawLines() {
-    const lines = this.outline.lines(this.view);
-    const some2 = this.outline.tasks.size > 0;
-    const known = this.store.version !== null;
-    this.grid.update(lines, this.outline.tasks);
-    this.empty.hidden = some2 || !known;
-    for (const tool of [this.meter, this.chipBox, this.search]) tool.hidden = !some2;
-    this.nothing.hidden = !some2 || lines.length > 0;
-    this.grid.element.hidden = lines.length === 0;
-    return lines;
+  turn(shape) {
+    this.shape = shape;
+    this.draw();
+    this.grid.select(this.grid.active);
   }
   toggle(id, open) {
-    if (open) this.view.closed.delete(id);
-    else this.view.closed.add(id);
-    this.drawLines();
+    if (open) this.closed.delete(id);
+    else this.closed.add(id);
+    this.draw();
   }
   filter(change) {
-    Object.assign(this.view, change);
-    this.drawCounts();
-    const lines = this.drawLines();
+    Object.assign(this.wanted, change);
+    this.filters.update(this.outline, this.wanted);
     this.grid.element.scrollTop = 0;
-    this.onFiltered?.(`${counted(lines.filter((line) => line.matches).length, "task")} shown.`);
+    this.announce(`${counted(this.draw(), "task")} shown.`);
   }
-  clear() {
-    this.search.value = "";
-    this.filter({ text: "", state: null });
-    this.search.focus();
+  /** @param {number} id */
+  open(id) {
+    clearTimeout(this.following);
+    this.grid.active = id;
+    this.main.classList.add("wb-beside");
+    this.details.show(id, this.outline);
+    this.draw();
+    this.grid.select(id);
   }
-  onSearchKey(event) {
-    if (event.key === "Escape" && this.search.value) {
-      event.preventDefault();
-      this.search.value = "";
-      this.filter({ text: "" });
-    } else if (event.key === "ArrowDown" && !this.grid.element.hidden) {
-      event.preventDefault();
-      this.grid.element.focus();
+  /** What is open follows the arrow keys, once they rest. */
+  follow(id) {
+    this.grid.active = id;
+    if (this.details.id === null) return;
+    clearTimeout(this.following);
+    this.following = setTimeout(() => this.details.id !== null && this.details.show(id, this.outline), FOLLOW_MS);
+  }
+  /** Open another task, wherever it is. */
+  jump(id) {
+    let parent = this.outline.tasks.get(id)?.parent_task_id;
+    while (parent) {
+      this.closed.delete(parent);
+      parent = this.outline.tasks.get(parent)?.parent_task_id;
     }
+    this.open(id);
+    this.details.focus();
+  }
+  close() {
+    clearTimeout(this.following);
+    this.details.hide();
+    this.main.classList.remove("wb-beside");
+    this.shown?.focus();
+  }
+  onKey(event) {
+    if (event.key !== "Escape" || event.defaultPrevented || this.details.id === null) return;
+    if (event.target === this.filters.search && this.filters.search.value) return;
+    event.preventDefault();
+    this.close();
   }
 };
 
 // src/desk.js
 var TICK_MS = 5e3;
 var SAID_MS = 1e4;
-var [DESK, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3];
+var [INBOX, TASKS, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3, 4];
 var LINKS = {
   connecting: "Connecting…",
   live: "Live",
@@ -2780,13 +3720,14 @@ var View = class {
     this.banner = h("div", { class: "wb-banner", hidden: true }, icon("warning"), this.bannerText, this.bannerCode, this.reconnect);
     const announce = (text) => this.announce(text);
     this.inbox = new Inbox(store, channel, announce, signal);
-    this.work = new Work(store);
-    this.work.onFiltered = announce;
+    this.glance = new Glance(() => this.tabs.select(TASKS));
+    this.tasks = new Tasks(store, channel, announce, signal);
     this.agents = new Agents(store, channel, announce);
     this.projects = new Projects(store, channel, announce);
     this.admin = new Admin(store, channel, announce, signal);
     const views = [
-      { label: "Inbox and tasks", element: h("div", {}, this.inbox.element, this.work.element) },
+      { label: "Inbox", element: h("div", {}, this.inbox.element, this.glance.element) },
+      { label: "Tasks", element: this.tasks.element },
       { label: "Agents", element: this.agents.element },
       { label: "Projects", element: this.projects.element },
       { label: "Admin", element: this.admin.element }
@@ -2839,19 +3780,39 @@ var View = class {
   /** The inbox always, because questions close in it; of the others the one that is shown. */
   drawViews(enabled, now) {
     this.inbox.update(enabled, now);
-    this.tabs.setCount(DESK, this.inbox.waiting, true);
+    this.tabs.setCount(INBOX, this.inbox.waiting, true);
     this.tabs.setCount(AGENTS, this.agents.count(now));
-    if (this.tabs.at === DESK) this.work.update();
+    if (this.tabs.at === INBOX) this.glance.update(this.outline());
+    if (this.tabs.at === TASKS) this.tasks.update(this.outline());
     if (this.tabs.at === AGENTS) this.agents.update(now);
     if (this.tabs.at === PROJECTS) this.projects.update();
     if (this.tabs.at === ADMIN) this.admin.update();
     else this.admin.rest();
+  }
+  /** What is known of the tasks; made anew only when they have changed. */
+  outline() {
+    const { version, tables } = this.store;
+    if (this.outlined?.version !== version) this.outlined = { version, outline: new Outline(tables.tasks) };
+    return this.outlined.outline;
   }
   /** Time passes without a change. */
   tick() {
     const now = Date.now();
     this.inbox.tick(now);
     if (this.tabs.at === AGENTS) this.agents.update(now);
+  }
+};
+var Glance = class {
+  /** @param {() => void} onOpen */
+  constructor(onOpen) {
+    this.progress = new Progress();
+    this.link = button("Show tasks", "wb-link wb-last", onOpen);
+    this.element = h("section", { class: "wb-section", hidden: true }, h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading" }, "Tasks"), this.progress.summary, this.link), this.progress.meter);
+  }
+  /** @param {Outline} outline */
+  update(outline) {
+    this.progress.update(outline);
+    this.element.hidden = !outline.tasks.size;
   }
 };
 var desk_default = () => {

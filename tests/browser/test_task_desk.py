@@ -1,0 +1,237 @@
+"""The tasks in a real JupyterLab: found, opened, steered, drawn as a graph; ten thousand of them too."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from desk_lab import Project, command, shot
+from playwright.sync_api import Locator, Page, expect
+from scenes import admitted, busy, eventful
+
+OpenDesk = Callable[..., Locator]
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+
+
+def row(desk: Locator, title: str) -> Locator:
+    return desk.get_by_role("row").filter(has_text=title)
+
+
+def tasks(desk: Locator) -> Locator:
+    desk.get_by_role("tab", name="Tasks").click()
+    return desk
+
+
+def opened(desk: Locator, title: str) -> Locator:
+    row(desk, title).click()
+    return desk.get_by_role("region", name=title)
+
+
+def named(project: Project, name: str) -> int:
+    """The id of a task of the plan."""
+    (found,) = [task["id"] for task in project.operate("list_tasks")["tasks"] if task["name"] == name]
+    return int(found)
+
+
+def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_desk: OpenDesk, project: Project) -> None:
+    desk = tasks(open_desk())
+    made = eventful(project)
+    task = opened(desk, "Model body mass")
+    expect(task).to_contain_text("In progress · held by ada · 20 %")
+    expect(task).to_contain_text("Leave out rows without sex")
+    expect(task).to_contain_text("Subtasks · 0 of 2 tasks completed")
+    expect(task).to_contain_text("penguins.csv has no column sex")
+    expect(task).to_contain_text("python model.py --robust")
+    expect(task.get_by_text("Log · 131 lines")).to_be_visible()
+    task.get_by_role("log").scroll_into_view_if_needed()
+    expect(task.get_by_text("Fold 130 of 130")).to_be_in_viewport()
+    expect(task.get_by_text("Reading 344 rows")).to_have_count(0)
+    shot(desk, "task")
+    task.get_by_role("button", name="Show 31 earlier").click()
+    expect(task.get_by_text("Reading 344 rows")).to_have_count(1)
+    token = project.operate("issue_token", agent_id="ada")["token"]
+    project.call(
+        "report_task_progress", token, task_id=made["model"], progress_note="Done with it", percent_complete=20
+    )
+    expect(task.get_by_text("Done with it")).to_have_count(1)
+    result = {"r2": 0.87, "left_out": 11}
+    project.call("complete_task", token, task_id=made["model"], result_data=json.dumps(result), artifacts=["model.pkl"])
+    expect(task).to_contain_text("Completed · by ada")
+    expect(task).to_contain_text('"left_out": 11')
+    expect(task.get_by_role("button", name="Copy model.pkl")).to_be_visible()
+    expect(task.get_by_role("spinbutton")).to_have_count(0)
+    task.get_by_role("button", name="Write the report").click()
+    after = desk.get_by_role("region", name="Write the report")
+    expect(after).to_contain_text("Pending")
+    expect(row(desk, "Write the report")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_desk: OpenDesk, project: Project) -> None:
+    desk = tasks(open_desk())
+    project.operate("create_task", title="Count them", persona_id="tester")
+    admitted(project, "tess", "tester")
+    task = opened(desk, "Count them")
+    task.get_by_role("spinbutton").fill("900")
+    task.get_by_role("spinbutton").press("Enter")
+    expect(desk.get_by_role("status")).to_have_text("Task 1: priority 900.")
+    expect(task.get_by_role("spinbutton")).to_have_value("900")
+    task.get_by_role("button", name="Reassign…").click()
+    task.get_by_label("Agent").select_option("tess")
+    task.get_by_role("button", name="Reassign", exact=True).click()
+    expect(desk.get_by_role("status")).to_have_text("Task 1: reserved for tess.")
+    task.get_by_role("button", name="Cancel…").click()
+    expect(task.get_by_label("Reason")).to_be_focused()
+    task.get_by_label("Reason").fill("Not needed")
+    shot(desk, "task-cancel")
+    task.get_by_role("button", name="Cancel task 1", exact=True).click()
+    expect(task).to_contain_text("Cancelled")
+    task.get_by_role("button", name="Retry task 1").click()
+    expect(task).to_contain_text("Pending")
+    told = [event["kind"] for event in project.operate("list_events", subject="task:1")["events"]]
+    assert told[1:] == ["task.prioritised", "task.reassigned", "task.cancelled", "task.revived"]
+
+
+def test_what_is_refused_is_shown_where_it_was_asked_for(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = tasks(open_desk())
+    project.operate("create_task", title="Count them", persona_id="tester")
+    task = opened(desk, "Count them")
+    task.get_by_role("spinbutton").fill("99999999")
+    task.get_by_role("spinbutton").press("Enter")
+    expect(task).to_contain_text("INVALID_ARGUMENTS")
+    shot(desk, "task-error")
+    task.get_by_role("spinbutton").press("Escape")
+    expect(task.get_by_role("spinbutton")).to_have_value("500")
+
+
+def test_tasks_are_chosen_by_what_they_belong_to(open_desk: OpenDesk, project: Project) -> None:
+    desk = tasks(open_desk())
+    busy(project)
+    desk.get_by_label("All personas", exact=True).select_option("tester")
+    expect(row(desk, "Fetch weather data")).to_be_visible()
+    expect(row(desk, "Write the report")).to_be_hidden()
+    desk.get_by_label("All personas", exact=True).select_option("All personas")
+    desk.get_by_label("All worktrees", exact=True).select_option("mass")
+    expect(row(desk, "Model body mass")).to_be_visible()
+    expect(desk.get_by_role("treegrid").locator(".wb-row:visible")).to_have_count(1)
+    desk.get_by_label("All agents", exact=True).select_option("grace")
+    expect(desk.get_by_text("No task matches.")).to_be_visible()
+    desk.get_by_role("button", name="Show all").click()
+    expect(row(desk, "Write the report")).to_be_visible()
+    project.operate("set_priority", task_id=named(project, "report"), priority=900)
+    desk.get_by_role("button", name="By priority").click()
+    expect(desk.get_by_role("row").nth(1)).to_contain_text("Write the report")
+    shot(desk, "tasks-list")
+
+
+def test_the_graph_shows_what_waits_for_what_and_follows_it(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = tasks(open_desk())
+    busy(project)
+    desk.get_by_role("button", name="Graph").click()
+    graph = desk.get_by_role("listbox", name=re.compile("^Dependency graph"))
+    review = graph.get_by_role("option").filter(has_text="Review the models")
+    expect(review).to_contain_text("Blocked")
+    expect(desk.get_by_text("without dependencies are left out")).to_be_visible()
+    shot(desk, "graph")
+    token = project.operate("issue_token", agent_id="ada")["token"]
+    project.call("complete_task", token, task_id=named(project, "bills"))
+    bills = graph.get_by_role("option").filter(has_text="Compare bill shapes")
+    expect(bills).to_contain_text("Completed")
+    review.click()
+    expect(desk.get_by_role("region", name="Review the models")).to_contain_text(f"waits for #{named(project, 'mass')}")
+    expect(review).to_have_attribute("aria-selected", "true")
+    graph.focus()
+    page.keyboard.press("ArrowRight")
+    expect(desk.get_by_role("region", name="Write the report")).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("-")
+    page.keyboard.press("0")
+    expect(review).to_have_attribute("aria-selected", "true")
+    shot(desk, "graph-task")
+    desk.get_by_label("Only around the selected task").check()
+    project.operate("add_dependency", task_id=named(project, "islands"), depends_on=named(project, "clean"))
+    expect(graph.get_by_role("option").filter(has_text="Map the islands")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(desk.get_by_role("region", name="Review the models")).to_be_hidden()
+
+
+def test_of_too_many_tasks_the_graph_shows_those_around_one(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = tasks(open_desk())
+    lines = [
+        f"- {{name: t{n}, title: Task {n}, persona: tester, after: [t{n // 3}, t{n // 2}]}}" for n in range(1, 600)
+    ]
+    text = "\n".join(["plan: many", "tasks:", "- {name: t0, title: Task 0, persona: tester}", *lines])
+    project.operate("create_plan", text=text.replace("[t0, t0]", "[t0]"))
+    expect(desk.get_by_text("0 of 600 completed").last).to_be_visible()
+    desk.get_by_role("button", name="Graph").click()
+    expect(desk.get_by_text("600 tasks are too many to draw; here are 300 around #1.")).to_be_visible()
+    assert desk.locator(".wb-node").count() == 300
+    desk.get_by_role("button", name="Fit").click()
+    shot(desk, "graph-many")
+    desk.get_by_role("listbox", name=re.compile("^Dependency graph")).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(desk.locator(".wb-task")).to_contain_text("Waits for")
+
+
+def test_everything_about_tasks_can_be_done_with_the_keyboard(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
+    desk = tasks(open_desk())
+    for title in ("First", "Second"):
+        project.operate("create_task", title=title, persona_id="tester")
+    expect(row(desk, "Second")).to_be_visible()
+    cells = page.locator(".jp-Notebook .jp-Cell").count()
+    desk.get_by_role("treegrid").focus()
+    page.keyboard.press("Enter")
+    expect(desk.get_by_role("region", name="First")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    task = desk.get_by_role("region", name="Second")
+    expect(task).to_be_visible()
+    expect(desk.get_by_role("treegrid")).to_be_focused()
+    for control in ("Close the task", "Reassign… task 2", "Cancel… task 2"):
+        task.get_by_role("button", name=control).focus()
+        page.keyboard.type("bdda")
+    task.get_by_role("button", name="Cancel… task 2").press("Enter")
+    page.keyboard.press("Escape")
+    expect(task.get_by_label("Reason")).to_be_hidden()
+    expect(task.get_by_role("button", name="Cancel… task 2")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(task).to_be_hidden()
+    expect(desk.get_by_role("treegrid")).to_be_focused()
+    page.keyboard.type("bdda")
+    assert page.locator(".jp-Notebook .jp-Cell").count() == cells
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"])
+def test_every_word_about_tasks_is_readable_in(open_desk: OpenDesk, project: Project, page: Page, theme: str) -> None:
+    desk = tasks(open_desk())
+    command(page, "apputils:change-theme", theme=theme)
+    try:
+        name = theme.removeprefix("JupyterLab ").lower().replace(" ", "-")
+        busy(project)
+        task = opened(desk, "Fetch weather data")
+        expect(task).to_contain_text("The station is gone.")
+        shot(desk, f"tasks-{name}")
+        assert page.evaluate(CONTRAST) == []
+        desk.get_by_role("button", name="Graph").click()
+        shot(desk, f"graph-{name}")
+        assert page.evaluate(CONTRAST) == []
+    finally:
+        command(page, "apputils:change-theme", theme="JupyterLab Light")
+
+
+def test_a_narrow_panel_shows_the_task_below(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = tasks(open_desk())
+    busy(project)
+    opened(desk, "Review the models")
+    page.set_viewport_size({"width": 480 + 270, "height": 1400})
+    box = desk.bounding_box()
+    assert box is not None
+    page.set_viewport_size({"width": round(480 + 270 + 480 - box["width"]), "height": 1400})
+    desk.scroll_into_view_if_needed()
+    expect(row(desk, "Review the models").get_by_text("Blocked")).to_be_visible()
+    shot(desk, "tasks-narrow")
+    assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
