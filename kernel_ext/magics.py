@@ -56,6 +56,7 @@ SUBCOMMANDS = [
     "performance",
     "report",
     "export",
+    "export-plan",
     "migrate",
     "call",
 ]
@@ -155,15 +156,21 @@ class WorkbenchMagics(Magics):
     @argument("--file", default="", help="read the plan from this file instead of the cell, unless empty")
     @argument("--name", default=None, help="use this name instead of the plan's own")
     @argument("--again", action="store_true", help="when the plan's name is taken, add a number to it")
+    @argument("--update", action="store_true", help="change the plan of this name; what has begun stays as it is")
+    @argument("--dry-run", action="store_true", help="only show what would change")
     def plan(self, line: str, cell: str) -> Any:
-        """Create the tasks of a YAML plan: all of them, or none and every problem with its line."""
+        """Create the tasks of a plan: all of them, or none and every problem with its line.
+
+        The cell is YAML or a Markdown checklist. The same text again changes nothing.
+        """
         from pathlib import Path
 
         from workbench.cli import planned
 
         args = parsed(WorkbenchMagics.plan, line)
         text = Path(args.file).read_text("utf-8") if args.file else cell
-        made = self.session.call("create_plan", text=text, name=args.name, number_if_taken=args.again)
+        how = {"number_if_taken": args.again, "update": args.update, "dry_run": args.dry_run}
+        made = self.session.call("create_plan", text=text, name=args.name, **how)
         if args.out:
             self.shell.user_ns[args.out] = made
         return planned(made)

@@ -72,7 +72,7 @@ class Table:
             return f"<p><em>{html.escape(self.empty)}</em></p>"
         head = "".join(f"<th>{html.escape(str(c))}</th>" for c in self.columns)
         body = "".join("<tr>" + "".join(f"<td>{_marked(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
-        note = f"<p><em>{html.escape(self.note)}</em></p>" if self.note else ""
+        note = f'<p style="white-space: pre-line"><em>{html.escape(self.note)}</em></p>' if self.note else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
     def __repr__(self) -> str:

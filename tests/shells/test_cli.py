@@ -185,7 +185,10 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     assert run("approvals").out == "Nothing waits for you.\n"
     assert run("approve", "--all").out == "Nothing waits for you.\n"
     assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[1:] == ["1     count", "2     judge"]
-    assert run("plan", str(tmp_path / "plan.yaml")).err.startswith("PLAN_EXISTS: ")
+    assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[1:] == ["1     count", "2     judge"]
+    (tmp_path / "other.yaml").write_text(PLAN + "  - {name: more, title: M, persona: tester}\n")
+    assert run("plan", str(tmp_path / "other.yaml")).err.startswith("PLAN_EXISTS: ")
+    assert "+ more: M" in run("plan", "--dry-run", str(tmp_path / "other.yaml")).out
     again = data(run("--json", "plan", str(tmp_path / "plan.yaml"), "--name", "again"))
     assert again["tasks"] == {"count": 3, "judge": 4}
     for name in ("Ada", "Bob", "Eve"):

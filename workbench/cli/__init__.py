@@ -64,6 +64,7 @@ COMMANDS: tuple[click.Command, ...] = (
     tasks.tasks,
     tasks.task,
     tasks.plan,
+    tasks.export_plan,
     tasks.cancel,
     tasks.retry,
     tasks.priority,

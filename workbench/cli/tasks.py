@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Note, Shown, given, pass_door
+from workbench.cli.shown import Note, Shown, Text, given, pass_door
 from workbench.door import Door
 from workbench.errors import BadInput
 from workbench.tables import Page, State, Table
@@ -169,17 +169,32 @@ def depend(door: Door, task_id: int, others: tuple[int, ...], remove: bool) -> S
 @click.command()
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 @click.option("--name", default=None, help="Use this name instead of the plan's own.")
+@click.option("--update", is_flag=True, help="Change the plan of this name; what has begun stays as it is.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @pass_door
-def plan(door: Door, file: Any, name: str | None) -> Shown:
-    """Create the tasks of a YAML plan, all or none."""
+def plan(door: Door, file: Any, name: str | None, update: bool, dry_run: bool) -> Shown:
+    """Create the tasks of a plan (YAML, or a Markdown checklist), all or none; or change them."""
     try:
         text = file.read()
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{file.name} is not text in UTF-8: {error.reason}.") from None
-    return planned(door.call("create_plan", text=text, name=name))
+    return planned(door.call("create_plan", text=text, name=name, update=update, dry_run=dry_run))
+
+
+@click.command("export-plan")
+@click.argument("name")
+@click.option(
+    "--format", "form", type=click.Choice(["yaml", "markdown"]), default="yaml", show_default=True, help="As what."
+)
+@click.option("--tick", is_flag=True, help="Tick what is completed (Markdown).")
+@pass_door
+def export_plan(door: Door, name: str, form: str, tick: bool) -> Shown:
+    """Print a plan as a text that `plan` reads; comments are lost."""
+    made = door.call("export_plan", plan=name, format=form, tick=tick)
+    return Text(made["text"], made)
 
 
 def planned(made: dict[str, Any]) -> Table:
-    """A created plan as a table."""
+    """A plan as a table of its tasks, with what was changed."""
     rows = [[task_id, name] for name, task_id in made["tasks"].items()]
-    return Table(["task", "name in the plan"], rows, data=made)
+    return Table(["task", "name in the plan"], rows, data=made, note=made["diff"]["text"])

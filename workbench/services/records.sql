@@ -11,7 +11,7 @@ WHERE a.deleted_at IS NULL
 ORDER BY a.registered_at, a.id LIMIT :limit;
 
 -- name: tasks
-SELECT t.id, t.title, t.parent_id, t.plan, t.name, s.status, s.persona_id, s.worktree, s.priority,
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, s.status, s.persona_id, s.worktree, s.priority,
     s.unmet, s.progress, s.attempt, s.retry_count, s.not_before, s.error_message, h.assigned_agent_id AS holder
 FROM task_status s
 JOIN tasks t ON t.id = s.task_id

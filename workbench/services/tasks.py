@@ -105,6 +105,7 @@ class TaskLine(Wire):
     plan: str | None
     name: str | None
     parent_task_id: int | None
+    session_id: str | None
     assigned_agent_id: str | None
     progress: int
     attempt: int
@@ -131,7 +132,7 @@ class Task(TaskLine):
     lease_expires_at: Micros | None
     max_retries: int
     lease_seconds: float
-    session_id: str | None
+    reserved_for: str | None
     on_failure: OnFailure
     no_retry: list[str]
     result_data: Any
@@ -600,7 +601,7 @@ def task_of(tx: Reader, row: Row) -> Task:
         lease_expires_at=row["lease_expires_at"],
         max_retries=row["max_retries"],
         lease_seconds=row["lease_us"] / SECOND,
-        session_id=row["session_id"],
+        reserved_for=row["reserved_name"],
         on_failure=row["on_failure"],
         no_retry=json.loads(row["no_retry"]),
         result_data=json.loads(row["result_data"]) if row["result_data"] else None,
@@ -621,6 +622,7 @@ def line_of(row: Row) -> dict[str, Any]:
         "plan": row["plan"],
         "name": row["name"],
         "parent_task_id": row["parent_id"],
+        "session_id": row["session_id"],
         "assigned_agent_id": row["holder"],
         "progress": row["progress"],
         "attempt": row["attempt"],

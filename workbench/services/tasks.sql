@@ -23,10 +23,11 @@ SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.conte
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.not_before, s.reserved_for,
     s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
     s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message,
-    a.assigned_agent_id AS holder
+    a.assigned_agent_id AS holder, r.assigned_agent_id AS reserved_name
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 LEFT JOIN agents a ON a.id = s.assigned_agent_id
+LEFT JOIN agents r ON r.id = s.reserved_for
 WHERE t.id = :id;
 
 -- name: dependencies
@@ -41,7 +42,7 @@ FROM task_attempts x JOIN agents a ON a.id = x.agent_id
 WHERE x.task_id = :task_id ORDER BY x.attempt;
 
 -- name: list
-SELECT t.id, t.title, t.parent_id, t.plan, t.name, s.status, s.persona_id, s.worktree, s.priority,
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, s.status, s.persona_id, s.worktree, s.priority,
     s.unmet, s.progress, s.attempt, s.retry_count, s.not_before, s.error_message, a.assigned_agent_id AS holder
 FROM task_status s
 JOIN tasks t ON t.id = s.task_id
@@ -58,7 +59,7 @@ WHERE s.task_id > :after_id
 ORDER BY s.task_id LIMIT :limit;
 
 -- name: list_newest
-SELECT t.id, t.title, t.parent_id, t.plan, t.name, s.status, s.persona_id, s.worktree, s.priority,
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, s.status, s.persona_id, s.worktree, s.priority,
     s.unmet, s.progress, s.attempt, s.retry_count, s.not_before, s.error_message, a.assigned_agent_id AS holder
 FROM task_status s
 JOIN tasks t ON t.id = s.task_id
@@ -75,7 +76,7 @@ WHERE s.task_id < :after_id
 ORDER BY s.task_id DESC LIMIT :limit;
 
 -- name: list_urgent
-SELECT t.id, t.title, t.parent_id, t.plan, t.name, s.status, s.persona_id, s.worktree, s.priority,
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, s.status, s.persona_id, s.worktree, s.priority,
     s.unmet, s.progress, s.attempt, s.retry_count, s.not_before, s.error_message, a.assigned_agent_id AS holder
 FROM task_status s
 JOIN tasks t ON t.id = s.task_id
@@ -92,7 +93,7 @@ WHERE (s.priority < :after_priority OR (s.priority = :after_priority AND s.task_
 ORDER BY s.priority DESC, s.task_id LIMIT :limit;
 
 -- name: tree
-SELECT t.id, t.title, t.parent_id, t.plan, t.name, s.status, s.persona_id, s.worktree, s.priority,
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, s.status, s.persona_id, s.worktree, s.priority,
     s.unmet, s.progress, s.attempt, s.retry_count, s.not_before, s.error_message, a.assigned_agent_id AS holder
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
