@@ -76,6 +76,17 @@ async def test_an_agent_registers_waits_and_works(served: Served, decide: Any, s
         assert again.agent_id == "ada"
 
 
+async def test_an_agent_that_cannot_keep_its_token_is_told(served: Served) -> None:
+    def full(token: str) -> None:
+        raise OSError("No space left on device")
+
+    agent = Agent(served.info.url, name="Ada", keep=full)
+    with pytest.raises(OSError, match="No space left"):
+        await agent.__aenter__()
+    assert agent.token is not None
+    assert len((await served.workbench.call("list_approvals"))["approvals"]) == 1
+
+
 async def test_rejection_is_told_with_its_reason(served: Served, decide: Any) -> None:
     deciding = asyncio.create_task(decide("reject", reason="Not today"))
     with pytest.raises(Refused, match=r"REJECTED.*Not today"):
@@ -348,4 +359,5 @@ async def test_the_agent_of_the_documentation_works(
     assert (answer["title"], answer["content"]) == ("Answer", "Is it done? Yes.")
     assert answer["metadata"] == {"to": question["id"]}
     assert token.read_text().startswith("wba_")
+    assert token.stat().st_mode & 0o777 == 0o600
     assert token.read_text() not in json.dumps(await served.workbench.call("list_agents"))

@@ -71,6 +71,9 @@ class Settings(BaseSettings):
         "", description="Allowlist: ids by comma, added to those in `.aiswarm/allowlist.txt`; empty means everyone."
     )
     max_connections: int = Field(2_000, ge=1, description="WebSocket connections served at once.")
+    idle_anonymous_seconds: float = Field(
+        300.0, gt=0, description="How long a WebSocket may stay open whose client neither registers nor authenticates."
+    )
     max_frame_bytes: int = Field(1_048_576, ge=1_024, description="Largest WebSocket frame or request body.")
     max_in_flight: int = Field(64, ge=1, description="Messages of one connection under way at once.")
     max_messages_per_second: int = Field(200, ge=1, description="Messages of one connection, over ten seconds.")

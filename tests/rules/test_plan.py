@@ -198,7 +198,9 @@ PRETTY = [
     '"',
     "[x]",
 ]
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30) | st.sampled_from(PRETTY)
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30) | st.sampled_from(
+    PRETTY
+)
 
 
 @st.composite

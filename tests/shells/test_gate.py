@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -212,8 +213,10 @@ async def test_a_real_server_elsewhere_is_reached_with_the_access_token_only(set
             {"subprotocols": ["wb.v1", "access.open"]},
             {"additional_headers": {"X-Workbench-Access": "x"}},
         ):
-            with pytest.raises(InvalidStatus):
+            with pytest.raises(InvalidStatus) as caught:
                 await connect(address, **from_there, **wrong)
+            assert caught.value.response.status_code == 401
+            assert json.loads(caught.value.response.body or b"")["error"]["code"] == "ACCESS_TOKEN_REQUIRED"
         async with connect(address, **from_there, additional_headers={"X-Workbench-Access": "sesame"}) as socket:
             assert greeting in str(await socket.recv())
         offered = ["wb.v1", "access.sesame", f"bearer.{opened.operator_token}"]

@@ -15,7 +15,7 @@ from tests.conftest import Admit, Served
 from tests.conftest import followed as waited_for
 from tests.rules.test_wire import BAD
 from tests.shells.conftest import Visit, error_of
-from workbench.client import HttpClient
+from workbench.client import HttpClient, McpClient
 from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.settings import Settings
@@ -344,6 +344,26 @@ async def test_nobody_waits_for_a_client_that_left(served: Served, visit: Visit)
             await asyncio.sleep(0.001)
 
 
+@pytest.mark.parametrize("change", ["revoke_agent", "issue_token", "delete_agent"])
+async def test_a_long_poll_ends_with_its_token(served: Served, visit: Visit, admit: Admit, change: str) -> None:
+    ada = await admit("ada")
+    polls = {"list_events": {"after": None, "kinds": ["task.created"]}, "heartbeat_and_get_tasks": {}}
+    asking = [
+        asyncio.create_task(visit(ada.token).post(f"/api/ops/{name}", json={**arguments, "wait_seconds": 30}))
+        for name, arguments in polls.items()
+    ]
+    async with McpClient(served.info.mcp_url, ada.token) as tools:
+        calling = asyncio.create_task(tools.call("heartbeat_and_get_tasks", wait_seconds=30))
+        while served.workbench.feed.readers < 6:
+            await asyncio.sleep(0.001)
+        await served.workbench.call(change, agent_id="ada")
+        await served.workbench.call("create_task", title="Not hers to see", persona_id="implementer")
+        for asked in asking:
+            assert error_of(await asked) == (401, "INVALID_TOKEN")
+        with pytest.raises(WorkbenchError, match="INVALID_TOKEN"):
+            await calling
+
+
 async def test_stopping_amid_a_stream_and_a_long_poll_is_quiet(
     served: Served, visit: Visit, admit: Admit, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -353,7 +373,7 @@ async def test_stopping_amid_a_stream_and_a_long_poll_is_quiet(
         await anext(events)
         asked = {"after": None, "wait_seconds": 30}
         asking = asyncio.create_task(visit(ada.token).post("/api/ops/list_events", json=asked))
-        while served.workbench.feed.readers < 3:  # the stream's two, and the other one
+        while served.workbench.feed.readers < 4:  # two for the stream, two for the other one
             await asyncio.sleep(0.001)
         await served.servers.stop()
         assert [event async for event in events] == []
@@ -379,3 +399,16 @@ async def test_a_client_raises_what_the_server_raised(served: Served, admit: Adm
         assert await client.nonce() is None
         with pytest.raises(WorkbenchError, match="NO_SERVER"):
             await client.call("whoami")
+
+
+async def test_an_agent_that_asks_for_anything_over_http_is_active(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    assert (await served.workbench.call("get_agent", agent_id="ada"))["registration_status"] == "assigned"
+    async with httpx2.AsyncClient(base_url=served.info.url, headers={"Authorization": f"Bearer {ada.token}"}) as http:
+        await http.post("/api/ops/whoami")
+        agent = await served.workbench.call("get_agent", agent_id="ada")
+        assert (agent["registration_status"], agent["presence"]) == ("active", "idle")
+        newest = (await served.workbench.call("list_events", after=None))["next_after"]
+        await http.post("/api/ops/whoami")
+        again = await served.workbench.call("list_events", after=newest)
+    assert again["events"] == [], "it is noted once in a while, not each time"

@@ -114,6 +114,54 @@ async def test_the_exchange_of_an_agent_that_reads_and_writes(client: Any, old: 
     assert (row["id"], row["title"], row["content"]) == (written["context_id"], content["title"], content["content"])
 
 
+REGISTERING_DATA = {"tool": "register", "name": "Test Agent", "capabilities": {"nlp": True, "vision": False}}
+REGISTERING = ["test_client_1", "select_tool", REGISTERING_DATA]
+WRITING = {
+    "resource_type": "contexts",
+    "content": {"title": "Test Context", "content": "This is a test context created by the agent"},
+}
+
+
+async def test_the_scripts_of_the_specification_run_as_they_are(served: Served, old: str) -> None:
+    """They authenticate and write without waiting between the two, and leave after the next message they hear."""
+    async with connect(f"{served.info.ws_url}/test_client_1") as websocket:
+        assert json.loads(await websocket.recv())["type"] == "tool_selection_prompt"
+        await websocket.send(json.dumps(REGISTERING))
+        assert json.loads(await websocket.recv())["type"] == "registration_success"
+    async with connect(f"{served.info.ws_url}/test_client_2") as websocket:
+        await websocket.recv()
+        await websocket.send(json.dumps(["test_client_2", "select_tool", {"tool": "write"}]))
+        assert json.loads(await websocket.recv())["type"] == "agent_id_required"
+        await websocket.send(json.dumps(["test_client_2", "authenticate", {"agent_id": old}]))
+        await websocket.send(json.dumps([old, "write", WRITING]))
+        assert json.loads(await websocket.recv())["type"] == "authentication_success"
+        assert json.loads(await websocket.recv())["type"] == "write_response"
+    [row] = (await served.workbench.call("read"))["data"]
+    assert row["title"] == "Test Context"
+
+
+async def test_messages_are_taken_as_coming_from_whom_those_before_them_have_made_the_connection(
+    client: Any, admit: Admit, old: str, session: str
+) -> None:
+    other = await admit("other", session_id=session)
+    line = await client()
+    for frame in (
+        [old, "write", {"agent_id": old, "content": {"title": "By the old one"}}],
+        {"type": "request_contexts"},
+        ["test_client_1", "authenticate", {"agent_id": "other", "token": other.token}],
+        ["other", "whoami", {}],
+        ["other", "select_tool", {"tool": "read"}],
+        ["other", "write", {"content": {"title": "Not any more"}}],
+        [old, "whoami", {}],
+    ):
+        await line.socket.send(json.dumps(frame))
+    heard = [await line.hear() for _ in range(7)]
+    kinds = ["write_response", "contexts", "authentication_success", "whoami_response", "agent_id_required"]
+    assert [reply["type"] for reply in heard] == [*kinds, "error", "error"]
+    assert heard[3]["data"]["agent_id"] == "other"
+    assert [reply["code"] for reply in heard[5:]] == ["FORBIDDEN", "FORBIDDEN"]
+
+
 async def test_only_agents_that_a_migration_brought_authenticate_by_id_alone(
     served: Served, client: Any, admit: Admit, old: str
 ) -> None:
@@ -237,6 +285,13 @@ async def test_an_old_client_announces_itself_and_asks_for_contexts(client: Any,
     for asked in ({"type": "request_contexts"}, {"type": "request_contexts", "agent_id": old, "limit": 1}):
         reply = await line.say(asked)
         assert (reply["type"], [row["title"] for row in reply["contexts"]]) == ("contexts", ["Kept"])
+
+
+async def test_an_old_client_need_not_wait_for_the_answer_to_its_announcement(client: Any, old: str) -> None:
+    line = await client("legacy")
+    for said in ({"type": "announce", "agent_id": old, "name": "Old"}, {"type": "request_contexts"}):
+        await line.socket.send(json.dumps(said))
+    assert [(await line.hear())["type"] for _ in range(2)] == ["authentication_success", "contexts"]
 
 
 async def test_an_old_client_may_say_with_each_message_who_it_is(client: Any, old: str) -> None:

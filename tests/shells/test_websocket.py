@@ -15,6 +15,7 @@ from tests.conftest import Admit, Served, Talk, Talks
 from tests.rules.test_message import BAD_FRAMES
 from workbench.rules import message
 from workbench.settings import Settings
+from workbench.store.base import Tx
 
 pytestmark = pytest.mark.anyio
 
@@ -172,6 +173,28 @@ async def test_too_many_wrong_tokens_end_the_connection(talk: Talks) -> None:
     assert await closed(line) == (4401, "TOO_MANY_FAILED_LOGINS")
 
 
+GUESSES: dict[str, dict[str, Any]] = {
+    "authenticate": {"agent_id": "nobody"},
+    "read": {"agent_id": "nobody"},
+    "write": {"agent_id": "ada"},
+    "request_contexts": {"agent_id": "nobody"},
+    "announce": {"agent_id": "ada"},
+    "registration_status": {"token": WRONG},
+}
+
+
+@limited(max_failed_logins=3)
+@pytest.mark.parametrize("action", GUESSES)
+async def test_ids_and_tokens_are_guessed_only_so_often_in_whatever_way(talk: Talks, admit: Admit, action: str) -> None:
+    await admit("ada")
+    line = await talk()
+    for _ in range(4):  # says nobody's name, and is no guess
+        assert (await line.say("me", "read"))["code"] == "TOKEN_REQUIRED"
+    for _ in range(3):
+        assert (await line.say("me", action, **GUESSES[action]))["status"] == 401
+    assert await closed(line) == (4401, "TOO_MANY_FAILED_LOGINS")
+
+
 def test_five_wrong_tokens_are_too_many(settings: Settings) -> None:
     assert settings.max_failed_logins == 5
 
@@ -186,23 +209,33 @@ async def test_a_token_may_come_as_a_subprotocol(served: Served, talk: Talks, ad
     assert (await line.say("eve", "whoami"))["code"] == "NOT_ASSIGNED"
 
 
-TURNED_AWAY: list[dict[str, Any]] = [
-    {"subprotocols": ["wb.v1", f"bearer.{WRONG}"]},
-    {"additional_headers": {"Authorization": f"Bearer {WRONG}"}},
-    {"origin": "http://evil.example"},
-    {"origin": "null"},
-    {"origin": "http://[evil"},
-    {"uri": "ws://evil.example/ws/me"},
-    {"uri": "ws://127.0.0.1.evil.example/ws/me"},
+TURNED_AWAY: list[tuple[dict[str, Any], int, str]] = [
+    ({"subprotocols": ["wb.v1", f"bearer.{WRONG}"]}, 401, "INVALID_TOKEN"),
+    ({"additional_headers": {"Authorization": f"Bearer {WRONG}"}}, 401, "INVALID_TOKEN"),
+    ({"origin": "http://evil.example"}, 403, "BAD_ORIGIN"),
+    ({"origin": "null"}, 403, "BAD_ORIGIN"),
+    ({"origin": "http://[evil"}, 403, "BAD_ORIGIN"),
+    ({"uri": "ws://evil.example/ws/me"}, 400, "BAD_HOST"),
+    ({"uri": "ws://127.0.0.1.evil.example/ws/me"}, 400, "BAD_HOST"),
+    ({"uri": f"ws://127.0.0.1/ws/{'r' * 201}"}, 400, "BAD_CLIENT_ID"),
+    ({"uri": "ws://127.0.0.1/ws/robot%007"}, 400, "BAD_CLIENT_ID"),
+    ({"uri": "ws://127.0.0.1/ws/robot%1b%5b31m"}, 400, "BAD_CLIENT_ID"),
 ]
+
+
+def why_not(refused: InvalidStatus) -> tuple[int, str]:
+    """Status and code that a connection was refused with."""
+    body = json.loads(refused.response.body or b"{}")
+    assert body["success"] is False
+    return refused.response.status_code, body["error"]["code"]
 
 
 async def test_who_may_not_knock_is_turned_away_before_the_first_message(served: Served, talk: Talks) -> None:
     host, port = served.info.url.removeprefix("http://").split(":")
-    for turned_away in TURNED_AWAY:
+    for turned_away, status, code in TURNED_AWAY:
         with pytest.raises(InvalidStatus) as caught:
             await connect(**{"uri": f"{served.info.ws_url}/me", "host": host, "port": int(port)} | turned_away)
-        assert caught.value.response.status_code == 403, turned_away
+        assert why_not(caught.value) == (status, code), turned_away
     line = await talk("me", origin="http://localhost:8888")
     assert (await line.say("me", "ping"))["type"] == "ping_response"
 
@@ -304,10 +337,11 @@ async def test_what_is_echoed_comes_back_as_it_was(talk: Talks) -> None:
     assert (await line.say("me", "dance", **data))["original"]["data"] == data
 
 
-async def test_text_that_is_not_utf8_ends_the_connection(talk: Talks) -> None:
+async def test_text_that_is_not_utf8_ends_the_connection(talk: Talks, caplog: pytest.LogCaptureFixture) -> None:
     line = await talk()
     await line.socket.send(b"\xff\xfe", text=True)
     assert (await closed(line))[0] == 1007
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @limited(max_frame_bytes=1_024)
@@ -351,14 +385,43 @@ async def test_what_was_begun_is_finished_although_its_client_leaves_amid_it(ser
 
 
 @limited(max_connections=2)
-async def test_no_more_connections_are_taken_than_the_limit(served: Served, talk: Talks) -> None:
-    _, second = await talk("one"), await talk("two")
-    with pytest.raises(InvalidStatus):
-        await connect(f"{served.info.ws_url}/three")
+async def test_no_more_connections_are_taken_than_the_limit(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    _, second = await talk("one", ada.token), await talk("two")
+    with pytest.raises(InvalidStatus) as caught:
+        await connect(f"{served.info.ws_url}/three", subprotocols=["wb.v1", f"bearer.{ada.token}"])
+    assert why_not(caught.value) == (503, "TOO_MANY_CONNECTIONS")
     await second.socket.close()
     third = await accepted(f"{served.info.ws_url}/three")
     assert (await third.say("three", "ping"))["type"] == "ping_response"
     await third.socket.close()
+
+
+@limited(max_connections=4)
+async def test_strangers_from_one_address_take_half_of_the_connections(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    first, _ = await talk("one"), await talk("two")
+    with pytest.raises(InvalidStatus) as caught:
+        await connect(f"{served.info.ws_url}/three")
+    assert why_not(caught.value) == (503, "TOO_MANY_CONNECTIONS")
+    await talk("ada", subprotocols=["wb.v1", f"bearer.{ada.token}"])
+    await first.say("one", "register", name="Eve")
+    await talk("three")
+
+
+@limited(idle_anonymous_seconds=1)
+async def test_who_neither_registers_nor_authenticates_is_sent_away_after_a_while(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    waiting, known, idle = await talk("waiting"), await talk("known", ada.token), await talk("idle")
+    await waiting.say("waiting", "register", name="Eve")
+    assert await closed(idle) == (1008, "IDLE")
+    assert await closed(await talk("later")) == (1008, "IDLE")
+    for line in (waiting, known):
+        assert (await line.say("ada" if line is known else "waiting", "ping"))["type"] == "ping_response"
 
 
 @limited(max_connections=1, max_in_flight=4)
@@ -398,9 +461,11 @@ async def test_a_subscription_begins_where_it_is_told_to(served: Served, talk: T
     line = await talk("desk", served.workbench.operator_token)
     await admit("ada")
     past = await events_of(served)
-    await hear_until(line, "new_pending_agent")
     await line.send("desk", "subscribe", after=past[2]["id"])
-    heard = [await line.hear() for _ in range(1 + len(past[3:]))]
+    heard: list[dict[str, Any]] = []
+    while len(heard) < 1 + len(past[3:]):
+        said = await line.hear()
+        heard += [said] if said["type"] != "new_pending_agent" else []  # told unless it was admitted by then
     assert heard[0]["type"] == "subscribe_response"
     assert [m["data"] for m in heard[1:]] == past[3:]
 
@@ -524,7 +589,7 @@ async def test_a_changed_grant_counts_from_the_next_message_on(served: Served, t
     await call("update_agent", agent_id="ada", changes={"tool": "write", "role": "planner"})
     assert (await line.say("ada", "create_task", title="One", persona_id="tester"))["type"] == "create_task_response"
     await call("update_agent_tool", tool_id="write", enabled=False)
-    assert (await line.say("ada", "create_task", title="Two", persona_id="tester"))["code"] == "FORBIDDEN"
+    assert (await line.say("ada", "create_task", title="Two", persona_id="tester"))["code"] == "TOOL_DISABLED"
     await call("update_agent_tool", tool_id="read", enabled=False)
     assert (await line.say("ada", "list_tasks"))["code"] == "TOOL_DISABLED"
     for tool in ("read", "write"):
@@ -570,11 +635,81 @@ async def test_who_a_rule_admits_is_told_after_its_registration(served: Served, 
 async def test_repeated_frames_are_answered_again_and_registrations_are_limited(talk: Talks, admit: Admit) -> None:
     ada = await admit("ada")
     line = await talk()
-    for _ in range(3):
+    for number in range(3):
         assert (await line.say("me", "ping", request_id=1))["request_id"] == 1
         assert (await line.say("me", "authenticate", token=ada.token, request_id=2))["agent_id"] == "ada"
-        assert (await line.say("me", "register", name="Eve", request_id=3))["type"] == "registration_success"
+        assert (await line.say("me", "register", name="Eve", request_id=[number]))["type"] == "registration_success"
     assert (await line.say("me", "register", name="Eve"))["code"] == "TOO_MANY_PENDING"
+
+
+async def test_a_request_that_comes_again_is_answered_again_and_done_once(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    await served.workbench.call("create_project", name="Apollo")
+    session = await served.workbench.call("create_session", project_id="Apollo", name="Day one")
+    ada, bob = await admit("ada", session_id=session["id"]), await admit("bob", session_id=session["id"])
+    line = await talk("me", ada.token)
+    registering = {"name": "Eve", "request_id": "r"}
+    writing = {"content": {"title": "Once"}, "request_id": 7}
+    for _ in range(3):  # also while the first is under way
+        await line.send("me", "register", **registering)
+        await line.send("me", "write", **writing)
+    first, *again = [(await line.hear(), await line.hear()) for _ in range(3)]
+    assert again == [first, first]
+    assert [reply["type"] for reply in first] == ["registration_success", "write_response"]
+    assert len((await served.workbench.call("list_approvals"))["approvals"]) == 1
+    assert len((await served.workbench.call("read"))["data"]) == 1
+    await line.say("me", "authenticate", token=bob.token)
+    assert (await line.say("me", "write", **writing))["context_id"] != first[1]["context_id"]
+    for number in range(256):
+        await line.send("me", "write", content={"title": ""}, request_id=f"refused {number}")
+    assert {(await line.hear())["code"] for _ in range(256)} == {"INVALID_ARGUMENTS"}
+    assert (await line.say("me", "register", **registering))["token"] != first[0]["token"]
+
+
+async def test_what_failed_is_done_when_it_comes_again(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    writing = {"content": {"title": "At last"}, "request_id": 7}
+    assert (await line.say("me", "write", **writing))["code"] == "SESSION_REQUIRED"
+    await served.workbench.call("create_project", name="Apollo")
+    session = await served.workbench.call("create_session", project_id="Apollo", name="Day one")
+    await served.workbench.call("update_agent", agent_id="ada", changes={"session_id": session["id"]})
+    assert (await line.say("me", "write", **writing))["status"] == "success"
+
+
+@limited(feed_queue=1)
+async def test_who_waits_is_told_also_when_others_are_decided_in_throngs(served: Served, talk: Talks) -> None:
+    line = await talk()
+    made = await line.say("me", "register", name="Ada")
+
+    def throng(tx: Tx) -> None:
+        for number in range(20):
+            tx.emit("agent.assigned", f"agent:{number}")
+
+    await served.workbench.store.write(throng)
+    await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    assert (await line.hear())["type"] == "agent_assigned"
+
+
+async def test_who_waits_is_woken_by_decisions_alone(served: Served, talk: Talks) -> None:
+    line = await talk()
+    await line.say("me", "register", name="Ada")
+    decisions = {"agent.assigned", "agent.rejected", "agent.revoked", "agent.deleted"}
+    while served.workbench.feed._subscriptions.keys() != decisions:
+        await asyncio.sleep(0.001)
+
+
+async def test_who_is_prolonged_is_active_with_its_next_message(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    await served.workbench.call("update_agent", agent_id="ada", changes={"expires_in_seconds": 0.01})
+    async with served.workbench.feed.subscribe("agent.deactivated", after=0) as events:
+        await anext(events)
+    await served.workbench.call("update_agent", agent_id="ada", changes={"expires_at": None})
+    assert (await line.say("ada", "whoami"))["data"]["agent_id"] == "ada"
+    assert (await served.workbench.call("get_agent", agent_id="ada"))["registration_status"] == "active"
+    assert await connections_of(served, "ada") == ("connected", 1)
 
 
 # Floods, and the end
@@ -626,6 +761,43 @@ async def test_revoking_ends_an_agents_connections_at_once(served: Served, talk:
         assert await closed(line) == (4401, "REVOKED")
     assert (await other.say("bob", "whoami"))["data"]["agent_id"] == "bob"
     assert (await other.say("bob", "authenticate", token=ada.token))["code"] == "INVALID_TOKEN"
+
+
+async def test_revoking_ends_also_the_connection_of_a_client_that_does_not_read(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    await line.say("ada", "subscribe", after=None, kinds=["task.*"])
+    line.socket.transport.pause_reading()
+    for _ in range(200):
+        await served.workbench.store.write(lambda tx: tx.emit("task.noted", "task:1", note="x" * 100_000))
+    await served.workbench.call("revoke_agent", agent_id="ada")
+    await gone(served, times=1)
+    assert await connections_of(served, "ada") == ("disconnected", 0)
+
+
+async def test_another_token_ends_the_connections_made_with_the_old_one(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    await served.workbench.call("issue_token", agent_id="ada")
+    assert await closed(line) == (4401, "TOKEN_REPLACED")
+
+
+@limited(feed_queue=1)
+async def test_revoking_many_at_once_ends_all_their_connections(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+
+    def throng(tx: Tx) -> None:
+        for number in range(20):
+            tx.emit("agent.revoked", f"agent:{number}")
+
+    await served.workbench.store.write(throng)
+    await served.workbench.call("revoke_agent", agent_id="ada")
+    assert await closed(line) == (4401, "REVOKED")
 
 
 async def test_a_connection_that_was_bound_anew_outlives_its_first_agent(

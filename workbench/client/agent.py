@@ -12,8 +12,12 @@ A whole agent::
 
 
     async def main(url: str, file: Path) -> None:
+        def keep(token: str) -> None:
+            file.touch(mode=0o600)  # whoever can read it can act as this agent
+            file.write_text(token)
+
         token = file.read_text() if file.exists() else None
-        async with Agent(url, name="Oracle", token=token, keep=file.write_text) as agent:
+        async with Agent(url, name="Oracle", token=token, keep=keep) as agent:
             print(f"admitted as {agent.agent_id}", flush=True)
             async for event in agent.subscribe("context.written", after=0):
                 for context in (await agent.read("contexts", limit=5))["data"]:
@@ -73,6 +77,14 @@ def pause_before(attempt: int, chance: float) -> float:
     return most * (1 - chance / 2)
 
 
+class _NotKeptError(Exception):
+    """The token could not be stored; that is no broken connection, whatever the reason."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 @dataclass(eq=False)
 class _Request:
     """Something asked, until it is answered."""
@@ -129,7 +141,7 @@ class Agent:
         token: of an earlier registration; without one it registers.
         agent_id: its id; alone, without a token, only for agents that a migration brought.
         tool: ``read`` or ``write``: what it selects.
-        keep: called with the token as soon as there is one, to store it.
+        keep: called with the token as soon as there is one, to store it; what it raises, entering raises.
         patience: seconds without a server after which it gives up.
         chance, clock, sleep: randomness and time, for the pauses between attempts to connect.
 
@@ -304,6 +316,8 @@ class Agent:
         except WorkbenchError as error:
             self._give_up(error)
             raise
+        except _NotKeptError as error:
+            raise error.reason from None
 
     async def _talk(self, socket: ClientConnection) -> None:
         """Use a connection until it breaks."""
@@ -328,8 +342,7 @@ class Agent:
         """Register if need be, wait to be admitted, authenticate; then go on where the last connection broke."""
         if not self._is_known:
             registered = await self._now("register", self._introduction)
-            self.token = registered["token"]
-            self._keep_token(registered["token"])
+            self._remember(registered["token"])
             await self._admitted()
         await self._now("select_tool", {"tool": self._tool})
         self.agent_id = (await self._authenticated())["agent_id"]
@@ -338,6 +351,13 @@ class Agent:
             await self._post(number, request)
         for number, stream in list(self._streams.items()):
             await self._follow(number, stream)
+
+    def _remember(self, token: str) -> None:
+        self.token = token
+        try:
+            self._keep_token(token)
+        except Exception as error:
+            raise _NotKeptError(error) from error
 
     @property
     def _is_known(self) -> bool:

@@ -16,6 +16,11 @@ from workbench.rules import wire
 
 TOOLS = ("register", "read", "write")
 LEGACY = ("announce", "request_contexts")
+CLAIMS = {
+    **dict.fromkeys(("announce", "read", "write", "request_contexts"), ("agent_id",)),
+    "registration_status": ("token",),
+}
+"""What of the data says who somebody is, besides that of `authenticate`."""
 
 Message = dict[str, Any]
 
@@ -33,6 +38,12 @@ class Frame:
     def original(self) -> Message:
         """The form in which unknown actions are echoed."""
         return {"agent": self.agent, "action": self.action, "data": self.data}
+
+    @property
+    def claims(self) -> bool:
+        """Whether it says who somebody is, by an id or a token: such guesses are counted."""
+        claimed = CLAIMS.get(self.action, ())
+        return self.action == "authenticate" or any(self.data.get(name) for name in claimed)
 
 
 def parse(text: str, client_id: str = "") -> Frame:

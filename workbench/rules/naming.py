@@ -14,7 +14,10 @@ R = TypeVar("R", bound=Mapping[str, Any])
 Name = Annotated[
     str,
     StringConstraints(
-        strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\p{Cc}\u202a-\u202e\u2066-\u2069]+$"
+        strip_whitespace=True,
+        min_length=1,
+        max_length=100,
+        pattern=r"^[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+$",
     ),
 ]
 """What people read: without control characters, and nothing that turns the text around it."""

@@ -14,8 +14,9 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -25,19 +26,23 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, WorkbenchError
+from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, Unavailable, WorkbenchError
 from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access
+from workbench.rules.access import LOOPBACK
 from workbench.rules.pace import Pace
 from workbench.settings import Settings
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+T = TypeVar("T")
+
 SUBPROTOCOL = "wb.v1"
 ACCESS_HEADER = "X-Workbench-Access"
 HEALTH = ("/health", "/healthz")
 CLIENT_LENGTH = 200
 REMEMBERED_ADDRESSES = 4_096
+ENDS = {"agent.revoked": "REVOKED", "agent.deleted": "REVOKED", "agent.token_issued": "TOKEN_REPLACED"}
+"""What makes a token good for nothing, and how that is called."""
 
 
 class Gate:
@@ -79,6 +84,8 @@ class Gate:
             raise
         if _is_stranger(known) and _is_counted(scope):
             self._strangers.spend(address)
+        if scope["type"] == "http":
+            await self.workbench.heard_of(known)
         return replace(known, address=address, client=shown(headers.get("user-agent", "")))
 
     async def _identified(self, headers: Headers) -> Caller:
@@ -115,8 +122,8 @@ class Allowance:
 
 
 async def refuse(error: WorkbenchError, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with a coded error; a WebSocket is refused before it is accepted."""
-    if scope["type"] == "websocket":
+    """Answer with a coded error; a WebSocket is refused before it is accepted, likewise, if the server can do that."""
+    if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008, "reason": error.code})
         return
     await failure(error)(scope, receive, send)
@@ -153,20 +160,47 @@ def shown(client: str) -> str | None:
     return "".join(c for c in client if c.isprintable())[:CLIENT_LENGTH].strip() or None
 
 
-async def revoked(workbench: Workbench, caller: Caller) -> None:
-    """Return as soon as an agent's token is good for nothing any more: its live connections end then.
+async def revoked(workbench: Workbench, caller: Caller) -> str:
+    """Why, as soon as an agent's token is good for nothing any more: its live connections end then.
 
-    It was revoked, or deleted, or given another token. Of a caller that is no agent it never returns.
+    ``REVOKED`` (or deleted), or ``TOKEN_REPLACED``. Of a caller that is no agent it never returns.
     """
     if caller.agent is None:
         await asyncio.Event().wait()
-    async with workbench.feed.subscribe("agent.revoked", "agent.deleted", "agent.token_issued") as events:
+    last: int | None = None
+    while True:
         try:
-            await workbench.renewed(caller)
+            async with workbench.feed.subscribe(*ENDS, after=last) as events:
+                await workbench.renewed(caller)
+                async for found in events:
+                    last = found.id
+                    if found.subject == f"agent:{caller.agent}":
+                        return ENDS[found.kind]
         except Unauthenticated:
-            return
-        while (await anext(events)).subject != f"agent:{caller.agent}":
-            pass
+            return "REVOKED"
+        except Unavailable as error:
+            if error.code != "READER_TOO_SLOW":
+                raise
+
+
+async def unless_revoked(workbench: Workbench, caller: Caller, work: Coroutine[Any, Any, T]) -> T:
+    """What `work`, which may wait, answers; it is ended when the caller's token becomes good for nothing.
+
+    Raises:
+        Unauthenticated: ``INVALID_TOKEN``.
+    """
+    working = asyncio.create_task(work)
+    end = asyncio.create_task(revoked(workbench, caller))
+    try:
+        await asyncio.wait({working, end}, return_when=asyncio.FIRST_COMPLETED)
+        if end.done():
+            raise Unauthenticated("INVALID_TOKEN", f"The token was revoked or replaced: {await end}.")
+        answer = await working
+        await workbench.renewed(caller)  # what woke it may be the very revocation
+        return answer
+    finally:
+        working.cancel()
+        end.cancel()
 
 
 def _own_names(scope: Scope, settings: Settings) -> frozenset[str]:

@@ -26,7 +26,7 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Unauthenticated, Unavailable, WorkbenchError, WrongMethod
 from workbench.ops import Caller
 from workbench.shells import openapi, rest
-from workbench.shells.gate import HEALTH, failure, revoked
+from workbench.shells.gate import HEALTH, failure, revoked, unless_revoked
 
 SSE_WAIT_SECONDS = 15.0
 
@@ -147,9 +147,12 @@ class _Shell:
 
     async def _asked(self, request: Request, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run an operation for whoever sent a request."""
-        work = self._workbench.dispatch(_caller(request), name, arguments)
+        caller = _caller(request)
+        work = self._workbench.dispatch(caller, name, arguments)
+        if not arguments.get("wait_seconds"):
+            return await work
         # What only waits is not worth going on with when nobody is there any more; anything else is done to its end.
-        return await (self._attended(request, work) if arguments.get("wait_seconds") else work)
+        return await self._attended(request, unless_revoked(self._workbench, caller, work))
 
     async def _attended(self, request: Request, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """What `work` answers, as long as the client waits for it.

@@ -23,6 +23,8 @@ from workbench.settings import Settings
 SETTLE_SECONDS = 5.0
 """How long messages of a client that left may take to be done."""
 BURST_SECONDS = 10.0
+FAREWELL_SECONDS = 1.0
+"""How long a client that does not read may put off the end of its connection."""
 CLOSE_FLOODING = 1008
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -51,10 +53,15 @@ class Line:
         self._handling: set[asyncio.Task[Reply]] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._sending = asyncio.Lock()
+        self._over = asyncio.Event()
 
     async def serve(self, handle: Handle) -> None:
         """Talk until either side ends it. Messages are handled side by side, so nobody's commit is waited for."""
-        talking = [asyncio.create_task(self._listen(handle)), asyncio.create_task(self._answer())]
+        talking: list[asyncio.Task[Any]] = [
+            asyncio.create_task(self._listen(handle)),
+            asyncio.create_task(self._answer()),
+            asyncio.create_task(self._over.wait()),
+        ]
         try:
             await asyncio.wait(talking, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -71,8 +78,16 @@ class Line:
             self._require_open()
             await self._socket.send_text(text)
 
-    async def close(self, code: int, reason: str) -> None:
-        """End it. Raises as `send` does."""
+    async def end(self, code: int, reason: str, last: Message | None = None) -> None:
+        """End it, after a last message; a client that does not read is not waited for."""
+        with contextlib.suppress(TimeoutError, WebSocketDisconnect):
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                if last is not None:
+                    await self.send(last)
+                await self._close(code, reason)
+        self._over.set()
+
+    async def _close(self, code: int, reason: str) -> None:
         async with self._sending:
             self._require_open()
             await self._socket.close(code, reason)
@@ -113,8 +128,7 @@ class Line:
 
     async def _cut_off(self) -> None:
         why = f"More than {self._most} messages a second are too many. Connect again, and slow down."
-        await self.send(message.error(Refused("FLOODING", why), None))
-        await self.close(CLOSE_FLOODING, "FLOODING")
+        await self.end(CLOSE_FLOODING, "FLOODING", message.error(Refused("FLOODING", why), None))
 
     async def _answer(self) -> None:
         while True:
@@ -124,10 +138,10 @@ class Line:
             if reply.then is not None:
                 reply.then()
             if reply.close is not None:
-                await self.close(*reply.close)
+                await self.end(*reply.close)
                 return
 
-    async def _wind_up(self, talking: list[asyncio.Task[None]]) -> None:
+    async def _wind_up(self, talking: list[asyncio.Task[Any]]) -> None:
         """What the client asked for before it left is still done; what only waits is ended."""
         for task in (*talking, *self._background):
             task.cancel()

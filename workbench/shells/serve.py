@@ -28,7 +28,7 @@ from workbench.ops import Caller
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells import http, mcp, websocket
-from workbench.shells.gate import Gate, check_address
+from workbench.shells.gate import Gate, check_address, unless_revoked
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,11 @@ class _InProcess:
         return _caller(ctx).level
 
     async def call(self, ctx: mcp.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        return await self._workbench.dispatch(_caller(ctx), name, arguments)
+        caller = _caller(ctx)
+        work = self._workbench.dispatch(caller, name, arguments)
+        if not arguments.get("wait_seconds"):
+            return await work
+        return await unless_revoked(self._workbench, caller, work)
 
 
 def _caller(ctx: mcp.Context) -> Caller:

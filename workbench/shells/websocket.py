@@ -1,14 +1,23 @@
 """The WebSocket shell: `/ws/{client_id}`, frames `[agent, action, data]` (spec 1).
 
 Messages of one connection are handled side by side and answered in order: send the next one after
-the reply when order matters. How they come and go is `line`'s business; here is what they mean.
+the reply when order matters. But each is taken as coming from whom the messages before it have made
+the connection, and with the tool they selected: who authenticates need not wait to go on.
+
+A `write` or `register` with a `request_id` that was answered, among the last 256 of them on this
+connection, is answered as it was then, and nothing is done: whoever sends it again writes once.
+
+How messages come and go is `line`'s business; here is what they mean.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,18 +26,27 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, WorkbenchError
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
 from workbench.model import Level, Registration, Tool
 from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access, message
 from workbench.rules.message import Frame
 from workbench.services.history import may_see
-from workbench.shells.gate import SUBPROTOCOL, revoked
+from workbench.shells.gate import SUBPROTOCOL, refuse, revoked
 from workbench.shells.line import Line, Reply
 
-WAIT_SECONDS = 25.0
 MAX_SUBSCRIPTIONS = 16
+CLIENT_ID_LENGTH = 200
+REMEMBERED_ANSWERS = 256
+ONCE = ("register", "write")
+"""What is done once for one `request_id`."""
+BINDING = ("authenticate", "announce", "select_tool")
+"""What changes as whom the messages after it are taken."""
+DECIDED = ("agent.assigned", "agent.rejected", "agent.revoked", "agent.deleted")
+CLOSE_IDLE = 1008
 CLOSE_AUTHENTICATION = 4401
+BROKEN_TEXT = "Invalid UTF-8 sequence received from client."
+"""What uvicorn logs, with a traceback, of a client's text that is none."""
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +56,13 @@ def route(workbench: Workbench) -> WebSocketRoute:
     open_connections: set[Connection] = set()
 
     async def endpoint(socket: WebSocket) -> None:
-        if len(open_connections) >= workbench.settings.max_connections:
-            await socket.close(1013, "TOO_MANY_CONNECTIONS")
-            return
         connection = Connection(workbench, socket)
+        try:
+            _check_client_id(connection.client_id)
+            _check_room(connection, open_connections, workbench.settings.max_connections)
+        except WorkbenchError as error:
+            await refuse(error, socket.scope, socket.receive, socket.send)
+            return
         open_connections.add(connection)
         try:
             with contextlib.suppress(asyncio.CancelledError):  # uvicorn stops, and waits no longer
@@ -49,7 +70,13 @@ def route(workbench: Workbench) -> WebSocketRoute:
         finally:
             open_connections.discard(connection)
 
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_a_record)
     return WebSocketRoute("/ws/{client_id}", endpoint)
+
+
+def _is_worth_a_record(record: logging.LogRecord) -> bool:
+    """A client that breaks the protocol is told so with 1007; nothing has failed here."""
+    return record.msg != BROKEN_TEXT
 
 
 class Connection:
@@ -71,6 +98,13 @@ class Connection:
         self._present: str | None = None
         self._presence = contextlib.AsyncExitStack()
         self._binding = asyncio.Lock()
+        self._turn = asyncio.Lock()
+        self._answers: OrderedDict[str, asyncio.Task[Reply]] = OrderedDict()
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether its client has neither registered nor authenticated."""
+        return self.bound.level is Level.ANONYMOUS and self.bound.agent is None and not self._deciding
 
     async def serve(self) -> None:
         """Talk until the client leaves."""
@@ -78,6 +112,7 @@ class Connection:
         await self.socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
         try:
             await self.line.told(self._greet)
+            self.line.begin(self._end_when_idle)
             await self.line.serve(self._handle)
         finally:
             await self._part()
@@ -91,6 +126,12 @@ class Connection:
         if self.bound.agent is not None and self.bound.level is Level.ANONYMOUS and not self.bound.barred:
             self._await_decision(self.bound)
 
+    async def _end_when_idle(self) -> None:
+        """Strangers do not keep a place that others could have."""
+        await asyncio.sleep(self.workbench.settings.idle_anonymous_seconds)
+        if self.is_stranger:
+            await self.line.end(CLOSE_IDLE, "IDLE")
+
     async def _handle(self, text: str | None) -> Reply:
         """One message in, one message out; nothing a client sends ends the connection."""
         frame = None
@@ -100,25 +141,56 @@ class Connection:
             frame = message.parse(text, self.client_id)
             reply = await self._act(frame)
         except WorkbenchError as error:
-            reply = Reply(message.error(error, frame.action if frame else None))
+            reply = self._failed(error, frame)
         except Exception:
             log.exception("a message of %s failed", self.client_id)
             problem = WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how.")
             reply = Reply(message.error(problem, frame.action if frame else None))
         return replace(reply, message=message.reply(reply.message, frame.request_id if frame else None))
 
+    def _failed(self, error: WorkbenchError, frame: Frame | None) -> Reply:
+        """Who claims too often to be somebody it is not is told for the last time."""
+        told = message.error(error, frame.action if frame else None)
+        if frame is None or not frame.claims or not isinstance(error, Unauthenticated):
+            return Reply(told)
+        self.failed_logins += 1
+        too_many = self.failed_logins >= self.workbench.settings.max_failed_logins
+        return Reply(told, close=(CLOSE_AUTHENTICATION, "TOO_MANY_FAILED_LOGINS") if too_many else None)
+
     async def _act(self, frame: Frame) -> Reply:
+        """Messages take their turn, in the order they came, to say as whom they come; then they go on side by side."""
+        async with self._turn:
+            if frame.action in BINDING:
+                return await self._change(frame)
+            caller = await self._speaker(frame)
+            once = self._once(caller, frame) if frame.action in ONCE and frame.request_id is not None else None
+        return await (once or self._do(caller, frame))
+
+    async def _change(self, frame: Frame) -> Reply:
         if frame.action == "authenticate":
-            return await self._authenticate(frame.data)
+            return await self._bound_to(await self._identified(frame.data))
         caller = await self._caller()
         self._check_sender(caller, frame)
+        if frame.action == "announce":
+            return await self._announce(caller, frame.data)
+        return await self._select_tool(caller, frame)
+
+    def _once(self, caller: Caller, frame: Frame) -> asyncio.Task[Reply]:
+        """The answer that a request with this id had, or has now; one that failed is done again."""
+        writer = caller.agent if frame.action == "write" else None
+        asked = json.dumps([frame.action, frame.request_id, writer], sort_keys=True)
+        known = self._answers.pop(asked, None)
+        if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
+            known = asyncio.create_task(self._do(caller, frame))
+        self._answers[asked] = known
+        if len(self._answers) > REMEMBERED_ANSWERS:
+            self._answers.popitem(last=False)
+        return known
+
+    async def _do(self, caller: Caller, frame: Frame) -> Reply:
         match frame.action:
-            case "select_tool":
-                return await self._select_tool(caller, frame)
             case "register":
                 return await self._register(caller, frame.data)
-            case "announce":
-                return await self._announce(caller, frame.data)
             case "read" | "write" | "request_contexts":
                 return await self._read_or_write(caller, frame)
             case "subscribe":
@@ -129,19 +201,32 @@ class Connection:
 
     # Who asks.
 
+    async def _speaker(self, frame: Frame) -> Caller:
+        """Who sent a message: an old client says so with each one that reads or writes, and the first binds."""
+        caller = await self._caller()
+        self._check_sender(caller, frame)
+        reads_or_writes = frame.action in ("read", "write", "request_contexts")
+        if reads_or_writes and caller.agent is None and caller.level is Level.ANONYMOUS:
+            return await self._as_claimed(frame.data.get("agent_id"))
+        return caller
+
     async def _caller(self) -> Caller:
         """Who asks, as it stands now: an agent with the smaller of what was granted and what was selected."""
         now = await self.workbench.renewed(self.bound)
-        if now.level > Level.ANONYMOUS and now.agent != self._present:  # admitted since it connected
+        if self._is_missed(now):
             async with self._binding:
                 if now.agent == self.bound.agent:
                     await self._appear(now)
         return self._narrowed(now)
 
+    def _is_missed(self, caller: Caller) -> bool:
+        """Whether an agent that may act is not shown as here: it was admitted since it connected, or not heard of."""
+        if caller.agent is None or caller.level is Level.ANONYMOUS:
+            return False
+        return caller.agent != self._present or caller.unheard
+
     def _narrowed(self, caller: Caller) -> Caller:
-        if caller.agent is None or self.selected is Tool.WRITE or caller.level <= Level.READ:
-            return caller
-        return replace(caller, level=Level.READ, tool=Tool.READ)
+        return caller if caller.agent is None or self.selected is Tool.WRITE else caller.narrowed
 
     def _from_here(self, caller: Caller) -> Caller:
         return replace(caller, address=self.came_as.address, client=self.came_as.client)
@@ -190,10 +275,23 @@ class Connection:
             self.line.begin(partial(self._tell_decision, waiting))
 
     async def _tell_decision(self, waiting: Caller) -> None:
-        state = {"status": Registration.PENDING}
-        while state["status"] == Registration.PENDING:
-            state = await self.workbench.dispatch(waiting, "registration_status", {"wait_seconds": WAIT_SECONDS})
+        state = await self._decided(waiting)
         await self.line.send(message.decision(state, Registration(state["status"]) in access.MAY_ACT))
+
+    async def _decided(self, waiting: Caller) -> dict[str, Any]:
+        """How a registration stands once it is decided."""
+        subject = f"agent:{waiting.agent}"
+        while True:
+            try:
+                async with self.workbench.feed.subscribe(*DECIDED) as events:
+                    state = await self.workbench.dispatch(waiting, "registration_status", {})
+                    if state["status"] != Registration.PENDING:
+                        return state
+                    while (await anext(events)).subject != subject:
+                        pass
+            except Unavailable as error:
+                if error.code != "READER_TOO_SLOW":
+                    raise
 
     async def _announce(self, caller: Caller, data: dict[str, Any]) -> Reply:
         """How clients from before registration say who they are: the known are bound, strangers wait."""
@@ -221,16 +319,6 @@ class Connection:
         return reply
 
     # Authentication.
-
-    async def _authenticate(self, data: dict[str, Any]) -> Reply:
-        try:
-            return await self._bound_to(await self._identified(data))
-        except Unauthenticated as error:
-            self.failed_logins += 1
-            if self.failed_logins < self.workbench.settings.max_failed_logins:
-                raise
-            end = (CLOSE_AUTHENTICATION, "TOO_MANY_FAILED_LOGINS")
-            return Reply(message.error(error, "authenticate"), close=end)
 
     async def _identified(self, data: dict[str, Any]) -> Caller:
         token, agent_id = data.get("token"), data.get("agent_id")
@@ -269,9 +357,10 @@ class Connection:
                 self._watching.append(self.line.begin(partial(self._tell_of_newcomers, page["next_after"])))
 
     async def _appear(self, caller: Caller) -> None:
-        """An admitted agent is connected from now on, and the one before it no longer."""
+        """An admitted agent is connected, and active, from now on, and the one before it no longer."""
         agent = caller.agent if caller.level > Level.ANONYMOUS else None
         if agent == self._present:
+            await self.workbench.heard_of(caller)
             return
         await self._part()
         if agent is not None:
@@ -288,16 +377,14 @@ class Connection:
             log.warning("that %s disconnected could not be recorded", self.bound.name, exc_info=True)
 
     async def _end_when_revoked(self, caller: Caller) -> None:
-        await revoked(self.workbench, caller)
+        why = await revoked(self.workbench, caller)
         self.bound = self._from_here(ANONYMOUS)
-        await self.line.close(CLOSE_AUTHENTICATION, "REVOKED")
+        await self.line.end(CLOSE_AUTHENTICATION, why)
 
     # Operations.
 
     async def _read_or_write(self, caller: Caller, frame: Frame) -> Reply:
-        """Reading and writing as the spec has it: an old client says with each message who it is."""
-        if caller.agent is None and caller.level is Level.ANONYMOUS:
-            caller = await self._as_claimed(frame.data.get("agent_id"))
+        """Reading and writing as the spec has it."""
         if caller.level is Level.ANONYMOUS and not caller.barred:
             raise message.not_assigned()
         if frame.action == "request_contexts":
@@ -379,3 +466,27 @@ class Connection:
                     wanted = {"agent_id": found.data["agent_id"]}
                     agent = await self.workbench.dispatch(self.bound, "get_agent", wanted)
                     await self.line.send(message.new_pending_agent(agent))
+
+
+def _check_client_id(client_id: str) -> None:
+    """People read it, and it is stored with every connection.
+
+    Raises:
+        BadInput: ``BAD_CLIENT_ID``.
+    """
+    if len(client_id) > CLIENT_ID_LENGTH or not client_id.isprintable():
+        raise BadInput("BAD_CLIENT_ID", f"A client id has at most {CLIENT_ID_LENGTH} characters, all printable.")
+
+
+def _check_room(newcomer: Connection, others: Iterable[Connection], most: int) -> None:
+    """Strangers from one address take at most half of the room.
+
+    Raises:
+        Unavailable: ``TOO_MANY_CONNECTIONS``.
+    """
+    there = list(others)
+    address = newcomer.came_as.address
+    strangers = [other for other in there if other.is_stranger and other.came_as.address == address]
+    is_stranger = newcomer.came_as.level is Level.ANONYMOUS and newcomer.came_as.agent is None
+    if len(there) >= most or (is_stranger and len(strangers) >= max(most // 2, 1)):
+        raise Unavailable("TOO_MANY_CONNECTIONS", "The server has no room for another connection. Try again later.")
