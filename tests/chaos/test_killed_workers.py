@@ -31,6 +31,7 @@ from workbench.store.queries import Query
 pytestmark = pytest.mark.anyio
 
 SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
+"""With it, the long run has 50 kills among 2,000 tasks for each unit; without, a fifth of that."""
 PROCESSES = 4
 AGENTS = 4
 """Agents of one process."""
@@ -200,7 +201,7 @@ async def check(project: Path, acknowledged: list[Done], tasks: int) -> list[int
     [
         pytest.param(200, 5, False, id="short", marks=pytest.mark.timeout(120)),
         pytest.param(
-            *(2_000 * (1 + 4 * SOAK), 50 * (1 + 4 * SOAK), True),
+            *(2_000 * SOAK or 400, 50 * SOAK or 10, True),
             id="long",
             marks=[pytest.mark.chaos, pytest.mark.timeout(3_000)],
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import ExitStack
 from graphlib import CycleError, TopologicalSorter
@@ -1034,5 +1035,8 @@ class ForLong(Leases):
     """The same, in many more orders."""
 
 
+SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
 TestLeasesInAnyOrderForLong = pytest.mark.chaos(pytest.mark.timeout(3_000)(ForLong.TestCase))
-TestLeasesInAnyOrderForLong.settings = hypothesis.settings(max_examples=600, stateful_step_count=50, deadline=None)
+TestLeasesInAnyOrderForLong.settings = hypothesis.settings(
+    max_examples=600 * SOAK or 60, stateful_step_count=50, deadline=None
+)

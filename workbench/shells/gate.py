@@ -45,6 +45,10 @@ ENDS = {"agent.revoked": "REVOKED", "agent.deleted": "REVOKED", "agent.token_iss
 """What makes a token good for nothing, and how that is called."""
 
 
+_NO_WORK = ("/registration_status", "/ping", "/mcp")
+"""Paths by which an agent does not come to work: it only asks how it stands, or says what it wants in the body."""
+
+
 class Gate:
     """ASGI middleware: refuses strangers' pages and floods, and says who is asking.
 
@@ -84,7 +88,7 @@ class Gate:
             raise
         if _is_stranger(known) and _is_counted(scope):
             self._strangers.spend(address)
-        if scope["type"] == "http":
+        if scope["type"] == "http" and not scope["path"].endswith(_NO_WORK):
             await self.workbench.heard_of(known)
         return replace(known, address=address, client=shown(headers.get("user-agent", "")))
 
