@@ -172,7 +172,8 @@ async def complete_task(
         tx.run(SQL.complete_attempt, task_id=task_id, attempt=row["attempt"], now=tx.now)
         dependencies.completed(tx, task_id)
         tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
-        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+        changed = {"status": TaskState.COMPLETED, "progress": 100, "error_message": None}
+        return TaskLine(**tasks.line_of({**row, **changed}))
 
     return await ctx.write(change)
 
@@ -305,13 +306,13 @@ def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
         return Claim(task=tasks.require_task(tx, task_id or held[0]))
     if task_id is not None:
         row = tasks.seen(tx, caller, task_id)
-        if not (_fits(row, caller, me) and _take(tx, me, task_id)):
+        taken = _take(tx, me, task_id) if _fits(row, caller, me) else None
+        if taken is None:
             raise tasks.not_claimable(tx, row)
-        return Claim(task=tasks.require_task(tx, task_id))
+        return Claim(task=taken)
     while best := _candidates(tx, caller, me, 1):
-        task_id = best[0]["task_id"]
-        if _take(tx, me, task_id):
-            return Claim(task=tasks.require_task(tx, task_id))
+        if taken := _take(tx, me, best[0]["task_id"]):
+            return Claim(task=taken)
     return Claim(task=None)
 
 
@@ -321,14 +322,14 @@ def _fits(row: Row, caller: Caller, me: str) -> bool:
     return row["worktree"] in ("", caller.worktree) and row["persona_id"] == caller.persona
 
 
-def _take(tx: Tx, me: str, task_id: int) -> bool:
-    taken = tx.one(SQL.claim, task_id=task_id, agent=me, now=tx.now)
-    if taken is None:
-        return False
-    attempt, session = taken["attempt"], taken["session_id"] or None
-    tx.run(SQL.add_attempt, task_id=task_id, attempt=attempt, agent=me, now=tx.now)
-    tx.emit("task.claimed", f"task:{task_id}", session=session, attempt=attempt)
-    return True
+def _take(tx: Tx, me: str, task_id: int) -> Task | None:
+    """Claim one task; None when it cannot be claimed now."""
+    if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
+        return None
+    row = tasks.require_row(tx, task_id)
+    tx.run(SQL.add_attempt, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
+    tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
+    return tasks.task_of(tx, row)
 
 
 def _start(tx: Tx, row: Row) -> None:

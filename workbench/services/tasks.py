@@ -606,8 +606,17 @@ def task_of(tx: Reader, row: Row) -> Task:
         no_retry=json.loads(row["no_retry"]),
         result_data=json.loads(row["result_data"]) if row["result_data"] else None,
         artifacts=json.loads(row["artifacts"]) if row["artifacts"] else [],
-        attempts=[Attempt(**a) for a in tx.all(SQL.attempts, task_id=task_id)],
+        attempts=_attempts(tx, row),
     )
+
+
+def _attempts(tx: Reader, row: Row) -> list[Attempt]:
+    """All claims of a task; the row itself tells of the first one, as long as it is under way."""
+    if row["attempt"] > 1 or row["status"] not in lifecycle.HELD:
+        return [Attempt(**a) for a in tx.all(SQL.attempts, task_id=row["id"])]
+    under_way = dict.fromkeys(("ended_at", "outcome", "error_class", "error_message"))
+    first = {key: row[key] for key in ("attempt", "claimed_at", "started_at")}
+    return [Attempt(agent_id=row["holder"], **first, **under_way)]
 
 
 def line_of(row: Row) -> dict[str, Any]:
