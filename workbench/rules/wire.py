@@ -9,6 +9,8 @@ from typing import Any
 DEPTH_LIMIT = 64
 """Levels of objects and arrays. Deeper ones could be stored, but serializers give up on them."""
 
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
 
 def check(value: Any) -> None:
     """Refuse what Python takes for JSON and others do not: NaN, infinity, half characters, NUL, abysses.
@@ -19,7 +21,7 @@ def check(value: Any) -> None:
     if _nests_too_deep(value):
         raise ValueError(f"it nests deeper than {DEPTH_LIMIT} levels")
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = _json(value)
         text.encode()
     except TypeError as error:
         raise ValueError(str(error)) from None

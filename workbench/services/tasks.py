@@ -28,6 +28,8 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
+_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
 Run = Annotated[
     str | list[str] | None,
     Field(description="Command of the task: a string for /bin/sh -c or a list, run in the worktree."),
@@ -649,7 +651,7 @@ def bounded_json(value: Any, settings: Settings) -> str:
         BadInput: ``TOO_LARGE``.
     """
     try:
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = _compact(value)
         size = len(text.encode())
     except (ValueError, RecursionError) as error:
         raise BadInput("INVALID_ARGUMENTS", f"The data is not JSON: {error}.", problems=[]) from None
