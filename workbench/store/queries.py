@@ -101,11 +101,10 @@ class Queries:
             for name, text in zip(parts[::2], parts[1::2], strict=True)
         }
 
+        vars(self).update(self._queries)
+
     def __getattr__(self, name: str) -> Query:
-        try:
-            return self._queries[name]
-        except KeyError:
-            raise AttributeError(f"no query is named {name!r}") from None
+        raise AttributeError(f"no query is named {name!r}")
 
     def __iter__(self) -> Iterator[Query]:
         return iter(self._queries.values())
