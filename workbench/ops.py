@@ -282,7 +282,7 @@ async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping
             "NO_SERVER",
             f"{name} needs the running servers. Start them with `%workbench start` or `workbench serve`.",
         )
-    result: dict[str, Any] = found.result.dump_python(await found.fn(ctx, **valid), mode="json")
+    result: dict[str, Any] = found.result.serializer.to_python(await found.fn(ctx, **valid), mode="json")
     return result
 
 

@@ -145,7 +145,7 @@ async def report_task_progress(
             tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=progress_note, now=tx.now)
         told = {"progress": percent, "note": progress_note[:500], "level": level}
         tx.emit("task.progressed", f"task:{task_id}", session=row["session_id"], **told)
-        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+        return tasks.require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -170,7 +170,7 @@ async def complete_task(
             _tell_start(tx, row)
         tx.run(SQL.complete, task_id=task_id, result=result, artifacts=made, now=tx.now)
         tx.run(SQL.complete_attempt, task_id=task_id, attempt=row["attempt"], now=tx.now)
-        dependencies.completed(tx, task_id)
+        dependencies.completed(tx, row)
         tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
         changed = {"status": TaskState.COMPLETED, "progress": 100, "error_message": None}
         return TaskLine(**tasks.line_of({**row, **changed}))
@@ -196,7 +196,7 @@ async def fail_task(
         lifecycle.step(row["status"], Action.FAIL)
         failure = Failure("failed", error_message, error_class, retryable)
         _after_failure(tx, ctx.settings, row, failure, ctx.random())
-        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+        return tasks.require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -214,7 +214,7 @@ async def release_task(
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.RELEASE)
         put_back(tx, row, "released", reason)
-        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+        return tasks.require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -271,13 +271,13 @@ def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
 
 def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskLine]:
     found = _candidates(tx, caller, me, limit)
-    return [TaskLine(**tasks.line_of(tasks.require_row(tx, row["task_id"]))) for row in found]
+    return [tasks.require_task_line(tx, row["task_id"]) for row in found]
 
 
 def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
     held = tx.all(SQL.held_by, agent=me)
     return Work(
-        holding=[TaskLine(**tasks.line_of(tasks.require_row(tx, row["id"]))) for row in held],
+        holding=[tasks.require_task_line(tx, row["id"]) for row in held],
         available=_available(tx, caller, me, limit),
         lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
     )
@@ -350,7 +350,7 @@ def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
         NotFound: ``TASK_NOT_FOUND``. Conflict: ``LEASE_LOST``. BadInput: ``AGENT_ONLY``.
     """
     me = require_self(caller, None)
-    row = tasks.require_row(tx, task_id)
+    row = tasks.require_line(tx, task_id)
     current = row["status"] in lifecycle.HELD and row["assigned_agent_id"] == me
     if current and attempt in (None, row["attempt"]):
         return row

@@ -24,7 +24,7 @@ from workbench.services.registration import require_agent
 from workbench.services.sessions import require_session
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx
-from workbench.store.queries import beside
+from workbench.store.queries import Query, beside
 
 SQL = beside(__file__)
 
@@ -493,7 +493,20 @@ def require_row(tx: Reader, task_id: int) -> Row:
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
     """
-    row = tx.one(SQL.get, id=task_id)
+    return _found(tx, SQL.get, task_id)
+
+
+def require_line(tx: Reader, task_id: int) -> Row:
+    """Fewer columns: those of a list, what whoever holds it must know, and `awaited`.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    return _found(tx, SQL.get_line, task_id)
+
+
+def _found(tx: Reader, query: Query, task_id: int) -> Row:
+    row = tx.one(query, id=task_id)
     if row is None:
         raise _no_task(task_id)
     return row
@@ -619,6 +632,15 @@ def _attempts(tx: Reader, row: Row) -> list[Attempt]:
     under_way = dict.fromkeys(("ended_at", "outcome", "error_class", "error_message"))
     first = {key: row[key] for key in ("attempt", "claimed_at", "started_at")}
     return [Attempt(agent_id=row["holder"], **first, **under_way)]
+
+
+def require_task_line(tx: Reader, task_id: int) -> TaskLine:
+    """A task in a list.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    return TaskLine(**line_of(require_line(tx, task_id)))
 
 
 def line_of(row: Row) -> dict[str, Any]:
