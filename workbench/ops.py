@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -87,8 +87,7 @@ OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL)
 ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
 
 
-@dataclass(frozen=True, slots=True)
-class Ctx:
+class Ctx(NamedTuple):
     """What an operation is given: who asks, and the parts of the house it may use."""
 
     caller: Caller
