@@ -156,7 +156,7 @@ class Workbench:
 
     async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Run an operation for a caller; see `workbench.ops.dispatch`."""
-        return await dispatch(self.catalogue, replace(self._ctx, caller=caller), name, arguments)
+        return await dispatch(self.catalogue, self._ctx._replace(caller=caller), name, arguments)
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the operator."""
@@ -220,7 +220,7 @@ class Workbench:
             await worktrees.recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: connections.close_others(tx, nonce))
-        self._ctx = replace(self._ctx, server=server)
+        self._ctx = self._ctx._replace(server=server)
 
     @property
     def server(self) -> ServerInfo | None:

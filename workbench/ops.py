@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -87,8 +87,7 @@ OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL)
 ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
 
 
-@dataclass(frozen=True, slots=True)
-class Ctx:
+class Ctx(NamedTuple):
     """What an operation is given: who asks, and the parts of the house it may use."""
 
     caller: Caller
@@ -153,6 +152,11 @@ class Op:
         return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
 
     @cached_property
+    def _typed(self) -> list[str]:
+        """Arguments that are not just any JSON."""
+        return [name for name, field in self.arguments.model_fields.items() if field.annotation is not Any]
+
+    @cached_property
     def result(self) -> TypeAdapter[Any]:
         """Turns what the function returns into JSON-ready data."""
         return TypeAdapter(get_type_hints(self.fn, include_extras=True)["return"])
@@ -180,9 +184,8 @@ class Op:
             valid = self.arguments.model_validate(arguments)
         except ValidationError as error:
             raise self._wrong(problems_of(error)) from None
-        fields = type(valid).model_fields
-        values = {name: getattr(valid, name) for name in fields}
-        large = [name for name, value in values.items() if fields[name].annotation is not Any and _is_too_large(value)]
+        values = dict(vars(valid))
+        large = [name for name in self._typed if _is_too_large(values[name])]
         if large:
             raise self._wrong([{"field": name, "reason": "Numbers have at most 64 bits"} for name in large])
         return values
@@ -207,8 +210,9 @@ def listed(problems: Sequence[Mapping[str, str]]) -> str:
 
 def _is_too_large(value: Any) -> bool:
     """Whether a number, or one in a list, is beyond what databases count with."""
-    numbers = value if isinstance(value, list) else [value]
-    return any(isinstance(number, int) and not -(2**63) <= number < 2**63 for number in numbers)
+    if isinstance(value, list):
+        return any(map(_is_too_large, value))
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _require_json(name: str, arguments: Mapping[str, Any]) -> None:
@@ -277,7 +281,7 @@ async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping
             "NO_SERVER",
             f"{name} needs the running servers. Start them with `%workbench start` or `workbench serve`.",
         )
-    result: dict[str, Any] = found.result.dump_python(await found.fn(ctx, **valid), mode="json")
+    result: dict[str, Any] = found.result.serializer.to_python(await found.fn(ctx, **valid), mode="json")
     return result
 
 

@@ -9,6 +9,9 @@ from typing import Any
 DEPTH_LIMIT = 64
 """Levels of objects and arrays. Deeper ones could be stored, but serializers give up on them."""
 
+_TOO_DEEP = f"it nests deeper than {DEPTH_LIMIT} levels"
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
+
 
 def check(value: Any) -> None:
     """Refuse what Python takes for JSON and others do not: NaN, infinity, half characters, NUL, abysses.
@@ -16,13 +19,15 @@ def check(value: Any) -> None:
     Raises:
         ValueError: says why.
     """
-    if _nests_too_deep(value):
-        raise ValueError(f"it nests deeper than {DEPTH_LIMIT} levels")
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = _json(value)
         text.encode()
     except TypeError as error:
         raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if text.count("{") + text.count("[") > DEPTH_LIMIT and _nests_too_deep(value):
+        raise ValueError(_TOO_DEEP)
     if "\\u0000" in text and _has_nul(value):
         raise ValueError("it holds the character NUL, which databases do not keep")
 

@@ -89,9 +89,10 @@ def _path(tx: Reader, start: int, goal: int) -> list[int]:
     return path[::-1]
 
 
-def completed(tx: Tx, task_id: int) -> None:
+def completed(tx: Tx, row: Row) -> None:
     """A task is completed: what waited for it waits for one thing less."""
-    tx.run(SQL.one_less, task_id=task_id)
+    if row["awaited"]:
+        tx.run(SQL.one_less, task_id=row["id"])
 
 
 def ended_badly(tx: Tx, task_id: int) -> None:

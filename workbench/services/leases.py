@@ -145,7 +145,7 @@ async def report_task_progress(
             tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=progress_note, now=tx.now)
         told = {"progress": percent, "note": progress_note[:500], "level": level}
         tx.emit("task.progressed", f"task:{task_id}", session=row["session_id"], **told)
-        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+        return tasks.require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -170,9 +170,10 @@ async def complete_task(
             _tell_start(tx, row)
         tx.run(SQL.complete, task_id=task_id, result=result, artifacts=made, now=tx.now)
         tx.run(SQL.complete_attempt, task_id=task_id, attempt=row["attempt"], now=tx.now)
-        dependencies.completed(tx, task_id)
+        dependencies.completed(tx, row)
         tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
-        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+        changed = {"status": TaskState.COMPLETED, "progress": 100, "error_message": None}
+        return TaskLine(**tasks.line_of({**row, **changed}))
 
     return await ctx.write(change)
 
@@ -195,7 +196,7 @@ async def fail_task(
         lifecycle.step(row["status"], Action.FAIL)
         failure = Failure("failed", error_message, error_class, retryable)
         _after_failure(tx, ctx.settings, row, failure, ctx.random())
-        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+        return tasks.require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -213,7 +214,7 @@ async def release_task(
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.RELEASE)
         put_back(tx, row, "released", reason)
-        return TaskLine(**tasks.line_of(tasks.require_row(tx, task_id)))
+        return tasks.require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -270,13 +271,13 @@ def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
 
 def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskLine]:
     found = _candidates(tx, caller, me, limit)
-    return [TaskLine(**tasks.line_of(tasks.require_row(tx, row["task_id"]))) for row in found]
+    return [tasks.require_task_line(tx, row["task_id"]) for row in found]
 
 
 def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
     held = tx.all(SQL.held_by, agent=me)
     return Work(
-        holding=[TaskLine(**tasks.line_of(tasks.require_row(tx, row["id"]))) for row in held],
+        holding=[tasks.require_task_line(tx, row["id"]) for row in held],
         available=_available(tx, caller, me, limit),
         lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
     )
@@ -305,13 +306,13 @@ def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
         return Claim(task=tasks.require_task(tx, task_id or held[0]))
     if task_id is not None:
         row = tasks.seen(tx, caller, task_id)
-        if not (_fits(row, caller, me) and _take(tx, me, task_id)):
+        taken = _take(tx, me, task_id) if _fits(row, caller, me) else None
+        if taken is None:
             raise tasks.not_claimable(tx, row)
-        return Claim(task=tasks.require_task(tx, task_id))
+        return Claim(task=taken)
     while best := _candidates(tx, caller, me, 1):
-        task_id = best[0]["task_id"]
-        if _take(tx, me, task_id):
-            return Claim(task=tasks.require_task(tx, task_id))
+        if taken := _take(tx, me, best[0]["task_id"]):
+            return Claim(task=taken)
     return Claim(task=None)
 
 
@@ -321,14 +322,14 @@ def _fits(row: Row, caller: Caller, me: str) -> bool:
     return row["worktree"] in ("", caller.worktree) and row["persona_id"] == caller.persona
 
 
-def _take(tx: Tx, me: str, task_id: int) -> bool:
-    taken = tx.one(SQL.claim, task_id=task_id, agent=me, now=tx.now)
-    if taken is None:
-        return False
-    attempt, session = taken["attempt"], taken["session_id"] or None
-    tx.run(SQL.add_attempt, task_id=task_id, attempt=attempt, agent=me, now=tx.now)
-    tx.emit("task.claimed", f"task:{task_id}", session=session, attempt=attempt)
-    return True
+def _take(tx: Tx, me: str, task_id: int) -> Task | None:
+    """Claim one task; None when it cannot be claimed now."""
+    if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
+        return None
+    row = tasks.require_row(tx, task_id)
+    tx.run(SQL.add_attempt, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
+    tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
+    return tasks.task_of(tx, row)
 
 
 def _start(tx: Tx, row: Row) -> None:
@@ -349,7 +350,7 @@ def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
         NotFound: ``TASK_NOT_FOUND``. Conflict: ``LEASE_LOST``. BadInput: ``AGENT_ONLY``.
     """
     me = require_self(caller, None)
-    row = tasks.require_row(tx, task_id)
+    row = tasks.require_line(tx, task_id)
     current = row["status"] in lifecycle.HELD and row["assigned_agent_id"] == me
     if current and attempt in (None, row["attempt"]):
         return row

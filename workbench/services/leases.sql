@@ -51,8 +51,7 @@ ORDER BY rank, priority DESC, task_id LIMIT :limit;
 UPDATE task_status SET status = 'claimed', assigned_agent_id = :agent, claimed_at = :now,
     lease_expires_at = :now + (SELECT lease_us FROM tasks WHERE id = :task_id),
     attempt = attempt + 1, started_at = NULL, progress = 0
-WHERE task_id = :task_id AND status = 'pending' AND unmet = 0 AND not_before IS NULL
-RETURNING attempt, session_id;
+WHERE task_id = :task_id AND status = 'pending' AND unmet = 0 AND not_before IS NULL;
 
 -- name: add_attempt
 INSERT INTO task_attempts (task_id, attempt, agent_id, claimed_at)

@@ -24,9 +24,11 @@ from workbench.services.registration import require_agent
 from workbench.services.sessions import require_session
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx
-from workbench.store.queries import beside
+from workbench.store.queries import Query, beside
 
 SQL = beside(__file__)
+
+_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 Run = Annotated[
     str | list[str] | None,
@@ -491,7 +493,20 @@ def require_row(tx: Reader, task_id: int) -> Row:
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
     """
-    row = tx.one(SQL.get, id=task_id)
+    return _found(tx, SQL.get, task_id)
+
+
+def require_line(tx: Reader, task_id: int) -> Row:
+    """Fewer columns: those of a list, what whoever holds it must know, and `awaited`.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    return _found(tx, SQL.get_line, task_id)
+
+
+def _found(tx: Reader, query: Query, task_id: int) -> Row:
+    row = tx.one(query, id=task_id)
     if row is None:
         raise _no_task(task_id)
     return row
@@ -606,8 +621,26 @@ def task_of(tx: Reader, row: Row) -> Task:
         no_retry=json.loads(row["no_retry"]),
         result_data=json.loads(row["result_data"]) if row["result_data"] else None,
         artifacts=json.loads(row["artifacts"]) if row["artifacts"] else [],
-        attempts=[Attempt(**a) for a in tx.all(SQL.attempts, task_id=task_id)],
+        attempts=_attempts(tx, row),
     )
+
+
+def _attempts(tx: Reader, row: Row) -> list[Attempt]:
+    """All claims of a task; the row itself tells of the first one, as long as it is under way."""
+    if row["attempt"] > 1 or row["status"] not in lifecycle.HELD:
+        return [Attempt(**a) for a in tx.all(SQL.attempts, task_id=row["id"])]
+    under_way = dict.fromkeys(("ended_at", "outcome", "error_class", "error_message"))
+    first = {key: row[key] for key in ("attempt", "claimed_at", "started_at")}
+    return [Attempt(agent_id=row["holder"], **first, **under_way)]
+
+
+def require_task_line(tx: Reader, task_id: int) -> TaskLine:
+    """A task in a list.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    return TaskLine(**line_of(require_line(tx, task_id)))
 
 
 def line_of(row: Row) -> dict[str, Any]:
@@ -640,7 +673,7 @@ def bounded_json(value: Any, settings: Settings) -> str:
         BadInput: ``TOO_LARGE``.
     """
     try:
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = _compact(value)
         size = len(text.encode())
     except (ValueError, RecursionError) as error:
         raise BadInput("INVALID_ARGUMENTS", f"The data is not JSON: {error}.", problems=[]) from None

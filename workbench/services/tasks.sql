@@ -30,6 +30,17 @@ LEFT JOIN agents a ON a.id = s.assigned_agent_id
 LEFT JOIN agents r ON r.id = s.reserved_for
 WHERE t.id = :id;
 
+-- name: get_line
+-- A task in a list, what whoever holds it must know, and whether any other waits for it.
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry,
+    s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
+    s.error_message, s.assigned_agent_id, a.assigned_agent_id AS holder,
+    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on = t.id) AS awaited
+FROM tasks t
+JOIN task_status s ON s.task_id = t.id
+LEFT JOIN agents a ON a.id = s.assigned_agent_id
+WHERE t.id = :id;
+
 -- name: dependencies
 SELECT d.depends_on, s.status FROM task_dependencies d
 JOIN task_status s ON s.task_id = d.depends_on

@@ -107,11 +107,10 @@ class Queries:
             else:
                 self._queries[name] = Query(name, whole)
 
+        vars(self).update(self._queries)
+
     def __getattr__(self, name: str) -> Query:
-        try:
-            return self._queries[name]
-        except KeyError:
-            raise AttributeError(f"no query is named {name!r}") from None
+        raise AttributeError(f"no query is named {name!r}")
 
     def __iter__(self) -> Iterator[Query]:
         return iter(self._queries.values())

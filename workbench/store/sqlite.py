@@ -27,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import wall_clock
@@ -84,12 +84,16 @@ class SqliteReader:
 
     def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Row | None:
         """The first row, or None."""
-        row = self._db.execute(query.sqlite, _merged(values, more)).fetchone()
-        return cast("Row | None", row)
+        cursor = self._db.execute(query.sqlite, _merged(values, more))
+        row = cursor.fetchone()
+        return None if row is None else dict(zip(_columns(cursor), row, strict=True))
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
         """Every row."""
-        return self._db.execute(query.sqlite, _merged(values, more)).fetchall()
+        cursor = self._db.execute(query.sqlite, _merged(values, more))
+        rows = cursor.fetchall()
+        columns = _columns(cursor) if rows else ()
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 class SqliteTx(SqliteReader):
@@ -210,19 +214,22 @@ class SqliteStore:
     async def write(self, change: Callable[[Tx], T], *, actor: str = "system") -> T:
         """See `Store.write`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        with self._while_open():
+        with self._closing:  # `close`, in any thread, begins before it or after it: what is queued is answered
+            self._require_open()
             self._jobs.put(_Job(change, actor, future))
         return await future
 
     async def read(self, question: Callable[[Reader], T]) -> T:
         """See `Store.read`."""
-        with self._while_open():
+        with self._closing:
+            self._require_open()
             answer = asyncio.get_running_loop().run_in_executor(self._pool, self._answer_read, question)
         return await answer
 
     async def look(self, question: Callable[[Reader], T]) -> T:
         """See `Store.look`: it is answered on the loop's own thread."""
-        with self._while_open():
+        with self._closing:
+            self._require_open()
             return self._answer_read(question)
 
     def on_commit(self, callback: Callable[[], None]) -> None:
@@ -243,13 +250,9 @@ class SqliteStore:
         self._thread.join()
         self._let_go()
 
-    @contextmanager
-    def _while_open(self) -> Iterator[None]:
-        """What is handed over inside is answered: `close`, in any thread, begins before it or after it."""
-        with self._closing:
-            if self._closed or self._pid != os.getpid():
-                raise Unavailable("STORE_CLOSED", "The store is closed. Start Workbench again.")
-            yield
+    def _require_open(self) -> None:
+        if self._closed or self._pid != os.getpid():
+            raise Unavailable("STORE_CLOSED", "The store is closed. Start Workbench again.")
 
     def _let_go(self) -> None:
         self._pool.shutdown()
@@ -382,6 +385,10 @@ class SqliteStore:
             raise _raisable(error) from error
 
 
+def _columns(cursor: sqlite3.Cursor) -> list[str]:
+    return [column[0] for column in cursor.description]
+
+
 def _merged(values: Values | None, more: Values) -> Values:
     return {**values, **more} if values and more else values or more
 
@@ -415,7 +422,6 @@ def _connect(path: Path) -> sqlite3.Connection:
         path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=LOCK_SECONDS
     )
     try:
-        db.row_factory = sqlite3.Row
         for pragma in (
             "journal_mode = WAL",
             "synchronous = FULL",
