@@ -279,7 +279,7 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``, ``SESSION_NOT_FOUND``.
         BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another's session).
-        Conflict: ``OTHER_SESSION`` (of the agent it is reserved for).
+        Conflict: ``OTHER_SESSION`` (of the agent it is reserved for), ``DEPENDENCY_DEAD`` (before `on_failure=cancel`).
     """
     settings = ctx.settings
     persona = require_persona(tx, new.persona_id)
@@ -289,8 +289,9 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     if new.parent_task_id is not None:
         _require_parent(tx, ctx.caller, new.parent_task_id)
     reserved = reservable(tx, new.assigned_agent_id, session) if new.assigned_agent_id else None
-    states = [seen(tx, ctx.caller, other)["status"] for other in set(new.dependencies)]
-    unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states)
+    states = {other: TaskState(seen(tx, ctx.caller, other)["status"]) for other in set(new.dependencies)}
+    lifecycle.require_alive(new.on_failure, states)
+    unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states.values())
     retries = settings.max_retries if new.max_retries is None else new.max_retries
     made = tx.one(
         SQL.add,
