@@ -444,6 +444,23 @@ async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> Non
     assert (await workbench.call("get_task_logs", task_id=other["id"]))["lines"] == []
 
 
+async def test_a_log_is_read_from_its_end_backward(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    task, other = [(await make(workbench))["id"] for _ in range(2)]
+    for held in (task, other):
+        await workbench.dispatch(ada.caller, "claim_task", {"task_id": held})
+    for note in range(5):
+        for held in (task, other):
+            report = {"task_id": held, "progress_note": str(note)}
+            await workbench.dispatch(ada.caller, "report_task_progress", report)
+    pages, cursor = [], 0
+    for _ in range(4):
+        found = await workbench.call("get_task_logs", task_id=task, cursor=cursor, limit=2, newest_first=True)
+        pages.append([line["message"] for line in found["lines"]])
+        cursor = found["lines"][-1]["id"] if found["lines"] else cursor
+    assert pages == [["4", "3"], ["2", "1"], ["0"], []]
+
+
 @pytest.mark.parametrize("name", ["get_task", "get_task_logs", "get_task_status", "wait_for_task", "cancel_task"])
 async def test_a_task_that_is_not_there_cannot_be_asked_for(workbench: Workbench, name: str) -> None:
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):

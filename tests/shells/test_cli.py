@@ -332,6 +332,23 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     assert ran == Ran(0, "ada is ended.\n", "")
 
 
+@pytest.mark.anyio
+async def test_of_a_long_log_the_end_is_shown_and_as_much_as_is_asked_for(served: Served, command: Command) -> None:
+    made = await served.workbench.call("register", name="ada", persona_id="implementer")
+    await served.workbench.call("approve", approval_id=made["approval_id"])
+    ada = await served.workbench.identify(made["token"])
+    await served.workbench.call("create_task", title="Talk", persona_id="implementer")
+    await served.workbench.dispatch(ada, "claim_task", {})
+    for number in range(1, 31):
+        await served.workbench.dispatch(ada, "report_task_progress", {"task_id": 1, "progress_note": f"note-{number}"})
+    for options, first in (((), 11), (("--log", "3"), 28), (("--log", "30"), 1), (("--log", "500"), 1)):
+        out = (await command("task", "1", *options)).out
+        assert [word for word in out.split() if word.startswith("note-")] == [f"note-{n}" for n in range(first, 31)]
+        assert ("lines; --log shows more" in out) == (first > 1)
+    assert len(data(await command("--json", "task", "1", "--log", "3"))["log"]) == 3
+    assert "note-" not in (await command("task", "1", "--log", "0")).out
+
+
 def test_no_option_is_without_help_and_no_name_is_taken_twice() -> None:
     options = [option for c in cli.commands.values() for option in c.params if isinstance(option, click.Option)]
     assert all(option.name for option in options)

@@ -201,7 +201,7 @@ class LogLine(Wire):
 
 
 class TaskLog(Wire):
-    """Log lines, oldest first."""
+    """Log lines in the order that was asked for."""
 
     lines: list[LogLine]
 
@@ -474,13 +474,16 @@ async def get_task_tree(
 async def get_task_logs(
     ctx: Ctx,
     task_id: int,
-    cursor: Annotated[int, Field(ge=0, description="Read on after this line's id.")] = 0,
+    cursor: Annotated[int, Field(ge=0, description="Read on after the line of this id, in the same order.")] = 0,
     limit: Annotated[int, Field(ge=1, le=500)] = 200,
+    newest_first: Annotated[bool, Field(description="The end of the log, and backward from there.")] = False,
 ) -> TaskLog:
-    """What was reported while the task was worked on, oldest first."""
+    """What was reported while the task was worked on, oldest first unless asked otherwise."""
 
     def question(tx: Reader) -> list[Row]:
         readable(tx, ctx.caller, task_id)
+        if newest_first:
+            return tx.all(SQL.logs_back, task_id=task_id, cursor=cursor or _LARGEST, limit=limit)
         return tx.all(SQL.logs, task_id=task_id, cursor=cursor, limit=limit)
 
     return TaskLog(lines=[LogLine(**row) for row in await ctx.read(question)])
