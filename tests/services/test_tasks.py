@@ -429,6 +429,19 @@ async def test_what_is_finished_cannot_be_cancelled(workbench: Workbench, admit:
     assert await get(workbench, task["id"]) == before
 
 
+async def test_tasks_are_counted_by_state(workbench: Workbench, admit: Admit) -> None:
+    assert await workbench.call("count_tasks") == {"counts": {}}
+    ada = await admit("ada")
+    for how, more in (("complete_task", {}), ("fail_task", {"error_message": "no", "retryable": False})):
+        await finish(workbench, ada, (await make(workbench))["id"], how, **more)
+    await workbench.call("cancel_task", task_id=(await make(workbench))["id"])
+    for _ in range(3):
+        await make(workbench)
+    counts = (await workbench.call("count_tasks"))["counts"]
+    assert counts == {"cancelled": 1, "completed": 1, "failed": 1, "pending": 3}
+    assert counts == (await workbench.call("get_task_tree"))["counts"]
+
+
 async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     task, other = await make(workbench), await make(workbench)

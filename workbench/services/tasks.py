@@ -160,6 +160,12 @@ class TaskList(Wire):
     next_cursor: str | None
 
 
+class TaskCounts(Wire):
+    """How many tasks are in which state; those that no task is in are left out."""
+
+    counts: dict[TaskState, int]
+
+
 class TasksMade(Wire):
     """The ids of new tasks, in the order they were given."""
 
@@ -417,6 +423,13 @@ _ORDERS = {
     "newest": (SQL.list_newest, ("id",), (_LARGEST,)),
     "priority": (SQL.list_urgent, ("priority", "id"), (_LARGEST, 0)),
 }
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def count_tasks(ctx: Ctx) -> TaskCounts:
+    """How many tasks there are, by state."""
+    rows = await ctx.read(lambda tx: tx.all(SQL.counts, _sight(tx, ctx.caller)))
+    return TaskCounts(counts={row["status"]: row["n"] for row in rows})
 
 
 @op(allow=Level.READ, reads=True, tool=False)
