@@ -14,6 +14,7 @@ from tests.conftest import Command, Ran, Served, git
 from workbench.cli import cli, main, parse_arguments
 from workbench.cli.grants import Expiry
 from workbench.errors import BadInput
+from workbench.graph import LIMIT
 
 Type = Callable[..., Ran]
 
@@ -247,6 +248,21 @@ def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> 
     assert run("retry", "2", "--max-retries", "5").out == "Task 2 is tried again.\n"
     told = data(run("--json", "task", "2"))
     assert (told["task"]["max_retries"], told["task"]["status"], told["log"]) == (5, "pending", [])
+
+
+def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    run("plan", str(tmp_path / "plan.yaml"))
+    assert run("graph", "--plan", "penguins").out.splitlines() == [
+        "id  title            status   after",
+        "1   Count them       pending",
+        "2   Judge the count  blocked  1",
+    ]
+    assert data(run("--json", "graph"))["dependencies"] == [[2, 1]]
+    many = [{"title": "t", "persona_id": "tester"}] * LIMIT
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    assert run("graph").out.startswith(f"There are more than {LIMIT} tasks")
+    assert len(run("graph", "--plan", "penguins").out.splitlines()) == 3
 
 
 def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp_path: Path) -> None:

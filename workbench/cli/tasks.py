@@ -1,4 +1,4 @@
-"""Tasks and plans: `tasks`, `task`, `plan`, and changing one's mind: cancel, retry, priority, assign, depend."""
+"""Tasks and plans: `tasks`, `task`, `graph`, `plan`; changing one's mind: cancel, retry, priority, assign, depend."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from workbench.cli.shown import Note, Shown, Text, given, pass_door
 from workbench.door import Door
 from workbench.errors import BadInput
+from workbench.graph import LIMIT, Graph
 from workbench.tables import Page, State, Table
 
 COLUMNS = {
@@ -108,6 +109,18 @@ def _end_of_log(door: Door, task_id: int, wanted: int) -> list[dict[str, Any]]:
         if len(page) < at["limit"]:
             break
     return told[::-1]
+
+
+@click.command()
+@click.option("--plan", default=None, help="Only tasks of this plan.")
+@pass_door
+def graph(door: Door, plan: str | None) -> Shown:
+    """Show what waits for what: drawn in a notebook, as a table elsewhere."""
+    page = door.call("list_tasks", limit=LIMIT, **given(plan=plan))
+    if page["next_cursor"]:
+        told = f"There are more than {LIMIT} tasks; so many are not drawn. --plan chooses fewer, and the panel has all."
+        return Note(told, {"limit": LIMIT})
+    return Graph(page["tasks"], door.call("get_task_graph", **given(plan=plan))["dependencies"])
 
 
 @click.command()
