@@ -40,6 +40,7 @@ SUBCOMMANDS = [
     "contexts",
     "tasks",
     "task",
+    "graph",
     "plan",
     "cancel",
     "retry",

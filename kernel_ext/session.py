@@ -15,6 +15,7 @@ from kernel_ext.host import KernelHost, not_started
 from workbench import cli
 from workbench.analytics.live import Live, News, refresh
 from workbench.analytics.reports import Report, report
+from workbench.graph import Graph
 from workbench.model import ServerInfo
 from workbench.settings import Settings, find_project
 from workbench.store.sqlite import open_store
@@ -165,6 +166,15 @@ class Session:
         """
         page: Page = self.tree.main(["task", str(task_id)], obj=self, standalone_mode=False)
         return page
+
+    def graph(self, plan: str | None = None) -> Graph | cli.Note:
+        """What waits for what, drawn from left to right; of one plan, or of all tasks.
+
+        Of more than 200 tasks it only says that there are so many: the panel's Tasks tab has the graph of all.
+        """
+        chosen = [] if plan is None else [f"--plan={plan}"]
+        drawn: Graph | cli.Note = self.tree.main(["graph", *chosen], obj=self, standalone_mode=False)
+        return drawn
 
     @property
     def agents(self) -> Table:

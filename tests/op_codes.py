@@ -26,7 +26,7 @@ EVERYWHERE = {
     "NO_SERVER",
 }
 """Codes of the door itself; those of the store are besides."""
-_LAYERS = ("services", "rules", "git", "process.py", "allowlist.py", "ops.py")
+_LAYERS = ("services", "rules", "git", "process.py", "allowlist.py", "files.py", "ops.py")
 _TOO_COMMON = {
     *("get", "add", "all", "one", "run", "read", "write", "look", "append", "format", "items", "close", "start"),
     *("remove", "rename", "update", "pop", "union", "create", "path", "status"),
@@ -126,6 +126,8 @@ def _attribute(node: ast.Attribute, names: Mapping[str, Place], methods: Mapping
             package, module = names[name]
             yield f"{package}.{module}", node.attr
             yield package, f"{module}.{node.attr}"
+        case ast.Name(id="os"):
+            return
         case ast.Name(id="ctx"):
             yield "ctx", node.attr
         case ast.Attribute(attr="allowlist"):

@@ -22,7 +22,7 @@ from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
 ALLOWED = """
 anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
-read       get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
+read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
 read       list_agents list_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
 read       list_agent_tools

@@ -5,9 +5,9 @@ One id a line; what follows ``#`` is a comment. An empty list means everyone.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from workbench import files
 from workbench.errors import Unavailable
 from workbench.settings import Settings
 
@@ -98,15 +98,7 @@ class Allowlist:
             raise self._unreadable(error) from error
 
     def _write(self, lines: list[str]) -> None:
-        fresh = self.path.with_suffix(".tmp")
-        try:
-            with fresh.open("w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in lines)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self.path)
-        except OSError as error:
-            raise Unavailable("PROJECT_UNWRITABLE", f"{self.path} cannot be written: {error.strerror}.") from error
+        files.replace(self.path, "".join(f"{line}\n" for line in lines))
         self._stamp = None
 
     def _unreadable(self, error: Exception) -> Unavailable:

@@ -7,13 +7,13 @@ stop it keeps just the port and the token, so that a restart answers where the l
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 from pydantic import ValidationError
 
+from workbench import files
 from workbench.model import ServerInfo
 
 CLOCK_SLACK = 2.0
@@ -64,11 +64,7 @@ class ServerFile:
         self._write({"port": known.port, "operator_token": known.operator_token})
 
     def _write(self, content: dict[str, object]) -> None:
-        fresh = self.path.with_suffix(".tmp")
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=2)
-        fresh.replace(self.path)
+        files.replace(self.path, json.dumps(content, indent=2), mode=0o600)
 
 
 def _port(info: ServerInfo) -> int:

@@ -28,9 +28,14 @@ class State(str):
         """The word for a task's status."""
         return cls("blocked" if blocked else status.replace("_", " "))
 
+    @property
+    def mark(self) -> tuple[str, str]:
+        """A sign and its colour; both empty if there is none."""
+        return _MARKS.get(self.partition(",")[0], ("", ""))
+
     def html(self) -> str:
         """The mark and the word, escaped."""
-        mark, colour = _MARKS.get(self.partition(",")[0], ("", ""))
+        mark, colour = self.mark
         return f'<span style="color:{colour}">{mark}</span> {html.escape(self)}' if mark else html.escape(self)
 
 
@@ -61,7 +66,7 @@ class Table:
         """Aligned columns, without a trailing line end."""
         if not self.rows:
             return self.empty
-        cells = [[_plain(cell) for cell in row] for row in (self.columns, *self.rows)]
+        cells = [[plain(cell) for cell in row] for row in (self.columns, *self.rows)]
         widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         return "\n".join([*(line.rstrip() for line in lines), *([self.note] if self.note else [])])
@@ -105,10 +110,11 @@ class Page:
 
 
 def _marked(value: Any) -> str:
-    return value.html() if isinstance(value, State) else html.escape(_plain(value))
+    return value.html() if isinstance(value, State) else html.escape(plain(value))
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """A value in one line, without what cannot be seen."""
     if value is None:
         return ""
     if isinstance(value, bool):

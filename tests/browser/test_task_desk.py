@@ -45,13 +45,15 @@ def test_a_task_is_opened_with_everything_about_it_and_stays_live(open_desk: Ope
     expect(task).to_contain_text("Subtasks · 0 of 2 tasks completed")
     expect(task).to_contain_text("penguins.csv has no column sex")
     expect(task).to_contain_text("python model.py --robust")
-    expect(task.get_by_text("Log · 131 lines")).to_be_visible()
+    expect(task.get_by_text("Log · the last 100 lines")).to_be_visible()
     task.get_by_role("log").scroll_into_view_if_needed()
     expect(task.get_by_text("Fold 130 of 130")).to_be_in_viewport()
     expect(task.get_by_text("Reading 344 rows")).to_have_count(0)
     shot(desk, "task")
-    task.get_by_role("button", name="Show 31 earlier").click()
+    task.get_by_role("button", name="Show earlier").click()
     expect(task.get_by_text("Reading 344 rows")).to_have_count(1)
+    expect(task.get_by_text("Log · 131 lines")).to_be_visible()
+    expect(task.get_by_role("button", name="Show earlier")).to_have_count(0)
     token = project.operate("issue_token", agent_id="ada")["token"]
     project.call(
         "report_task_progress", token, task_id=made["model"], progress_note="Done with it", percent_complete=20

@@ -133,6 +133,9 @@ def test_tasks_show_themselves_in_words_and_in_html(running: Kernel) -> None:
     assert "Do <it>" in running.run("wb.task(1)")
     assert "○</span> pending" in running.run("print(wb.task(1)._repr_html_())")
     assert "Do &lt;it&gt;" in running.run("print(wb.tasks._repr_html_())")
+    assert running.run("wb.graph()").splitlines() == ["id  title    status   after", "1   Do <it>  pending"]
+    assert "1 Do &lt;it&gt;</text>" in running.run('print(wb.graph("p")._repr_html_())')
+    assert "There are no tasks" in running.run('wb.graph("--help")')
     _, error = running.attempt("wb.task(9)")
     assert error is not None
     assert "TASK_NOT_FOUND" in error

@@ -88,6 +88,21 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a word that is no truth value": (plan(task("a", "description: !!bool x")), 1, "not YAML: "),
     "an object of the program": (plan(task("a", "description: !!python/object:os.system {}")), 6, "not YAML: "),
     "a control character": (plan(task("a")) + "\x01", 1, "not YAML: "),
+    "NUL": (
+        plan(task("a"), task("b", 'description: "a\\0b"')),
+        6,
+        "description: it holds the control character U+0000",
+    ),
+    "NUL in a command": (plan(task("a", 'run: [echo, "\\x00"]')), 3, "run: it holds the control character U+0000"),
+    "NUL in an error": (plan(task("a", 'no_retry: ["\\0"]')), 3, "no_retry: it holds the control character U+0000"),
+    "an escape": (plan(task("a", 'context_ref: "\\e[31m"')), 3, "context_ref: it holds the control character U+001B"),
+    "an escape of eight bits": (
+        plan(task("a", 'session: "\\x9b"')),
+        3,
+        "session: it holds the control character U+009B",
+    ),
+    "NUL among the metadata": (plan(task("a", 'metadata: {x: ["\\0"]}')), 3, "it holds the character NUL"),
+    "NUL in the name of metadata": (plan(task("a", 'metadata: {"\\0": x}')), 3, "it holds the character NUL"),
     "half a character": (plan(task("a", 'description: "\\ud800"')), 3, "description: "),
     "metadata beyond numbers": (plan(task("a", "metadata: {x: .nan}")), 3, "metadata: Value error, Out of range"),
     "half a character among the metadata": (plan(task("a", 'metadata: {x: "\\ud800"}')), 3, "metadata: Value error"),
@@ -166,6 +181,7 @@ SIGNS = st.sampled_from("[]{}:,&*!|>'\"%@`#-?\n \t\\")
 MARKS = st.sampled_from(["\n  - ", ": ", "!!int ", "!!map ", "!!set ", "? ", "<<: ", "plan", "tasks", "after"])
 
 
+@settings(deadline=None)
 @given(st.text() | st.lists(SIGNS | MARKS | st.text(max_size=3), max_size=40).map("".join))
 def test_no_text_is_answered_by_anything_but_a_plan_or_a_list_of_problems(text: str) -> None:
     for whole in (text, plan(task("a", f"metadata: {text}")), plan(task("a"), text)):
@@ -198,9 +214,8 @@ PRETTY = [
     '"',
     "[x]",
 ]
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30) | st.sampled_from(
-    PRETTY
-)
+READABLE = st.characters(codec="utf-8", exclude_categories=["Cc"], include_characters="\t\n\r")
+WORDS = st.text(READABLE, min_size=1, max_size=30) | st.sampled_from(PRETTY)
 
 
 @st.composite
@@ -229,7 +244,22 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     return {"plan": draw(st.from_regex(r"[a-z0-9]{1,9}", fullmatch=True)), "tasks": draw(st.permutations(tasks))}
 
 
-@settings(max_examples=40)
+@settings(deadline=None)
+@given(st.characters(categories=["Cc"]))
+def test_no_control_character_but_tabs_and_ends_of_lines_is_in_a_text(character: str) -> None:
+    text = plan(task("a", f'description: "\\x{ord(character):02x}"'))
+    assert bool(character in "\t\n\r") == (text_of(text) == character)
+
+
+def text_of(text: str) -> str | None:
+    """The description of the first task; None for what is no plan."""
+    try:
+        return parse(text).tasks[0].description
+    except BadInput:
+        return None
+
+
+@settings(max_examples=40, deadline=None)
 @given(documents())
 def test_a_plan_that_was_written_as_yaml_is_read_as_it_was(document: dict[str, Any]) -> None:
     made = parse(yaml.safe_dump(document))
@@ -237,7 +267,7 @@ def test_a_plan_that_was_written_as_yaml_is_read_as_it_was(document: dict[str, A
     assert said == document
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(documents(), st.sampled_from(["yaml", "markdown"]))
 def test_a_plan_that_is_written_is_read_as_it_was(document: dict[str, Any], form: Format) -> None:
     made = parse(yaml.safe_dump(document), personas=PERSONAS)
@@ -282,7 +312,7 @@ def test_plans_mean_the_same_when_only_their_form_differs() -> None:
     assert digest(said) != digest(parse(form.replace("x\n", "y\n")))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(documents())
 def test_in_order_each_task_comes_after_what_it_waits_for_and_otherwise_as_written(document: dict[str, Any]) -> None:
     made = parse(yaml.safe_dump(document))
@@ -293,6 +323,7 @@ def test_in_order_each_task_comes_after_what_it_waits_for_and_otherwise_as_writt
     assert names[: len(free)] == free
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdefg"), max_size=3)))
 def test_a_circle_is_found_exactly_where_there_is_one(edges: dict[str, list[str]]) -> None:
     known = {node: [n for n in to if n in edges] for node, to in edges.items()}

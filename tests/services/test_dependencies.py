@@ -337,3 +337,56 @@ async def test_a_task_made_after_an_end_minds_it_by_its_policy(workbench: Workbe
     await end(workbench, ada, first, "failed")
     ids = [await make(workbench, dependencies=[first], on_failure=how) for how in ("block", "ignore")]
     assert await states(workbench, *ids) == [("pending", [first]), ("pending", [])]
+
+
+async def test_a_task_that_would_be_cancelled_with_a_dependency_never_begins_to_wait_for_a_dead_one(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada, failed, gone, whole = await admit("ada"), await make(workbench), await make(workbench), await make(workbench)
+    task = await make(workbench, on_failure="cancel")
+    await end(workbench, ada, failed, "failed")
+    await end(workbench, ada, gone, "cancelled")
+    new = {"title": "t", "persona_id": "implementer", "on_failure": "cancel", "dependencies": [failed, whole, gone]}
+    part = {"title": "t", "on_failure": "cancel", "parent_task_id": task, "dependencies": [failed, gone]}
+    last = (await workbench.call("list_events", after=None))["next_after"]
+    for name, arguments, dead in (
+        ("create_task", new, [failed, gone]),
+        ("create_tasks", {"tasks": [{"title": "t", "persona_id": "implementer"}, new]}, [failed, gone]),
+        ("create_subtask", part, [failed, gone]),
+        ("add_dependency", {"task_id": task, "depends_on": gone}, [gone]),
+    ):
+        with pytest.raises(Conflict, match=r"^DEPENDENCY_DEAD") as refused:
+            await workbench.call(name, **arguments)
+        assert refused.value.details == {"dead": dead}
+        assert f"{gone} (cancelled)" in refused.value.message
+        assert "Retry them first" in refused.value.message
+    assert (await workbench.call("list_events", after=last))["events"] == []
+    assert (await get(workbench, task))["dependencies"] == []
+    await workbench.call("retry_task", task_id=gone)
+    assert (await wait_for(workbench, task, gone))["blocked_by"] == [gone]
+    await end(workbench, ada, gone, "cancelled")
+    assert await states(workbench, task) == [("cancelled", [])]
+
+
+async def test_of_many_dead_dependencies_a_message_names_some(workbench: Workbench) -> None:
+    ids = [await make(workbench) for _ in range(15)]
+    for task in ids:
+        await workbench.call("cancel_task", task_id=task)
+    with pytest.raises(Conflict, match=r"12 \(cancelled\) and 3 more\.") as refused:
+        await make(workbench, dependencies=ids, on_failure="cancel")
+    assert refused.value.details == {"dead": ids}
+
+
+async def test_what_was_cancelled_with_a_dependency_is_retried_after_it(workbench: Workbench, admit: Admit) -> None:
+    ada, first = await admit("ada"), await make(workbench)
+    task = await make(workbench, dependencies=[first], on_failure="cancel")
+    await end(workbench, ada, first, "failed")
+    before = await get(workbench, task)
+    with pytest.raises(Conflict, match=rf"DEPENDENCY_DEAD.*{first} \(failed\)"):
+        await workbench.call("retry_task", task_id=task)
+    assert await get(workbench, task) == before
+    await workbench.call("retry_task", task_id=first)
+    await workbench.call("retry_task", task_id=task)
+    assert await states(workbench, first, task) == [("pending", []), ("pending", [first])]
+    await end(workbench, ada, first)
+    await end(workbench, ada, task)

@@ -757,6 +757,9 @@ class Leases(RuleBasedStateMachine):
     def edges(self) -> set[tuple[int, int]]:
         return {(row["task_id"], row["depends_on"]) for row in self.rows(EDGES)}
 
+    def dead(self) -> set[int]:
+        return {line["task_id"] for line in self.rows(LINES) if line["status"] in DEAD}
+
     def teardown(self) -> None:
         self.closing.close()
 
@@ -783,8 +786,10 @@ class Leases(RuleBasedStateMachine):
             chosen = waits.draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
             more = {"priority": priority, "max_retries": retries, "assigned_agent_id": reserved, "on_failure": policy}
             more |= {"no_retry": ["Fatal"], "dependencies": chosen}
-            made = self.call(None, "create_task", title="t", persona_id=persona, **more)
-            assert made["blocked"] == bool(made["blocked_by"])
+            made, code = self.tried(None, "create_task", title="t", persona_id=persona, **more)
+            dead = policy == "cancel" and self.dead() & set(chosen)
+            assert code == ("DEPENDENCY_DEAD" if dead else "")
+            assert dead or made["blocked"] == bool(made["blocked_by"])
 
     @rule(claim=claims, blocks=st.booleans())
     def break_down(self, claim: tuple[str, int, int], blocks: bool) -> None:
@@ -813,6 +818,8 @@ class Leases(RuleBasedStateMachine):
         expected = "" if there else "TASK_NOT_FOUND"
         if there and line:
             expected = "WRONG_STATE" if line["status"] in ENDS else "DEPENDENCY_CYCLE" if circle else ""
+            if not expected and line["on_failure"] == "cancel" and first in self.dead():
+                expected = "DEPENDENCY_DEAD"
         assert self.tried(None, "add_dependency", task_id=task, depends_on=first)[1] == expected
         assert self.edges() == edges | ({(task, first)} if not expected else set())
 
@@ -905,7 +912,11 @@ class Leases(RuleBasedStateMachine):
     def retry(self, which: int, retries: int | None) -> None:
         line = self.line(which)
         made, code = self.tried(None, "retry_task", task_id=which, max_retries=retries)
-        assert code == ("TASK_NOT_FOUND" if not line else "" if line["status"] in DEAD else "WRONG_STATE")
+        expected = "TASK_NOT_FOUND" if not line else "" if line["status"] in DEAD else "WRONG_STATE"
+        if line and not expected and line["on_failure"] == "cancel":
+            waits = {first for task, first in self.edges() if task == which}
+            expected = "DEPENDENCY_DEAD" if waits & self.dead() else ""
+        assert code == expected
         if made:
             assert (made["status"], made["retry_count"]) == ("pending", 0)
             del self.ended[which]
@@ -994,6 +1005,12 @@ class Leases(RuleBasedStateMachine):
         for line in self.rows(LINES):
             assert line["unmet"] == line["open_dependencies"]
             assert line["status"] != "completed" or not line["open_dependencies"] or line["on_failure"] == "ignore"
+
+    @invariant()
+    def nothing_waits_for_the_dead_that_it_was_to_be_cancelled_with(self) -> None:
+        lines = {line["task_id"]: line for line in self.rows(LINES)}
+        waiting = {task for task, first in self.edges() if lines[first]["status"] in DEAD}
+        assert not [t for t in waiting if lines[t]["on_failure"] == "cancel" and lines[t]["status"] not in ENDS]
 
     @invariant()
     def what_ended_stays_as_it_was_unless_it_is_revived(self) -> None:

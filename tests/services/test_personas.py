@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -162,6 +163,17 @@ async def test_a_persona_whose_file_cannot_be_written_stays_as_it_is(workbench: 
     with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
         await workbench.call("save_persona", persona_id="tester", text="You test twice.")
     assert await workbench.call("get_persona", persona_id="tester") == before
+
+
+async def test_of_many_who_save_a_persona_at_once_the_file_and_the_project_have_the_same_one(
+    workbench: Workbench, settings: Settings
+) -> None:
+    texts = [f"You test {n} times.\n" * 2_000 for n in range(40)]
+    await asyncio.gather(*(workbench.call("save_persona", persona_id="tester", text=text) for text in texts))
+    (file,) = (settings.home / "personas").iterdir()
+    found = await workbench.call("get_persona", persona_id="tester")
+    assert (file.name, file.read_text("utf-8").strip()) == ("tester.md", found["definition"])
+    assert len((await workbench.call("list_persona_versions", persona_id="tester"))["versions"]) == 41
 
 
 async def test_only_the_person_saves_personas(workbench: Workbench, admit: Admit) -> None:

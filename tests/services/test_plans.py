@@ -21,6 +21,7 @@ from workbench.rules import plan as rules
 from workbench.rules.plan import Format, write
 from workbench.services import plans, projects, sessions
 from workbench.settings import Settings, shipped
+from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +48,7 @@ tasks:
 """
 
 
+SET_CANCEL = Query("set_cancel", "UPDATE tasks SET on_failure = 'cancel' WHERE name = 'second'")
 UNCHANGED = {"added": [], "removed": [], "changed": {}, "text": ""}
 
 
@@ -405,6 +407,56 @@ def _here(document: dict[str, Any]) -> dict[str, Any]:
         if "lease_seconds" in task:
             task["lease_seconds"] = math.ceil(task["lease_seconds"])
     return document
+
+
+DOOMED = """plan: p
+tasks:
+  - {name: first, title: First, persona: implementer}
+  - {name: second, title: Second, persona: implementer, AFTER}
+MORE"""
+
+
+@pytest.mark.parametrize(
+    ("after", "more", "line"),
+    [
+        ("after: [first], on_failure: cancel", "", 4),
+        ("on_failure: cancel, after: [first], title: Other", "", 4),
+        ("", "  - {name: third, title: T, persona: tester, after: [second, first], on_failure: cancel}", 5),
+    ],
+)
+async def test_an_update_that_links_a_task_to_a_dead_one_it_is_to_be_cancelled_with_is_refused_as_a_whole(
+    workbench: Workbench, after: str, more: str, line: int
+) -> None:
+    await workbench.call("create_plan", text=DOOMED.replace("AFTER", "").replace("MORE", ""))
+    await workbench.call("cancel_task", task_id=1)
+    text = DOOMED.replace("AFTER", after).replace("title: Second, ", "" if "title" in after else "title: Second, ")
+    text = text.replace("MORE", more)
+    before = await listed(workbench)
+    for how in ({"update": True}, {"dry_run": True}):
+        with pytest.raises(Conflict, match=r"^DEPENDENCY_DEAD") as refused:
+            await workbench.call("create_plan", text=text, **how)
+        (problem,) = refused.value.details["problems"]
+        assert (problem["line"], problem["depends_on"], refused.value.details["dead"]) == (line, "first", [1])
+        assert "Retry 1 (first) first" in refused.value.message
+    assert await listed(workbench) == before
+    for policy in ("block", "ignore"):
+        calm = text.replace("on_failure: cancel", f"on_failure: {policy}")
+        assert (await workbench.call("create_plan", text=calm, update=True))["changed"]
+    await workbench.call("retry_task", task_id=1)
+    assert (await workbench.call("create_plan", text=text, update=True))["changed"]
+
+
+async def test_a_link_that_was_there_before_it_could_be_refused_keeps_nothing_else_from_being_changed(
+    workbench: Workbench,
+) -> None:
+    """A project may hold one that waits for the dead for ever."""
+    blocking = DOOMED.replace("AFTER", "after: [first]").replace("MORE", "")
+    await workbench.call("create_plan", text=blocking)
+    await workbench.call("cancel_task", task_id=1)
+    await workbench.store.write(lambda tx: tx.run(SET_CANCEL))
+    doomed = blocking.replace("after: [first]", "after: [first], on_failure: cancel")
+    made = await workbench.call("create_plan", text=doomed.replace("Second", "Other"), update=True)
+    assert [change["field"] for change in made["diff"]["changed"]["second"]] == ["title"]
 
 
 async def test_a_plan_of_another_session_is_out_of_sight(workbench: Workbench, admit: Admit) -> None:

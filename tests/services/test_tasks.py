@@ -429,6 +429,19 @@ async def test_what_is_finished_cannot_be_cancelled(workbench: Workbench, admit:
     assert await get(workbench, task["id"]) == before
 
 
+async def test_tasks_are_counted_by_state(workbench: Workbench, admit: Admit) -> None:
+    assert await workbench.call("count_tasks") == {"counts": {}}
+    ada = await admit("ada")
+    for how, more in (("complete_task", {}), ("fail_task", {"error_message": "no", "retryable": False})):
+        await finish(workbench, ada, (await make(workbench))["id"], how, **more)
+    await workbench.call("cancel_task", task_id=(await make(workbench))["id"])
+    for _ in range(3):
+        await make(workbench)
+    counts = (await workbench.call("count_tasks"))["counts"]
+    assert counts == {"cancelled": 1, "completed": 1, "failed": 1, "pending": 3}
+    assert counts == (await workbench.call("get_task_tree"))["counts"]
+
+
 async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     task, other = await make(workbench), await make(workbench)
@@ -442,6 +455,23 @@ async def test_a_log_is_read_in_pages(workbench: Workbench, admit: Admit) -> Non
         *(("one", "ada", "warn"), ("two", "ada", "warn"), ("three", "ada", "warn")),
     ]
     assert (await workbench.call("get_task_logs", task_id=other["id"]))["lines"] == []
+
+
+async def test_a_log_is_read_from_its_end_backward(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    task, other = [(await make(workbench))["id"] for _ in range(2)]
+    for held in (task, other):
+        await workbench.dispatch(ada.caller, "claim_task", {"task_id": held})
+    for note in range(5):
+        for held in (task, other):
+            report = {"task_id": held, "progress_note": str(note)}
+            await workbench.dispatch(ada.caller, "report_task_progress", report)
+    pages, cursor = [], 0
+    for _ in range(4):
+        found = await workbench.call("get_task_logs", task_id=task, cursor=cursor, limit=2, newest_first=True)
+        pages.append([line["message"] for line in found["lines"]])
+        cursor = found["lines"][-1]["id"] if found["lines"] else cursor
+    assert pages == [["4", "3"], ["2", "1"], ["0"], []]
 
 
 @pytest.mark.parametrize("name", ["get_task", "get_task_logs", "get_task_status", "wait_for_task", "cancel_task"])

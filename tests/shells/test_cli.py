@@ -14,6 +14,7 @@ from tests.conftest import Command, Ran, Served, git
 from workbench.cli import cli, main, parse_arguments
 from workbench.cli.grants import Expiry
 from workbench.errors import BadInput
+from workbench.graph import LIMIT
 
 Type = Callable[..., Ran]
 
@@ -249,6 +250,21 @@ def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> 
     assert (told["task"]["max_retries"], told["task"]["status"], told["log"]) == (5, "pending", [])
 
 
+def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    run("plan", str(tmp_path / "plan.yaml"))
+    assert run("graph", "--plan", "penguins").out.splitlines() == [
+        "id  title            status   after",
+        "1   Count them       pending",
+        "2   Judge the count  blocked  1",
+    ]
+    assert data(run("--json", "graph"))["dependencies"] == [[2, 1]]
+    many = [{"title": "t", "persona_id": "tester"}] * LIMIT
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    assert run("graph").out.startswith(f"There are more than {LIMIT} tasks")
+    assert len(run("graph", "--plan", "penguins").out.splitlines()) == 3
+
+
 def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
     run("plan", str(tmp_path / "plan.yaml"))
@@ -330,6 +346,23 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     assert agent["agent_id"] == "ada"
     ran = await command("terminate", "ada", "--reason", "Enough")
     assert ran == Ran(0, "ada is ended.\n", "")
+
+
+@pytest.mark.anyio
+async def test_of_a_long_log_the_end_is_shown_and_as_much_as_is_asked_for(served: Served, command: Command) -> None:
+    made = await served.workbench.call("register", name="ada", persona_id="implementer")
+    await served.workbench.call("approve", approval_id=made["approval_id"])
+    ada = await served.workbench.identify(made["token"])
+    await served.workbench.call("create_task", title="Talk", persona_id="implementer")
+    await served.workbench.dispatch(ada, "claim_task", {})
+    for number in range(1, 31):
+        await served.workbench.dispatch(ada, "report_task_progress", {"task_id": 1, "progress_note": f"note-{number}"})
+    for options, first in (((), 11), (("--log", "3"), 28), (("--log", "30"), 1), (("--log", "500"), 1)):
+        out = (await command("task", "1", *options)).out
+        assert [word for word in out.split() if word.startswith("note-")] == [f"note-{n}" for n in range(first, 31)]
+        assert ("lines; --log shows more" in out) == (first > 1)
+    assert len(data(await command("--json", "task", "1", "--log", "3"))["log"]) == 3
+    assert "note-" not in (await command("task", "1", "--log", "0")).out
 
 
 def test_no_option_is_without_help_and_no_name_is_taken_twice() -> None:

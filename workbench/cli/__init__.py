@@ -38,6 +38,7 @@ from workbench.cli.shown import Note, Partly, Shown, Text
 from workbench.cli.tasks import planned
 from workbench.door import CommandLine, explain
 from workbench.errors import WorkbenchError
+from workbench.graph import Graph
 from workbench.tables import Page, Table
 
 __all__ = ["Note", "Partly", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
@@ -63,6 +64,7 @@ COMMANDS: tuple[click.Command, ...] = (
     contexts.contexts,
     tasks.tasks,
     tasks.task,
+    tasks.graph,
     tasks.plan,
     tasks.export_plan,
     tasks.cancel,
@@ -116,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except WorkbenchError as error:
         click.echo(json.dumps(error.as_dict()) if as_json else explain(error), err=True)
         sys.exit(1)
-    if isinstance(shown, Table | Page | Note | Text):
+    if isinstance(shown, Table | Page | Graph | Note | Text):
         click.echo(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
     if isinstance(shown, Partly):
         sys.exit(1)

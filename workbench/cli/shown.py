@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from workbench.graph import Graph
 from workbench.tables import Page, Table
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -52,7 +53,7 @@ class Partly(Table):
     """A table in which some rows are failures: the command ends with status 1."""
 
 
-Shown = Table | Page | Note | Text | None
+Shown = Table | Page | Graph | Note | Text | None
 
 
 class Noun(click.Group):

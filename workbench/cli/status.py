@@ -18,16 +18,16 @@ EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject
 @pass_door
 def status(door: Door) -> Shown:
     """What runs, who waits, how far the work is."""
-    tree = door.call("get_task_tree")
+    counts = door.call("count_tasks")["counts"]
     waiting = door.call("list_approvals")["approvals"]
     agents = door.call("list_agents")["agents"]
     rows = [
         ["project", door.settings.project],
         ["waiting for you", len(waiting)],
         ["agents", len(agents)],
-        *[[f"tasks {state}", number] for state, number in sorted(tree["counts"].items())],
+        *[[f"tasks {state}", number] for state, number in sorted(counts.items())],
     ]
-    return Table(["", ""], rows, data={"waiting": waiting, "agents": agents, "tasks": tree["counts"]})
+    return Table(["", ""], rows, data={"waiting": waiting, "agents": agents, "tasks": counts})
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Tasks and plans: `tasks`, `task`, `plan`, and changing one's mind: cancel, retry, priority, assign, depend."""
+"""Tasks and plans: `tasks`, `task`, `graph`, `plan`; changing one's mind: cancel, retry, priority, assign, depend."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from workbench.cli.shown import Note, Shown, Text, given, pass_door
 from workbench.door import Door
 from workbench.errors import BadInput
+from workbench.graph import LIMIT, Graph
 from workbench.tables import Page, State, Table
 
 COLUMNS = {
@@ -71,19 +72,18 @@ def task_table(found: Sequence[Mapping[str, Any]], note: str = "") -> Table:
 def task(door: Door, task_id: int, lines: int) -> Shown:
     """Show one task: how it stands and why, its attempts, what was said and what it gave."""
     found = door.call("get_task", task_id=task_id)
-    return task_page(found, _log(door, task_id), lines)
+    return task_page(found, _end_of_log(door, task_id, lines + 1) if lines else [], lines)
 
 
 def task_page(found: Mapping[str, Any], log: Sequence[Mapping[str, Any]], lines: int = LOG_LINES) -> Page:
-    """One task, opened."""
+    """One task, opened, with the last lines of its log."""
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts(found)])
     parts = [(f"{found['id']} {found['title']}", facts)]
     parts.append(("Attempts", Table.of(found["attempts"], ATTEMPTS, "Nobody has claimed it yet.")))
     if lines:
-        more = len(log) - lines
-        note = f"{more:,} earlier lines are not shown" if more > 0 else ""
+        note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
         parts.append(("Log", Table.of(log[-lines:], LOG, "Nothing was reported yet.", note=note)))
-    return Page(parts, {"task": found, "log": log})
+    return Page(parts, {"task": found, "log": log[-lines:] if lines else []})
 
 
 def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -99,16 +99,28 @@ def _brief(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
-def _log(door: Door, task_id: int) -> list[dict[str, Any]]:
-    """Every line about a task, oldest first."""
+def _end_of_log(door: Door, task_id: int, wanted: int) -> list[dict[str, Any]]:
+    """The last lines about a task, oldest first."""
     told: list[dict[str, Any]] = []
-    while True:
-        page = door.call("get_task_logs", task_id=task_id, cursor=told[-1]["id"] if told else 0, limit=LOG_PAGE)[
-            "lines"
-        ]
+    while len(told) < wanted:
+        at = {"cursor": told[-1]["id"] if told else 0, "limit": min(wanted - len(told), LOG_PAGE)}
+        page = door.call("get_task_logs", task_id=task_id, newest_first=True, **at)["lines"]
         told += page
-        if len(page) < LOG_PAGE:
-            return told
+        if len(page) < at["limit"]:
+            break
+    return told[::-1]
+
+
+@click.command()
+@click.option("--plan", default=None, help="Only tasks of this plan.")
+@pass_door
+def graph(door: Door, plan: str | None) -> Shown:
+    """Show what waits for what: drawn in a notebook, as a table elsewhere."""
+    page = door.call("list_tasks", limit=LIMIT, **given(plan=plan))
+    if page["next_cursor"]:
+        told = f"There are more than {LIMIT} tasks; so many are not drawn. --plan chooses fewer, and the panel has all."
+        return Note(told, {"limit": LIMIT})
+    return Graph(page["tasks"], door.call("get_task_graph", **given(plan=plan))["dependencies"])
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from workbench.errors import Conflict
@@ -27,6 +27,9 @@ OPEN = frozenset({TaskState.PENDING, TaskState.CLAIMED, TaskState.IN_PROGRESS})
 HELD = frozenset({TaskState.CLAIMED, TaskState.IN_PROGRESS})
 DEAD = frozenset({TaskState.FAILED, TaskState.CANCELLED})
 """Ended without a result; a person or planner may have them tried again."""
+
+SHOWN = 12
+"""Tasks that a message names; the details name all."""
 
 TREE_DEPTH = 50
 """Levels of subtasks; JSON that nests much deeper is refused by its readers."""
@@ -64,6 +67,32 @@ def step(state: TaskState, action: Action) -> TaskState:
 def is_met(policy: OnFailure, dependency: TaskState) -> bool:
     """Whether a task of this policy need not wait for a dependency in this state any more."""
     return dependency == TaskState.COMPLETED or (policy == OnFailure.IGNORE and dependency in DEAD)
+
+
+def never_opens(policy: OnFailure, dependency: TaskState) -> bool:
+    """Whether a task of this policy must not begin to wait for a dependency in this state.
+
+    It is to be cancelled when the dependency dies: of one that is dead already it would never be told.
+    """
+    return policy == OnFailure.CANCEL and dependency in DEAD
+
+
+def require_alive(policy: OnFailure, dependencies: Mapping[int, TaskState]) -> None:
+    """Refuse dependencies, by the ids of their tasks, that have died before a task was to be cancelled with them.
+
+    Raises:
+        Conflict: ``DEPENDENCY_DEAD`` with `details.dead`, their ids.
+    """
+    dead = sorted(task_id for task_id, state in dependencies.items() if never_opens(policy, state))
+    if dead:
+        listed = ", ".join(f"{task_id} ({dependencies[task_id]})" for task_id in dead[:SHOWN])
+        more = f" and {len(dead) - SHOWN:,} more" if len(dead) > SHOWN else ""
+        raise Conflict(
+            "DEPENDENCY_DEAD",
+            f"on_failure=cancel, but these dependencies have ended without a result already: {listed}{more}. "
+            "Retry them first, leave them out, or choose on_failure=block (wait until they are retried) or ignore.",
+            dead=dead,
+        )
 
 
 def is_never_retried(error_class: str | None, no_retry: Collection[str]) -> bool:

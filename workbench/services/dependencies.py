@@ -9,17 +9,16 @@ from collections import deque
 from typing import Any
 
 from workbench.errors import Conflict, Refused
-from workbench.model import Level, OnFailure
+from workbench.model import Level, OnFailure, TaskState
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import lifecycle
+from workbench.rules.lifecycle import SHOWN
 from workbench.services import tasks
 from workbench.services.tasks import Task
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-SHOWN = 12
-"""Tasks of a circle that a message names; the details name all."""
 
 
 @op(allow=Level.WORKER)
@@ -55,18 +54,20 @@ def add(tx: Tx, row: Row, depends_on: int) -> None:
     """Add an edge in the caller's transaction; one that is there already stays.
 
     Raises:
-        Conflict: ``DEPENDENCY_CYCLE`` with `details.path`, ``WRONG_STATE`` (the task has ended).
+        Conflict: ``DEPENDENCY_CYCLE`` with `details.path`, ``WRONG_STATE`` (the task has ended), ``DEPENDENCY_DEAD``
+            (the other has died, and the task is to be cancelled when it does).
         NotFound: ``TASK_NOT_FOUND``.
     """
     task_id = row["id"]
     _require_open(row)
-    tasks.require_row(tx, depends_on)
+    state = TaskState(tasks.require_row(tx, depends_on)["status"])
     if task_id == depends_on or tx.one(SQL.reaches, start=depends_on, goal=task_id):
         path = [task_id, *_path(tx, depends_on, task_id)]
         shown = path if len(path) <= SHOWN else [*path[: SHOWN // 2], "…", *path[-SHOWN // 2 :]]
         told = " → ".join(map(str, shown))
         raise Conflict("DEPENDENCY_CYCLE", f"The tasks would wait for each other: {told}.", path=path)
     if tx.run(SQL.add, task_id=task_id, on=depends_on):
+        lifecycle.require_alive(row["on_failure"], {depends_on: state})
         tx.run(SQL.recount, task_id=task_id)
         tx.emit("task.dependency_added", f"task:{task_id}", session=row["session_id"], depends_on=depends_on)
 

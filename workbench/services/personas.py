@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import BadInput, NotFound, Unavailable
+from workbench import files
+from workbench.errors import BadInput, NotFound
 from workbench.model import SECOND, Level, Micros, Role, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.persona import PersonaText, check_id, parse
@@ -107,25 +107,15 @@ async def save_persona(
 ) -> Persona:
     """Write a persona of this project, `.aiswarm/personas/<id>.md`. Its agents are told the text from now on."""
     parsed = parse(check_id(persona_id), text)
-    await asyncio.to_thread(_write, ctx.settings.home / "personas" / f"{parsed.id}.md", text)
 
     def change(tx: Tx) -> Persona:
         row = tx.one(SQL.get, id=parsed.id)
         if row is None or row["sha256"] != parsed.sha256:
             _save(tx, parsed, "project")
+        files.replace(ctx.settings.home / "personas" / f"{parsed.id}.md", text)
         return require_persona(tx, parsed.id)
 
     return await ctx.write(change)
-
-
-def _write(path: Path, text: str) -> None:
-    fresh = path.with_suffix(".tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(text, "utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
 
 
 def require_persona(tx: Reader, persona_id: str) -> Persona:

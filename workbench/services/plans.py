@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -202,21 +202,29 @@ def _settled(
 
 
 def _require_changeable(proposal: _Proposal) -> None:
-    """Refuse a change of what has begun.
+    """Refuse a change of what has begun, and a new link that nothing would ever open.
 
     Raises:
-        Conflict: ``PLAN_CONFLICT``; `details.problems` has line (null if the text is silent), task and reason.
+        Conflict: ``PLAN_CONFLICT``, ``DEPENDENCY_DEAD``; `details.problems` has line (null if the text is silent),
+            task and reason.
     """
     plan, states = proposal.plan, {name: TaskState(row["status"]) for name, row in proposal.found.rows.items()}
     lines = {task.name: task.line for task in plan.tasks} | {item.name: item.line for item in plan.ticked}
     if problems := rules.obstacles(proposal.diff, states, lines):
-        listed = "\n".join(f"  {_place(p['line'])}: {p['reason']}" for p in problems[:20])
-        raise Conflict(
-            "PLAN_CONFLICT",
-            f"The plan {plan.plan!r} cannot become what the text says; nothing was changed.\n{listed}",
-            problems=problems,
-            diff=proposal.diff.text,
+        raise Conflict("PLAN_CONFLICT", _refusal(plan, problems), problems=problems, diff=proposal.diff.text)
+    if problems := rules.dead_ends(proposal.diff, plan.tasks, states, lines):
+        dead = {name: proposal.found.ids[name] for name in sorted({p["depends_on"] for p in problems})}
+        named = ", ".join(f"{task_id} ({name})" for name, task_id in dead.items())
+        told = (
+            f"{_refusal(plan, problems)}\nRetry {named} first, or say `on_failure: block` (wait until it is retried) "
+            "or `ignore`."
         )
+        raise Conflict("DEPENDENCY_DEAD", told, dead=[*dead.values()], problems=problems, diff=proposal.diff.text)
+
+
+def _refusal(plan: rules.Plan, problems: Sequence[Mapping[str, Any]]) -> str:
+    listed = "\n".join(f"  {_place(p['line'])}: {p['reason']}" for p in problems[:20])
+    return f"The plan {plan.plan!r} cannot become what the text says; nothing was changed.\n{listed}"
 
 
 def _place(line: int | None) -> str:

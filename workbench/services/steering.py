@@ -101,11 +101,16 @@ async def retry_task(
     reason: Reason = "",
     max_retries: Annotated[Retries, Field(description="Retries from now on; as before when null.")] = None,
 ) -> Task:
-    """Have a failed or cancelled task tried again, with all its retries anew."""
+    """Have a failed or cancelled task tried again, with all its retries anew.
+
+    What it depends on goes first if that is dead as well and the task is to be cancelled with it.
+    """
 
     def change(tx: Tx) -> Task:
         row = tasks.seen(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.RETRY)
+        waits = tx.all(tasks.SQL.dependencies, task_id=task_id)
+        lifecycle.require_alive(row["on_failure"], {one["depends_on"]: one["status"] for one in waits})
         tx.run(SQL.revive, task_id=task_id)
         if max_retries is not None:
             tx.run(SQL.set_retries, task_id=task_id, max_retries=max_retries)

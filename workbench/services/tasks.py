@@ -162,6 +162,12 @@ class TaskList(Wire):
     next_cursor: str | None
 
 
+class TaskCounts(Wire):
+    """How many tasks are in which state; those that no task is in are left out."""
+
+    counts: dict[TaskState, int]
+
+
 class TasksMade(Wire):
     """The ids of new tasks, in the order they were given."""
 
@@ -203,7 +209,7 @@ class LogLine(Wire):
 
 
 class TaskLog(Wire):
-    """Log lines, oldest first."""
+    """Log lines in the order that was asked for."""
 
     lines: list[LogLine]
 
@@ -281,7 +287,7 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``, ``SESSION_NOT_FOUND``.
         BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another's session).
-        Conflict: ``OTHER_SESSION`` (of the agent it is reserved for).
+        Conflict: ``OTHER_SESSION`` (of the agent it is reserved for), ``DEPENDENCY_DEAD`` (before `on_failure=cancel`).
     """
     settings = ctx.settings
     persona = require_persona(tx, new.persona_id)
@@ -291,8 +297,9 @@ def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
     if new.parent_task_id is not None:
         _require_parent(tx, ctx.caller, new.parent_task_id)
     reserved = reservable(tx, new.assigned_agent_id, session) if new.assigned_agent_id else None
-    states = [seen(tx, ctx.caller, other)["status"] for other in set(new.dependencies)]
-    unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states)
+    states = {other: TaskState(seen(tx, ctx.caller, other)["status"]) for other in set(new.dependencies)}
+    lifecycle.require_alive(new.on_failure, states)
+    unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states.values())
     retries = settings.max_retries if new.max_retries is None else new.max_retries
     made = tx.one(
         SQL.add,
@@ -421,6 +428,13 @@ _ORDERS = {
 
 
 @op(allow=Level.READ, reads=True, tool=False)
+async def count_tasks(ctx: Ctx) -> TaskCounts:
+    """How many tasks there are, by state."""
+    rows = await ctx.read(lambda tx: tx.all(SQL.counts, _sight(tx, ctx.caller)))
+    return TaskCounts(counts={row["status"]: row["n"] for row in rows})
+
+
+@op(allow=Level.READ, reads=True, tool=False)
 async def get_task_graph(
     ctx: Ctx, plan: Annotated[str | None, Field(description="Only tasks of this plan.")] = None
 ) -> TaskGraph:
@@ -475,13 +489,16 @@ async def get_task_tree(
 async def get_task_logs(
     ctx: Ctx,
     task_id: int,
-    cursor: Annotated[int, Field(ge=0, description="Read on after this line's id.")] = 0,
+    cursor: Annotated[int, Field(ge=0, description="Read on after the line of this id, in the same order.")] = 0,
     limit: Annotated[int, Field(ge=1, le=500)] = 200,
+    newest_first: Annotated[bool, Field(description="The end of the log, and backward from there.")] = False,
 ) -> TaskLog:
-    """What was reported while the task was worked on, oldest first."""
+    """What was reported while the task was worked on, oldest first unless asked otherwise."""
 
     def question(tx: Reader) -> list[Row]:
         readable(tx, ctx.caller, task_id)
+        if newest_first:
+            return tx.all(SQL.logs_back, task_id=task_id, cursor=cursor or _LARGEST, limit=limit)
         return tx.all(SQL.logs, task_id=task_id, cursor=cursor, limit=limit)
 
     return TaskLog(lines=[LogLine(**row) for row in await ctx.read(question)])

@@ -103,6 +103,11 @@ WHERE (s.priority < :after_priority OR (s.priority = :after_priority AND s.task_
   AND (CAST(:plan AS TEXT) IS NULL OR t.plan = :plan)
 ORDER BY s.priority DESC, s.task_id LIMIT :limit;
 
+-- name: counts
+SELECT status, COUNT(*) AS n FROM task_status
+WHERE CAST(:everything AS {{big}}) = 1 OR session_id = '' OR session_id = :mine
+GROUP BY status ORDER BY status;
+
 -- name: tree
 SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, s.status, s.persona_id, s.worktree, s.priority,
     s.unmet, s.progress, s.attempt, s.retry_count, s.not_before, s.error_message, a.assigned_agent_id AS holder
@@ -130,6 +135,11 @@ ORDER BY t.id;
 SELECT l.id, l.task_id, a.assigned_agent_id AS agent_id, l.level, l.message, l.logged_at
 FROM task_logs l JOIN agents a ON a.id = l.agent_id
 WHERE l.task_id = :task_id AND l.id > :cursor ORDER BY l.id LIMIT :limit;
+
+-- name: logs_back
+SELECT l.id, l.task_id, a.assigned_agent_id AS agent_id, l.level, l.message, l.logged_at
+FROM task_logs l JOIN agents a ON a.id = l.agent_id
+WHERE l.task_id = :task_id AND l.id < :cursor ORDER BY l.id DESC LIMIT :limit;
 
 -- name: depth
 WITH RECURSIVE above (id) AS (

@@ -1,12 +1,13 @@
-/** What agents said about a task: live, the newest at the bottom, earlier lines on demand. */
+/** What agents said about a task: its end, live, the newest at the bottom; earlier lines are read on demand. */
 
 import { Asker } from "./asker.js";
 import { button } from "./controls.js";
 import { h, setText } from "./dom.js";
 import { clock, counted } from "./format.js";
 import { icon } from "./icons.js";
+import { LogTail } from "./logtail.js";
 
-const PAGE = 500;
+/** Lines that are there at first, and that are added at a time. */
 const STEP = 100;
 const NEAR = 24;
 const LOUD = new Set(["warn", "error"]);
@@ -23,10 +24,9 @@ export class TaskLog {
     this.stop();
   }
 
-  /** Begin with another task. @param {number} id */
+  /** Begin with another task. @param {number|null} id */
   start(id) {
-    this.id = id;
-    this.known = [];
+    this.tail = new LogTail((range) => this.ask(id, range), STEP);
     this.shown = STEP;
     this.lines.replaceChildren();
     this.element.hidden = true;
@@ -36,38 +36,40 @@ export class TaskLog {
     this.start(null);
   }
 
-  /** Read what is new. Errors are left to whoever reads the task itself: it fails as this does. */
+  /** Errors are left to whoever reads the task itself: it fails as this does. */
+  ask(id, range) {
+    return this.asker.send("get_task_logs", { task_id: id, ...range }).then(({ lines }) => lines, () => null);
+  }
+
+  /** Read what is new. */
   async read() {
-    const { id } = this;
-    for (let page = PAGE; page === PAGE && id === this.id; ) {
-      const cursor = this.known.at(-1)?.id ?? 0;
-      const found = await this.asker.send("get_task_logs", { task_id: id, cursor, limit: PAGE }).catch(() => ({ lines: [] }));
-      if (id !== this.id || cursor !== (this.known.at(-1)?.id ?? 0)) return;
-      this.known.push(...found.lines);
-      page = found.lines.length;
-    }
-    this.draw();
+    const { tail } = this;
+    await tail.read();
+    if (tail === this.tail) this.draw();
   }
 
   draw() {
-    const { box, lines } = this;
+    const { box, lines, tail } = this;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
-    const from = Math.max(0, this.known.length - this.shown);
-    const wanted = this.known.slice(from);
+    const from = Math.max(0, tail.lines.length - this.shown);
+    const wanted = tail.lines.slice(from);
     const first = Number(lines.firstElementChild?.value);
     if (first && first !== wanted[0]?.id) lines.replaceChildren();
     const last = lines.lastElementChild?.value ?? 0;
     lines.append(...wanted.filter(({ id }) => id > last).map(drawn));
-    setText(this.label, `Log · ${counted(this.known.length, "line")}`);
-    setText(this.earlier, `Show ${Math.min(STEP, from)} earlier`);
-    this.earlier.hidden = from === 0;
-    this.element.hidden = this.known.length === 0;
+    const many = counted(tail.lines.length, "line");
+    setText(this.label, tail.whole ? `Log · ${many}` : `Log · the last ${many}`);
+    setText(this.earlier, tail.whole || from >= STEP ? `Show ${Math.min(STEP, from)} earlier` : "Show earlier");
+    this.earlier.hidden = from === 0 && tail.whole;
+    this.element.hidden = tail.lines.length === 0;
     if (atEnd) box.scrollTop = box.scrollHeight;
   }
 
   /** What was at the top stays where it is. */
-  showEarlier() {
-    const { box } = this;
+  async showEarlier() {
+    const { box, tail } = this;
+    const isHere = tail.whole || tail.lines.length >= this.shown + STEP || (await tail.readBack());
+    if (!isHere || tail !== this.tail) return;
     const below = box.scrollHeight - box.scrollTop;
     this.shown += STEP;
     this.draw();

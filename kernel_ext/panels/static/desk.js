@@ -2944,8 +2944,42 @@ function curve({ from, to, bends }, places) {
   return `M${start.join(" ")}${parts.join("")}`;
 }
 
-// src/tasklog.js
+// src/logtail.js
 var PAGE = 500;
+var LogTail = class {
+  /**
+   * @param {(range: {cursor: number, limit: number, newest_first: boolean}) => Promise<Line[]|null>} ask null when it failed
+   * @param {number} step lines that are read at first, and read back at a time
+   */
+  constructor(ask, step) {
+    this.ask = ask;
+    this.step = step;
+    this.lines = [];
+    this.whole = false;
+  }
+  /** Read what is new; at first the end. */
+  async read() {
+    if (this.lines.length === 0) return void await this.readBack();
+    for (let page = PAGE; page === PAGE; ) {
+      const cursor = this.lines.at(-1).id;
+      const found = await this.ask({ cursor, limit: PAGE, newest_first: false }) ?? [];
+      if (cursor !== this.lines.at(-1).id) return;
+      this.lines.push(...found);
+      page = found.length;
+    }
+  }
+  /** Read what comes right before; whether it is here now. */
+  async readBack() {
+    const first = this.lines[0]?.id ?? 0;
+    const found = await this.ask({ cursor: first, limit: this.step + 1, newest_first: true });
+    if (found === null || first !== (this.lines[0]?.id ?? 0)) return false;
+    this.whole = found.length <= this.step;
+    this.lines.unshift(...found.slice(0, this.step).reverse());
+    return true;
+  }
+};
+
+// src/tasklog.js
 var STEP2 = 100;
 var NEAR = 24;
 var LOUD = /* @__PURE__ */ new Set(["warn", "error"]);
@@ -2960,10 +2994,9 @@ var TaskLog = class {
     this.element = h("div", { class: "wb-task-part", hidden: true }, this.label, this.box);
     this.stop();
   }
-  /** Begin with another task. @param {number} id */
+  /** Begin with another task. @param {number|null} id */
   start(id) {
-    this.id = id;
-    this.known = [];
+    this.tail = new LogTail((range) => this.ask(id, range), STEP2);
     this.shown = STEP2;
     this.lines.replaceChildren();
     this.element.hidden = true;
@@ -2971,36 +3004,37 @@ var TaskLog = class {
   stop() {
     this.start(null);
   }
-  /** Read what is new. Errors are left to whoever reads the task itself: it fails as this does. */
+  /** Errors are left to whoever reads the task itself: it fails as this does. */
+  ask(id, range) {
+    return this.asker.send("get_task_logs", { task_id: id, ...range }).then(({ lines }) => lines, () => null);
+  }
+  /** Read what is new. */
   async read() {
-    const { id } = this;
-    for (let page = PAGE; page === PAGE && id === this.id; ) {
-      const cursor = this.known.at(-1)?.id ?? 0;
-      const found = await this.asker.send("get_task_logs", { task_id: id, cursor, limit: PAGE }).catch(() => ({ lines: [] }));
-      if (id !== this.id || cursor !== (this.known.at(-1)?.id ?? 0)) return;
-      this.known.push(...found.lines);
-      page = found.lines.length;
-    }
-    this.draw();
+    const { tail } = this;
+    await tail.read();
+    if (tail === this.tail) this.draw();
   }
   draw() {
-    const { box, lines } = this;
+    const { box, lines, tail } = this;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
-    const from = Math.max(0, this.known.length - this.shown);
-    const wanted = this.known.slice(from);
+    const from = Math.max(0, tail.lines.length - this.shown);
+    const wanted = tail.lines.slice(from);
     const first = Number(lines.firstElementChild?.value);
     if (first && first !== wanted[0]?.id) lines.replaceChildren();
     const last = lines.lastElementChild?.value ?? 0;
     lines.append(...wanted.filter(({ id }) => id > last).map(drawn));
-    setText(this.label, `Log · ${counted(this.known.length, "line")}`);
-    setText(this.earlier, `Show ${Math.min(STEP2, from)} earlier`);
-    this.earlier.hidden = from === 0;
-    this.element.hidden = this.known.length === 0;
+    const many = counted(tail.lines.length, "line");
+    setText(this.label, tail.whole ? `Log · ${many}` : `Log · the last ${many}`);
+    setText(this.earlier, tail.whole || from >= STEP2 ? `Show ${Math.min(STEP2, from)} earlier` : "Show earlier");
+    this.earlier.hidden = from === 0 && tail.whole;
+    this.element.hidden = tail.lines.length === 0;
     if (atEnd) box.scrollTop = box.scrollHeight;
   }
   /** What was at the top stays where it is. */
-  showEarlier() {
-    const { box } = this;
+  async showEarlier() {
+    const { box, tail } = this;
+    const isHere = tail.whole || tail.lines.length >= this.shown + STEP2 || await tail.readBack();
+    if (!isHere || tail !== this.tail) return;
     const below = box.scrollHeight - box.scrollTop;
     this.shown += STEP2;
     this.draw();

@@ -11,7 +11,7 @@ from typing import Literal
 
 from workbench.errors import BadInput
 from workbench.rules.plan import markdown, yaml
-from workbench.rules.plan.diff import Change, PlanDiff, compare, obstacles
+from workbench.rules.plan.diff import Change, PlanDiff, compare, dead_ends, obstacles
 from workbench.rules.plan.draft import Problems, checked
 from workbench.rules.plan.model import Defaults, Plan, PlannedTask, Ticked, digest, open_tasks
 from workbench.rules.plan.order import find_cycle, in_order
@@ -27,6 +27,7 @@ __all__ = [
     "PlannedTask",
     "Ticked",
     "compare",
+    "dead_ends",
     "digest",
     "find_cycle",
     "in_order",

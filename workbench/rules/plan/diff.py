@@ -69,6 +69,31 @@ def obstacles(diff: PlanDiff, states: Mapping[str, TaskState], lines: Mapping[st
     return sorted(found, key=lambda one: (one["line"] or 0, one["task"]))
 
 
+def dead_ends(
+    diff: PlanDiff, tasks: Sequence[PlannedTask], states: Mapping[str, TaskState], lines: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """What would from now on wait for a dead task that it is to be cancelled with, and so wait for ever.
+
+    Args:
+        tasks: as the text has them.
+        states, lines: as of `obstacles`.
+    """
+    concerned = {*diff.added} | {name for name, changes in diff.changed.items() if _LINKS & {c.field for c in changes}}
+    return [
+        {
+            "line": lines.get(task.name),
+            "task": task.name,
+            "depends_on": other,
+            "reason": f"{task.name!r} comes after {other!r}, which is {states[other]}, and is to be cancelled with it",
+        }
+        for task in tasks
+        if task.name in concerned
+        for other in dict.fromkeys(task.after)
+        if other in states and lifecycle.never_opens(task.on_failure, states[other])
+    ]
+
+
+_LINKS = {"after", "on_failure"}
 _MAY_CHANGE = frozenset({TaskState.PENDING})
 _MAY_GO = _MAY_CHANGE | lifecycle.DEAD
 

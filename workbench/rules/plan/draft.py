@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -18,6 +19,11 @@ M = TypeVar("M", bound=BaseModel)
 
 INHERITED = ("persona", "worktree")
 """What a task that is written inside another need not repeat."""
+
+TEXTS = ("title", "description", "session", "run", "no_retry", "context_ref")
+"""Fields in which anything may be written that can be read; names have rules of their own, metadata is data."""
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Unicode's category Cc without tabs and ends of lines: databases do not keep NUL, terminals obey others."""
 
 
 class Problems:
@@ -102,7 +108,17 @@ def checked(draft: Draft, problems: Problems, default_name: str, personas: Colle
 
 
 def _task(entry: Entry, problems: Problems) -> PlannedTask | None:
+    for key in TEXTS:
+        if control := CONTROL.search(_text(entry.fields.get(key))):
+            code = f"U+{ord(control[0]):04X}"
+            problems.add(entry.line, f"{key}: it holds the control character {code}; leave it out")
     return problems.validated(PlannedTask, {**entry.fields, LINE: entry.line}, entry.line)
+
+
+def _text(said: Any) -> str:
+    """What is written in a field, whether it may be there or not: a text, or a list of them."""
+    parts = said if isinstance(said, list) else [said]
+    return " ".join(part for part in parts if isinstance(part, str))
 
 
 def _ticked(entry: Entry, problems: Problems) -> Ticked | None:

@@ -1,0 +1,64 @@
+"""A file that is replaced is there whole at each moment, whoever else writes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from workbench import files
+from workbench.errors import Unavailable
+
+
+def text(number: int) -> str:
+    """One that is written in several pieces, and of a length of its own."""
+    return f"{number:03} é\n" * (2_000 + number)
+
+
+def write(path: Path) -> None:
+    for number in range(20):
+        files.replace(path, text(number))
+
+
+@pytest.mark.timeout(60)
+def test_who_reads_while_others_write_sees_one_text_and_all_of_it(tmp_path: Path) -> None:
+    path, whole = tmp_path / "list.txt", {text(number) for number in range(20)}
+    files.replace(path, text(0))
+    writers = [multiprocessing.get_context("spawn").Process(target=write, args=(path,)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    with ThreadPoolExecutor(4) as pool:
+        more = [pool.submit(write, path) for _ in range(4)]
+        while any(writer.is_alive() for writer in writers) or not all(one.done() for one in more):
+            assert path.read_text("utf-8") in whole
+        assert [one.result() for one in more] == [None] * 4
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert [found.name for found in tmp_path.iterdir()] == ["list.txt"]
+
+
+def test_directories_are_made_and_the_mode_is_as_wished(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        files.replace(tmp_path / "a" / "b" / "open.txt", "x")
+        files.replace(tmp_path / "a" / "secret.json", "x", mode=0o600)
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / "a" / name).stat().st_mode) for name in ("b/open.txt", "secret.json")]
+    assert modes == [0o640, 0o600]
+
+
+def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(Unavailable, match=r"^PROJECT_UNWRITABLE.*taken cannot be written"):
+        files.replace(tmp_path / "taken", "x")
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
+        files.replace(tmp_path / "file" / "below", "x")
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["file", "taken"]
+    assert (tmp_path / "file").read_text() == "old"

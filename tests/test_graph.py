@@ -1,0 +1,110 @@
+"""What waits for what, drawn: everything right of what it waits for, no two in one place, nothing of a title obeyed."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.graph import LIMIT, Graph, places
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def task(number: int, title: str = "t", status: str = "pending", blocked: bool = False) -> dict[str, Any]:
+    """A task of a list."""
+    return {"id": number, "title": title, "status": status, "blocked": blocked}
+
+
+def drawing(graph: Graph) -> ElementTree.Element:
+    """The SVG of a graph, read as XML."""
+    found, _, _ = graph.html().partition("</div>")
+    return ElementTree.fromstring(found.replace("<svg role", '<svg xmlns="http://www.w3.org/2000/svg" role') + "</div>")
+
+
+DIAMOND = Graph(
+    [task(4, "last", blocked=True), task(1, "first", "completed"), task(2, "left", "in_progress"), task(3, "right")],
+    [(2, 1), (3, 1), (4, 2), (4, 3)],
+)
+
+
+def test_a_diamond_has_its_sides_above_each_other_and_its_ends_between() -> None:
+    assert places([1, 2, 3, 4], DIAMOND.dependencies) == {1: (0, 0.5), 2: (1, 0), 3: (1, 1), 4: (2, 0.5)}
+
+
+def test_what_waits_for_nothing_stands_right_before_what_needs_it() -> None:
+    assert {key: column for key, (column, _) in places([1, 2, 3, 9], [(2, 1), (3, 2), (3, 9)]).items()} == {
+        **{1: 0, 2: 1, 9: 1, 3: 2},
+    }
+
+
+def test_edges_that_would_cross_are_turned_around() -> None:
+    found = places([1, 2, 3, 4], [(4, 1), (3, 2)])
+    assert (found[1][1] < found[2][1]) == (found[4][1] < found[3][1])
+
+
+def test_what_is_linked_to_nothing_is_below_the_rest_side_by_side() -> None:
+    found = places([1, 2, *range(10, 16)], [(2, 1)])
+    assert [found[number] for number in range(10, 16)] == [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (1, 2)]
+
+
+def test_as_text_it_is_a_table_in_which_each_comes_after_what_it_waits_for() -> None:
+    assert repr(DIAMOND).splitlines() == [
+        "id  title  status       after",
+        "1   first  completed",
+        "2   left   in progress  1",
+        "3   right  pending      1",
+        "4   last   blocked      2, 3",
+    ]
+    assert repr(Graph([], [])) == "There are no tasks. Create some with a plan."
+    assert "There are no tasks" in Graph([], []).html()
+
+
+def test_a_task_that_is_not_shown_is_told_and_not_drawn() -> None:
+    graph = Graph([task(7)], [(7, 3)])
+    assert repr(graph).splitlines()[1].split() == ["7", "t", "pending", "3"]
+    svg = drawing(graph)
+    assert [len(list(svg.iter(f"{SVG}{kind}"))) for kind in ("rect", "path")] == [1, 0]
+    assert [title.text for title in svg.iter(f"{SVG}title")] == ["7 t: pending, after 3"]
+
+
+def test_it_is_drawn_in_the_colours_of_the_states_and_these_are_explained() -> None:
+    svg = drawing(DIAMOND)
+    strokes = [rect.attrib["stroke"] for rect in svg.iter(f"{SVG}rect")]
+    assert strokes == ["#6b7280", "#2e7d32", "#1976d2", "#6b7280"]
+    assert len(list(svg.iter(f"{SVG}path"))) == 2 * len(DIAMOND.dependencies)
+    legend = DIAMOND.html().partition("</div>")[2]
+    assert [word in legend for word in ("completed 1", "in progress 1", "blocked 1", "pending 1")] == [True] * 4
+
+
+def test_a_title_is_only_a_title() -> None:
+    graph = Graph([task(1, '</title><script>"&\0\x1b[31m' + "x" * 150)], [])
+    assert "<script" not in graph.html()
+    (told,) = [title.text for title in drawing(graph).iter(f"{SVG}title")]
+    assert told is not None
+    assert told.startswith('1 </title><script>"&\N{REPLACEMENT CHARACTER}')
+    assert max(len(text.text or "") for text in drawing(graph).iter(f"{SVG}text")) == 25
+
+
+NUMBERS = st.integers(1, 30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sets(NUMBERS), st.sets(st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] > pair[1]), max_size=60))
+def test_everything_is_right_of_what_it_waits_for_and_in_a_place_of_its_own(
+    ids: set[int], edges: set[tuple[int, int]]
+) -> None:
+    pairs = [(later, earlier) for later, earlier in sorted(edges) if {later, earlier} <= ids]
+    found = places(sorted(ids), pairs)
+    assert set(found) == ids
+    assert len(set(found.values())) == len(ids)
+    assert all(column >= 0 and row >= 0 for column, row in found.values())
+    assert all(found[earlier][0] < found[later][0] for later, earlier in pairs)
+
+
+def test_as_many_as_are_drawn_at_most_are_all_there() -> None:
+    tasks = [task(number) for number in range(1, LIMIT + 1)]
+    graph = Graph(tasks, [(later, later // 2) for later in range(2, LIMIT + 1)])
+    assert len(list(drawing(graph).iter(f"{SVG}rect"))) == LIMIT

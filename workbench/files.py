@@ -1,0 +1,43 @@
+"""Files that are there whole or not at all, whoever else writes them at the same time, and after a crash."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from workbench.errors import Unavailable
+
+EVERYBODY = 0o666
+"""Readable as the user's umask has it."""
+
+
+def replace(path: Path, text: str, mode: int = EVERYBODY) -> None:
+    """Have a file hold a text, in UTF-8, from one moment to the next; directories on the way are made.
+
+    Of several that write at once, the last one stays.
+
+    Args:
+        mode: of the file, less the umask; an old one of the same name loses its own.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``; the file is as it was.
+    """
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(fresh, text, mode)
+        fresh.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink()
+        raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _write(fresh: Path, text: str, mode: int) -> None:
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,177 @@
+"""What waits for what, as a drawing in a notebook and as a table elsewhere: what comes first is on the left."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from workbench.tables import State, Table, plain
+
+LIMIT = 200
+"""Tasks that are drawn at most."""
+SWEEPS = 6
+WIDTH, HEIGHT, ACROSS, DOWN = 190, 30, 56, 12
+"""Of a task and of the space beside and below it, in pixels."""
+LETTERS = 25
+
+Place = tuple[int, float]
+"""Column and row, from 0; a row may lie between two."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Tasks, as `list_tasks` tells of them, and pairs of ids: a task, and what it waits for.
+
+    A pair may name a task that is not among them: it is told, not drawn.
+    """
+
+    tasks: Sequence[Mapping[str, Any]]
+    dependencies: Sequence[tuple[int, int]]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same, for programs."""
+        return {"tasks": self.tasks, "dependencies": self.dependencies}
+
+    def text(self) -> str:
+        """A table of the tasks, each after what it waits for."""
+        at = {task["id"]: self._places[task["id"]] for task in self.tasks}
+        ordered = sorted(self.tasks, key=lambda task: at[task["id"]])
+        rows = [[task["id"], task["title"], _state(task), self._told(task["id"])] for task in ordered]
+        return Table(["id", "title", "status", "after"], rows, "There are no tasks. Create some with a plan.").text()
+
+    def html(self) -> str:
+        """An SVG with a line of what its colours mean; texts are escaped."""
+        if not self.tasks:
+            return f"<p><em>{html.escape(self.text())}</em></p>"
+        columns, rows = (max(place[axis] for place in self._places.values()) + 1 for axis in (0, 1))
+        width, height = columns * (WIDTH + ACROSS) - ACROSS + 2, rows * (HEIGHT + DOWN) - DOWN + 2
+        drawn = "".join([*map(self._edge, self._inner), *map(self._box, self.tasks)])
+        return (
+            f'<div style="overflow: auto; max-height: 640px"><svg role="img" aria-label="What waits for what" '
+            f'width="{width:.0f}" height="{height:.0f}" viewBox="-1 -1 {width:.0f} {height:.0f}" '
+            f'font-family="sans-serif" font-size="12">{drawn}</svg></div><p>{self._legend()}</p>'
+        )
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    @cached_property
+    def _inner(self) -> list[tuple[int, int]]:
+        known = {task["id"] for task in self.tasks}
+        return [(later, earlier) for later, earlier in self.dependencies if {later, earlier} <= known]
+
+    @cached_property
+    def _places(self) -> dict[int, Place]:
+        return places([task["id"] for task in self.tasks], self._inner)
+
+    @cached_property
+    def _waits(self) -> dict[int, list[int]]:
+        return _neighbours(self.dependencies)
+
+    def _told(self, task_id: int) -> str:
+        return ", ".join(map(str, self._waits.get(task_id, ())))
+
+    def _legend(self) -> str:
+        found = Counter(_state(task) for task in self.tasks)
+        return " &nbsp; ".join(f"{state.html()} {number}" for state, number in found.items())
+
+    def _edge(self, pair: tuple[int, int]) -> str:
+        (x2, y2), (x1, y1) = (_corner(self._places[task_id]) for task_id in pair)
+        x1, y1, y2 = x1 + WIDTH, y1 + HEIGHT / 2, y2 + HEIGHT / 2
+        bend = max(ACROSS, x2 - x1) / 2
+        line = f"M{x1:.0f},{y1:.1f} C{x1 + bend:.0f},{y1:.1f} {x2 - bend:.0f},{y2:.1f} {x2 - 5:.0f},{y2:.1f}"
+        tip = f"M{x2:.0f},{y2:.1f} l-7,-4 v8 z"
+        return f'<path d="{line}" fill="none" stroke="#8a8f98"/><path d="{tip}" fill="#8a8f98"/>'
+
+    def _box(self, task: Mapping[str, Any]) -> str:
+        x, y = _corner(self._places[task["id"]])
+        state, name = _state(task), f"{task['id']} {plain(task['title'])}"
+        waits = f", after {self._told(task['id'])}" if task["id"] in self._waits else ""
+        short = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+        sign, colour = state.mark
+        return (
+            f'<svg x="{x:.0f}" y="{y:.1f}" width="{WIDTH}" height="{HEIGHT}" overflow="hidden">'
+            f"<title>{html.escape(f'{name}: {state}{waits}')}</title>"
+            f'<rect x="1" y="1" width="{WIDTH - 2}" height="{HEIGHT - 2}" rx="5" fill="{colour}" fill-opacity="0.1" '
+            f'stroke="{colour}"/><text x="9" y="19" fill="{colour}">{sign}</text>'
+            f'<text x="25" y="19" fill="currentColor">{html.escape(short)}</text></svg>'
+        )
+
+
+def _state(task: Mapping[str, Any]) -> State:
+    return State.of(task["status"], task["blocked"])
+
+
+def _corner(place: Place) -> tuple[float, float]:
+    return place[0] * (WIDTH + ACROSS), place[1] * (HEIGHT + DOWN)
+
+
+def places(ids: Sequence[int], pairs: Sequence[tuple[int, int]]) -> dict[int, Place]:
+    """Where each task is drawn: right of all it waits for, near those it is linked to; those without links below.
+
+    Args:
+        pairs: `(later, earlier)`, both among the ids, without a circle.
+    """
+    linked = {task_id for pair in pairs for task_id in pair}
+    layers = _layers([task_id for task_id in ids if task_id in linked], pairs)
+    most = max(map(len, layers), default=0)
+    found = {
+        task_id: (column, row + (most - len(layer)) / 2)
+        for column, layer in enumerate(layers)
+        for row, task_id in enumerate(layer)
+    }
+    wide = max(len(layers), 4)
+    alone = [task_id for task_id in ids if task_id not in linked]
+    return found | {task_id: (n % wide, float(most + n // wide)) for n, task_id in enumerate(alone)}
+
+
+def _layers(ids: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Columns from left to right, each from top to bottom so that few edges cross."""
+    before, after = _neighbours(pairs), _neighbours((earlier, later) for later, earlier in pairs)
+    layers: list[list[int]] = []
+    for task_id, depth in _depths(ids, before, after):
+        layers.extend([] for _ in range(depth + 1 - len(layers)))
+        layers[depth].append(task_id)
+    rank = {task_id: row for layer in layers for row, task_id in enumerate(layer)}
+    for sweep in range(SWEEPS):
+        beside = after if sweep % 2 else before
+        for layer in layers[::-1] if sweep % 2 else layers:
+            layer.sort(key=lambda task_id: (_centre(beside.get(task_id, [task_id]), rank), rank[task_id]))
+            rank |= {task_id: row for row, task_id in enumerate(layer)}
+    return layers
+
+
+def _depths(
+    ids: Sequence[int], before: Mapping[int, list[int]], after: Mapping[int, list[int]]
+) -> Iterator[tuple[int, int]]:
+    """The column of each: as far left as it can be, but what waits for nothing right before what needs it first."""
+    depth: dict[int, int] = {}
+    missing = {task_id: len(before.get(task_id, ())) for task_id in ids}
+    ready = [task_id for task_id in ids if not missing[task_id]]
+    for task_id in ready:
+        depth[task_id] = max((depth[other] + 1 for other in before.get(task_id, ())), default=0)
+        for later in after.get(task_id, ()):
+            missing[later] -= 1
+            if not missing[later]:
+                ready.append(later)
+    for task_id in ids:
+        yield task_id, depth[task_id] if task_id in before else min(depth[other] for other in after[task_id]) - 1
+
+
+def _neighbours(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for one, other in pairs:
+        found.setdefault(one, []).append(other)
+    return found
+
+
+def _centre(neighbours: Sequence[int], rank: Mapping[int, int]) -> float:
+    return sum(rank[task_id] for task_id in neighbours) / len(neighbours)
