@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from workbench.errors import Conflict, Unavailable
-from workbench.git import diff
+from workbench.git import diff, predict
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
 from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, run, shown
@@ -83,7 +83,7 @@ class Checkout:
         how = ("--write-tree", "--name-only", "--no-messages", "-z")
         tried = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
         if tried.code:
-            return list(dict.fromkeys(shown(name) for name in tried.fields[1:]))
+            return list(predict.paths(tried.fields[1:]))
         how = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
         merged = self._git(
             *("merge", *how, f"--message={as_message(message).decode()}", commit),
