@@ -66,10 +66,7 @@ def _bundle(repository: Repository, path: Path, names: list[str], others: list[s
 def _others(repository: Repository, without: Sequence[str]) -> list[str]:
     """The commits that other references are at, and a detached HEAD."""
     left = {_full(name) for name in without}
-    peeled = "%(if)%(*objectname)%(then)%(*objectname) %(*objecttype)%(else)%(objectname) %(objecttype)%(end)"
-    listed = repository.read("for-each-ref", f"--format=%(refname)%00{peeled}").out
-    rows = (os.fsdecode(row).split("\0") for row in listed.split(b"\n") if row)
-    found = [what.split()[0] for name, what in rows if name not in left and what.endswith(" commit")]
+    found = [commit for name, commit in repository.tips().items() if name not in left]
     if repository.current_branch() is None and (head := repository.parse("HEAD")):
         found.append(head)
     return list(dict.fromkeys(found))

@@ -94,19 +94,20 @@ def objects(repository: Repository, checkout: Checkout, ref: str, max_bytes: int
     """
     if not is_name(ref):
         raise _missing(ref)
+    known = set(repository.tips().values())
     with tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as waiting:
-        commit = _fetch(repository, checkout, ref, file, max_bytes)
+        commit = _fetch(checkout, ref, known, file, max_bytes)
         if file.tell():
             _unpack(repository, waiting, file, ref, max_bytes)
-        _check(repository, waiting, commit, ref)
+        _check(repository, waiting, commit, ref, known)
         waiting.release()
     return commit
 
 
-def _fetch(repository: Plumbing, checkout: Checkout, ref: str, file: BinaryIO, max_bytes: int) -> str:
+def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_bytes: int) -> str:
     """Have a bundle written into `file`, which is left at its pack; the commit that is offered."""
     try:
-        written = checkout.bundle(ref, _tips(repository), file, max_bytes)
+        written = checkout.bundle(ref, sorted(known), file, max_bytes)
         commit = None if written else checkout.commit_of(ref)
     except Unavailable as error:
         raise refused(ref, f"cannot be read ({error.message})", **error.details) from error
@@ -116,14 +117,6 @@ def _fetch(repository: Plumbing, checkout: Checkout, ref: str, file: BinaryIO, m
     if commit is None:
         raise _missing(ref)
     return commit
-
-
-def _tips(repository: Plumbing) -> list[str]:
-    """What the person has, by the commits everything else is reached from."""
-    kinds = ("refs/heads", "refs/remotes", "refs/tags")
-    shape = "--format=%(if)%(*objecttype)%(then)%(*objectname) %(*objecttype)%(else)%(objectname) %(objecttype)%(end)"
-    listed = repository.read("for-each-ref", shape, *kinds).text.splitlines()
-    return list(dict.fromkeys(line.split()[0] for line in listed if line.endswith(" commit")))
 
 
 def _header(bundle: BinaryIO, ref: str) -> str:
@@ -166,14 +159,14 @@ def _unpack(repository: Plumbing, waiting: Quarantine, bundle: BinaryIO, ref: st
         raise refused(ref, f"is not sound ({failure.message})", **failure.details)
 
 
-def _check(repository: Plumbing, waiting: Quarantine, commit: str, ref: str) -> None:
+def _check(repository: Plumbing, waiting: Quarantine, commit: str, ref: str, known: set[str]) -> None:
     """Require a commit, and that all it is made of and builds on is here, as ``git fetch`` does."""
     env = waiting.environment
     kind = repository.write("cat-file", "-t", commit, env=env, ok=None).text
     if kind != "commit":
         raise refused(ref, f"is no commit, but {kind or 'nothing that came'}")
-    how = ("rev-list", "--objects", "--quiet", commit, "--not", "--all")
-    walk = repository.write(*how, env=env, ok=None, limit=repository.checkout_limit)
+    how, ends = ("rev-list", "--objects", "--quiet", "--stdin"), [commit, *(f"^{tip}" for tip in known)]
+    walk = repository.write(*how, stdin="\n".join(ends).encode(), env=env, ok=None, limit=repository.checkout_limit)
     if walk.code:
         raise refused(ref, "builds on what is missing", stderr=walk.err[-4000:])
 
