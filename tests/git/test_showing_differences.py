@@ -53,6 +53,7 @@ def test_patches_apply(root: Path, repo: Repository, work: Path) -> None:
     (work / "kept").unlink()
     commit(work, {})
     text = "".join(str(file.patch) for file in shown(repo).values())
+    git(root, "update-index", "--refresh")
     git(root, "apply", "--index", "-", stdin=text)
     assert git(root, "write-tree") == git(root, "rev-parse", "work^{tree}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,8 @@ def write(repository: Repository, path: Path, refs: Sequence[str]) -> None:
     except OSError as error:
         raise Unavailable("BUNDLE_NOT_WRITTEN", f"{path} cannot be written: {error}.") from error
     finally:
-        spare.unlink(missing_ok=True)
+        with suppress(OSError):
+            spare.unlink(missing_ok=True)
 
 
 def delete_branch(repository: Repository, branch: str, commit: str) -> None:

@@ -31,7 +31,8 @@ _FEW_OBJECTS = 100
 """Fewer objects are kept one by one, as git does when it fetches."""
 _UNPACK = ("unpack-objects", "-q", "--strict")
 _INDEX = ("index-pack", "--stdin", "--fix-thin", "--strict")
-_NOT_ITS_FAULT = ("No space left on device", "Disk quota exceeded", "File too large", "Permission denied", "Read-only")
+_FULL = ("No space left on device", "Disk quota exceeded")
+_NOT_ITS_FAULT = (*_FULL, "File too large", "Permission denied", "Read-only")
 _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
 
 
@@ -95,7 +96,7 @@ def objects(repository: Repository, checkout: Checkout, ref: str, max_bytes: int
     if not is_name(ref):
         raise _missing(ref)
     known = set(repository.tips().values())
-    with tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as waiting:
+    with _told(), tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as waiting:
         commit = _fetch(checkout, ref, known, file, max_bytes)
         if file.tell():
             _unpack(repository, waiting, file, ref, max_bytes)
@@ -104,12 +105,23 @@ def objects(repository: Repository, checkout: Checkout, ref: str, max_bytes: int
     return commit
 
 
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell of a disk that is full, or read-only, with a code."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable("GIT_FAILED", f"Nothing can be imported: {error}.", stderr=str(error)) from error
+
+
 def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_bytes: int) -> str:
     """Have a bundle written into `file`, which is left at its pack; the commit that is offered."""
     try:
         written = checkout.bundle(ref, sorted(known), file, max_bytes)
         commit = None if written else checkout.commit_of(ref)
     except Unavailable as error:
+        if any(reason in str(error) for reason in _FULL):
+            raise
         raise refused(ref, f"cannot be read ({error.message})", **error.details) from error
     file.seek(0)
     if written:
