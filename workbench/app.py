@@ -293,4 +293,4 @@ def _ignore_state(settings: Settings) -> None:
     """Keep the state directory out of the person's commits; what is written by people stays in."""
     ignore = settings.home / ".gitignore"
     if not ignore.exists():
-        ignore.write_text("*\n!personas/\n!personas/**\n!agents/\n!agents/**\n")
+        ignore.write_text("*\n!personas/\n!personas/**\n!agents/\n!agents/**\n!settings.toml\n")

@@ -70,7 +70,7 @@ def _settings(project: Path) -> Settings:
         return Settings(project=project)
     except ValidationError as error:
         wrong = "; ".join(f"WORKBENCH_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
-        raise BadInput("BAD_SETTINGS", f"{wrong}. Correct or unset it in the environment.") from None
+        raise BadInput("BAD_SETTINGS", f"{wrong}. Correct or unset it in the environment or .aiswarm/settings.toml.") from None
 
 
 def explain(error: WorkbenchError) -> str:
