@@ -79,8 +79,8 @@ async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], 
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GIT_BUSY``, ``WORKTREE_PATH_UNUSABLE``, ….
     """
     place = Place.of_gates(ctx.settings, approval_id)
-    box = await ctx.repositories.whole(_make(ctx, place, commit))
     try:
+        box = await ctx.repositories.whole(_make(ctx, place, commit))
         return await _run_all(ctx, place, box, [Gate(command) for command in commands], tell)
     finally:
         await ctx.repositories.whole(remove(ctx, place))
