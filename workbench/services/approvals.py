@@ -122,7 +122,7 @@ def decide(
     kept = dict(outcome or {})
     values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
     if not tx.run(SQL.decide, values | {"outcome": json.dumps(kept)}):
-        raise _decided(approval.id)
+        raise decided_before(approval.id)
     subject = f"approval:{approval.id}"
     tx.emit(_EVENTS[status], subject, kind=approval.kind, about=approval.subject, reason=reason)
     return kept
@@ -214,7 +214,7 @@ async def _answer_many(ctx: Ctx, approval_ids: Sequence[int], yes: bool, choices
 async def _answer(ctx: Ctx, approval_id: int, yes: bool, choices: Mapping[str, Any]) -> Decision:
     before = await _get(ctx, approval_id)
     if before.status != "pending":
-        raise _decided(approval_id)
+        raise decided_before(approval_id)
     outcome = await ctx.effects[before.kind](ctx, before, yes, choices)
     return Decision(approval=await _get(ctx, approval_id), outcome=outcome)
 
@@ -236,7 +236,8 @@ def check_choices(choices: Mapping[str, Any], known: set[str]) -> None:
         raise BadInput("INVALID_ARGUMENTS", f"This approval has no choice {', '.join(unknown)}.", problems=unknown)
 
 
-def _decided(approval_id: int) -> Conflict:
+def decided_before(approval_id: int) -> Conflict:
+    """The error for a question that has its answer."""
     return Conflict("ALREADY_DECIDED", f"Approval {approval_id} was decided before; nothing was changed.")
 
 

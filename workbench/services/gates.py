@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import time
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
-from workbench.services.repositories import Place, beside, box_of, environment
+from workbench.services.repositories import Place, box_of, environment
 
 TAIL_BYTES = 16_384
 """What is kept of a gate's output: its end."""
@@ -89,8 +90,8 @@ async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], 
 async def _make(ctx: Ctx, place: Place, commit: str) -> Box:
     async with ctx.repositories.locked() as repository:
         await _clear(ctx, place)
-        await beside(repository.add_worktree, place.path, place.git_dir, None, commit)
-        return await beside(box_of, ctx.settings, repository, place)
+        await to_thread(repository.add_worktree, place.path, place.git_dir, None, commit)
+        return await to_thread(box_of, ctx.settings, repository, place)
 
 
 async def remove(ctx: Ctx, place: Place) -> None:
@@ -101,8 +102,8 @@ async def remove(ctx: Ctx, place: Place) -> None:
 
 async def _clear(ctx: Ctx, place: Place) -> None:
     repository = await ctx.repositories.open()
-    await beside(repository.remove_worktree, place.path, place.git_dir)
-    await beside(shutil.rmtree, place.path.parent, ignore_errors=True)
+    await to_thread(repository.remove_worktree, place.path, place.git_dir)
+    await to_thread(shutil.rmtree, place.path.parent, ignore_errors=True)
 
 
 async def _run_all(ctx: Ctx, place: Place, box: Box, gates: list[Gate], tell: Tell) -> list[Gate] | None:
@@ -126,10 +127,10 @@ async def _run_one(
 ) -> Gate | None:
     """One command, from its start until nothing of it is left; None if it was called off."""
     output = place.path.parent / "output"
-    await beside(output.unlink, missing_ok=True)
+    await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
     argv = box.argv(["/bin/sh", "-c", gate.command], Limits(wall_seconds=limit + 60))
-    ref = await beside(ctx.processes.start, argv, cwd=place.path, env=environment(box), log=output)
+    ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=environment(box), log=output)
     began = time.monotonic()
     told, gate = began, replace(gate, state=GateState.RUNNING)
     wanted = await progress(gate)
@@ -154,7 +155,7 @@ async def _run_one(
 
 
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
-    await beside(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
+    await to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
 
 
 def _ended(gate: Gate, state: GateState, code: int | None, seconds: float, output: Path) -> Gate:

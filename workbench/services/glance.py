@@ -12,11 +12,10 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from workbench.git import Checkout
-from workbench.services.repositories import beside
 
 AT_ONCE = 4
 """Worktrees that are asked at the same time."""
@@ -48,7 +47,7 @@ class Glances:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``.
         """
         async with self._few:
-            return await beside(self._look, checkout)
+            return await asyncio.to_thread(self._look, checkout)
 
     def forget(self, path: Path) -> None:
         """A worktree is gone."""
@@ -70,10 +69,10 @@ def fingerprint(checkout: Checkout) -> bytes | None:
 
     A change of a file's content or mode changes a time (``st_ctime``) that programs cannot set.
     """
-    digest, count = hashlib.blake2b(), 0
-    for path in (checkout.git_dir / "index", checkout.git_dir / "HEAD", *_below(checkout.path)):
-        count += 1
-        if count > MOST_FILES:
+    digest = hashlib.blake2b()
+    paths = (checkout.git_dir / "index", checkout.git_dir / "HEAD")
+    for number, path in enumerate(chain(paths, _below(checkout.path))):
+        if number > MOST_FILES:
             return None
         with suppress(OSError):
             found = path.lstat()

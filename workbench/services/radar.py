@@ -6,6 +6,7 @@ What two commits merge to never changes, so each pair is asked for once.
 from __future__ import annotations
 
 import asyncio
+from asyncio import to_thread
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from workbench.git import FileChange, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.services import worktrees
-from workbench.services.repositories import beside, heads
+from workbench.services.repositories import heads
 from workbench.store.base import Row
 
 K = TypeVar("K")
@@ -108,7 +109,7 @@ class Radar:
         if not rows:
             return Sweep()
         wanted = {name for row in rows for name in (row["branch_name"], row["integration_target"])}
-        return await self._compare(repository, rows, await beside(heads, repository, wanted))
+        return await self._compare(repository, rows, await to_thread(heads, repository, wanted))
 
     async def _compare(self, repository: Repository, rows: Sequence[Row], commits: dict[str, str]) -> Sweep:
         own = {row["name"]: commits[row["branch_name"]] for row in rows if row["branch_name"] in commits}
@@ -134,7 +135,7 @@ class Radar:
             wanted = list(dict.fromkeys(pairs))
             found = {pair: self._merges[pair] for pair in wanted if pair in self._merges}
             unknown = [pair for pair in wanted if pair not in found]
-            previews = await beside(repository.predict_merges, unknown) if unknown else []
+            previews = await to_thread(repository.predict_merges, unknown) if unknown else []
             for pair, preview in zip(unknown, previews, strict=True):
                 self._merges[pair] = found[pair] = preview.conflicts
             return found
@@ -145,8 +146,8 @@ class Radar:
             return Facts()
         if (own, target) not in self._facts:
             conflicts = (await self._predict(repository, [(target, own)]))[target, own]
-            ahead, behind = await beside(repository.ahead_behind, own, target)
-            files = await beside(repository.diff_stat, target, own)
+            ahead, behind = await to_thread(repository.ahead_behind, own, target)
+            files = await to_thread(repository.diff_stat, target, own)
             self._facts[own, target] = Facts(ahead, behind, files, conflicts)
         return self._facts[own, target]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,13 @@ from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.errors import Unavailable
 from workbench.git import Checkout, Identity, Repository
 from workbench.ops import Ctx
+from workbench.services.glance import Glances
 from workbench.settings import Settings
 from workbench.store.base import Row
 
 T = TypeVar("T")
+Settle = Callable[[Ctx, Repository], Awaitable[None]]
+"""Undoes or does again what a crash left half done. Whoever is in `ground` knows that nobody else is at it."""
 
 COMMITTER = Identity("Workbench", "workbench@localhost")
 """Signs what Workbench itself commits."""
@@ -51,10 +54,12 @@ class Repositories:
     Changes happen one at a time, in this process and across processes.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, settle: Sequence[Settle]) -> None:
         self._settings = settings
+        self._settle = tuple(settle)
         self._lock = asyncio.Lock()
         self._found: Repository | None = None
+        self.glances = Glances()
         self._under_way: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> Repository:
@@ -64,8 +69,20 @@ class Repositories:
             BadInput, Unavailable: see `Repository.open`.
         """
         if self._found is None or not self._found.git_dir.is_dir():
-            self._found = await beside(Repository.open, self._settings.project)
+            self._found = await asyncio.to_thread(Repository.open, self._settings.project)
         return self._found
+
+    @asynccontextmanager
+    async def ground(self, ctx: Ctx) -> AsyncIterator[Repository]:
+        """What every change stands on: the repository, locked, and nothing in it half done.
+
+        Raises:
+            Unavailable: ``GIT_BUSY``.
+        """
+        async with self.locked() as repository:
+            for settle in self._settle:
+                await settle(ctx, repository)
+            yield repository
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[Repository]:
@@ -77,7 +94,7 @@ class Repositories:
         async with self._lock:
             repository = await self.open()
             lock = repository.lock()
-            await self.whole(beside(lock.__enter__))
+            await self.whole(asyncio.to_thread(lock.__enter__))
             try:
                 yield repository
             finally:
@@ -94,11 +111,6 @@ class Repositories:
         """Return once nothing is under way."""
         while self._under_way:
             await asyncio.wait(self._under_way)
-
-
-async def beside(fn: Callable[..., T], *args: Any, **more: Any) -> T:
-    """Run what blocks, such as git, beside the loop."""
-    return await asyncio.to_thread(fn, *args, **more)
 
 
 def place_of(ctx: Ctx, row: Row) -> Place:
@@ -125,7 +137,7 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
 
 def enforced(settings: Settings) -> bool:
     """Whether what runs in worktrees is confined."""
-    return settings.confinement != "off" and abilities().abi > 0
+    return getattr(settings, "confinement", "auto") != "off" and abilities().abi > 0
 
 
 def checkout_of(settings: Settings, repository: Repository, place: Place) -> Checkout:

@@ -2,7 +2,7 @@
 
 A worktree has a repository of its own, which its workers may do anything to. Its commits are taken over into the
 person's repository, checked, before they are shown, merged or removed; git runs there in a box only. What happens
-among files is written down before it begins, so that a crash in any step leaves nothing half done: see `ground`.
+among files is written down before it begins, so that a crash in any step leaves nothing half done.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from asyncio import to_thread
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+from workbench.errors import Conflict, NotFound, Refused, WorkbenchError
 from workbench.git import FileDiff, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
@@ -31,7 +32,6 @@ from workbench.services import approvals, workers
 from workbench.services.repositories import (
     COMMITTER,
     Place,
-    beside,
     checkout_of,
     enforced,
     gone,
@@ -40,9 +40,9 @@ from workbench.services.repositories import (
     place_of,
 )
 from workbench.store.base import Reader, Row, Tx
-from workbench.store.queries import beside as queries_beside
+from workbench.store.queries import beside
 
-SQL = queries_beside(__file__)
+SQL = beside(__file__)
 KIND = "integration"
 SHOWN_FILES = 500
 AT_ONCE = 4
@@ -198,7 +198,7 @@ async def get_worktree_diff(
         if commit is None:
             raise _no_branch(row["branch_name"])
         base = row["integration_target"] if row["status"] in integration.OPEN else row["base_commit"]
-        found = await beside(repository.diff, base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes)
+        found = await to_thread(repository.diff, base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes)
     files = [Difference(**asdict(file)) for file in found]
     return WorktreeDiff(worktree=row["name"], target=row["integration_target"], commit=commit, files=files)
 
@@ -223,39 +223,34 @@ async def discard_worktree(
     return await ctx.repositories.whole(_discard(ctx, worktree_name, reason, delete_branch, force))
 
 
-# -- the ground every change stands on
+# -- what a crash left
 
 
-@asynccontextmanager
-async def ground(ctx: Ctx) -> AsyncIterator[Repository]:
-    """The repository, while nobody else changes worktrees; what a crash left half done is settled first.
-
-    Whoever sees a step that has begun, and has the lock, knows that the one who began it is dead.
-
-    Raises:
-        Unavailable: ``GIT_BUSY``.
-    """
-    async with ctx.repositories.locked() as repository:
-        for row in await ctx.read(lambda tx: tx.all(SQL.steps)):
-            await _settle(ctx, repository, row)
-        yield repository
-
-
-async def recover(ctx: Ctx) -> None:
-    """Settle what a crash left half done."""
-    if await ctx.read(lambda tx: tx.all(SQL.steps)):
-        async with ground(ctx):
-            pass
+async def settle_steps(ctx: Ctx, repository: Repository) -> None:
+    """Finish or undo what was begun among files; see `Repositories.ground`."""
+    for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
+        await _settle(ctx, repository, step)
 
 
 async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     """Undo a creation that was cut off; do a removal again."""
-    place = Place(step["name"], Path(step["path"]), Path(step["git_dir"]), ctx.settings.scratch / step["name"])
+    name = step["name"]
+    place = Place(name, Path(step["path"]), Path(step["git_dir"]), ctx.settings.scratch / name)
+    if step["step"] == "rescue":
+        row = {**await ctx.read(lambda tx: require(tx, name)), "status": WorktreeState.ACTIVE}
+        bundle = await _save_what_is_nowhere_else(ctx, repository, row, with_branch=False)
+        await ctx.write(lambda tx: _rescued(tx, place, step, bundle))
     await remove_files(ctx, repository, place)
     if step["branch_commit"]:
         with suppress(WorkbenchError):  # it has moved: then somebody works on it, and it stays
-            await beside(repository.delete_branch, step["branch_name"], step["branch_commit"])
+            await to_thread(repository.delete_branch, step["branch_name"], step["branch_commit"])
     await ctx.write(lambda tx: tx.run(SQL.end, name=step["name"]))
+
+
+def _rescued(tx: Tx, place: Place, step: Row, bundle: str | None) -> None:
+    begin(tx, "remove", place, step["branch_name"], step["branch_commit"])
+    if bundle:
+        tx.emit("worktree.saved", f"worktree:{place.name}", bundle=bundle)
 
 
 async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
@@ -265,8 +260,8 @@ async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
         Unavailable: ``WORKTREE_NOT_REMOVED``.
     """
     ctx.repositories.glances.forget(place.path)
-    await beside(repository.remove_worktree, place.path, place.git_dir)
-    await beside(shutil.rmtree, place.scratch, ignore_errors=True)
+    await to_thread(repository.remove_worktree, place.path, place.git_dir)
+    await to_thread(shutil.rmtree, place.scratch, ignore_errors=True)
 
 
 def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> None:
@@ -279,24 +274,22 @@ def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> N
 
 
 async def _create(ctx: Ctx, name: str, branch: str, source: str | None) -> Worktree:
-    async with ground(ctx) as repository:
+    async with ctx.repositories.ground(ctx) as repository:
         await ctx.read(lambda tx: _require_free(tx, name))
         repository.check_branch_name(branch)
-        target = source or await beside(repository.current_branch) or "main"
-        commit = await beside(repository.commit, target)
-        await beside(_require_no_branch, repository, branch)
+        target = source or await to_thread(repository.current_branch) or "main"
+        commit = await to_thread(repository.commit, target)
+        await to_thread(_require_no_branch, repository, branch)
         place = Place.of(ctx.settings, name)
-        await beside(_require_no_directory, place)
+        await to_thread(_require_no_directory, place)
         await ctx.write(lambda tx: begin(tx, "create", place, branch, commit))
         try:
-            await beside(repository.add_worktree, place.path, place.git_dir, branch, commit)
-            protected = await beside(repository.protected)
+            await to_thread(repository.add_worktree, place.path, place.git_dir, branch, commit)
+            protected = await to_thread(repository.protected)
             values = {"branch": branch, "commit": commit, "target": target, "protected": json.dumps(protected)}
             return await ctx.write(lambda tx: _add(tx, ctx, place, values))
         except WorkbenchError:
-            step = await ctx.read(lambda tx: tx.all(SQL.steps))
-            for row in step:
-                await _settle(ctx, repository, row)
+            await settle_steps(ctx, repository)
             raise
 
 
@@ -339,12 +332,12 @@ async def take_over(ctx: Ctx, repository: Repository, row: Row) -> str:
     """
     place, branch = place_of(ctx, row), row["branch_name"]
     if row["status"] not in integration.OPEN:
-        commit = await beside(repository.resolve, branch)
-    elif not await beside(is_there, place):
+        commit = await to_thread(repository.resolve, branch)
+    elif not await to_thread(is_there, place):
         raise gone(place)
     else:
-        checkout = await beside(checkout_of, ctx.settings, repository, place)
-        commit = await beside(repository.import_branch, checkout, branch, max_bytes=ctx.settings.max_import_bytes)
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        commit = await to_thread(repository.import_branch, checkout, branch, max_bytes=ctx.settings.max_import_bytes)
     if commit is None:
         raise _no_branch(branch)
     if commit != row["imported_commit"]:
@@ -360,7 +353,7 @@ def _imported(tx: Tx, name: str, commit: str) -> None:
 
 async def take_over_all(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
     """Take over what is new in some worktrees; why it could not be, by name. Where nothing is, nothing is run."""
-    news = [row for row, fresh in zip(rows, await beside(_have_news, ctx, repository, rows), strict=True) if fresh]
+    news = [row for row, fresh in zip(rows, await to_thread(_have_news, ctx, repository, rows), strict=True) if fresh]
     problems: dict[str, str] = {}
     for row in news:
         try:
@@ -371,7 +364,7 @@ async def take_over_all(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -
 
 
 async def _take_over_now(ctx: Ctx, name: str) -> None:
-    async with ground(ctx) as repository:
+    async with ctx.repositories.ground(ctx) as repository:
         row = await ctx.read(lambda tx: require(tx, name))
         await take_over(ctx, repository, row)
 
@@ -400,7 +393,7 @@ async def _look(ctx: Ctx, repository: Repository, row: Row) -> tuple[list[str], 
     if not is_there(place):
         return [], f"WORKTREE_GONE: {gone(place).message}"
     try:
-        checkout = await beside(checkout_of, ctx.settings, repository, place)
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
         return await ctx.repositories.glances.uncommitted(checkout), None
     except WorkbenchError as error:
         return [], f"{error.code}: {error.message}"
@@ -421,7 +414,7 @@ async def _statuses(
 
     fresh, agents, work, questions = await ctx.read(question)
     wanted = {name for row in fresh for name in (row["branch_name"], row["integration_target"])}
-    commits = await beside(heads, repository, wanted)
+    commits = await to_thread(heads, repository, wanted)
     sweep = await ctx.radar.sweep(ctx, repository)
     queue = [q["worktree"] for q in questions if q["state"] != "asked"]
     done = {w["worktree"]: w for w in work}
@@ -466,10 +459,10 @@ async def _dirty_diff(ctx: Ctx, repository: Repository, row: Row) -> list[FileDi
     place = place_of(ctx, row)
     if row["status"] not in integration.OPEN:
         return []
-    if not await beside(is_there, place):
+    if not await to_thread(is_there, place):
         raise gone(place)
-    checkout = await beside(checkout_of, ctx.settings, repository, place)
-    return await beside(checkout.dirty_diff, ctx.settings.max_diff_bytes)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    return await to_thread(checkout.dirty_diff, ctx.settings.max_diff_bytes)
 
 
 def _is_below(file: str, path: str) -> bool:
@@ -479,28 +472,30 @@ def _is_below(file: str, path: str) -> bool:
 async def _current(ctx: Ctx, repository: Repository, row: Row) -> str | None:
     """The newest commit of a worktree that can be had."""
     await take_over_all(ctx, repository, [row])
-    return await beside(repository.resolve, row["branch_name"])
+    return await to_thread(repository.resolve, row["branch_name"])
 
 
 # -- updating
 
 
 async def _update(ctx: Ctx, name: str) -> Updated:
-    async with ground(ctx) as repository:
+    async with ctx.repositories.ground(ctx) as repository:
         row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.APPROVE))
         if running := await ctx.read(lambda tx: tx.all(SQL.running, name=name)):
             tasks = [task["task_id"] for task in running]
             listed = ", ".join(map(str, tasks))
-            raise Conflict("WORKTREE_BUSY", f"Task {listed} is being done in {name}. Wait until it has ended.", tasks=tasks)
+            raise Conflict(
+                "WORKTREE_BUSY", f"Task {listed} is being done in {name}. Wait until it has ended.", tasks=tasks
+            )
         before = await take_over(ctx, repository, row)
-        target = await beside(_commit_of, repository, row["integration_target"])
-        checkout = await beside(checkout_of, ctx.settings, repository, place_of(ctx, row))
-        branch, _ = await beside(checkout.head)
+        target = await to_thread(commit_of, repository, row["integration_target"])
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
+        branch, _ = await to_thread(checkout.head)
         if branch != row["branch_name"]:
             text = f"The worktree {name} is on another branch than {row['branch_name']}. Switch it back first."
             raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
         message = f"Merge {row['integration_target']} into {row['branch_name']}"
-        conflicts = await beside(checkout.merge, target, message, COMMITTER)
+        conflicts = await to_thread(checkout.merge, target, message, COMMITTER)
         commit = before if conflicts else await take_over(ctx, repository, row)
         updated = Updated(worktree=name, commit=commit, merged=commit != before, conflicts=conflicts)
         if updated.merged:
@@ -509,7 +504,12 @@ async def _update(ctx: Ctx, name: str) -> Updated:
         return updated
 
 
-def _commit_of(repository: Repository, branch: str) -> str:
+def commit_of(repository: Repository, branch: str) -> str:
+    """Where a branch of the person's is.
+
+    Raises:
+        NotFound: ``BRANCH_NOT_FOUND``.
+    """
     commit = repository.resolve(branch)
     if commit is None:
         raise _no_branch(branch)
@@ -520,13 +520,13 @@ def _commit_of(repository: Repository, branch: str) -> str:
 
 
 async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force: bool) -> Discarded:
-    async with ground(ctx) as repository:
+    async with ctx.repositories.ground(ctx) as repository:
         row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.DISCARD))
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
         await workers.end_all(ctx, "the worktree was discarded", name)
-        bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
-        commit = await beside(repository.resolve, row["branch_name"]) if delete_branch else None
+        bundle = await _save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
+        commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
         place = place_of(ctx, row)
 
         def change(tx: Tx) -> Worktree:
@@ -563,17 +563,17 @@ def close(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
 
 async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with_branch: bool) -> None:
     name, place = row["name"], place_of(ctx, row)
-    if await beside(is_there, place):
+    if await to_thread(is_there, place):
         await take_over(ctx, repository, row)
-        checkout = await beside(checkout_of, ctx.settings, repository, place)
-        if files := await beside(checkout.uncommitted):
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        if files := await to_thread(checkout.uncommitted):
             raise Conflict(
                 "WORKTREE_DIRTY",
                 f"The worktree {name} has uncommitted files. Commit them, or discard with force: they are then saved "
                 "as a bundle.",
                 files=files,
             )
-    if with_branch and (alone := await beside(_commits_alone, repository, row["branch_name"])):
+    if with_branch and (alone := await to_thread(_commits_alone, repository, row["branch_name"])):
         raise Conflict(
             "COMMITS_ONLY_HERE",
             f"{alone} commits of {row['branch_name']} are on no other branch. Keep the branch, or discard with force: "
@@ -586,7 +586,7 @@ def _commits_alone(repository: Repository, branch: str) -> int:
     return repository.only_in(branch) if repository.resolve(branch) else 0
 
 
-async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, *, with_branch: bool) -> str | None:
+async def _save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, *, with_branch: bool) -> str | None:
     """Write what would be lost with a worktree into the trash; the bundle, or None if nothing would be.
 
     A worktree in which git does not work is moved there as it is.
@@ -601,32 +601,32 @@ async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, 
         if error.code in ("BUNDLE_NOT_WRITTEN", "GIT_BUSY", "GIT_MISSING"):
             raise
         log.warning("worktree %s is moved to the trash as it is: %s", row["name"], error.message)
-        return str(await beside(_move_to_trash, ctx.settings.trash, place, _stamp(ctx)))
+        return str(await to_thread(_move_to_trash, ctx.settings.trash, place, _stamp(ctx)))
     refs = [saved] if saved else []
-    if with_branch and await beside(_commits_alone, repository, branch):
+    if with_branch and await to_thread(_commits_alone, repository, branch):
         refs.append(f"refs/heads/{branch}")
     if not refs:
         return None
     bundle = ctx.settings.trash / f"{row['name']}-{_stamp(ctx)}.bundle"
     try:
-        await beside(repository.write_bundle, bundle, refs)
+        await to_thread(repository.write_bundle, bundle, refs)
     finally:
-        if saved and (commit := await beside(repository.parse, saved)):
-            await beside(repository.delete_branch, saved, commit)
+        if saved and (commit := await to_thread(repository.parse, saved)):
+            await to_thread(repository.delete_branch, saved, commit)
     return str(bundle)
 
 
 async def _save_uncommitted(ctx: Ctx, repository: Repository, row: Row, place: Place) -> str | None:
     """Take over everything of a worktree, its uncommitted files under a reference of their own; its name."""
-    if not await beside(is_there, place):
+    if not await to_thread(is_there, place):
         return None
     await take_over(ctx, repository, row)
     ref = f"refs/workbench/uncommitted/{row['name']}"
-    checkout = await beside(checkout_of, ctx.settings, repository, place)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
     message = f"What was not committed in {row['name']}"
-    if await beside(checkout.save_all, ref, message, COMMITTER) is None:
+    if await to_thread(checkout.save_all, ref, message, COMMITTER) is None:
         return None
-    await beside(repository.import_ref, checkout, ref, into=ref, max_bytes=ctx.settings.max_import_bytes)
+    await to_thread(repository.import_ref, checkout, ref, into=ref, max_bytes=ctx.settings.max_import_bytes)
     return ref
 
 
@@ -676,6 +676,17 @@ def require_own(tx: Reader, caller: Caller, name: str, action: Action) -> Row:
     row = require(tx, name)
     if caller.level is not Level.OPERATOR and row["creator"] != caller.agent:
         raise Refused("FORBIDDEN", f"The worktree {name} belongs to {row['created_by']}.")
+    integration.step(name, row["status"], action)
+    return row
+
+
+def require_to(tx: Reader, name: str, action: Action) -> Row:
+    """A worktree of which `action` can be done.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``.
+    """
+    row = require(tx, name)
     integration.step(name, row["status"], action)
     return row
 

@@ -11,10 +11,11 @@ ALTER TABLE worktrees ADD COLUMN protected TEXT NOT NULL DEFAULT '{}';
 
 UPDATE worktrees SET creator = (SELECT id FROM agents WHERE assigned_agent_id = worktrees.created_by);
 
--- What has begun among files and has not ended: a creation is undone, a removal is done again.
+-- What has begun among files and has not ended: a creation is undone, a removal is done again; `rescue` is a removal
+-- before which what is nowhere else is saved.
 CREATE TABLE worktree_steps (
     name TEXT PRIMARY KEY,
-    step TEXT NOT NULL CHECK (step IN ('create', 'remove')),
+    step TEXT NOT NULL CHECK (step IN ('create', 'rescue', 'remove')),
     path TEXT NOT NULL,
     git_dir TEXT NOT NULL,
     branch_name TEXT NOT NULL,
