@@ -52,3 +52,27 @@ def everything(root: Path) -> tuple[str, str, str]:
     # What a worker committed is taken in meanwhile.
     refs = "\n".join(line for line in git("for-each-ref", cwd=root).splitlines() if "/wb/" not in line)
     return refs, git("status", "--porcelain", cwd=root), readme
+
+
+async def settled(workbench: Workbench, approval_id: int) -> dict[str, Any]:
+    """An approval once its gates have run."""
+    while True:
+        found = await approval(workbench, approval_id)
+        if all(gate["state"] not in ("waiting", "running") for gate in found["payload"]["gates"]):
+            return found
+        await news(workbench)
+
+
+async def finished(workbench: Workbench, approval_id: int) -> dict[str, Any]:
+    """An approval once it has led to something."""
+    while True:
+        found = await approval(workbench, approval_id)
+        if found["status"] != "pending" and (found["outcome"] or {}).get("state") != "queued":
+            return found
+        await news(workbench)
+
+
+async def news(workbench: Workbench) -> None:
+    """Return when something has happened, or a little later."""
+    after = (await workbench.call("list_events", limit=1))["next_after"]
+    await workbench.call("list_events", after=after, wait_seconds=0.2)
