@@ -12,7 +12,7 @@ import subprocess
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import (
@@ -115,6 +115,13 @@ class Settings(BaseSettings):
         1_073_741_824, ge=1_024, description="Largest amount of new work taken over from one worktree at once."
     )
     max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest difference shown at once.")
+    confinement: Literal["auto", "required", "off"] = Field(
+        "auto",
+        description="Whether workers are confined: as far as the kernel can, wholly or not at all started, never.",
+    )
+    confinement_read: str = Field("", description="More paths that workers may read and execute, by ':'.")
+    confinement_write: str = Field("", description="More paths that workers may change, by ':'; such as /dev/shm.")
+    confinement_connect: str = Field("", description="TCP ports that workers may connect to, by comma.")
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from typing import Any
@@ -166,7 +167,7 @@ def _size(count: float) -> str:
 def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     """Run a command in a worktree, confined as its workers are: `worktrees run NAME -- git log`."""
     from workbench.git import Repository
-    from workbench.services.repositories import Place, box_of, environment, gone, is_there
+    from workbench.services.repositories import Place, box_of, gone, is_there
 
     door: Door = ctx.obj
     (found,) = door.call("get_worktree_status", worktree_name=name)["worktrees"]
@@ -174,7 +175,7 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     if not is_there(place):
         raise gone(place)
     box = box_of(door.settings, Repository.open(door.settings.project), place)
-    code = subprocess.run(box.argv(command), cwd=place.path, env=environment(box), check=False).returncode
+    code = subprocess.run(box.argv(command), cwd=place.path, env=box.environment(os.environ), check=False).returncode
     ctx.exit(code if code >= 0 else 128 - code)
 
 

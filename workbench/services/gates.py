@@ -21,7 +21,7 @@ from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
-from workbench.services.repositories import Place, box_of, environment
+from workbench.services.repositories import Place, box_of
 
 TAIL_BYTES = 16_384
 """What is kept of a gate's output: its end."""
@@ -130,7 +130,7 @@ async def _run_one(
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
     argv = box.argv(["/bin/sh", "-c", gate.command], Limits(wall_seconds=limit + 60))
-    ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=environment(box), log=output)
+    ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=box.environment(os.environ), log=output)
     began = time.monotonic()
     told, gate = began, replace(gate, state=GateState.RUNNING)
     wanted = await progress(gate)

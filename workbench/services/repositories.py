@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workbench.confinement import Box, abilities, box_for_worktree
+from workbench.confinement import Box
 from workbench.errors import Unavailable
 from workbench.git import Checkout, Identity, Repository
 from workbench.ops import Ctx
+from workbench.services import confinement
 from workbench.services.glance import Glances
 from workbench.settings import Settings
 from workbench.store.base import Row
@@ -126,30 +126,19 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.
     """
     place.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return box_for_worktree(
+    return confinement.box(
+        settings,
         worktree=place.path,
         git_dir=place.git_dir,
         objects=repository.object_directories(),
         scratch=place.scratch,
-        enforce=enforced(settings),
     )
-
-
-def enforced(settings: Settings) -> bool:
-    """Whether what runs in worktrees is confined."""
-    return getattr(settings, "confinement", "auto") != "off" and abilities().abi > 0
 
 
 def checkout_of(settings: Settings, repository: Repository, place: Place) -> Checkout:
     """A worktree seen from inside its box. Blocks on making its home."""
     box = box_of(settings, repository, place)
-    return Checkout(place.path, place.git_dir, wrap=box.argv, environment=environment(box), limit=repository.limit)
-
-
-def environment(box: Box, extra: Mapping[str, str] = {}) -> dict[str, str]:
-    """What commands in a box are told: little of the person's environment, this interpreter first in PATH."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return box.environment({**os.environ, "PATH": path, **extra})
+    return Checkout(place.path, place.git_dir, wrap=box.argv, environment=box.environment(os.environ), limit=repository.limit)
 
 
 def heads(repository: Repository, names: Iterable[str]) -> dict[str, str]:

@@ -29,11 +29,11 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules import access, integration
 from workbench.rules.integration import Action, WorktreeState
 from workbench.services import approvals, workers
+from workbench.services.confinement import confinement_of
 from workbench.services.repositories import (
     COMMITTER,
     Place,
     checkout_of,
-    enforced,
     gone,
     heads,
     is_there,
@@ -313,7 +313,7 @@ def _require_no_directory(place: Place) -> None:
 def _add(tx: Tx, ctx: Ctx, place: Place, values: Mapping[str, str]) -> Worktree:
     _require_free(tx, place.name)
     where = {"name": place.name, "path": str(place.path), "git_dir": str(place.git_dir)}
-    how = {"confined": int(enforced(ctx.settings)), "creator": ctx.caller.agent}
+    how = {"confined": int(confinement_of(ctx.settings).enforced), "creator": ctx.caller.agent}
     tx.run(SQL.add, {**values, **where, **how, "by": tx.actor, "now": tx.now})
     tx.run(SQL.end, name=place.name)
     told = {key: values[key] for key in ("branch", "commit", "target")}
