@@ -138,7 +138,9 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
 def checkout_of(settings: Settings, repository: Repository, place: Place) -> Checkout:
     """A worktree seen from inside its box. Blocks on making its home."""
     box = box_of(settings, repository, place)
-    return Checkout(place.path, place.git_dir, wrap=box.argv, environment=box.environment(os.environ), limit=repository.limit)
+    return Checkout(
+        place.path, place.git_dir, wrap=box.argv, environment=box.environment(os.environ), limit=repository.limit
+    )
 
 
 def heads(repository: Repository, names: Iterable[str]) -> dict[str, str]:
