@@ -156,7 +156,7 @@ async def test_asking_returns_at_once_and_the_gates_run_meanwhile(settings: Sett
 
 def _flag() -> str:
     """A file that only the test makes, in the box's own temporary directory."""
-    return '"$TMPDIR/go"'
+    return '"$HOME/go"'
 
 
 def _let_go(repository: Path, question: int) -> None:
