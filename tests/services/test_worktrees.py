@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import Admit, Admitted, git
 from tests.services.lab import approval, ask, commit, everything, kinds, make, one
 from workbench.app import Workbench
+from workbench.confinement import abilities
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -479,6 +480,19 @@ async def test_names_that_differ_in_case_alone_can_change_places(workbench: Work
     assert [(file["status"], file["old_path"], file["path"]) for file in files] == [("R", "README.md", "Readme.md")]
     await workbench.call("approve", approval_id=await ask(workbench))
     assert sorted(path.name for path in repository.glob("*.md")) == ["Readme.md"]
+
+
+# By hand, on the command line
+
+
+async def test_a_command_runs_in_a_worktree_and_touches_nothing_else(
+    workbench: Workbench, repository: Path, command: Any
+) -> None:
+    await make(workbench)
+    assert (await command("worktrees", "run", "lab", "--", "sh", "-c", "exit 7")).status == 7
+    assert (await command("worktrees", "run", "lab", "git", "log", "-1", "--format=%s")).out == "Start\n"
+    ran = await command("worktrees", "run", "lab", "--", "sh", "-c", f"echo x > {repository}/x")
+    assert (ran.status != 0, (repository / "x").exists()) == (abilities().abi > 0, abilities().abi == 0)
 
 
 # Hostile names
