@@ -68,11 +68,11 @@ async def one_life(workbench: Workbench, name: str, life: int) -> None:
         say("discarded", name, bundle=found["bundle"], commit=tip)
 
 
-async def patiently(workbench: Workbench, name: str, **arguments: Any) -> dict[str, Any]:
+async def patiently(workbench: Workbench, operation: str, /, **arguments: Any) -> dict[str, Any]:
     """Call an operation again while it is the other process that is in the way."""
     while True:
         try:
-            return await workbench.call(name, **arguments)
+            return await workbench.call(operation, **arguments)
         except WorkbenchError as error:
             if error.code not in MINE:
                 raise

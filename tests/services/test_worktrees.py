@@ -382,6 +382,20 @@ async def test_commits_that_are_nowhere_else_are_not_given_up_without_force(
     assert git("rev-parse", "wb/lab/main", cwd=tmp_path / "clone") == tip
 
 
+async def test_commits_and_what_was_not_committed_after_them_are_saved_together(
+    workbench: Workbench, repository: Path
+) -> None:
+    place = await make(workbench)
+    tip = commit(place)
+    (place / "draft.txt").write_text("a draft\n")
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
+    git("reflog", "expire", "--expire=now", "--all", cwd=repository)
+    git("gc", "-q", "--prune=now", cwd=repository)
+    git("fetch", "-q", discarded["bundle"], "refs/*:refs/back/*", cwd=repository)
+    assert git("rev-parse", "refs/back/heads/wb/lab/main", cwd=repository) == tip
+    assert git("show", "refs/back/workbench/uncommitted/lab:draft.txt", cwd=repository) == "a draft"
+
+
 async def test_a_branch_that_others_contain_goes_without_a_bundle(workbench: Workbench, repository: Path) -> None:
     tip = commit(await make(workbench))
     assert (await one(workbench))["commit"] == tip

@@ -582,9 +582,9 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
         )
 
 
-def _commits_alone(repository: Repository, branch: str) -> int:
-    """How many commits go if the branch does."""
-    return repository.only_in(branch) if repository.resolve(branch) else 0
+def _commits_alone(repository: Repository, branch: str, besides: Sequence[str] = ()) -> int:
+    """How many commits go if the branch does, and the references `besides` do too."""
+    return repository.only_in(branch, besides=besides) if repository.resolve(branch) else 0
 
 
 async def _save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, *, with_branch: bool) -> str | None:
@@ -604,7 +604,7 @@ async def _save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row,
         log.warning("worktree %s is moved to the trash as it is: %s", row["name"], error.message)
         return str(await to_thread(_move_to_trash, ctx.settings.trash, place, _stamp(ctx)))
     refs = [saved] if saved else []
-    if with_branch and await to_thread(_commits_alone, repository, branch) > 0:
+    if with_branch and await to_thread(_commits_alone, repository, branch, refs) > 0:
         refs.append(f"refs/heads/{branch}")
     if not refs:
         return None
