@@ -44,8 +44,8 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 KIND = "integration"
-SHOWN_FILES = 500
-AT_ONCE = 4
+UNCOMMITTED = "refs/workbench/uncommitted"
+"""Where what is not committed is kept while a bundle of it is written."""
 
 WorktreeName = Annotated[str, Field(min_length=1, max_length=50)]
 Branch = Annotated[str, Field(min_length=1, max_length=200)]
@@ -230,6 +230,15 @@ async def settle_steps(ctx: Ctx, repository: Repository) -> None:
     """Finish or undo what was begun among files; see `Repositories.ground`."""
     for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
         await _settle(ctx, repository, step)
+    if (repository.git_dir / UNCOMMITTED).is_dir():
+        await to_thread(_forget_uncommitted, repository)
+
+
+def _forget_uncommitted(repository: Repository) -> None:
+    """Delete references that were to be bundled; the files they were made of are still there."""
+    found = repository.read("for-each-ref", "--format=%(objectname) %(refname)", UNCOMMITTED).text
+    for commit, _, ref in (line.partition(" ") for line in found.splitlines()):
+        repository.delete_branch(ref, commit)
 
 
 async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
@@ -622,7 +631,7 @@ async def _save_uncommitted(ctx: Ctx, repository: Repository, row: Row, place: P
     if not await to_thread(is_there, place):
         return None
     await take_over(ctx, repository, row)
-    ref = f"refs/workbench/uncommitted/{row['name']}"
+    ref = f"{UNCOMMITTED}/{row['name']}"
     checkout = await to_thread(checkout_of, ctx.settings, repository, place)
     message = f"What was not committed in {row['name']}"
     if await to_thread(checkout.save_all, ref, message, COMMITTER) is None:
