@@ -1,69 +1,23 @@
-"""Worktrees in a real repository: made, asked about, merged when a person says so, given up."""
+"""Worktrees in a real repository: made, looked at, brought up to date, given up."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Admit, Admitted, git
+from tests.services.lab import approval, ask, commit, everything, kinds, make, one
 from workbench.app import Workbench
+from workbench.confinement import abilities
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
-from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
-
-SET_STATUS = Query("set_status", "UPDATE worktrees SET status = :status WHERE name = :name")
-
-
-async def make(workbench: Workbench, name: str = "lab", **more: Any) -> Path:
-    """Create a worktree as the operator; its directory."""
-    return Path((await workbench.call("create_worktree", name=name, **more))["path"])
-
-
-def commit(place: Path, name: str = "new.txt", text: str = "new\n") -> str:
-    """Commit a file, as a worker would; the commit."""
-    (place / name).write_text(text)
-    git("add", "--all", cwd=place)
-    git("commit", "-q", "-m", f"Change {name}", cwd=place)
-    return git("rev-parse", "HEAD", cwd=place)
-
-
-async def ask(workbench: Workbench, name: str = "lab", **more: Any) -> int:
-    """Ask for the integration of a worktree; the approval's id."""
-    asked = await workbench.call("integrate_worktree", worktree_name=name, **more)
-    assert asked["state"] == "awaiting_approval"
-    return int(asked["approval_id"])
-
-
-async def one(workbench: Workbench, name: str = "lab") -> dict[str, Any]:
-    """How a worktree stands."""
-    (found,) = (await workbench.call("get_worktree_status", worktree_name=name))["worktrees"]
-    return dict(found)
-
-
-async def approval(workbench: Workbench, approval_id: int) -> dict[str, Any]:
-    """An approval, whatever its state."""
-    found = (await workbench.call("list_approvals", status=None))["approvals"]
-    return next(a for a in found if a["id"] == approval_id)
-
-
-async def kinds(workbench: Workbench) -> list[str]:
-    """What happened to worktrees."""
-    return [e["kind"] for e in (await workbench.call("list_events", kinds=["worktree.*"]))["events"]]
-
-
-def everything(root: Path) -> tuple[str, str, str]:
-    """What must not change when an integration is refused: refs, state and files of the person's checkout."""
-    readme = (root / "README.md").read_text()
-    # What a worker committed is taken in meanwhile.
-    refs = "\n".join(line for line in git("for-each-ref", cwd=root).splitlines() if "/wb/" not in line)
-    return refs, git("status", "--porcelain", cwd=root), readme
-
 
 # Creating
 
@@ -236,244 +190,24 @@ async def test_the_list_has_the_active_ones_oldest_first_and_by_name_any(workben
         await one(workbench, "z")
 
 
-async def test_a_branch_that_somebody_deleted_does_not_spoil_the_list(workbench: Workbench, repository: Path) -> None:
-    await make(workbench)
-    git("update-ref", "-d", "refs/heads/wb/lab/main", cwd=repository)
-    assert (await one(workbench))["commit"] is None
-    with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
-        await ask(workbench)
-
-
-# Asking
-
-
-async def test_the_person_is_shown_what_would_be_merged(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
-    commit(place, "new.txt", "a\nb\n")
-    tip = commit(place, "README.md", "# Theirs\n")
-    commit(repository, "README.md", "# Mine\n")
-    asked = await workbench.call("integrate_worktree", worktree_name="lab")
-    assert (asked["worktree"], asked["target_branch"], asked["commit"]) == ("lab", "main", None)
-    found = await approval(workbench, asked["approval_id"])
-    payload = found["payload"]
-    assert (found["kind"], found["subject"], found["requester"]) == ("integration", "worktree:lab", "operator")
-    assert (payload["source_commit"], payload["ahead"], payload["behind"]) == (tip, 2, 1)
-    assert payload["target_commit"] == git("rev-parse", "main", cwd=repository)
-    assert [(c["subject"], c["author"]) for c in payload["commits"]] == [
-        *(("Change README.md", "Person"), ("Change new.txt", "Person")),
-    ]
-    assert {f["path"] for f in payload["files"]} == {"new.txt", "README.md"}
-    assert payload["conflicts"] == ["README.md"]
-
-
-async def test_asking_again_is_the_same_question(workbench: Workbench) -> None:
-    commit(await make(workbench))
-    ids = await asyncio.gather(*(ask(workbench) for _ in range(3)))
-    assert len({*ids, await ask(workbench)}) == 1
-    assert len((await workbench.call("list_approvals"))["approvals"]) == 1
-
-
-async def test_another_target_is_another_question(workbench: Workbench, repository: Path) -> None:
-    git("branch", "dev", cwd=repository)
-    commit(await make(workbench))
-    first, second = await ask(workbench), await ask(workbench, target_branch="dev")
-    assert (await approval(workbench, first))["status"] == "failed"
-    assert (await approval(workbench, second))["payload"]["target"] == "dev"
-    await workbench.call("approve", approval_id=second)
-    assert git("show", "dev:new.txt", cwd=repository) == "new"
-    assert git("ls-tree", "--name-only", "main", cwd=repository) == "README.md"
-    assert not (repository / "new.txt").exists()
-
-
-@pytest.mark.parametrize(
-    ("case", "code"),
-    [("nothing", "NOTHING_TO_INTEGRATE"), ("dirty", "WORKTREE_DIRTY"), ("target", "BRANCH_NOT_FOUND")],
-)
-async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench, case: str, code: str) -> None:
-    place = await make(workbench)
-    if case != "nothing":
-        commit(place)
-    if case == "dirty":
-        (place / "README.md").write_text("changed")
-        (place / "other.txt").write_text("untracked")
-    with pytest.raises(WorkbenchError, match=f"^{code}") as refused:
-        await ask(workbench, target_branch="gone" if case == "target" else None)
-    if case == "dirty":
-        assert sorted(refused.value.details["files"]) == ["README.md", "other.txt"]
-    assert (await workbench.call("list_approvals"))["approvals"] == []
-    assert (await one(workbench))["status"] == "active"
-
-
-@pytest.mark.parametrize("name", ["-x", "--help", "a..b", "HEAD"])
-async def test_a_target_that_is_no_branch_name_is_refused(workbench: Workbench, name: str) -> None:
-    commit(await make(workbench))
-    with pytest.raises(BadInput, match="BAD_BRANCH_NAME"):
-        await ask(workbench, target_branch=name)
-
-
-@pytest.mark.parametrize("name", ["integrate_worktree", "discard_worktree"])
-async def test_a_closed_or_unknown_worktree_cannot_be_integrated_or_discarded(workbench: Workbench, name: str) -> None:
-    await make(workbench)
-    await workbench.call("discard_worktree", worktree_name="lab")
-    with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*discarded"):
-        await workbench.call(name, worktree_name="lab")
-    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
-        await workbench.call(name, worktree_name="gone")
-
-
-# Merging
-
-
-async def test_a_yes_merges_updates_the_checkout_and_clears_up(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
-    tip = commit(place)
-    (repository / "mine.txt").write_text("untracked\n")
-    question = await ask(workbench)
-    decided = await workbench.call("approve", approval_id=question)
-    merged = git("rev-parse", "main", cwd=repository)
-    assert decided["outcome"] == {"worktree": "lab", "state": "integrated", "commit": merged}
-    assert (decided["approval"]["status"], decided["approval"]["outcome"]) == ("approved", decided["outcome"])
-    assert git("rev-list", "--parents", "-1", "main", cwd=repository).split()[2] == tip
-    assert (repository / "new.txt").read_text() == "new\n"
-    assert git("status", "--porcelain", cwd=repository) == "?? mine.txt"
-    assert "approval 1" in git("log", "-1", "--format=%B", cwd=repository)
-    assert not place.exists()
-    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
-    assert len(git("worktree", "list", cwd=repository).splitlines()) == 1
-    found = await one(workbench)
-    assert (found["status"], found["integrated_commit"]) == ("integrated", merged)
-    assert (await kinds(workbench)) == ["worktree.created", "worktree.integrated"]
-
-
-async def test_a_no_changes_nothing_and_the_next_question_is_a_new_one(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
-    commit(place)
-    before = everything(repository)
-    question = await ask(workbench)
-    decided = await workbench.call("reject", approval_id=question, reason="Not yet.")
-    assert decided["outcome"] == {"worktree": "lab", "state": "rejected"}
-    assert (decided["approval"]["status"], decided["approval"]["reason"]) == ("rejected", "Not yet.")
-    assert everything(repository) == before
-    assert place.exists()
-    assert (await one(workbench))["status"] == "active"
-    assert await ask(workbench) != question
-
-
-async def test_a_yes_is_only_for_the_commit_that_was_shown(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
-    commit(place)
-    question = await ask(workbench)
-    commit(place, "sneaked.txt")
-    before = everything(repository)
-    with pytest.raises(Conflict, match="APPROVAL_VOID"):
-        await workbench.call("approve", approval_id=question)
-    assert everything(repository) == before
-    assert (await approval(workbench, question))["status"] == "failed"
-    assert (await one(workbench))["status"] == "active"
-    await workbench.call("approve", approval_id=await ask(workbench))
-    assert (repository / "sneaked.txt").exists()
-
-
-async def test_a_new_commit_makes_a_new_question_and_voids_the_old(workbench: Workbench) -> None:
-    place = await make(workbench)
-    commit(place)
-    first = await ask(workbench)
-    commit(place, "more.txt")
-    second = await ask(workbench)
-    assert second != first
-    assert (await approval(workbench, first))["status"] == "failed"
-    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
-        await workbench.call("approve", approval_id=first)
-
-
-@pytest.mark.parametrize("what", ["changed", "staged", "in the way"])
-async def test_uncommitted_work_is_never_touched_and_the_question_waits(
-    workbench: Workbench, repository: Path, what: str
-) -> None:
-    place = await make(workbench)
-    commit(place)
-    name = "new.txt" if what == "in the way" else "README.md"
-    (repository / name).write_text("work of hours")
-    if what == "staged":
-        git("add", ".", cwd=repository)
-    before = everything(repository)
-    question = await ask(workbench)
-    with pytest.raises(Conflict, match="TARGET_DIRTY") as refused:
-        await workbench.call("approve", approval_id=question)
-    assert refused.value.details["files"] == [name]
-    assert everything(repository) == before
-    assert (repository / name).read_text() == "work of hours"
-    assert (await approval(workbench, question))["status"] == "pending"
-    assert (await one(workbench))["status"] == "active"
-    assert (await kinds(workbench))[-1] == "worktree.refused"
-    git("stash", "-q", "--include-untracked", cwd=repository)
-    await workbench.call("approve", approval_id=question)
-    assert (repository / "new.txt").read_text() == "new\n"
-
-
-async def test_a_conflict_lists_the_files_and_changes_nothing(workbench: Workbench, repository: Path) -> None:
-    place = await make(workbench)
-    commit(place)
-    commit(place, "README.md", "# Theirs\n")
-    commit(repository, "README.md", "# Mine\n")
-    question = await ask(workbench)
-    before = everything(repository)
-    with pytest.raises(Conflict, match="MERGE_CONFLICT") as refused:
-        await workbench.call("approve", approval_id=question)
-    assert refused.value.details["files"] == ["README.md"]
-    assert everything(repository) == before
-    assert place.exists()
-    assert (await approval(workbench, question))["status"] == "failed"
-    assert (await one(workbench))["status"] == "active"
-    git("merge", "-q", "-X", "ours", "--no-edit", git("rev-parse", "main", cwd=repository), cwd=place)
-    await workbench.call("approve", approval_id=await ask(workbench))
-    assert (repository / "README.md").read_text() == "# Theirs\n"
-
-
-async def test_a_target_that_moved_is_merged_as_it_is_now(workbench: Workbench, repository: Path) -> None:
-    commit(await make(workbench))
-    question = await ask(workbench)
-    mine = commit(repository, "mine.txt")
-    await workbench.call("approve", approval_id=question)
-    assert git("merge-base", "--is-ancestor", mine, "main", cwd=repository) == ""
-    assert (repository / "mine.txt").exists()
-    assert (repository / "new.txt").exists()
-
-
-async def test_worktrees_are_integrated_one_after_the_other_also_when_approved_at_once(
+async def test_a_branch_that_somebody_deleted_comes_back_from_its_worktree(
     workbench: Workbench, repository: Path
 ) -> None:
-    names = ["a", "b", "c"]
-    for name in names:
-        commit(await make(workbench, name), f"{name}.txt")
-    questions = [await ask(workbench, name) for name in names]
-    calls = [workbench.call("approve", approval_id=question) for question in [*questions, *questions]]
-    answers = await asyncio.gather(*calls, return_exceptions=True)
-    assert sum(isinstance(answer, dict) for answer in answers) == 3
-    assert sorted(p.name for p in repository.glob("?.txt")) == ["a.txt", "b.txt", "c.txt"]
-    assert git("rev-list", "--count", "--merges", "main", cwd=repository) == "3"
-    assert git("status", "--porcelain", cwd=repository) == ""
+    tip = commit(await make(workbench))
+    assert (await one(workbench))["commit"] == tip
+    git("update-ref", "-d", "refs/heads/wb/lab/main", cwd=repository)
+    assert (await one(workbench))["commit"] == tip
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
 
 
-async def test_without_a_persons_approval_needs_the_setting(repository: Path, settings: Settings) -> None:
-    async with Workbench.open(settings) as workbench:
-        commit(await make(workbench))
-        with pytest.raises(Refused, match="APPROVAL_REQUIRED"):
-            await ask(workbench, require_human_approval=False)
-        assert (await workbench.call("list_approvals"))["approvals"] == []
-    async with Workbench.open(settings.model_copy(update={"integration_requires_approval": False})) as workbench:
-        made = await workbench.call("integrate_worktree", worktree_name="lab", require_human_approval=False)
-        assert (made["state"], made["commit"]) == ("integrated", git("rev-parse", "main", cwd=repository))
-        assert (await approval(workbench, made["approval_id"]))["status"] == "approved"
-    assert (repository / "new.txt").exists()
-
-
-async def test_a_choice_means_nothing_to_an_integration(workbench: Workbench) -> None:
-    commit(await make(workbench))
-    question = await ask(workbench)
-    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
-        await workbench.call("approve", approval_id=question, choices={"target": "dev"})
-    assert (await approval(workbench, question))["status"] == "pending"
+async def test_a_target_that_somebody_deleted_does_not_spoil_the_list(workbench: Workbench, repository: Path) -> None:
+    git("branch", "dev", cwd=repository)
+    tip = commit(await make(workbench, source_branch="dev"))
+    git("branch", "-q", "-D", "dev", cwd=repository)
+    found = await one(workbench)
+    assert (found["commit"], found["ahead"], found["conflicts"]) == (tip, 0, [])
+    with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
+        await ask(workbench)
 
 
 # Giving up
@@ -483,7 +217,6 @@ async def test_discarding_keeps_the_branch_and_takes_the_question_back(workbench
     place = await make(workbench)
     tip = commit(place)
     question = await ask(workbench)
-    (place / "uncommitted.txt").write_text("lost")
     discarded = await workbench.call("discard_worktree", worktree_name="lab", reason="Dead end.")
     assert (discarded["status"], discarded["integrated_commit"]) == ("discarded", None)
     assert not place.exists()
@@ -491,7 +224,7 @@ async def test_discarding_keeps_the_branch_and_takes_the_question_back(workbench
     assert (await approval(workbench, question))["status"] == "rejected"
     assert not (repository / "new.txt").exists()
     event = (await workbench.call("list_events", kinds=["worktree.discarded"]))["events"][0]
-    assert event["data"] == {"reason": "Dead end."}
+    assert event["data"] == {"reason": "Dead end.", "branch_kept": True, "bundle": None}
 
 
 async def test_a_name_can_be_used_again_with_another_branch(workbench: Workbench) -> None:
@@ -505,35 +238,337 @@ async def test_a_name_can_be_used_again_with_another_branch(workbench: Workbench
     assert (found["status"], found["ahead"], found["branch_name"]) == ("active", 0, "wb/lab/2")
 
 
-# After a crash
+# As text
 
 
-@pytest.mark.parametrize("merged", [True, False])
-async def test_a_crash_between_merge_and_record_is_settled_at_the_next_start(
-    repository: Path, settings: Settings, merged: bool
-) -> None:
-    async with Workbench.open(settings) as workbench:
+async def test_the_difference_is_shown_file_by_file(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    (place / "blob").write_bytes(b"\0\1")
+    commit(place, "sub.txt", "a\nb\n")
+    tip = commit(place, "README.md", "# Theirs\n")
+    found = await workbench.call("get_worktree_diff", worktree_name="lab")
+    assert (found["worktree"], found["target"], found["commit"]) == ("lab", "main", tip)
+    files = {file["path"]: file for file in found["files"]}
+    assert {name: file["status"] for name, file in files.items()} == {"README.md": "M", "blob": "A", "sub.txt": "A"}
+    assert "-# A project\n+# Theirs\n" in files["README.md"]["patch"]
+    assert (files["sub.txt"]["added"], files["blob"]["binary"], files["blob"]["patch"]) == (2, True, None)
+    only = await workbench.call("get_worktree_diff", worktree_name="lab", path="README.md")
+    assert [file["path"] for file in only["files"]] == ["README.md"]
+
+
+async def test_what_is_not_committed_is_shown_on_request(workbench: Workbench) -> None:
+    place = await make(workbench)
+    assert (await one(workbench))["dirty"] == []
+    (place / "README.md").write_text("# Changed\n")
+    (place / "new").mkdir()
+    (place / "new" / "one.txt").write_text("new\n")
+    found = (await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True))["files"]
+    assert [(file["path"], file["status"]) for file in found] == [("README.md", "M"), ("new/one.txt", "A")]
+    below = await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True, path="new")
+    assert [file["path"] for file in below["files"]] == ["new/one.txt"]
+    assert (await one(workbench))["dirty"] == ["README.md", "new/"]
+    commit(place, "more.txt")
+    assert (await one(workbench))["dirty"] == []
+
+
+async def test_a_long_difference_is_cut(settings: Settings) -> None:
+    async with Workbench.open(settings.model_copy(update={"max_diff_bytes": 2_000})) as workbench:
         place = await make(workbench)
-        tip = commit(place)
-        question = await ask(workbench)
-        await workbench.store.write(lambda tx: tx.run(SET_STATUS, name="lab", status="integrating"))
-    if merged:
-        git("merge", "-q", "--no-ff", "--no-edit", tip, cwd=repository)
-    before = git("rev-parse", "main", cwd=repository)
-    async with Workbench.open(settings) as workbench:
-        with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*integrating"):
-            await ask(workbench)
-        async with Servers(workbench) as servers:
-            await servers.start(0)
-            found = await one(workbench)
-            status = (await approval(workbench, question))["status"]
-            assert git("rev-parse", "main", cwd=repository) == before
-            if merged:
-                assert (found["status"], found["integrated_commit"], status) == ("integrated", before, "approved")
-                assert not place.exists()
-                assert (await kinds(workbench))[-1] == "worktree.integrated"
-            else:
-                assert (found["status"], status) == ("active", "pending")
-                assert (await kinds(workbench))[-1] == "worktree.refused"
-                await workbench.call("approve", approval_id=question)
-                assert (repository / "new.txt").exists()
+        commit(place, "a.txt", "short\n")
+        commit(place, "b.txt", "long\n" * 10_000)
+        first, second = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
+        assert ("+short" in first["patch"], first["truncated"]) == (True, False)
+        assert (second["patch"], second["truncated"], second["added"]) == (None, True, 10_000)
+
+
+async def test_what_was_merged_can_still_be_looked_at(workbench: Workbench) -> None:
+    commit(await make(workbench))
+    await workbench.call("approve", approval_id=await ask(workbench))
+    found = await workbench.call("get_worktree_diff", worktree_name="lab")
+    assert [file["path"] for file in found["files"]] == ["new.txt"]
+    assert (await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True))["files"] == []
+
+
+# Bringing the target in
+
+
+async def test_an_update_brings_the_target_in(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    commit(place)
+    mine = commit(repository, "mine.txt")
+    updated = await workbench.call("update_worktree", worktree_name="lab")
+    assert (updated["merged"], updated["conflicts"]) == (True, [])
+    assert git("rev-parse", "HEAD", cwd=place) == updated["commit"]
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == updated["commit"]
+    assert (place / "mine.txt").exists()
+    git("merge-base", "--is-ancestor", mine, "wb/lab/main", cwd=repository)
+    again = await workbench.call("update_worktree", worktree_name="lab")
+    assert (again["merged"], again["commit"]) == (False, updated["commit"])
+    assert "worktree.updated" in await kinds(workbench)
+
+
+async def test_an_update_with_conflicts_lists_them_and_changes_nothing(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    tip = commit(place, "README.md", "# Theirs\n")
+    commit(repository, "README.md", "# Mine\n")
+    updated = await workbench.call("update_worktree", worktree_name="lab")
+    assert updated == {"worktree": "lab", "commit": tip, "merged": False, "conflicts": ["README.md"]}
+    assert git("status", "--porcelain", cwd=place) == ""
+    assert (place / "README.md").read_text() == "# Theirs\n"
+
+
+async def test_an_update_does_not_touch_uncommitted_work(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    (place / "README.md").write_text("work of hours")
+    commit(repository, "README.md", "# Mine\n")
+    with pytest.raises(Conflict, match="WORKTREE_DIRTY") as refused:
+        await workbench.call("update_worktree", worktree_name="lab")
+    assert refused.value.details["files"] == ["README.md"]
+    assert (place / "README.md").read_text() == "work of hours"
+
+
+async def test_an_update_waits_until_no_task_runs_there(workbench: Workbench, settle: Any, repository: Path) -> None:
+    ada = await settle("ada", "lab")
+    task = await workbench.call("create_task", title="t", persona_id="implementer", target_worktree="lab")
+    await workbench.dispatch(ada.caller, "claim_task", {})
+    commit(repository, "mine.txt")
+    with pytest.raises(Conflict, match="WORKTREE_BUSY") as refused:
+        await workbench.call("update_worktree", worktree_name="lab")
+    assert refused.value.details["tasks"] == [task["id"]]
+    await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
+    assert (await workbench.call("update_worktree", worktree_name="lab"))["merged"]
+
+
+async def test_a_worktree_on_another_branch_is_not_updated(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    git("switch", "-q", "-c", "elsewhere", cwd=place)
+    commit(repository, "mine.txt")
+    with pytest.raises(Conflict, match="WORKTREE_ELSEWHERE"):
+        await workbench.call("update_worktree", worktree_name="lab")
+
+
+# Giving up without loss
+
+
+async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    (place / "draft.txt").write_text("a draft\n")
+    with pytest.raises(Conflict, match="WORKTREE_DIRTY") as refused:
+        await workbench.call("discard_worktree", worktree_name="lab")
+    assert refused.value.details["files"] == ["draft.txt"]
+    assert (place / "draft.txt").read_text() == "a draft\n"
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    bundle = Path(discarded["bundle"])
+    assert bundle.parent == repository / ".aiswarm" / "trash"
+    assert not place.exists()
+    assert git("for-each-ref", "refs/workbench", cwd=repository) == ""
+    git("fetch", "-q", str(bundle), "refs/workbench/uncommitted/lab:refs/heads/back", cwd=repository)
+    assert git("show", "back:draft.txt", cwd=repository) == "a draft"
+
+
+async def test_commits_that_are_nowhere_else_are_not_given_up_without_force(
+    workbench: Workbench, repository: Path, tmp_path: Path
+) -> None:
+    tip = commit(await make(workbench))
+    with pytest.raises(Conflict, match="COMMITS_ONLY_HERE") as refused:
+        await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
+    assert refused.value.details["commits"] == 1
+    assert (await one(workbench))["status"] == "active"
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
+    assert (discarded["status"], discarded["branch_kept"]) == ("discarded", False)
+    assert git("branch", "--list", "wb/*", cwd=repository) == ""
+    git("clone", "-q", "--no-local", str(repository), str(tmp_path / "clone"), cwd=tmp_path)
+    git("fetch", "-q", discarded["bundle"], "refs/heads/*:refs/heads/*", cwd=tmp_path / "clone")
+    assert git("rev-parse", "wb/lab/main", cwd=tmp_path / "clone") == tip
+
+
+async def test_commits_and_what_was_not_committed_after_them_are_saved_together(
+    workbench: Workbench, repository: Path
+) -> None:
+    place = await make(workbench)
+    tip = commit(place)
+    (place / "draft.txt").write_text("a draft\n")
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
+    git("reflog", "expire", "--expire=now", "--all", cwd=repository)
+    git("gc", "-q", "--prune=now", cwd=repository)
+    git("fetch", "-q", discarded["bundle"], "refs/*:refs/back/*", cwd=repository)
+    assert git("rev-parse", "refs/back/heads/wb/lab/main", cwd=repository) == tip
+    assert git("show", "refs/back/workbench/uncommitted/lab:draft.txt", cwd=repository) == "a draft"
+
+
+async def test_a_branch_that_others_contain_goes_without_a_bundle(workbench: Workbench, repository: Path) -> None:
+    tip = commit(await make(workbench))
+    assert (await one(workbench))["commit"] == tip
+    git("branch", "kept", "wb/lab/main", cwd=repository)
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
+    assert (discarded["bundle"], discarded["branch_kept"]) == (None, False)
+    assert git("branch", "--list", "wb/*", cwd=repository) == ""
+    assert git("rev-parse", "kept", cwd=repository) == tip
+
+
+async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    (place / "draft.txt").write_text("a draft\n")
+    (repository / ".aiswarm" / "repositories" / "lab" / "HEAD").write_text("nonsense")
+    with pytest.raises(WorkbenchError):
+        await workbench.call("discard_worktree", worktree_name="lab")
+    assert (await one(workbench))["problem"]
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    assert (Path(discarded["bundle"]) / "files" / "draft.txt").read_text() == "a draft\n"
+    assert not place.exists()
+
+
+async def test_a_worktree_whose_files_are_gone_can_be_given_up(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    tip = commit(place)
+    await one(workbench)
+    shutil.rmtree(place)
+    found = await one(workbench)
+    assert (found["commit"], found["status"]) == (tip, "active")
+    assert found["problem"].startswith("WORKTREE_GONE")
+    with pytest.raises(WorkbenchError, match="WORKTREE_GONE"):
+        await workbench.call("update_worktree", worktree_name="lab")
+    assert (await workbench.call("discard_worktree", worktree_name="lab"))["status"] == "discarded"
+    assert git("worktree", "list", cwd=repository).count("\n") == 0
+
+
+async def test_what_was_left_uncommitted_when_a_worktree_was_merged_is_saved(
+    workbench: Workbench, repository: Path
+) -> None:
+    place = await make(workbench)
+    commit(place)
+    question = await ask(workbench)
+    (place / "late.txt").write_text("late\n")
+    await workbench.call("approve", approval_id=question)
+    assert not place.exists()
+    (saved,) = (await workbench.call("list_events", kinds=["worktree.saved"]))["events"]
+    ref = "refs/workbench/uncommitted/lab"
+    git("fetch", "-q", saved["data"]["bundle"], f"{ref}:refs/heads/back", cwd=repository)
+    assert git("show", "back:late.txt", cwd=repository) == "late"
+
+
+# Odd repositories
+
+
+async def test_a_bare_repository_is_refused(tmp_path: Path) -> None:
+    git("init", "-q", "--bare", cwd=tmp_path)
+    async with Workbench.open(Settings(project=tmp_path)) as workbench:
+        with pytest.raises(BadInput, match="BARE_REPOSITORY"):
+            await make(workbench)
+
+
+async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workbench, repository: Path) -> None:
+    git("checkout", "-q", "--detach", cwd=repository)
+    git("branch", "-q", "-m", "main", "trunk", cwd=repository)
+    with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
+        await make(workbench)
+    place = await make(workbench, source_branch="trunk")
+    commit(place)
+    await workbench.call("approve", approval_id=await ask(workbench))
+    assert git("show", "trunk:new.txt", cwd=repository) == "new"
+
+
+async def test_a_shallow_repository_with_submodules_works(tmp_path: Path, repository: Path) -> None:
+    commit(repository, "second.txt")
+    inner = tmp_path / "inner"
+    shutil.copytree(repository, inner)
+    allow = ("-c", "protocol.file.allow=always")
+    git(*allow, "submodule", "--quiet", "add", f"file://{inner}", "inner", cwd=repository)
+    git("commit", "-q", "-m", "A submodule", cwd=repository)
+    shallow = tmp_path / "shallow"
+    git(*allow, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow), cwd=tmp_path)
+    async with Workbench.open(Settings(project=shallow)) as workbench:
+        place = await make(workbench)
+        commit(place)
+        assert (await one(workbench))["ahead"] == 1
+        await workbench.call("approve", approval_id=await ask(workbench))
+        assert (shallow / "new.txt").exists()
+        assert git("fsck", "--connectivity-only", cwd=shallow) == ""
+
+
+async def test_names_that_differ_in_case_alone_can_change_places(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    git("mv", "README.md", "Readme.md", cwd=place)
+    git("commit", "-q", "-m", "Rename", cwd=place)
+    files = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
+    assert [(file["status"], file["old_path"], file["path"]) for file in files] == [("R", "README.md", "Readme.md")]
+    await workbench.call("approve", approval_id=await ask(workbench))
+    assert sorted(path.name for path in repository.glob("*.md")) == ["Readme.md"]
+
+
+# By hand, on the command line
+
+
+async def test_a_command_runs_in_a_worktree_and_touches_nothing_else(
+    workbench: Workbench, repository: Path, command: Any
+) -> None:
+    await make(workbench)
+    assert (await command("worktrees", "run", "lab", "--", "sh", "-c", "exit 7")).status == 7
+    assert (await command("worktrees", "run", "lab", "git", "log", "-1", "--format=%s")).out == "Start\n"
+    ran = await command("worktrees", "run", "lab", "--", "sh", "-c", f"echo x > {repository}/x")
+    assert (ran.status != 0, (repository / "x").exists()) == (abilities().abi > 0, abilities().abi == 0)
+
+
+# Hostile names
+
+
+def hostile_names() -> list[str]:
+    """200 names that a path, git, a shell, a database or a person could misread."""
+    letters = "/\\\0\n\r\t \"'`$&|;<>()[]{}*?~^:@!#%=+,.\x07\x1b\x7f\u202e\u200b\ufeffé\U0001f4a9\ud800İß"
+    inside = [f"a{letter}b" for letter in letters]
+    edges = [made for letter in letters for made in (f"{letter}a", f"a{letter}", letter * 2)]
+    words = ["..", ".", "-", "--", "-rf", "--help", "HEAD", "head", "main", "master", "con", "nul", "aux", "prn", "A"]
+    words += ["../x", "../../etc", "/etc", "a/../b", "a/b", "./a", "~", "~root", "_", "_a", "objects", "refs", "trash"]
+    words += [
+        "a" * 51,
+        "a" * 5_000,
+        "..git",
+        ".git",
+        "x.lock",
+        "a\n",
+        "\na",
+        "",
+        " ",
+        "   ",
+        "ａ",
+        "1" * 51,
+        "a\x00/etc",
+    ]
+    words += [
+        "${HOME}",
+        "$(id)",
+        "`id`",
+        "%00",
+        "%2e%2e",
+        "a%2fb",
+        "'; DROP TABLE worktrees; --",
+        "\\..\\x",
+        "c:",
+        "a:b",
+    ]
+    return list(dict.fromkeys(words + inside + edges))[:200]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, repository: Path) -> None:
+    names = hostile_names()
+    assert len(set(names)) == 200
+    await make(workbench, "before")
+    before = everything(repository)
+    for name in names:
+        with pytest.raises(WorkbenchError, match=r"^(BAD_WORKTREE_NAME|INVALID_ARGUMENTS)"):
+            await workbench.call("create_worktree", name=name)
+        for op in ("get_worktree_diff", "discard_worktree", "update_worktree", "integrate_worktree"):
+            with pytest.raises(WorkbenchError, match=r"^(WORKTREE_NOT_FOUND|INVALID_ARGUMENTS)"):
+                await workbench.call(op, worktree_name=name)
+        try:
+            made = await workbench.call("create_worktree", name="lab", branch_name=name)
+        except WorkbenchError as error:
+            assert error.code in ("BAD_BRANCH_NAME", "BRANCH_EXISTS", "INVALID_ARGUMENTS")
+        else:
+            assert git("branch", "--show-current", cwd=Path(made["path"])) == name
+            await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
+        assert everything(repository) == before
+    for kind in ("worktrees", "repositories", "scratch"):
+        assert {path.name for path in (repository / ".aiswarm" / kind).iterdir()} <= {"before"}

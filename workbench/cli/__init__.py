@@ -124,3 +124,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
     if isinstance(shown, Partly):
         sys.exit(1)
+    if isinstance(shown, int):  # what a command that runs another one ended with
+        sys.exit(shown)
