@@ -1,0 +1,404 @@
+"""Spawning agents: who may, where, with what; waiting for room; starting again.
+
+An agent has one process at a time, and the same identity in all of them. Its token is made anew each time a process
+is started, and is nowhere but in that process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workbench.confinement import Box, Limits, abilities
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
+from workbench.model import Level, Registration, Wire
+from workbench.ops import Ctx, op
+from workbench.rules import access, lifecycle
+from workbench.rules.profile import RESERVED, Profile
+from workbench.services import approvals, profiles, registration, tasks, vault, workers, worktrees
+from workbench.services.personas import require_persona
+from workbench.services.registration import Registered
+from workbench.services.workers import Confinement, LimitsOf
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+from workbench.worker import scratch
+from workbench.worker.orders import Orders, Place
+
+SQL = beside(__file__)
+
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+log = logging.getLogger(__name__)
+
+Environment = Annotated[
+    dict[str, str],
+    Field(max_length=100, description="Extra variables; not WORKBENCH_*, LD_*, GIT_* or PYTHON*."),
+]
+TaskId = Annotated[int | None, Field(description="The one task it is for, then it ends; null: whatever it can claim.")]
+
+
+class Spawned(Wire):
+    """An agent with a process, or that waits for one (`queued`). It works once its registration is approved."""
+
+    agent_id: str
+    status: Registration
+    approval_id: int | None
+    state: Literal["running", "queued"]
+    pid: int | None
+    worktree: str | None
+    log: str
+    confinement: Confinement
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What an agent is spawned with; kept, so that it can be started again."""
+
+    profile: str
+    function: str | None
+    task_id: int | None
+    limits: LimitsOf
+    mcp: bool
+    has_environment: bool
+
+    def as_json(self) -> str:
+        """As it is stored. The environment is not in it."""
+        names = ("function", "task_id", "mcp", "has_environment")
+        kept = {name: getattr(self, name) for name in names}
+        return json.dumps(kept | {"limits": self.limits.model_dump(exclude_none=True)})
+
+    @classmethod
+    def of(cls, row: Row) -> Wish:
+        """What a row of `spawns` says."""
+        said: dict[str, Any] = json.loads(row["orders"])
+        return cls(
+            row["profile"],
+            said.get("function"),
+            said.get("task_id"),
+            LimitsOf(**said.get("limits", {})),
+            bool(said.get("mcp")),
+            bool(said.get("has_environment")),
+        )
+
+
+@op(allow=Level.PLANNER, needs_server=True)
+async def spawn_agent(
+    ctx: Ctx,
+    persona_id: str,
+    assigned_worktree: Annotated[
+        str | None, Field(description="The worktree the agent works in and may not leave; the task's when null.")
+    ] = None,
+    new_worktree: Annotated[bool, Field(description="Make the worktree; of a free name, if none is given.")] = False,
+    name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
+    environment: Environment = {},
+    profile: Annotated[str, Field(description="How it works: script runs each task's command; see list_profiles.")] = (
+        "script"
+    ),
+    function: Annotated[str | None, Field(description="For the profile python: package.module:name.")] = None,
+    task_id: TaskId = None,
+    limits: LimitsOf = LimitsOf(),
+    mcp: Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")] = False,
+    approve: Annotated[
+        Literal["auto", "ask"],
+        Field(description="Whether the operator's spawn is admitted at once; a planner's always asks."),
+    ] = "auto",
+) -> Spawned:
+    """Start a worker process with its own identity. It registers, waits for approval, then takes tasks.
+
+    When as many run as may, it waits for room, in the order of asking.
+    """
+    check_environment(environment)
+    wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
+    await _check_profile(ctx, wish)
+    confinement_of(ctx)
+    worktree = await ctx.read(lambda tx: _check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
+    if new_worktree:
+        worktree = await _make_worktree(ctx, worktree, name or persona_id)
+    made, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, wish)
+    internal = made.agent_id.removeprefix("pending_") if made.status is Registration.PENDING else None
+    internal = internal or await ctx.read(lambda tx: str(registration.require_agent(tx, made.agent_id)["id"]))
+    try:
+        await asyncio.to_thread(vault.keep, ctx.settings, internal, environment)
+        agent_id, status = await _admitted(ctx, made, approve)
+        pid = await _launch(ctx, internal) if at_once else None
+    except WorkbenchError as error:
+        reason = error.message
+        await ctx.write(lambda tx: workers.give_up(tx, internal, reason))
+        raise
+    return _spawned(ctx, internal, agent_id, status, made.approval_id, pid, worktree)
+
+
+@op(allow=Level.PLANNER, needs_server=True, destructive=True)
+async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
+    """End the process of an agent you spawned, if it runs, and start another: same identity and orders, new token."""
+
+    def question(tx: Reader) -> tuple[Row, Row]:
+        agent = registration.require_agent(tx, agent_id)
+        workers.require_authority(ctx.caller, agent)
+        workers.require_spawn(tx, agent_id, agent["id"])
+        if agent["registration_status"] in (Registration.REJECTED, Registration.REVOKED):
+            raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Spawn another.")
+        spawn = tx.one(SQL.get, agent=agent["id"])
+        assert spawn is not None, "it was there a moment ago"
+        place_of(tx, ctx, agent["assigned_worktree"])
+        return agent, spawn
+
+    agent, spawn = await ctx.read(question)
+    internal: str = agent["id"]
+    await _check_profile(ctx, Wish.of(spawn))
+    await _environment_of(ctx, internal, Wish.of(spawn))
+    confinement_of(ctx)
+    await workers.end(ctx, internal, "it is started again", keep=True)
+
+    def change(tx: Tx) -> bool:
+        tx.run(SQL.queue_again, agent=internal, now=tx.now)
+        tx.emit("agent.restarted", f"agent:{internal}", session=agent["session_id"])
+        return _take_slot(tx, ctx, internal)
+
+    try:
+        pid = await _launch(ctx, internal) if await ctx.write(change) else None
+    except WorkbenchError as error:
+        reason = error.message
+        await ctx.write(lambda tx: workers.give_up(tx, internal, reason))
+        raise
+    status = Registration(agent["registration_status"])
+    return _spawned(ctx, internal, agent_id, status, None, pid, agent["assigned_worktree"])
+
+
+async def start_queued(ctx: Ctx) -> None:
+    """Start those that wait, as far as there is room; what cannot be started waits no longer."""
+    if not await ctx.read(lambda tx: _startable(tx, ctx)):
+        return
+    for internal in await ctx.write(lambda tx: _take_slots(tx, ctx)):
+        try:
+            await _launch(ctx, internal)
+        except WorkbenchError as error:
+            reason, agent = error.message, internal
+            log.warning("%s: %s", error.code, error.message)
+            await ctx.write(lambda tx, agent=agent, reason=reason: workers.give_up(tx, agent, reason))  # type: ignore[misc]
+
+
+def check_environment(environment: Mapping[str, str]) -> None:
+    """Refuse variables that could steer the worker.
+
+    Raises:
+        BadInput: ``BAD_ENVIRONMENT``.
+    """
+    for name in environment:
+        if name.upper().startswith(RESERVED) or not name.isidentifier():
+            raise BadInput(
+                "BAD_ENVIRONMENT",
+                f"The variable {name!r} may not be set; names that begin with {', '.join(RESERVED)} are kept.",
+            )
+
+
+def place_of(tx: Reader, ctx: Ctx, worktree: str | None) -> Place | None:
+    """Where an agent of the caller's may work.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``. Refused: ``FORBIDDEN``, ``WORKTREE_REQUIRED``. BadInput: ``BAD_WORKTREE_NAME``.
+    """
+    if worktree is None:
+        if not ctx.settings.spawn_outside_worktrees:
+            raise Refused("WORKTREE_REQUIRED", "Agents work in worktrees here. Name one, or ask for a new one.")
+        return None
+    row = tx.one(SQL.worktree, name=access.check_worktree_name(worktree))
+    if row is None or row["status"] != "active":
+        raise NotFound("WORKTREE_NOT_FOUND", f"There is no active worktree {worktree!r}. Create it first.")
+    if ctx.caller.level is not Level.OPERATOR and row["created_by"] != ctx.caller.name:
+        raise Refused("FORBIDDEN", f"The worktree {worktree} belongs to {row['created_by']}.")
+    git_dir = ctx.settings.home / "repositories" / worktree
+    return Place(worktree, Path(row["path"]), git_dir, row["branch_name"])
+
+
+def _check(
+    tx: Reader, ctx: Ctx, persona_id: str, worktree: str | None, task_id: int | None, new_worktree: bool
+) -> str | None:
+    """Refuse what could never work; the worktree that was meant."""
+    persona = require_persona(tx, persona_id)
+    if task_id is not None:
+        task = tasks.seen(tx, ctx.caller, task_id)
+        if task["status"] not in lifecycle.OPEN:
+            raise Conflict("WRONG_STATE", f"Task {task_id} is {task['status']}.", status=task["status"])
+        if task["persona_id"] != persona.id or (task["worktree"] and worktree not in (None, task["worktree"])):
+            where = f" in the worktree {task['worktree']}" if task["worktree"] else ""
+            raise Conflict("TASK_DOES_NOT_FIT", f"Task {task_id} is for a {task['persona_id']}{where}.")
+        worktree = worktree or task["worktree"] or None
+    if not new_worktree:
+        place_of(tx, ctx, worktree)
+    return worktree
+
+
+async def _check_profile(ctx: Ctx, wish: Wish) -> None:
+    profile = await asyncio.to_thread(profiles.load, ctx.settings, wish.profile)
+    if lacks := profiles.missing(profile):
+        raise Unavailable(
+            "PROFILE_UNAVAILABLE", f"The profile {profile.name} needs {', '.join(lacks)}, which is not here.", needs=lacks
+        )
+    wants = any("{function}" in part for part in profile.command or ())
+    if wants != bool(wish.function) or (wish.function and not _FUNCTION.fullmatch(wish.function)):
+        what = "a function, as package.module:name" if wants else "no function"
+        raise BadInput("BAD_FUNCTION", f"The profile {profile.name} takes {what}.")
+
+
+def confinement_of(ctx: Ctx) -> Confinement:
+    """Whether agents are held to their worktrees here.
+
+    Raises:
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``: the settings require more than this system can.
+    """
+    mode, able = ctx.settings.confinement, abilities()
+    if mode == "off":
+        return Confinement(enforced=False, missing=["switched off by the setting confinement"])
+    if mode == "required" and able.missing:
+        raise Unavailable(
+            "CONFINEMENT_UNAVAILABLE",
+            f"This system cannot enforce {', '.join(able.missing)}, and the setting confinement requires it.",
+            missing=list(able.missing),
+        )
+    return Confinement(enforced=bool(able.enforced), missing=list(able.missing))
+
+
+async def _make_worktree(ctx: Ctx, name: str | None, like: str) -> str:
+    """A new worktree of the caller's; its name."""
+    if name is None:
+        base = re.sub(r"[^a-z0-9_-]+", "-", like.lower()).strip("-_")[:40] or "agent"
+        taken = {row["name"] for row in await ctx.read(lambda tx: tx.all(SQL.taken_names, prefix=base))}
+        name = access.free_id(base, taken)
+    return (await worktrees.create_worktree(ctx, name)).name
+
+
+async def _enter(
+    ctx: Ctx, name: str, persona_id: str, worktree: str | None, wish: Wish
+) -> tuple[Registered, bool]:
+    """Register the agent and its place in the queue, in one transaction; whether there is room for it at once."""
+
+    def change(tx: Tx) -> tuple[Registered, bool]:
+        waiting = len(tx.all(SQL.queue))
+        if waiting >= ctx.settings.max_agents_queued:
+            raise Unavailable(
+                "TOO_MANY_AGENTS",
+                f"{waiting} agents wait for room, as many as the setting max_agents_queued allows. "
+                "Terminate one, or wait until one ends.",
+            )
+        made = registration.add_pending(
+            tx,
+            ctx,
+            name,
+            access.new_token("wba"),
+            capabilities={},
+            persona_id=persona_id,
+            worktree=worktree,
+            parent=ctx.caller.agent,
+            profile=wish.profile,
+        )
+        agent = registration.require_agent(tx, made.agent_id)["id"]
+        values = {"agent": agent, "profile": wish.profile, "orders": wish.as_json(), "parent": ctx.caller.agent}
+        tx.run(SQL.add, values, now=tx.now)
+        return made, _take_slot(tx, ctx, agent)
+
+    made, at_once = await ctx.write(change)
+    return registration.entered(ctx, made), at_once
+
+
+async def _admitted(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:
+    if approve != "auto" or ctx.caller.level is not Level.OPERATOR:
+        return made.agent_id, made.status
+    decision = await approvals.approve(ctx, made.approval_id)
+    return decision.outcome["agent_id"], Registration(decision.outcome["status"])
+
+
+# Room.
+
+
+def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
+    """Those of the queue for whom there is room, in its order; nobody waits for a planner that has its share."""
+    busy = tx.all(SQL.busy)
+    room = ctx.settings.max_agents_running - len(busy)
+    shares = Counter(row["spawned_by"] for row in busy if row["spawned_by"])
+    found: list[Row] = []
+    for row in tx.all(SQL.queue):
+        if len(found) >= room:
+            break
+        if row["spawned_by"] and shares[row["spawned_by"]] >= ctx.settings.max_agents_per_planner:
+            continue
+        shares[row["spawned_by"]] += 1
+        found.append(row)
+    return found
+
+
+def _take_slot(tx: Tx, ctx: Ctx, agent: str) -> bool:
+    """Let an agent start if there is room; else it waits in the queue, and that is told."""
+    if agent in {row["agent_id"] for row in _startable(tx, ctx)}:
+        tx.run(SQL.starting, agent=agent)
+        return True
+    tx.emit("agent.queued", f"agent:{agent}")
+    return False
+
+
+def _take_slots(tx: Tx, ctx: Ctx) -> list[str]:
+    taken = []
+    for row in _startable(tx, ctx):
+        if row["deleted_at"] is not None or row["registration_status"] not in (
+            *access.MAY_ACT,
+            Registration.PENDING,
+        ):
+            workers.give_up(tx, row["agent_id"], "it is not admitted any more")
+        else:
+            tx.run(SQL.starting, agent=row["agent_id"])
+            taken.append(row["agent_id"])
+    return taken
+
+
+# Starting.
+
+
+async def _launch(ctx: Ctx, internal: str) -> int:
+    """Start the process of an agent that was given room; its pid.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``, …. Unavailable: ``SPAWN_FAILED``, …. Conflict: ``NOT_RUNNING``: ended meanwhile.
+    """
+    assert ctx.server is not None, "it needs the server"
+    spawn, place = await ctx.read(lambda tx: _orders_of(tx, ctx, internal))
+    wish = Wish.of(spawn)
+    environment = await _environment_of(ctx, internal, wish)
+    confinement = confinement_of(ctx)
+    token = access.new_token("wba")
+    hashed = access.token_hash(token)
+    await ctx.write(lambda tx: tx.run(SQL.new_token, agent=internal, token_hash=hashed))
+    place_ = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="workbench-"))
+    try:
+        return await _start(ctx, spawn, place, wish, environment, confinement, token, place_)
+    except WorkbenchError:
+        await asyncio.to_thread(scratch.remove, place_)
+        raise
+
+
+def _orders_of(tx: Reader, ctx: Ctx, internal: str) -> tuple[Row, Place | None]:
+    spawn = tx.one(SQL.get, agent=internal)
+    assert spawn is not None, "it was given room"
+    row = spawn["assigned_worktree"]
+    operator = ctx if ctx.caller.level is Level.OPERATOR else ctx
+    return spawn, place_of(tx, operator, row)
+
+
+async def _environment_of(ctx: Ctx, internal: str, wish: Wish) -> dict[str, str]:
+    if not wish.has_environment:
+        return {}
+    kept = await asyncio.to_thread(vault.recall, ctx.settings, internal)
+    if kept is None:
+        raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are not kept any more. Spawn another.")
+    return kept
