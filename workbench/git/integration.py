@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from workbench.errors import Conflict, NotFound, Unavailable
+from workbench.git import predict
 from workbench.git.run import PATCH_FREE, Done, Identity, as_message, shown
 
 if TYPE_CHECKING:
@@ -69,19 +70,39 @@ class Merge:
     author: Identity
     fast_forward: bool
 
-    def into(self, branch: str, source: str) -> Integration:
+    def into(self, branch: str, source: str, merged: str | None = None) -> Integration:
         """Merge the commit `source` into `branch`."""
         target = self.repository.follow(f"refs/heads/{branch}") or branch
         old, new = self._commit_of(target), self.repository.commit(source)
         if self.repository.contains(old, new):
             return Integration(old, "already_merged")
         move = self._move_checkout if self._is_here(target) else self._move
+        if merged is not None:
+            self._require_made_of(target, merged, old, new)
+        made = merged or self._make(target, old, new)
+        move(target, old, made)
+        return Integration(made, "fast_forward" if made == new else "merged")
+
+    def commit(self, branch: str, source: str) -> str:
+        """The commit that `into` would move `branch` to; where it is if `source` is in it."""
+        target = self.repository.follow(f"refs/heads/{branch}") or branch
+        old, new = self._commit_of(target), self.repository.commit(source)
+        return old if self.repository.contains(old, new) else self._make(target, old, new)
+
+    def _make(self, target: str, old: str, new: str) -> str:
         if self.fast_forward and self.repository.contains(new, old):
-            move(target, old, new)
-            return Integration(new, "fast_forward")
-        merged = self._merge(target, old, new)
-        move(target, old, merged)
-        return Integration(merged, "merged")
+            return new
+        return self._merge(target, old, new)
+
+    def _require_made_of(self, target: str, merged: str, old: str, new: str) -> None:
+        """Refuse a commit that is not the merge of these two."""
+        if merged == new and self.fast_forward and self.repository.contains(new, old):
+            return
+        parents = self.repository.read("rev-parse", "--verify", "--quiet", f"{merged}^@", ok=None).text.split()
+        preview = predict.merge(self.repository, old, new) if parents == [old, new] else None
+        tree = self.repository.read("rev-parse", "--verify", "--quiet", f"{merged}^{{tree}}", ok=None).text
+        if preview is None or preview.tree != tree:
+            raise _moved(target)
 
     def _commit_of(self, branch: str) -> str:
         if commit := self.repository.resolve(branch):
@@ -116,7 +137,7 @@ class Merge:
                 )
 
     def _merge(self, target: str, old: str, new: str) -> str:
-        preview = self.repository.merge_trees(old, new)
+        preview = predict.merge(self.repository, old, new)
         if preview.conflicts:
             raise Conflict(
                 "MERGE_CONFLICT",
