@@ -69,7 +69,7 @@ def programs(profile: rules.Profile) -> Iterator[Path]:
 
 
 def _installed(program: Path) -> Iterator[Path]:
-    """The directory of a program, and of what it is a link to: a Node package is read with what it was installed with."""
+    """The directory of a program, and of what it is a link to: a Node package with all it was installed with."""
     yield program.parent
     real = program.resolve()
     modules = [parent for parent in real.parents if parent.name == "node_modules"]

@@ -14,17 +14,20 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from workbench.confinement import Box, Limits, abilities
+from workbench.confinement import Box, Limits, abilities, box_for_worktree
 from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
+from workbench.git import Repository
 from workbench.model import Level, Registration, Wire
 from workbench.ops import Ctx, op
+from workbench.process import ProcessRef
 from workbench.rules import access, lifecycle
 from workbench.rules.profile import RESERVED, Profile
 from workbench.services import approvals, profiles, registration, tasks, vault, workers, worktrees
@@ -126,9 +129,7 @@ async def spawn_agent(
     worktree = await ctx.read(lambda tx: _check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
         worktree = await _make_worktree(ctx, worktree, name or persona_id)
-    made, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, wish)
-    internal = made.agent_id.removeprefix("pending_") if made.status is Registration.PENDING else None
-    internal = internal or await ctx.read(lambda tx: str(registration.require_agent(tx, made.agent_id)["id"]))
+    made, internal, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, wish)
     try:
         await asyncio.to_thread(vault.keep, ctx.settings, internal, environment)
         agent_id, status = await _admitted(ctx, made, approve)
@@ -152,7 +153,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
             raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Spawn another.")
         spawn = tx.one(SQL.get, agent=agent["id"])
         assert spawn is not None, "it was there a moment ago"
-        place_of(tx, ctx, agent["assigned_worktree"])
+        check_place(tx, ctx, agent["assigned_worktree"])
         return agent, spawn
 
     agent, spawn = await ctx.read(question)
@@ -204,23 +205,34 @@ def check_environment(environment: Mapping[str, str]) -> None:
             )
 
 
-def place_of(tx: Reader, ctx: Ctx, worktree: str | None) -> Place | None:
-    """Where an agent of the caller's may work.
+def check_place(tx: Reader, ctx: Ctx, worktree: str | None) -> None:
+    """Refuse a place where no agent of the caller's may work.
 
     Raises:
-        NotFound: ``WORKTREE_NOT_FOUND``. Refused: ``FORBIDDEN``, ``WORKTREE_REQUIRED``. BadInput: ``BAD_WORKTREE_NAME``.
+        NotFound: ``WORKTREE_NOT_FOUND``. Refused: ``FORBIDDEN``, ``WORKTREE_REQUIRED``.
+        BadInput: ``BAD_WORKTREE_NAME``.
     """
     if worktree is None:
         if not ctx.settings.spawn_outside_worktrees:
             raise Refused("WORKTREE_REQUIRED", "Agents work in worktrees here. Name one, or ask for a new one.")
-        return None
-    row = tx.one(SQL.worktree, name=access.check_worktree_name(worktree))
-    if row is None or row["status"] != "active":
-        raise NotFound("WORKTREE_NOT_FOUND", f"There is no active worktree {worktree!r}. Create it first.")
+        return
+    row = _active(tx, access.check_worktree_name(worktree))
     if ctx.caller.level is not Level.OPERATOR and row["created_by"] != ctx.caller.name:
         raise Refused("FORBIDDEN", f"The worktree {worktree} belongs to {row['created_by']}.")
-    git_dir = ctx.settings.home / "repositories" / worktree
-    return Place(worktree, Path(row["path"]), git_dir, row["branch_name"])
+
+
+def _active(tx: Reader, worktree: str) -> Row:
+    row = tx.one(SQL.worktree, name=worktree)
+    if row is None or row["status"] != "active":
+        raise NotFound("WORKTREE_NOT_FOUND", f"There is no active worktree {worktree!r}. Create it first.")
+    return row
+
+
+def _place(tx: Reader, ctx: Ctx, worktree: str | None) -> Place | None:
+    if worktree is None:
+        return None
+    row = _active(tx, worktree)
+    return Place(worktree, Path(row["path"]), ctx.settings.home / "repositories" / worktree, row["branch_name"])
 
 
 def _check(
@@ -237,7 +249,7 @@ def _check(
             raise Conflict("TASK_DOES_NOT_FIT", f"Task {task_id} is for a {task['persona_id']}{where}.")
         worktree = worktree or task["worktree"] or None
     if not new_worktree:
-        place_of(tx, ctx, worktree)
+        check_place(tx, ctx, worktree)
     return worktree
 
 
@@ -245,7 +257,9 @@ async def _check_profile(ctx: Ctx, wish: Wish) -> None:
     profile = await asyncio.to_thread(profiles.load, ctx.settings, wish.profile)
     if lacks := profiles.missing(profile):
         raise Unavailable(
-            "PROFILE_UNAVAILABLE", f"The profile {profile.name} needs {', '.join(lacks)}, which is not here.", needs=lacks
+            "PROFILE_UNAVAILABLE",
+            f"The profile {profile.name} needs {', '.join(lacks)}, which is not here.",
+            needs=lacks,
         )
     wants = any("{function}" in part for part in profile.command or ())
     if wants != bool(wish.function) or (wish.function and not _FUNCTION.fullmatch(wish.function)):
@@ -282,10 +296,10 @@ async def _make_worktree(ctx: Ctx, name: str | None, like: str) -> str:
 
 async def _enter(
     ctx: Ctx, name: str, persona_id: str, worktree: str | None, wish: Wish
-) -> tuple[Registered, bool]:
-    """Register the agent and its place in the queue, in one transaction; whether there is room for it at once."""
+) -> tuple[Registered, str, bool]:
+    """Register the agent and its place in the queue, in one transaction; its internal id; whether there is room."""
 
-    def change(tx: Tx) -> tuple[Registered, bool]:
+    def change(tx: Tx) -> tuple[Registered, str, bool]:
         waiting = len(tx.all(SQL.queue))
         if waiting >= ctx.settings.max_agents_queued:
             raise Unavailable(
@@ -304,13 +318,13 @@ async def _enter(
             parent=ctx.caller.agent,
             profile=wish.profile,
         )
-        agent = registration.require_agent(tx, made.agent_id)["id"]
+        agent: str = registration.require_agent(tx, made.agent_id)["id"]
         values = {"agent": agent, "profile": wish.profile, "orders": wish.as_json(), "parent": ctx.caller.agent}
         tx.run(SQL.add, values, now=tx.now)
-        return made, _take_slot(tx, ctx, agent)
+        return made, agent, _take_slot(tx, ctx, agent)
 
-    made, at_once = await ctx.write(change)
-    return registration.entered(ctx, made), at_once
+    made, internal, at_once = await ctx.write(change)
+    return registration.entered(ctx, made), internal, at_once
 
 
 async def _admitted(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:
@@ -369,30 +383,119 @@ async def _launch(ctx: Ctx, internal: str) -> int:
     """Start the process of an agent that was given room; its pid.
 
     Raises:
-        NotFound: ``WORKTREE_NOT_FOUND``, …. Unavailable: ``SPAWN_FAILED``, …. Conflict: ``NOT_RUNNING``: ended meanwhile.
+        NotFound: ``WORKTREE_NOT_FOUND``. Unavailable: ``SPAWN_FAILED``, …. Conflict: ``NOT_RUNNING``: ended meanwhile.
     """
-    assert ctx.server is not None, "it needs the server"
-    spawn, place = await ctx.read(lambda tx: _orders_of(tx, ctx, internal))
-    wish = Wish.of(spawn)
+    spawn, place = await ctx.read(lambda tx: _given_room(tx, ctx, internal))
+    wish, token = Wish.of(spawn), access.new_token("wba")
     environment = await _environment_of(ctx, internal, wish)
     confinement = confinement_of(ctx)
-    token = access.new_token("wba")
-    hashed = access.token_hash(token)
-    await ctx.write(lambda tx: tx.run(SQL.new_token, agent=internal, token_hash=hashed))
-    place_ = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="workbench-"))
+    await ctx.write(lambda tx: tx.run(SQL.new_token, agent=internal, token_hash=access.token_hash(token)))
+    own = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="workbench-"))
     try:
-        return await _start(ctx, spawn, place, wish, environment, confinement, token, place_)
+        orders = await asyncio.to_thread(_orders, ctx, wish, place, token, own, environment, confinement)
+        ref = await asyncio.to_thread(_process, ctx, internal, orders)
+        await _note(ctx, internal, wish, ref, own, confinement)
     except WorkbenchError:
-        await asyncio.to_thread(scratch.remove, place_)
+        await asyncio.to_thread(scratch.remove, own)
         raise
+    return ref.pid
 
 
-def _orders_of(tx: Reader, ctx: Ctx, internal: str) -> tuple[Row, Place | None]:
+def _given_room(tx: Reader, ctx: Ctx, internal: str) -> tuple[Row, Place | None]:
     spawn = tx.one(SQL.get, agent=internal)
     assert spawn is not None, "it was given room"
-    row = spawn["assigned_worktree"]
-    operator = ctx if ctx.caller.level is Level.OPERATOR else ctx
-    return spawn, place_of(tx, operator, row)
+    return spawn, _place(tx, ctx, spawn["assigned_worktree"])
+
+
+def _process(ctx: Ctx, internal: str, orders: Orders) -> ProcessRef:
+    """Start the process. Blocks."""
+    return ctx.processes.start(
+        [sys.executable, "-P", "-m", "workbench.worker"],
+        cwd=orders.place.path if orders.place else orders.scratch,
+        env=_environment(ctx),
+        stdin_text=orders.as_json(),
+        log=workers.log_of(ctx, internal),
+    )
+
+
+async def _note(ctx: Ctx, internal: str, wish: Wish, ref: ProcessRef, own: Path, confinement: Confinement) -> None:
+    """Write down the process of an agent, unless it was ended meanwhile: then so is the process."""
+    began = {"agent": internal, "scratch": str(own), "confinement": confinement.model_dump_json()}
+    values = {"agent": internal, "pid": ref.pid, "started": ref.started, "profile": wish.profile}
+
+    def change(tx: Tx) -> bool:
+        if not tx.run(SQL.started, began):
+            return False
+        tx.run(SQL.process, values, log=str(workers.log_of(ctx, internal)), now=tx.now)
+        told = {"pid": ref.pid, "profile": wish.profile, "enforced": confinement.enforced}
+        tx.emit("agent.spawned", f"agent:{internal}", **told, missing=confinement.missing)
+        return True
+
+    try:
+        noted = await ctx.write(change)
+    except WorkbenchError:
+        noted = False
+    if not noted:
+        await asyncio.to_thread(ctx.processes.terminate, ref, 0.0)
+        ctx.processes.forget(ref)
+        raise Conflict("NOT_RUNNING", "The agent was ended while its process was started.")
+
+
+def _orders(
+    ctx: Ctx,
+    wish: Wish,
+    place: Place | None,
+    token: str,
+    own: Path,
+    environment: Mapping[str, str],
+    confinement: Confinement,
+) -> Orders:
+    """What the worker is told. Blocks."""
+    assert ctx.server is not None, "it needs the server"
+    settings, profile = ctx.settings, profiles.load(ctx.settings, wish.profile)
+    return Orders(
+        url=ctx.server.url,
+        token=token,
+        scratch=own,
+        box=_box(ctx, profile, place, own),
+        project=settings.project,
+        profile=profile,
+        agent_mcp_url=ctx.server.mcp_url,
+        place=place,
+        function=wish.function,
+        task_id=wish.task_id,
+        limits=Limits(**wish.limits.model_dump()),
+        environment=environment,
+        missing=confinement.missing,
+        mcp_url=ctx.server.mcp_url if wish.mcp else None,
+        server_file=settings.server_file,
+        heartbeat_seconds=settings.heartbeat_seconds,
+        patience_seconds=settings.worker_patience_seconds,
+        grace_seconds=settings.terminate_grace_seconds / 4,
+    )
+
+
+def _box(ctx: Ctx, profile: Profile, place: Place | None, own: Path) -> Box:
+    """What the commands of an agent may touch. Without a worktree: nothing but its scratch directory is written, and
+    the project is read but for what begins with a dot."""
+    settings = ctx.settings
+    assert ctx.server is not None, "it needs the server"
+    server = urlsplit(ctx.server.url).port or 0
+    connect = [server if port == "server" else port for port in profile.connect]
+    read = [*profiles.programs(profile), *(Path(path).expanduser() for path in profile.read)]
+    more = {"scratch": own, "connect": connect, "enforce": settings.confinement != "off"}
+    if place is None:
+        read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
+        return box_for_worktree(worktree=own, git_dir=own, objects=(), read=read, **more)
+    objects = Repository.open(settings.project).object_directories()
+    return box_for_worktree(worktree=place.path, git_dir=place.git_dir, objects=objects, read=read, **more)
+
+
+def _environment(ctx: Ctx) -> dict[str, str]:
+    """The person's environment without what could steer the worker, its interpreter first in PATH."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(RESERVED)}
+    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
+    return kept | {"PATH": path, "WORKBENCH_PROJECT": str(ctx.settings.project)}
 
 
 async def _environment_of(ctx: Ctx, internal: str, wish: Wish) -> dict[str, str]:
@@ -402,3 +505,24 @@ async def _environment_of(ctx: Ctx, internal: str, wish: Wish) -> dict[str, str]
     if kept is None:
         raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are not kept any more. Spawn another.")
     return kept
+
+
+def _spawned(
+    ctx: Ctx,
+    internal: str,
+    agent_id: str,
+    status: Registration,
+    approval_id: int | None,
+    pid: int | None,
+    worktree: str | None,
+) -> Spawned:
+    return Spawned(
+        agent_id=agent_id,
+        status=status,
+        approval_id=approval_id,
+        state="queued" if pid is None else "running",
+        pid=pid,
+        worktree=worktree,
+        log=str(workers.log_of(ctx, internal)),
+        confinement=confinement_of(ctx),
+    )

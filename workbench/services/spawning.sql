@@ -31,9 +31,6 @@ UPDATE spawns SET state = 'starting' WHERE agent_id = :agent AND state = 'queued
 UPDATE spawns SET state = 'started', scratch = :scratch, confinement = :confinement
 WHERE agent_id = :agent AND state = 'starting';
 
--- name: stuck
-SELECT agent_id FROM spawns WHERE state = 'starting' ORDER BY asked_at;
-
 -- name: new_token
 UPDATE agents SET token_hash = :token_hash WHERE id = :agent;
 

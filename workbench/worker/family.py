@@ -29,7 +29,7 @@ def adopt_orphans() -> bool:
     """Become the parent of descendants whose own parents end; whether this system does that (Linux)."""
     if sys.platform != "linux":
         return False
-    return ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,6 @@ class Line:
     async def _connect(self) -> None:
         self._stack = AsyncExitStack()
         client = (
-            McpClient(self._mcp_url, self._orders.token)
-            if self._mcp_url
-            else HttpClient(self._url, self._orders.token)
+            McpClient(self._mcp_url, self._orders.token) if self._mcp_url else HttpClient(self._url, self._orders.token)
         )
         self._client = await self._stack.enter_async_context(client)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ class Orders:
         function: what the profile `python` calls, as ``module:name``.
         task_id: the one task it is for; None: whatever it can claim.
         limits: of each task's command with all it starts; `limits.tasks`: how many attempts it makes before it ends.
+        missing: what this system does not enforce of the box, in words.
         environment: variables for the commands.
         mcp_url: talk MCP to this endpoint instead of plain HTTP.
         server_file: read anew when the server is gone: another may run at another address.
@@ -57,6 +58,7 @@ class Orders:
     function: str | None = None
     task_id: int | None = None
     limits: Limits = field(default_factory=Limits)
+    missing: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     mcp_url: str | None = None
     server_file: Path | None = None
@@ -75,16 +77,19 @@ class Orders:
     @classmethod
     def from_json(cls, text: str) -> Orders:
         """The orders that `as_json` wrote."""
-        said = json.loads(text)
-        place = said.pop("place")
-        paths = {name: Path(said.pop(name)) for name in ("scratch", "project")}
-        server_file = said.pop("server_file")
-        return cls(
-            box=Box.from_json(said.pop("box")),
-            profile=Profile.model_validate(said.pop("profile")),
-            limits=Limits(**said.pop("limits")),
-            place=Place(place["name"], Path(place["path"]), Path(place["git_dir"]), place["branch"]) if place else None,
-            server_file=Path(server_file) if server_file else None,
-            **paths,
-            **said,
-        )
+        said: dict[str, Any] = json.loads(text)
+        place, server_file = said["place"], said["server_file"]
+        known: dict[str, Any] = {
+            "box": Box.from_json(said["box"]),
+            "profile": Profile.model_validate(said["profile"]),
+            "limits": Limits(**said["limits"]),
+            "place": _place(place) if place else None,
+            "server_file": Path(server_file) if server_file else None,
+            "scratch": Path(said["scratch"]),
+            "project": Path(said["project"]),
+        }
+        return cls(**said | known)
+
+
+def _place(said: Mapping[str, str]) -> Place:
+    return Place(said["name"], Path(said["path"]), Path(said["git_dir"]), said["branch"])

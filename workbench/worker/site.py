@@ -7,16 +7,20 @@ computes every hash anew.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Identity, Repository
 from workbench.worker import scratch
 from workbench.worker.orders import Orders, Place
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class Site:
@@ -26,10 +30,20 @@ class Site:
         self._orders = orders
         self._place = place
         self._lock = asyncio.Lock()
+        self._known: dict[str, str] = {}
 
     async def catch_up(self) -> None:
         """Let the worktree know the person's branches as they are now, to compare and merge with."""
-        await self._git(self._catch_up)
+        now = await asyncio.to_thread(lambda: self._repository().branches())
+        now.pop(self._place.branch, None)
+        fresh = {name: commit for name, commit in now.items() if self._known.get(name) != commit}
+        if not fresh:
+            return
+        try:
+            await self._git(lambda checkout: checkout.learn_branches(fresh))
+        except WorkbenchError as error:  # such as a branch of the worktree's own that is in the way
+            log.warning("the worktree does not know all branches as they are now: %s", error.message)
+        self._known = now
 
     async def commit(self, message: str, author: Identity) -> str | None:
         """Commit what is left uncommitted, and bring the branch to the person; the commit if there was any to make.
@@ -42,10 +56,6 @@ class Site:
     async def discard(self) -> None:
         """Go back to the last commit."""
         await self._git(lambda checkout: checkout.discard_changes())
-
-    def _catch_up(self, checkout: Checkout) -> None:
-        branches = self._repository().branches()
-        checkout.learn_branches({name: commit for name, commit in branches.items() if name != self._place.branch})
 
     def _commit(self, checkout: Checkout, message: str, author: Identity) -> str | None:
         commit = checkout.commit_all(message, author)
