@@ -89,7 +89,7 @@ class Settings(BaseSettings):
     max_agents_queued: int = Field(256, ge=1, description="Agents that may wait for room.")
     spawn_outside_worktrees: bool = Field(
         True,
-        description="Let agents be spawned without a worktree: they only read the project, and write nothing that stays.",
+        description="Let agents be spawned without a worktree: they read the project, and write nothing that stays.",
     )
     worker_patience_seconds: float = Field(
         600.0, gt=0, description="How long a worker waits for a server that is away."

@@ -36,7 +36,7 @@ from workbench.services.registration import Registered
 from workbench.services.workers import Confinement, LimitsOf
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
-from workbench.worker import scratch
+from workbench.worker import scratch as directories
 from workbench.worker.orders import Orders, Place
 
 SQL = beside(__file__)
@@ -63,6 +63,13 @@ class Spawned(Wire):
     worktree: str | None
     log: str
     confinement: Confinement
+
+
+class Enlisted(Wire):
+    """A worker that somebody runs by hand, and its orders as JSON; the agent's token is in them."""
+
+    agent_id: str
+    orders: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +183,42 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
         raise
     status = Registration(agent["registration_status"])
     return _spawned(ctx, internal, agent_id, status, None, pid, agent["assigned_worktree"])
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def enlist_worker(
+    ctx: Ctx,
+    persona_id: str,
+    scratch: Annotated[str, Field(description="An empty directory of its own; who runs it removes it.")],
+    assigned_worktree: str | None = None,
+    new_worktree: bool = False,
+    name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
+    environment: Environment = {},
+    profile: str = "script",
+    function: str | None = None,
+    task_id: TaskId = None,
+    limits: LimitsOf = LimitsOf(),
+    mcp: bool = False,
+) -> Enlisted:
+    """Admit a worker that a person runs by hand (`workbench worker`); the orders are for its standard input."""
+    check_environment(environment)
+    wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
+    await _check_profile(ctx, wish)
+    confinement = confinement_of(ctx)
+    worktree = await ctx.read(lambda tx: _check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
+    if new_worktree:
+        worktree = await _make_worktree(ctx, worktree, name or persona_id)
+    token = access.new_token("wba")
+
+    def change(tx: Tx) -> Registered:
+        more = {"persona_id": persona_id, "worktree": worktree, "profile": profile}
+        return registration.add_pending(tx, ctx, name or persona_id, token, capabilities={}, **more)
+
+    made = registration.entered(ctx, await ctx.write(change))
+    agent_id, _ = await _admitted(ctx, made, "auto")
+    place = await ctx.read(lambda tx: _place(tx, ctx, worktree))
+    orders = await asyncio.to_thread(_orders, ctx, wish, place, token, Path(scratch), environment, confinement)
+    return Enlisted(agent_id=agent_id, orders=orders.as_json())
 
 
 async def start_queued(ctx: Ctx) -> None:
@@ -396,7 +439,7 @@ async def _launch(ctx: Ctx, internal: str) -> int:
         ref = await asyncio.to_thread(_process, ctx, internal, orders)
         await _note(ctx, internal, wish, ref, own, confinement)
     except WorkbenchError:
-        await asyncio.to_thread(scratch.remove, own)
+        await asyncio.to_thread(directories.remove, own)
         raise
     return ref.pid
 

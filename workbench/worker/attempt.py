@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box
+from workbench.git import Identity
 from workbench.rules import profile as rules
 from workbench.rules import wire
 from workbench.worker import caller, command, scratch
@@ -70,6 +71,11 @@ class Worker:
     """The text of its persona."""
     alone: bool
     """See `Family`."""
+
+
+def author(agent_id: str) -> Identity:
+    """Who signs the commits of an agent."""
+    return Identity(agent_id, f"{agent_id}@workbench.localhost")
 
 
 async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, hear: Callable[[str], None]) -> Outcome:
@@ -174,7 +180,8 @@ def _environment(worker: Worker, task: Mapping[str, Any], box: Box, values: Mapp
         ours["WORKBENCH_TASK"] = said
     passed = {name: os.environ[name] for name in profile.passes if name in os.environ}
     chosen = {name: rules.fill(text, values) for name, text in profile.environment.items()}
-    return box.environment(os.environ) | passed | dict(orders.environment) | ours | chosen
+    theirs = author(worker.agent_id).environment() | passed | dict(orders.environment)
+    return box.environment(os.environ) | theirs | ours | chosen
 
 
 def _copy(names: Sequence[str], place: Path) -> None:

@@ -13,9 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from workbench.errors import BadInput, Refused, WorkbenchError
-from workbench.git import Identity
 from workbench.worker import attempt
-from workbench.worker.attempt import Outcome, Worker
+from workbench.worker.attempt import Outcome, Worker, author
 from workbench.worker.line import Line
 from workbench.worker.notes import Notes
 from workbench.worker.orders import Orders
@@ -86,6 +85,8 @@ class Supervisor:
             raise Refused("REJECTED", f"The registration was turned down. {state['reason'] or ''}".rstrip())
         self._name, self._persona = state["agent_id"], state["persona_id"]
         log.info("admitted as %s", self._name)
+        if self._orders.missing:
+            log.warning("not confined in all: %s", ", ".join(self._orders.missing))
 
     # What to do next.
 
@@ -148,7 +149,7 @@ class Supervisor:
             beating.cancel()
 
     async def _run(self, task: Mapping[str, Any], held: Mapping[str, Any]) -> Outcome:
-        worker = Worker(self._orders, self._name, await self._persona_text(), self._alone)
+        worker = await self._worker()
         if self._site:
             await self._site.catch_up()
 
@@ -159,12 +160,12 @@ class Supervisor:
             cwd = self._orders.place.path if self._orders.place else None
             return await attempt.run(worker, task, cwd, hear)
 
-    async def _persona_text(self) -> str:
-        """What the agent's persona is told, as it is now."""
-        if self._persona is None:
-            return ""
-        text: str = (await self._line.call("get_persona", persona_id=self._persona))["definition"]
-        return text
+    async def _worker(self) -> Worker:
+        """Who makes the attempt, with the text of its persona as it is now."""
+        text = ""
+        if self._persona is not None:
+            text = (await self._line.call("get_persona", persona_id=self._persona))["definition"]
+        return Worker(self._orders, self._name, text, self._alone)
 
     async def _keep_lease(self, task: Mapping[str, Any], running: asyncio.Task[Outcome]) -> None:
         """Renew the lease while the command runs; end the command when the lease, or the admission, is lost."""
@@ -225,11 +226,7 @@ class Supervisor:
         if self._site is None:
             return None
         message = f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self._name}."
-        return await self._site.commit(message, self._author)
-
-    @property
-    def _author(self) -> Identity:
-        return Identity(self._name, f"{self._name}@workbench.localhost")
+        return await self._site.commit(message, author(self._name))
 
     async def _undo(self) -> None:
         if self._site:
