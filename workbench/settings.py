@@ -95,7 +95,6 @@ class Settings(BaseSettings):
         600.0, gt=0, description="How long a worker waits for a server that is away."
     )
     terminate_grace_seconds: float = Field(5.0, ge=0, description="Between SIGTERM and SIGKILL.")
-    confinement: str = "auto"  # STUB
     integration_requires_approval: bool = Field(True, description="A person approves what is merged.")
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."

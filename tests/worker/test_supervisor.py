@@ -169,7 +169,7 @@ async def test_who_works_in_a_worktree_sees_what_others_have_committed_since(
     first = await make(served, "echo > made.txt", target_worktree="annex", persona_id="tester")
     async with working(served, bob.token, "annex"):
         await reached(served, first, "completed")
-    run = "git merge -q --no-edit main wb/annex/main && ls"
+    run = "git merge -q main && git merge -q --no-edit wb/annex/main && ls"
     async with working(served, ada.token):
         task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
     assert (task["status"], await said(served, task["id"])) == ("completed", ["README.md", "made.txt", "new.txt"])
