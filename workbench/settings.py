@@ -6,6 +6,7 @@ import os
 import subprocess
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -96,6 +97,13 @@ class Settings(BaseSettings):
     )
     terminate_grace_seconds: float = Field(5.0, ge=0, description="Between SIGTERM and SIGKILL.")
     integration_requires_approval: bool = Field(True, description="A person approves what is merged.")
+    confinement: Literal["auto", "required", "off"] = Field(
+        "auto",
+        description="Whether workers are confined: as far as the kernel can, wholly or not at all started, never.",
+    )
+    confinement_read: str = Field("", description="More paths that workers may read and execute, by ':'.")
+    confinement_write: str = Field("", description="More paths that workers may change, by ':'; such as /dev/shm.")
+    confinement_connect: str = Field("", description="TCP ports that workers may connect to, by comma.")
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )

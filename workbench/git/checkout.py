@@ -41,7 +41,7 @@ class Checkout:
         """The branch (None: detached) and the commit (None: there is none yet)."""
         full = self._git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).text
         branch = full.removeprefix("refs/heads/") if full.startswith("refs/heads/") else None
-        return branch, self._commit("HEAD")
+        return branch, self.commit_of("HEAD")
 
     def uncommitted(self) -> list[str]:
         """Files that no commit holds: changed, staged or new, but not ignored."""
@@ -58,7 +58,7 @@ class Checkout:
         if not (self._has_staged() or self._has("MERGE_HEAD")):
             return None
         self._git("commit", *_COMMIT, stdin=as_message(message), env=author.environment())
-        return self._commit("HEAD")
+        return self.commit_of("HEAD")
 
     def discard_changes(self) -> None:
         """Go back to the last commit.
@@ -100,7 +100,7 @@ class Checkout:
 
     def dirty_diff(self, max_bytes: int) -> list[FileDiff]:
         """What no commit holds, new files too; see `Repository.diff`."""
-        tree, head = self._tree(), self._commit("HEAD")
+        tree, head = self._tree(), self.commit_of("HEAD")
         return diff.between(self._ask, head or self._empty_tree(), tree, max_bytes)
 
     def save_all(self, ref: str, message: str, author: Identity) -> str | None:
@@ -108,7 +108,7 @@ class Checkout:
 
         The branch, the index and the files stay as they are. None if there is nothing to keep.
         """
-        tree, head = self._tree(), self._commit("HEAD")
+        tree, head = self._tree(), self.commit_of("HEAD")
         if head is not None and self._git("rev-parse", f"{head}^{{tree}}").text == tree:
             return None
         parents = ("-p", head) if head else ()
@@ -126,32 +126,26 @@ class Checkout:
         if lines:
             self._git("update-ref", "--no-deref", "--stdin", stdin=os.fsencode(lines))
 
-    def bundle(self, ref: str, known: Sequence[str], into: BinaryIO, max_bytes: int) -> str | None:
-        """Write what `ref` (a full name) has and `known` has not as a bundle; the commit, if there is one.
-
-        Nothing is written if there is nothing new.
+    def bundle(self, ref: str, known: Sequence[str], into: BinaryIO, max_bytes: int) -> bool:
+        """Write what `ref` (a full name) has and the commits `known` have not as a bundle, if there is anything.
 
         Raises:
             Conflict: ``IMPORT_REFUSED``: it would be longer than `max_bytes`.
         """
-        commit = self._commit(ref)
-        if commit is None or commit in known:
-            return commit
         wanted = "".join(f"{line}\n" for line in (ref, *(f"^{commit}" for commit in known)))
-        done = self._git(
-            *("bundle", "create", "--quiet", "-", "--stdin"),
-            ok=None,
-            stdin=os.fsencode(wanted),
-            bound=Bound(max_bytes, into),
-        )
+        how = ("bundle", "create", "--quiet", "-", "--ignore-missing", "--stdin")
+        done = self._git(*how, ok=None, stdin=os.fsencode(wanted), bound=Bound(max_bytes, into))
         if done.cut:
             text = f"{ref.removeprefix('refs/heads/')[:80]!r} has more than {max_bytes:,} bytes that are new."
             raise Conflict("IMPORT_REFUSED", f"{text} Make it smaller, or have the limit raised.", limit=max_bytes)
-        if done.code and "empty bundle" not in done.err:
-            raise done.failure()
-        return commit
+        if done.code == 0:
+            return True
+        if "empty bundle" in done.err or self.commit_of(ref) is None:
+            return False
+        raise done.failure()
 
-    def _commit(self, name: str) -> str | None:
+    def commit_of(self, name: str) -> str | None:
+        """The commit that a full name means here, or None."""
         how = ("--verify", "--quiet", "--end-of-options")
         found = self._git("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text
         return found if is_object_id(found) else None
@@ -163,7 +157,7 @@ class Checkout:
         """The tree that committing everything would make; the index stays as it is."""
         spare = self.git_dir / "workbench.index"
         try:
-            how = ("--reset", f"--index-output={spare}", "HEAD") if self._commit("HEAD") else ("--empty",)
+            how = ("--reset", f"--index-output={spare}", "HEAD") if self.commit_of("HEAD") else ("--empty",)
             self._git("read-tree", *how, env={} if len(how) > 1 else {"GIT_INDEX_FILE": str(spare)})
             env = {"GIT_INDEX_FILE": str(spare)}
             self._git("add", "--all", env=env)

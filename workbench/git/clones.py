@@ -82,17 +82,18 @@ def _initialise(repository: Plumbing, git_dir: Path) -> None:
 
 
 def _borrow(repository: Plumbing, git_dir: Path) -> None:
-    lines = [_quoted(os.fsencode(path)) for path in object_directories(repository.git_dir)]
-    (git_dir / "objects" / "info" / "alternates").write_bytes(b"".join(line + b"\n" for line in lines))
+    lines = [f"{quoted(str(path))}\n" for path in object_directories(repository.git_dir)]
+    (git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode("".join(lines)))
     shallow = repository.git_dir / "shallow"
     if shallow.is_file():
         (git_dir / "shallow").write_bytes(shallow.read_bytes())
 
 
-def _quoted(path: bytes) -> bytes:
-    if not re.search(rb'[\n"\\]', path):
+def quoted(path: str, also: str = "") -> str:
+    """A path as git reads it in a list of object directories."""
+    if not path.startswith(('"', "#")) and not set(path) & {"\n", *also}:
         return path
-    return b'"' + path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _configure(repository: Plumbing, path: Path, git_dir: Path) -> None:

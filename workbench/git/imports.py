@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git.checkout import Checkout
+from workbench.git.integration import check_worktrees, checked_out, main_branches
 from workbench.git.names import is_name, is_object_id
 from workbench.git.plumbing import Plumbing
+from workbench.git.quarantine import Quarantine, quarantine
+from workbench.git.run import shown
 
 if TYPE_CHECKING:
     from workbench.git.repository import Repository
@@ -28,6 +31,7 @@ _FEW_OBJECTS = 100
 """Fewer objects are kept one by one, as git does when it fetches."""
 _UNPACK = ("unpack-objects", "-q", "--strict")
 _INDEX = ("index-pack", "--stdin", "--fix-thin", "--strict")
+_NOT_ITS_FAULT = ("No space left on device", "Disk quota exceeded", "File too large", "Permission denied", "Read-only")
 _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
 
 
@@ -65,8 +69,7 @@ def _opened(directory: Path, names: list[str]) -> Iterator[int]:
 
 def branch(repository: Repository, checkout: Checkout, name: str, max_bytes: int) -> str:
     """See `Repository.import_branch`."""
-    ref = f"refs/heads/{name}"
-    old = repository.resolve(name)
+    ref, old = f"refs/heads/{name}", repository.resolve(name)
     if old is not None and peek(checkout.git_dir, name) == old:
         return old
     commit = objects(repository, checkout, ref, max_bytes)
@@ -91,16 +94,27 @@ def objects(repository: Repository, checkout: Checkout, ref: str, max_bytes: int
     """
     if not is_name(ref):
         raise _missing(ref)
-    with tempfile.TemporaryFile(dir=repository.git_dir) as bundle:
-        commit = checkout.bundle(ref, _tips(repository), bundle, max_bytes)
-        if commit is None:
-            raise _missing(ref)
-        bundle.seek(0)
-        if bundle.read(1):
-            bundle.seek(0)
-            commit = _header(bundle, ref)
-            _take(repository, bundle, max_bytes)
-    _check(repository, commit, ref)
+    with tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as waiting:
+        commit = _fetch(repository, checkout, ref, file, max_bytes)
+        if file.tell():
+            _unpack(repository, waiting, file, ref, max_bytes)
+        _check(repository, waiting, commit, ref)
+        waiting.release()
+    return commit
+
+
+def _fetch(repository: Plumbing, checkout: Checkout, ref: str, file: BinaryIO, max_bytes: int) -> str:
+    """Have a bundle written into `file`, which is left at its pack; the commit that is offered."""
+    try:
+        written = checkout.bundle(ref, _tips(repository), file, max_bytes)
+        commit = None if written else checkout.commit_of(ref)
+    except Unavailable as error:
+        raise refused(ref, f"cannot be read ({error.message})", **error.details) from error
+    file.seek(0)
+    if written:
+        return _header(file, ref)
+    if commit is None:
+        raise _missing(ref)
     return commit
 
 
@@ -136,24 +150,39 @@ def _header(bundle: BinaryIO, ref: str) -> str:
     return commit
 
 
-def _take(repository: Plumbing, bundle: BinaryIO, max_bytes: int) -> None:
+def _unpack(repository: Plumbing, waiting: Quarantine, bundle: BinaryIO, ref: str, max_bytes: int) -> None:
     """Unpack what follows; nothing is kept of a pack in which anything is wrong."""
     start = bundle.tell()
     head = bundle.read(12)
     few = head[:4] == b"PACK" and int.from_bytes(head[8:], "big") < _FEW_OBJECTS
     bundle.seek(start)
     how = (*(_UNPACK if few else _INDEX), f"--max-input-size={max_bytes + 1}")
-    repository.write(*how, settings=_HOW, stdin=bundle, limit=repository.checkout_limit)
+    limit, env = repository.checkout_limit, waiting.environment
+    done = repository.write(*how, settings=_HOW, stdin=bundle, env=env, limit=limit, ok=None)
+    if done.code:
+        failure = done.failure()
+        if any(reason in done.err for reason in _NOT_ITS_FAULT):
+            raise failure
+        raise refused(ref, f"is not sound ({failure.message})", **failure.details)
 
 
-def _check(repository: Plumbing, commit: str, ref: str) -> None:
-    kind = repository.read("cat-file", "-t", commit, ok=None)
-    if kind.text != "commit":
-        raise refused(ref, f"is no commit, but {kind.text or 'missing'}")
+def _check(repository: Plumbing, waiting: Quarantine, commit: str, ref: str) -> None:
+    """Require a commit, and that all it is made of and builds on is here, as ``git fetch`` does."""
+    env = waiting.environment
+    kind = repository.write("cat-file", "-t", commit, env=env, ok=None).text
+    if kind != "commit":
+        raise refused(ref, f"is no commit, but {kind or 'nothing that came'}")
+    how = ("rev-list", "--objects", "--quiet", commit, "--not", "--all")
+    walk = repository.write(*how, env=env, ok=None, limit=repository.checkout_limit)
+    if walk.code:
+        raise refused(ref, "builds on what is missing", stderr=walk.err[-4000:])
 
 
 def _refuse_elsewhere(repository: Repository, checkout: Checkout, name: str) -> None:
-    pass
+    """Refuse to move a branch under the person's feet: git's record keeps them off it, if it is there."""
+    if name in main_branches(repository):
+        raise checked_out(name, shown(os.fsencode(repository.root)))
+    check_worktrees(repository, name, besides=checkout.path)
 
 
 def _move(repository: Repository, ref: str, commit: str, old: str | None) -> None:

@@ -61,6 +61,26 @@ def uncommitted(repository: Repository) -> list[str]:
     return [shown(row[3:]) for row in repository.read("status", "--porcelain=v1", "-z", *how).fields]
 
 
+def check_worktrees(repository: Repository, branch: str, besides: Path | None = None) -> None:
+    """Refuse a branch that is checked out in a linked worktree.
+
+    Raises:
+        Conflict: ``TARGET_CHECKED_OUT``.
+    """
+    here, own = b"refs/heads/" + os.fsencode(branch), os.fsencode(besides or "")
+    listed = repository.read("worktree", "list", "--porcelain", "-z").out
+    for record in listed.split(b"\0\0")[1:]:
+        facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
+        if facts.get(b"branch") == here and b"prunable" not in facts and facts[b"worktree"] != own:
+            raise checked_out(branch, shown(facts[b"worktree"]))
+
+
+def checked_out(branch: str, place: str) -> Conflict:
+    """The error that tells that a branch must not move, because files would not follow."""
+    text = f"{branch} is checked out in {place}. Switch that worktree to another branch."
+    return Conflict("TARGET_CHECKED_OUT", text, worktree=place)
+
+
 @dataclass(frozen=True, slots=True)
 class Merge:
     """A merge that is to be made; see `Repository.integrate`."""
@@ -113,7 +133,7 @@ class Merge:
     def _is_here(self, target: str) -> bool:
         """Whether the main checkout is on `target`; raises if `target` must not move."""
         if target not in main_branches(self.repository):
-            self._check_worktrees(target)
+            check_worktrees(self.repository, target)
             return False
         files, directory = uncommitted(self.repository), self.repository.git_dir
         busy = next((what for name, what in _IN_PROGRESS.items() if (directory / name).exists()), "")
@@ -122,19 +142,6 @@ class Merge:
         if files:
             raise _dirty(target, files, f"has uncommitted changes in {_some(files)}. Commit or stash them")
         return True
-
-    def _check_worktrees(self, target: str) -> None:
-        here = b"refs/heads/" + os.fsencode(target)
-        listed = self.repository.read("worktree", "list", "--porcelain", "-z").out
-        for record in listed.split(b"\0\0")[1:]:
-            facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
-            if facts.get(b"branch") == here and b"prunable" not in facts:
-                place = shown(facts[b"worktree"])
-                raise Conflict(
-                    "TARGET_CHECKED_OUT",
-                    f"{target} is checked out in {place}. Switch that worktree to another branch.",
-                    worktree=place,
-                )
 
     def _merge(self, target: str, old: str, new: str) -> str:
         preview = predict.merge(self.repository, old, new)

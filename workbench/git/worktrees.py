@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -133,8 +134,8 @@ def _delete(path: Path) -> None:
     try:
         with suppress(OSError, RecursionError):
             return _remove(path)
-        if path.is_dir():
-            _open_up(path)
+        if path.is_dir() and not path.is_symlink():
+            _remove_stubborn(path)
         _remove(path)
     except (OSError, RecursionError) as error:
         raise Unavailable("WORKTREE_NOT_REMOVED", f"{path} cannot be removed: {error}.") from error
@@ -147,9 +148,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _open_up(directory: Path) -> None:
-    """Let the owner delete what is below `directory`, whose modes a worker chose."""
-    directory.chmod(0o700)
-    for entry in directory.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            _open_up(entry)
+def _remove_stubborn(path: Path) -> None:
+    """Remove directories whose modes and depth a worker chose."""
+    for command in (["chmod", "-R", "u+rwx", "--"], ["rm", "-rf", "--"]):
+        subprocess.run([*command, str(path)], check=False, capture_output=True, stdin=subprocess.DEVNULL)

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from workbench.confinement import Box, Limits, abilities, box_for_worktree
+from workbench.confinement import Box, Limits
 from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.git import Repository
 from workbench.model import Level, Registration, Wire
@@ -30,10 +30,11 @@ from workbench.ops import Ctx, op
 from workbench.process import ProcessRef
 from workbench.rules import access, lifecycle
 from workbench.rules.profile import RESERVED, Profile
-from workbench.services import approvals, profiles, registration, tasks, vault, workers, worktrees
+from workbench.services import approvals, confinement, profiles, registration, tasks, vault, workers, worktrees
+from workbench.services.confinement import Confinement, confinement_of
 from workbench.services.personas import require_persona
 from workbench.services.registration import Registered
-from workbench.services.workers import Confinement, LimitsOf
+from workbench.services.workers import LimitsOf
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 from workbench.worker import scratch as directories
@@ -132,7 +133,7 @@ async def spawn_agent(
     check_environment(environment)
     wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
     await _check_profile(ctx, wish)
-    confinement_of(ctx)
+    confinement_of(ctx.settings)
     worktree = await ctx.read(lambda tx: _check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
         worktree = await _make_worktree(ctx, worktree, name or persona_id)
@@ -167,7 +168,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
     internal: str = agent["id"]
     await _check_profile(ctx, Wish.of(spawn))
     await _environment_of(ctx, internal, Wish.of(spawn))
-    confinement_of(ctx)
+    confinement_of(ctx.settings)
     await workers.end(ctx, internal, "it is started again", keep=True)
 
     def change(tx: Tx) -> bool:
@@ -204,7 +205,7 @@ async def enlist_worker(
     check_environment(environment)
     wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
     await _check_profile(ctx, wish)
-    confinement = confinement_of(ctx)
+    held = confinement_of(ctx.settings)
     worktree = await ctx.read(lambda tx: _check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
         worktree = await _make_worktree(ctx, worktree, name or persona_id)
@@ -217,7 +218,7 @@ async def enlist_worker(
     made = registration.entered(ctx, await ctx.write(change))
     agent_id, _ = await _admitted(ctx, made, "auto")
     place = await ctx.read(lambda tx: _place(tx, ctx, worktree))
-    orders = await asyncio.to_thread(_orders, ctx, wish, place, token, Path(scratch), environment, confinement)
+    orders = await asyncio.to_thread(_orders, ctx, wish, place, token, Path(scratch), environment, held)
     return Enlisted(agent_id=agent_id, orders=orders.as_json())
 
 
@@ -308,24 +309,6 @@ async def _check_profile(ctx: Ctx, wish: Wish) -> None:
     if wants != bool(wish.function) or (wish.function and not _FUNCTION.fullmatch(wish.function)):
         what = "a function, as package.module:name" if wants else "no function"
         raise BadInput("BAD_FUNCTION", f"The profile {profile.name} takes {what}.")
-
-
-def confinement_of(ctx: Ctx) -> Confinement:
-    """Whether agents are held to their worktrees here.
-
-    Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``: the settings require more than this system can.
-    """
-    mode, able = ctx.settings.confinement, abilities()
-    if mode == "off":
-        return Confinement(enforced=False, missing=["switched off by the setting confinement"])
-    if mode == "required" and able.missing:
-        raise Unavailable(
-            "CONFINEMENT_UNAVAILABLE",
-            f"This system cannot enforce {', '.join(able.missing)}, and the setting confinement requires it.",
-            missing=list(able.missing),
-        )
-    return Confinement(enforced=bool(able.enforced), missing=list(able.missing))
 
 
 async def _make_worktree(ctx: Ctx, name: str | None, like: str) -> str:
@@ -431,13 +414,13 @@ async def _launch(ctx: Ctx, internal: str) -> int:
     spawn, place = await ctx.read(lambda tx: _given_room(tx, ctx, internal))
     wish, token = Wish.of(spawn), access.new_token("wba")
     environment = await _environment_of(ctx, internal, wish)
-    confinement = confinement_of(ctx)
+    held = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=internal, token_hash=access.token_hash(token)))
     own = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="workbench-"))
     try:
-        orders = await asyncio.to_thread(_orders, ctx, wish, place, token, own, environment, confinement)
+        orders = await asyncio.to_thread(_orders, ctx, wish, place, token, own, environment, held)
         ref = await asyncio.to_thread(_process, ctx, internal, orders)
-        await _note(ctx, internal, wish, ref, own, confinement)
+        await _note(ctx, internal, wish, ref, own, held)
     except WorkbenchError:
         await asyncio.to_thread(directories.remove, own)
         raise
@@ -461,17 +444,17 @@ def _process(ctx: Ctx, internal: str, orders: Orders) -> ProcessRef:
     )
 
 
-async def _note(ctx: Ctx, internal: str, wish: Wish, ref: ProcessRef, own: Path, confinement: Confinement) -> None:
+async def _note(ctx: Ctx, internal: str, wish: Wish, ref: ProcessRef, own: Path, held: Confinement) -> None:
     """Write down the process of an agent, unless it was ended meanwhile: then so is the process."""
-    began = {"agent": internal, "scratch": str(own), "confinement": confinement.model_dump_json()}
+    began = {"agent": internal, "scratch": str(own), "confinement": held.model_dump_json()}
     values = {"agent": internal, "pid": ref.pid, "started": ref.started, "profile": wish.profile}
 
     def change(tx: Tx) -> bool:
         if not tx.run(SQL.started, began):
             return False
         tx.run(SQL.process, values, log=str(workers.log_of(ctx, internal)), now=tx.now)
-        told = {"pid": ref.pid, "profile": wish.profile, "enforced": confinement.enforced}
-        tx.emit("agent.spawned", f"agent:{internal}", **told, missing=confinement.missing)
+        told = {"pid": ref.pid, "profile": wish.profile, "enforced": held.enforced}
+        tx.emit("agent.spawned", f"agent:{internal}", **told, missing=held.missing)
         return True
 
     try:
@@ -491,7 +474,7 @@ def _orders(
     token: str,
     own: Path,
     environment: Mapping[str, str],
-    confinement: Confinement,
+    held: Confinement,
 ) -> Orders:
     """What the worker is told. Blocks."""
     assert ctx.server is not None, "it needs the server"
@@ -509,7 +492,7 @@ def _orders(
         task_id=wish.task_id,
         limits=Limits(**wish.limits.model_dump()),
         environment=environment,
-        missing=confinement.missing,
+        missing=held.missing,
         mcp_url=ctx.server.mcp_url if wish.mcp else None,
         server_file=settings.server_file,
         heartbeat_seconds=settings.heartbeat_seconds,
@@ -526,12 +509,18 @@ def _box(ctx: Ctx, profile: Profile, place: Place | None, own: Path) -> Box:
     server = urlsplit(ctx.server.url).port or 0
     connect = [server if port == "server" else port for port in profile.connect]
     read = [*profiles.programs(profile), *(Path(path).expanduser() for path in profile.read)]
-    more = {"scratch": own, "connect": connect, "enforce": settings.confinement != "off"}
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
-        return box_for_worktree(worktree=own, git_dir=own, objects=(), read=read, **more)
-    objects = Repository.open(settings.project).object_directories()
-    return box_for_worktree(worktree=place.path, git_dir=place.git_dir, objects=objects, read=read, **more)
+        return confinement.box(settings, worktree=own, git_dir=own, objects=(), scratch=own, read=read, connect=connect)
+    return confinement.box(
+        settings,
+        worktree=place.path,
+        git_dir=place.git_dir,
+        objects=Repository.open(settings.project).object_directories(),
+        scratch=own,
+        read=read,
+        connect=connect,
+    )
 
 
 def _environment(ctx: Ctx) -> dict[str, str]:
@@ -567,5 +556,5 @@ def _spawned(
         pid=pid,
         worktree=worktree,
         log=str(workers.log_of(ctx, internal)),
-        confinement=confinement_of(ctx),
+        confinement=confinement_of(ctx.settings),
     )

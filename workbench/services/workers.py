@@ -21,6 +21,7 @@ from workbench.process import ProcessRef, Usage
 from workbench.rules import access
 from workbench.services import agents, leases, registration, vault
 from workbench.services.agents import Agent
+from workbench.services.confinement import Confinement
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 from workbench.worker import scratch
@@ -28,13 +29,6 @@ from workbench.worker import scratch
 SQL = beside(__file__)
 
 TAIL_BYTES = 256_000
-
-
-class Confinement(Wire):
-    """Whether the system holds an agent to its worktree, and what it cannot keep it from."""
-
-    enforced: bool
-    missing: list[str]
 
 
 class LimitsOf(Wire):

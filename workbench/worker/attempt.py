@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from workbench.confinement import Box
+from workbench.confinement import Box, Limits
 from workbench.git import Identity
 from workbench.rules import profile as rules
 from workbench.rules import wire
@@ -27,6 +27,8 @@ from workbench.worker.command import Command, Ended
 from workbench.worker.orders import Orders
 
 EX_TEMPFAIL = 75
+CANNOT_START = (125, 126, 127)
+"""What the launcher, and the shell, say of a command that cannot be confined, or executed, or is not there."""
 RESULT = "result.json"
 RESULT_LIMIT = 10_000_000
 VARIABLE_LIMIT = 100_000
@@ -108,6 +110,8 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, hear: C
 def _failure(ended: Ended, tail: _Tail) -> Outcome:
     if ended.limit:
         return Outcome(False, error=f"The command was ended: {ended.limit}.\n{tail}".rstrip(), error_class="LIMIT")
+    if ended.status in CANNOT_START:
+        return Outcome(False, error=f"The command could not be started: {tail}".rstrip(), retryable=False)
     wish = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
     return Outcome(False, error=f"The command ended with status {ended.status}{wish}.\n{tail}".rstrip())
 
@@ -127,11 +131,20 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, place: P
     box = replace(orders.box, scratch=place)
     argv = task["run"] if profile.command is None else [rules.fill(part, values) for part in profile.command]
     return Command(
-        argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, orders.limits),
+        argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(orders.limits)),
         cwd=cwd,
         environment=_environment(worker, task, box, values),
         stdin=values["prompt"] if profile.stdin == "prompt" else json.dumps(task),
         limits=orders.limits,
+    )
+
+
+def _backstop(limits: Limits) -> Limits:
+    """A little more than the limits: whoever keeps them says which was passed, the system only ends the process."""
+    cpu, memory = limits.cpu_seconds, limits.memory_bytes
+    return Limits(
+        cpu_seconds=None if cpu is None else cpu + 2,
+        memory_bytes=None if memory is None else memory + memory // 4 + (64 << 20),
     )
 
 
