@@ -91,15 +91,15 @@ async def test_a_spawned_worker_does_a_task_in_its_worktree_and_nobody_sees_its_
     run = "pwd; env; cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'; touch made"
     task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
     assert (task["status"], task["attempts"][0]["agent_id"]) == ("completed", "walt")
-    commit = git("rev-parse", "wb/lab/main", cwd=repository / ".aiswarm" / "worktrees" / "lab")
+    commit = git("rev-parse", "wb/lab/main", cwd=repository)
     assert task["artifacts"] == [f"commit:{commit}"]
-    assert git("show", "--format=", "--name-only", commit, cwd=repository / ".aiswarm" / "worktrees" / "lab") == "made"
+    assert git("show", "--format=", "--name-only", commit, cwd=repository) == "made"
 
     lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
     seen = "\n".join(line["message"] for line in lines).split("\n")
     assert seen[0] == str(repository / ".aiswarm" / "worktrees" / "lab")
     assert {"COLOUR=blue", f"WORKBENCH_URL={served.info.url}", f"WORKBENCH_PROJECT={repository}"} <= set(seen)
-    assert "workbench.worker" in seen
+    assert any("environ" in line and "Permission denied" in line for line in seen)
 
     found = await process(served, "walt")
     assert (found["pid"], found["running"], found["exit_code"]) == (made["pid"], True, None)
@@ -149,6 +149,190 @@ async def test_a_worker_that_dies_while_it_waits_leaves_no_question(served: Serv
     assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
     with pytest.raises(Conflict, match="ALREADY_DECIDED"):
         await served.workbench.call("approve", approval_id=made["approval_id"])
+
+
+# With orders
+
+
+async def test_a_worker_is_given_a_worktree_of_its_own(served: Served, admit: Admit) -> None:
+    paula = await admit("paula", "planner")
+    names = [(await spawn(served, name="Wilma Walt", new_worktree=True))["worktree"] for _ in range(2)]
+    names.append((await spawn(served, new_worktree=True, assigned_worktree="nest"))["worktree"])
+    names.append((await spawn(served, paula, new_worktree=True))["worktree"])
+    assert names == ["wilma-walt", "wilma-walt-2", "nest", "implementer"]
+    found = (await served.workbench.call("get_worktree_status"))["worktrees"]
+    assert [(one["name"], one["created_by"]) for one in found][-1] == ("implementer", "paula")
+    with pytest.raises(Conflict, match="WORKTREE_EXISTS"):
+        await spawn(served, new_worktree=True, assigned_worktree="nest")
+
+
+async def test_a_worker_for_one_task_does_it_in_the_tasks_worktree_and_ends(served: Served, lab: Path) -> None:
+    other, mine = await make(served, "true"), await make(served, "true", target_worktree="lab")
+    made = await spawn(served, name="walt", task_id=mine)
+    assert made["worktree"] == "lab"
+    await reached(served, mine, "completed")
+    found = await over(served, "walt")
+    assert (found["exit_code"], found["mode"], found["task_id"]) == (0, "task", mine)
+    assert (await served.workbench.call("get_task_status", task_id=other))["status"] == "pending"
+    for code, more in (
+        ("WRONG_STATE", {"task_id": mine}),
+        ("TASK_DOES_NOT_FIT", {"task_id": other, "persona_id": "tester"}),
+    ):
+        with pytest.raises(Conflict, match=code):
+            await spawn(served, **more)
+
+
+async def test_a_function_of_the_worktrees_project_is_a_worker(served: Served, lab: Path) -> None:
+    (lab / "penguins.py").write_text("def count(task):\n    return {'of': task['title'], 'n': 344}\n")
+    await spawn(served, profile="python", function="penguins:count", assigned_worktree="lab", limits={"tasks": 1})
+    task_id = await make(served, None, title="Adelie", target_worktree="lab")  # type: ignore[arg-type]
+    assert (await reached(served, task_id, "completed", "failed"))["result_data"] == {"of": "Adelie", "n": 344}
+
+
+async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: Served, lab: Path) -> None:
+    own = served.workbench.settings.home / "profiles"
+    own.mkdir()
+    (own / "script.yaml").write_text("summary: Says what it would do.\ncommand: [echo, 'would do {title}']\n")
+    (own / "broken.yaml").write_text("command: {}\n")
+    (own / "absent.yaml").write_text("summary: x\ncommand: [no-such-program]\nneeds: [no-such-program, $NO_SUCH]\n")
+    found = {one["name"]: one for one in (await served.workbench.call("list_profiles"))["profiles"]}
+    assert {"script", "python", "claude", "codex", "gemini"} <= set(found)
+    assert (found["script"]["source"], found["script"]["command"]) == ("project", ["echo", "would do {title}"])
+    assert (found["broken"]["available"], found["absent"]["needs"]) == (False, ["no-such-program", "$NO_SUCH"])
+    for code, name in (("PROFILE_INVALID", "broken"), ("PROFILE_UNAVAILABLE", "absent")):
+        with pytest.raises(WorkbenchError, match=code):
+            await spawn(served, profile=name)
+    await spawn(served, assigned_worktree="lab")
+    task = await reached(served, await make(served, "touch done"), "completed")
+    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
+    assert [line["message"] for line in lines] == ["would do Do it"]
+
+
+async def test_what_a_worker_uses_is_told_while_it_works(served: Served, lab: Path) -> None:
+    made = await spawn(served, name="walt", assigned_worktree="lab", limits={"memory_bytes": 900_000_000, "tasks": 5})
+    assert made["confinement"] == await confinement(served)
+    task_id = await make(served, "echo hello; echo $$ > pid; (setsid sleep 600 &); while :; do :; done")
+    command = int(await appeared(lab / "pid"))
+    found = await process(served, "walt")
+    while found["cpu_seconds"] < 1 or "sleep" not in {one["name"] for one in found["children"]}:
+        found = await process(served, "walt")
+    assert (found["state"], found["mode"], found["profile"], found["worktree"]) == ("running", "queue", "script", "lab")
+    assert found["limits"] == {"cpu_seconds": None, "memory_bytes": 900_000_000, "wall_seconds": None, "tasks": 5}
+    assert command in {one["pid"] for one in found["children"]}
+    assert found["memory_bytes"] > 20_000_000
+    assert found["cpu_percent"] > 0
+    assert any("hello" in line for line in found["log_tail"])
+    assert len((await served.workbench.call("get_agent_process_info", agent_id="walt", log_lines=1))["log_tail"]) == 1
+    (managed,) = (await served.workbench.call("get_managed_agents"))["agents"]
+    assert (managed["agent_id"], managed["process"]["pid"], managed["process"]["log_tail"]) == ("walt", made["pid"], [])
+    await served.workbench.call("terminate_agent", agent_id="walt", reason="Enough.")
+    found = await process(served, "walt")
+    assert (found["state"], found["reason"], found["children"], found["cpu_seconds"]) == ("ended", "Enough.", [], 0)
+    await reached(served, task_id, "pending")
+
+
+async def confinement(served: Served) -> dict[str, Any]:
+    """What is said of how far this machine confines workers."""
+    told = await served.workbench.call("get_confinement")
+    return {"enforced": bool(told["enforced"]), "missing": told["missing"]}
+
+
+async def test_who_passes_a_limit_fails_its_task_and_goes_on(served: Served, lab: Path) -> None:
+    await spawn(served, name="walt", assigned_worktree="lab", limits={"wall_seconds": 0.5})
+    task = await reached(served, await make(served, "sleep 600", max_retries=0), "failed")
+    assert "it took longer than 0.5 s" in task["error_message"]
+    await reached(served, await make(served, "true"), "completed")
+
+
+async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Served, repository: Path) -> None:
+    (repository / ".env").write_text("SECRET=1")
+    await spawn(served)
+    run = "cat $WORKBENCH_PROJECT/README.md; echo x > here; for f in .env .git/config .aiswarm/server.json new; do"
+    run += " cat $WORKBENCH_PROJECT/$f || echo refused; echo x > $WORKBENCH_PROJECT/$f || echo refused; done"
+    task = await reached(served, await make(served, run), "completed", "failed")
+    said = "\n".join(
+        line["message"] for line in (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
+    )
+    assert said.startswith("# A project\n")
+    if (await confinement(served))["enforced"]:
+        assert said.count("refused") == 8
+        assert (repository / ".env").read_text() == "SECRET=1"
+    assert not (repository / "here").exists()
+
+
+async def test_where_all_have_to_work_in_worktrees_nobody_works_elsewhere(settings: Settings) -> None:
+    async with crowded(settings, spawn_outside_worktrees=False) as served:
+        with pytest.raises(Refused, match="WORKTREE_REQUIRED"):
+            await spawn(served)
+        await spawn(served, new_worktree=True)
+
+
+# Starting again
+
+
+async def test_a_worker_is_started_again_as_who_it_was(served: Served, lab: Path) -> None:
+    made = await spawn(
+        served, name="walt", assigned_worktree="lab", environment={"KEY": "s3cret"}, limits={"wall_seconds": 60}
+    )
+    first = await make(served, "[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; sleep 600; }; echo key is $KEY")
+    command = int(await appeared(lab / "pid"))
+    again = await served.workbench.call("restart_agent", agent_id="walt")
+    assert (again["agent_id"], again["state"], again["worktree"]) == ("walt", "running", "lab")
+    await ended(made["pid"], command)
+    task = await reached(served, first, "completed")
+    assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("walt", "completed")]
+    lines = (await served.workbench.call("get_task_logs", task_id=first))["lines"]
+    assert "key is s3cret" in lines[-1]["message"]
+    assert (await process(served, "walt"))["limits"]["wall_seconds"] == 60
+    os.kill(again["pid"], signal.SIGKILL)
+    await over(served, "walt")
+    third = await served.workbench.call("restart_agent", agent_id="walt")
+    await reached(served, await make(served, "true"), "completed")
+    assert len({made["pid"], again["pid"], third["pid"]}) == 3
+    kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.*"]))["events"]]
+    assert kinds.count("agent.restarted") == 2
+    kept = [
+        path for path in served.workbench.settings.home.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()
+    ]
+    logs = {served.workbench.settings.logs, served.workbench.settings.home}
+    assert [path.parent.name for path in kept if path.parent not in logs] == ["environments"]
+    assert stat.S_IMODE(next(p for p in kept if p.parent.name == "environments").stat().st_mode) == 0o600
+
+
+async def test_only_who_spawned_it_starts_an_agent_again_and_not_one_that_was_turned_away(
+    served: Served, admit: Admit
+) -> None:
+    paula, pete = await admit("paula", "planner"), await admit("pete", "planner")
+    made = await spawn(served, paula)
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await served.workbench.dispatch(pete.caller, "restart_agent", {"agent_id": made["agent_id"]})
+    again = await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": made["agent_id"]})
+    assert (again["status"], again["state"]) == ("pending", "running")
+    await served.workbench.call("reject", approval_id=made["approval_id"])
+    await over(served, made["agent_id"])
+    with pytest.raises(Conflict, match="WRONG_STATE"):
+        await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": made["agent_id"]})
+    with pytest.raises(NotFound, match="PROCESS_NOT_FOUND"):
+        await served.workbench.call("restart_agent", agent_id="paula")
+
+
+async def test_without_its_environment_or_its_worktree_nothing_is_started_again(served: Served, lab: Path) -> None:
+    await spawn(served, name="walt", assigned_worktree="lab", environment={"KEY": "x"})
+    (kept,) = (served.workbench.settings.home / "environments").iterdir()
+    kept.unlink()
+    with pytest.raises(Unavailable, match="ENVIRONMENT_LOST"):
+        await served.workbench.call("restart_agent", agent_id="walt")
+    assert (await process(served, "walt"))["running"]
+    await spawn(served, name="wilma", assigned_worktree="lab")
+    await served.workbench.call("discard_worktree", worktree_name="lab")
+    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
+        await served.workbench.call("restart_agent", agent_id="wilma")
+
+
+async def test_revoking_forgets_the_environment(served: Served) -> None:
+    await spawn(served, name="walt", environment={"KEY": "x"})
+    await served.workbench.call("revoke_agent", agent_id="walt")
+    assert list((served.workbench.settings.home / "environments").iterdir()) == []
 
 
 # Ending

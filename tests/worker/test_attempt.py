@@ -330,7 +330,7 @@ async def test_a_scratch_directory_that_forbids_to_be_emptied_is_emptied(run: Ru
         (Limits(cpu_seconds=0.5), "setsid sh -c 'while :; do :; done' & sleep 600", "s of processor time"),
         (
             Limits(memory_bytes=100_000_000),
-            [sys.executable, "-c", "x = b'x' * 300_000_000; import time; time.sleep(600)"],
+            [sys.executable, "-c", "import os, time; os.fork(); os.fork(); x = b'x' * 60_000_000; time.sleep(600)"],
             "bytes of memory, more than 100,000,000",
         ),
     ],
