@@ -57,7 +57,9 @@ def orders(command: Any) -> Any:
             click.option("--profile", default=None, help="How it works; `workbench profiles` lists them."),
             click.option("--function", default=None, metavar="MODULE:NAME", help="For the profile python."),
             click.option("--task", "task_id", type=int, default=None, help="Only this task, then it ends."),
-            click.option("--env", "environment", multiple=True, callback=_variables, metavar="NAME=VALUE"),
+            click.option(
+                "--env", "environment", multiple=True, callback=_variables, metavar="NAME=VALUE", help="A variable."
+            ),
             click.option("--cpu", "cpu_seconds", type=float, default=None, help="Processor seconds of a task."),
             click.option("--memory", "memory_bytes", callback=_size, default=None, help="Bytes, such as 2G."),
             click.option("--wall", "wall_seconds", type=float, default=None, help="Seconds a task may take."),
