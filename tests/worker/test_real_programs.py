@@ -90,7 +90,7 @@ async def test_a_real_program_does_a_task_in_its_worktree(
             spawned = await call("spawn_agent", persona_id="implementer", assigned_worktree="lab", name="ada", **how)
             task = await finished(served, task_id)
             log = Path(spawned["log"]).read_text()
-            assert (task["status"], task["result_data"]) == ("completed", "as told"), log
+            assert (task["status"], task["result_data"]) == ("completed", "as told"), (task["error_message"], log)
             said = [line["message"] for line in (await call("get_task_logs", task_id=task_id))["lines"]]
             assert NOTE in said
             assert "wba_" not in log + "".join(said)
