@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+ROUTING = {"complexity_reasoning": "-", "complexity_score": 1, "reasoning": "-", "model_choice": "flash"}
+"""What Gemini CLI asks first: which model is to do it."""
+
 Step = tuple[str, Any]
 """`("mcp", (name, arguments))`, `("shell", command)` or `("text", text)`."""
 SERVER = "workbench"
@@ -155,7 +158,7 @@ def _codex_call(kind: str, what: Any, tools: set[str]) -> dict[str, Any]:
 def _google(model: FakeModel, said: dict[str, Any], *, streaming: bool) -> tuple[str, str]:
     parts = [part for content in said.get("contents", []) for part in content.get("parts", [])]
     done = sum("functionResponse" in part for part in parts)
-    kind, what = model.step(done) if said.get("tools") else ("text", "ok")
+    kind, what = model.step(done) if said.get("tools") else ("text", json.dumps(ROUTING))
     if kind == "text":
         part: dict[str, Any] = {"text": what}
     else:
