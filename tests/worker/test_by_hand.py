@@ -1,0 +1,95 @@
+"""`workbench worker`: a worker that somebody runs in a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command, git
+from workbench.client import HttpClient
+from workbench.server_file import ServerFile
+from workbench.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture
+async def start(settings: Settings) -> AsyncIterator[Start]:
+    """`await start("serve", "--port", "0")`: the command in a process of its own; killed at the end."""
+    processes: list[asyncio.subprocess.Process] = []
+
+    async def started(*arguments: str) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "workbench.cli", *arguments),
+            env=os.environ | {"WORKBENCH_PROJECT": str(settings.project)},
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        processes.append(process)
+        return process
+
+    yield started
+    for process in processes:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def serving(start: Start, settings: Settings) -> tuple[asyncio.subprocess.Process, HttpClient]:
+    """A server on a port of its own, and a client of its."""
+    server = await start("serve", "--port", "0")
+    assert b"serves" in await server.stdout.readline()
+    known = ServerFile(settings.server_file).load()
+    assert known.info is not None
+    return server, HttpClient(known.info.url, known.operator_token)
+
+
+async def done(client: HttpClient, title: str) -> dict[str, Any]:
+    """A task for the worktree, once it has ended."""
+    new = {"title": title, "persona_id": "implementer", "target_worktree": "lab", "run": f"echo {title} > {title}"}
+    task_id = (await client.call("create_task", **new))["id"]
+    while (await client.call("wait_for_task", task_id=task_id))["status"] not in ("completed", "failed"):
+        pass
+    return await client.call("get_task", task_id=task_id)
+
+
+async def test_a_worker_by_hand_outlives_the_server_and_finds_the_next_one(
+    settings: Settings, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    server, client = await serving(start, settings)
+    await client.call("create_worktree", name="lab")
+    worker = await start("worker", "--persona", "implementer", "--worktree", "lab", "--name", "walt")
+    assert await worker.stderr.readline() == b"walt works; Ctrl-C ends it.\n"
+    first = await done(client, "one")
+    assert (first["status"], first["attempts"][0]["agent_id"]) == ("completed", "walt"), first["error_message"]
+    server.kill()
+    await server.wait()
+    _, other = await serving(start, settings)
+    second = await done(other, "two")
+    assert (second["status"], second["attempts"][0]["agent_id"]) == ("completed", "walt")
+    worker.send_signal(signal.SIGINT)
+    _, said = await worker.communicate()
+    assert worker.returncode == 0
+    assert b"the server is at " in said
+    assert b"wba_" not in said
+    assert git("ls-tree", "--name-only", "wb/lab/main", cwd=settings.project).split() == ["README.md", "one", "two"]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("workbench-")] == []
+    await client.__aexit__()
+    await other.__aexit__()
+
+
+async def test_a_worker_by_hand_needs_a_server(command: Command) -> None:
+    ran = await command("worker", "--persona", "implementer")
+    assert (ran.status, ran.err.partition(":")[0]) == (1, "NO_SERVER")
