@@ -23,27 +23,32 @@ from workbench.services import (
     agent_tools,
     agents,
     approvals,
+    confinement,
     connections,
     contexts,
     dependencies,
     export,
     history,
     instructions,
+    integration,
     leases,
     performance,
     personas,
     plans,
     projects,
+    radar,
     records,
     registration,
     sessions,
     steering,
     tasks,
     teams,
+    upkeep,
     workers,
     worktrees,
 )
 from workbench.services.connections import Transport
+from workbench.services.repositories import Repositories
 from workbench.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.feed import Feed
@@ -54,27 +59,33 @@ SERVICES: tuple[ModuleType, ...] = (
     agent_tools,
     agents,
     approvals,
+    confinement,
     contexts,
     dependencies,
     export,
     history,
     instructions,
+    integration,
     leases,
     performance,
     personas,
     plans,
     projects,
+    radar,
     records,
     registration,
     sessions,
     steering,
     tasks,
     teams,
+    upkeep,
     workers,
     worktrees,
 )
 TEND_SECONDS = 0.25
 """How often ended leases, ended pauses and ended processes are looked for."""
+LOOK_SECONDS = 1.0
+"""How often worktrees are looked at for new commits."""
 RESTART_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
@@ -104,7 +115,8 @@ class Workbench:
             feed=self.feed,
             settings=settings,
             processes=ProcessTable(),
-            git_lock=asyncio.Lock(),
+            repositories=Repositories(settings, (worktrees.settle_steps, integration.settle_merges)),
+            radar=radar.Radar(),
             server=None,
             random=random.random,
             allowlist=Allowlist(settings),
@@ -141,6 +153,9 @@ class Workbench:
                 "the feed": workbench.feed.run,
                 "tending the leases": workbench._tend,
                 "listening for silence": workbench._listen_for_silence,
+                "the queue of integrations": workbench._integrate,
+                "the gates of integrations": workbench._check,
+                "the conflict radar": workbench._watch_worktrees,
             }
             background = [asyncio.create_task(_supervised(name, work)) for name, work in side_tasks.items()]
             try:
@@ -151,6 +166,7 @@ class Workbench:
                 for task in background:
                     with suppress(asyncio.CancelledError):
                         await task
+                await workbench._ctx.repositories.settled()
         finally:
             await asyncio.to_thread(store.close)
 
@@ -217,7 +233,7 @@ class Workbench:
         """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
         if server is not None:
             await workers.end_all(self._ctx, "left over from a server that is gone")
-            await worktrees.recover(self._ctx)
+            await integration.recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: connections.close_others(tx, nonce))
         self._ctx = replace(self._ctx, server=server)
@@ -239,6 +255,24 @@ class Workbench:
                 await self.store.write(lambda tx: registration.settle(tx, self.settings))
             if self._ctx.server is not None:
                 await workers.reap(self._ctx)
+
+    async def _integrate(self) -> None:
+        while True:
+            await asyncio.sleep(TEND_SECONDS)
+            if self._ctx.server is not None and await self.store.read(integration.someone_queued):
+                await integration.advance(self._ctx)
+
+    async def _check(self) -> None:
+        while True:
+            await asyncio.sleep(TEND_SECONDS)
+            if self._ctx.server is not None:
+                await integration.check_all(self._ctx)
+
+    async def _watch_worktrees(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._ctx.server is not None:
+                await radar.watch(self._ctx)
 
     async def _end_leases(self) -> None:
         """End the leases that ran out; but when the host's clock was set since the last look, begin them anew."""
@@ -293,4 +327,4 @@ def _ignore_state(settings: Settings) -> None:
     """Keep the state directory out of the person's commits; what is written by people stays in."""
     ignore = settings.home / ".gitignore"
     if not ignore.exists():
-        ignore.write_text("*\n!personas/\n!personas/**\n!agents/\n!agents/**\n")
+        ignore.write_text("*\n!personas/\n!personas/**\n!agents/\n!agents/**\n!settings.toml\n")

@@ -70,7 +70,8 @@ def _settings(project: Path) -> Settings:
         return Settings(project=project)
     except ValidationError as error:
         wrong = "; ".join(f"WORKBENCH_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
-        raise BadInput("BAD_SETTINGS", f"{wrong}. Correct or unset it in the environment.") from None
+        where = "the environment or .aiswarm/settings.toml"
+        raise BadInput("BAD_SETTINGS", f"{wrong}. Correct or unset it in {where}.") from None
 
 
 def explain(error: WorkbenchError) -> str:

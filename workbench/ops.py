@@ -23,10 +23,10 @@ from workbench.rules import wire
 from workbench.store.base import Reader, Store, Tx
 
 if TYPE_CHECKING:
-    import asyncio
-
     from workbench.allowlist import Allowlist
     from workbench.process import ProcessTable
+    from workbench.services.radar import Radar
+    from workbench.services.repositories import Repositories
     from workbench.settings import Settings
     from workbench.store.feed import Feed
 
@@ -96,7 +96,8 @@ class Ctx:
     feed: Feed
     settings: Settings
     processes: ProcessTable
-    git_lock: asyncio.Lock
+    repositories: Repositories
+    radar: Radar
     server: ServerInfo | None
     random: Callable[[], float]
     """Uniform in [0, 1): randomness is an argument, as time is."""

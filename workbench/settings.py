@@ -1,14 +1,29 @@
-"""Every limit and choice, with a safe default; each is also an environment variable `WORKBENCH_<NAME>`."""
+"""Every limit and choice, with a safe default.
+
+Each is also an environment variable `WORKBENCH_<NAME>`, and a line `name = value` in the project's
+`.aiswarm/settings.toml`; the variable counts more than the line.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import tomllib
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from workbench.errors import BadInput
 
 PACKAGE = Path(__file__).parent
 
@@ -87,9 +102,54 @@ class Settings(BaseSettings):
     max_agents_running: int = Field(32, ge=1, description="Worker processes of this project at once.")
     terminate_grace_seconds: float = Field(5.0, ge=0, description="Between SIGTERM and SIGKILL.")
     integration_requires_approval: bool = Field(True, description="A person approves what is merged.")
+    integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Shell commands that have to pass on the merged result, such as `pytest -q`: one a line, or a "
+        "list in JSON or TOML. They run confined, in a temporary worktree.",
+    )
+    gate_seconds: float = Field(600.0, gt=0, description="How long one gate may take.")
+    integration_fast_forward: bool = Field(
+        False, description="Let the target just move on where it can, instead of making a merge commit."
+    )
+    max_import_bytes: int = Field(
+        1_073_741_824, ge=1_024, description="Largest amount of new work taken over from one worktree at once."
+    )
+    max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest difference shown at once.")
+    confinement: Literal["auto", "required", "off"] = Field(
+        "auto",
+        description="Whether workers are confined: as far as the kernel can, wholly or not at all started, never.",
+    )
+    confinement_read: str = Field("", description="More paths that workers may read and execute, by ':'.")
+    confinement_write: str = Field("", description="More paths that workers may change, by ':'; such as /dev/shm.")
+    confinement_connect: str = Field("", description="TCP ports that workers may connect to, by comma.")
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )
+
+    @field_validator("integration_gates", mode="before")
+    @classmethod
+    def _commands(cls, given: Any) -> Any:
+        """Lines or a JSON list of an environment variable, as a list; blank ones are none."""
+        if isinstance(given, str):
+            given = json.loads(given) if given.lstrip().startswith("[") else given.splitlines()
+        if not isinstance(given, list | tuple):
+            return given
+        return tuple(one for one in given if not isinstance(one, str) or one.strip())
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments first, then the environment, then the project's file."""
+        given = init_settings()
+        project = Path(given["project"]) if "project" in given else find_project()
+        found = _in_file(project / ".aiswarm" / "settings.toml", set(cls.model_fields) - {"project"})
+        return init_settings, env_settings, InitSettingsSource(settings_cls, found)
 
     @cached_property
     def home(self) -> Path:
@@ -115,3 +175,35 @@ class Settings(BaseSettings):
     def worktrees(self) -> Path:
         """Git worktrees, one directory each."""
         return self.home / "worktrees"
+
+    @property
+    def repositories(self) -> Path:
+        """The worktrees' own git directories; what a worker writes there is not believed."""
+        return self.home / "repositories"
+
+    @property
+    def scratch(self) -> Path:
+        """What confined commands have for their home and temporary files."""
+        return self.home / "scratch"
+
+    @property
+    def gates(self) -> Path:
+        """Merge results while gates run on them."""
+        return self.home / "gates"
+
+    @property
+    def trash(self) -> Path:
+        """Bundles of work that was discarded and is nowhere else."""
+        return self.home / "trash"
+
+
+def _in_file(path: Path, known: set[str]) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise BadInput("BAD_SETTINGS", f"{path} cannot be read: {error}. Correct it or move it away.") from None
+    if unknown := sorted(set(found) - known):
+        raise BadInput("BAD_SETTINGS", f"{path} has no such settings: {', '.join(unknown)}. Correct or remove them.")
+    return found

@@ -22,6 +22,7 @@ from workbench.cli import (
     calls,
     contexts,
     data,
+    doctor,
     personas,
     projects,
     servers,
@@ -82,6 +83,7 @@ COMMANDS: tuple[click.Command, ...] = (
     data.export_rows,
     data.migrate,
     calls.call_op,
+    doctor.doctor,
     servers.serve,
     servers.mcp,
     servers.demo,
@@ -120,3 +122,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
     if isinstance(shown, Partly):
         sys.exit(1)
+    if isinstance(shown, int):  # what a command that runs another one ended with
+        sys.exit(shown)

@@ -22,7 +22,8 @@ Verdict = Literal["approved", "rejected", "failed"]
 
 CHOICES = (
     "For a registration: agent_id, name, session_id, team_id, persona_id, role, tool, access_level, and expires_at "
-    "(ISO 8601) or expires_in_seconds. What is absent is chosen sensibly; null means none."
+    "(ISO 8601) or expires_in_seconds. What is absent is chosen sensibly; null means none. For an integration: "
+    "despite_gates, true to merge although gates have failed or still run."
 )
 _EVENTS: dict[Verdict, str] = {
     "approved": "approval.approved",
@@ -121,9 +122,33 @@ def decide(
     kept = dict(outcome or {})
     values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
     if not tx.run(SQL.decide, values | {"outcome": json.dumps(kept)}):
-        raise _decided(approval.id)
+        raise decided_before(approval.id)
     subject = f"approval:{approval.id}"
     tx.emit(_EVENTS[status], subject, kind=approval.kind, about=approval.subject, reason=reason)
+    return kept
+
+
+def find(tx: Reader, approval_id: int) -> Approval | None:
+    """An approval, however it stands."""
+    row = tx.one(SQL.get, id=approval_id)
+    return _approval(row) if row else None
+
+
+def amend(tx: Tx, approval: Approval, payload: Mapping[str, Any]) -> None:
+    """Change what a person is shown, in the transaction of what changed it."""
+    if dict(payload) != approval.payload:
+        tx.run(SQL.amend, id=approval.id, payload=json.dumps(payload))
+        tx.emit("approval.updated", f"approval:{approval.id}", kind=approval.kind, about=approval.subject)
+
+
+def conclude(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Record what an approval led to in the end, when that took longer than the decision."""
+    kept = dict(outcome)
+    values = {"id": approval.id, "status": status, "reason": reason or approval.reason, "outcome": json.dumps(kept)}
+    tx.run(SQL.conclude, values)
+    subject = f"approval:{approval.id}"
+    kind = _EVENTS[status] if status != approval.status else "approval.updated"
+    tx.emit(kind, subject, kind=approval.kind, about=approval.subject, reason=reason)
     return kept
 
 
@@ -189,7 +214,7 @@ async def _answer_many(ctx: Ctx, approval_ids: Sequence[int], yes: bool, choices
 async def _answer(ctx: Ctx, approval_id: int, yes: bool, choices: Mapping[str, Any]) -> Decision:
     before = await _get(ctx, approval_id)
     if before.status != "pending":
-        raise _decided(approval_id)
+        raise decided_before(approval_id)
     outcome = await ctx.effects[before.kind](ctx, before, yes, choices)
     return Decision(approval=await _get(ctx, approval_id), outcome=outcome)
 
@@ -211,7 +236,8 @@ def check_choices(choices: Mapping[str, Any], known: set[str]) -> None:
         raise BadInput("INVALID_ARGUMENTS", f"This approval has no choice {', '.join(unknown)}.", problems=unknown)
 
 
-def _decided(approval_id: int) -> Conflict:
+def decided_before(approval_id: int) -> Conflict:
+    """The error for a question that has its answer."""
     return Conflict("ALREADY_DECIDED", f"Approval {approval_id} was decided before; nothing was changed.")
 
 

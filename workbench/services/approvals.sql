@@ -20,3 +20,9 @@ ORDER BY id LIMIT :limit;
 UPDATE approvals SET status = :status, decided_at = :now, decided_by = :by, reason = :reason,
     outcome = :outcome
 WHERE id = :id AND status = 'pending';
+
+-- name: amend
+UPDATE approvals SET payload = :payload WHERE id = :id;
+
+-- name: conclude
+UPDATE approvals SET status = :status, reason = :reason, outcome = :outcome WHERE id = :id;

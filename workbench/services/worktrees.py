@@ -1,36 +1,56 @@
-"""Git worktrees: one directory and branch for each branch of work, merged when a person approves (spec 3).
+"""Git worktrees: one directory and branch for each branch of work (spec 3); made, looked at, updated, given up.
 
-Integration never touches uncommitted work in the person's checkout. The approval names the commit
-that will be merged; a branch that moved since voids it.
+A worktree has a repository of its own, which its workers may do anything to. Its commits are taken over into the
+person's repository, checked, before they are shown, merged or removed; git runs there in a box only. What happens
+among files is written down before it begins, so that a crash in any step leaves nothing half done.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import json
+import logging
+import os
+import shutil
+from asyncio import to_thread
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from workbench.errors import Conflict, NotFound, Refused, WorkbenchError
-from workbench.git import Identity, Repository
+from workbench.git import FileDiff, Repository
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Ctx, op
-from workbench.rules import access
+from workbench.ops import Caller, Ctx, op
+from workbench.rules import access, integration
+from workbench.rules.integration import Action, WorktreeState
 from workbench.services import approvals, workers
-from workbench.services.approvals import Approval
+from workbench.services.confinement import confinement_of
+from workbench.services.repositories import (
+    COMMITTER,
+    Place,
+    checkout_of,
+    gone,
+    heads,
+    is_there,
+    place_of,
+)
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-T = TypeVar("T")
-
-COMMITTER = Identity("Workbench", "workbench@localhost")
 KIND = "integration"
+SHOWN_FILES = 500
+AT_ONCE = 4
 
 WorktreeName = Annotated[str, Field(min_length=1, max_length=50)]
 Branch = Annotated[str, Field(min_length=1, max_length=200)]
+
+log = logging.getLogger(__name__)
 
 
 class Worktree(Wire):
@@ -39,11 +59,12 @@ class Worktree(Wire):
     name: str
     branch_name: str
     integration_target: str
-    status: Literal["active", "integrating", "integrated", "discarded"]
+    status: WorktreeState
     path: str
     created_by: str
     created_at: Micros
     integrated_commit: str | None
+    confined: bool
 
 
 class FileStat(Wire):
@@ -54,16 +75,32 @@ class FileStat(Wire):
     removed: int | None
 
 
+class Overlap(Wire):
+    """Files that a worktree and another one would be in conflict about."""
+
+    worktree: str
+    files: list[str]
+
+
 class WorktreeStatus(Worktree):
-    """A worktree with what git and the store know about it."""
+    """A worktree with what git and the store know about it. `conflicts` are those with its target."""
 
     commit: str | None
     ahead: int
     behind: int
     files: list[FileStat]
-    conflicts: list[str]
+    added: int
+    removed: int
+    dirty: list[str]
     agents: list[str]
     open_tasks: int
+    last_activity: Micros
+    conflicts: list[str]
+    overlaps: list[Overlap]
+    approval_id: int | None
+    queue_place: int | None
+    problem: str | None
+    """Why its newest commits or its uncommitted files cannot be told."""
 
 
 class WorktreeStatuses(Wire):
@@ -72,14 +109,45 @@ class WorktreeStatuses(Wire):
     worktrees: list[WorktreeStatus]
 
 
-class IntegrationAsked(Wire):
-    """Where an integration stands."""
+class Difference(Wire):
+    """How one file differs; `patch` is unified text, null where it is binary or too long (`truncated`)."""
 
-    state: Literal["awaiting_approval", "integrated"]
-    approval_id: int
+    path: str
+    old_path: str | None
+    status: Literal["A", "M", "D", "R", "T"]
+    added: int | None
+    removed: int | None
+    binary: bool
+    patch: str | None
+    truncated: bool
+
+
+class WorktreeDiff(Wire):
+    """What a worktree would bring, or what is not committed in it yet."""
+
     worktree: str
-    target_branch: str
+    target: str
     commit: str | None
+    files: list[Difference]
+
+
+class Updated(Wire):
+    """What bringing the target in led to; with conflicts nothing was changed."""
+
+    worktree: str
+    commit: str
+    merged: bool
+    conflicts: list[str]
+
+
+class Discarded(Worktree):
+    """A worktree that was given up. `bundle` names what was saved, for `git fetch <bundle> '*:*'`."""
+
+    branch_kept: bool
+    bundle: str | None
+
+
+# -- operations
 
 
 @op(allow=Level.PLANNER)
@@ -96,18 +164,7 @@ async def create_worktree(
 ) -> Worktree:
     """Create a git worktree with a new branch for one branch of work."""
     access.check_worktree_name(name)
-    async with ctx.git_lock:
-        repository = await _repository(ctx)
-        source = source_branch or await _git(repository.current_branch) or "main"
-        branch = branch_name or f"wb/{name}/main"
-        path = ctx.settings.worktrees / name
-        await ctx.read(lambda tx: _require_free(tx, name))
-        commit = await _git(repository.add_worktree, path, branch, source)
-        try:
-            return await ctx.write(lambda tx: _add(tx, name, branch, commit, source, path))
-        except WorkbenchError:
-            await _git(repository.remove_worktree, path)
-            raise
+    return await ctx.repositories.whole(_create(ctx, name, branch_name or f"wb/{name}/main", source_branch))
 
 
 @op(allow=Level.READ, reads=True)
@@ -115,295 +172,537 @@ async def get_worktree_status(
     ctx: Ctx,
     worktree_name: Annotated[WorktreeName | None, Field(description="Null: all that are active.")] = None,
 ) -> WorktreeStatuses:
-    """Worktrees with commits ahead and behind, changed files, predicted conflicts, agents, open tasks."""
+    """Worktrees with commits ahead and behind, changed files, uncommitted ones, coming conflicts, agents, tasks."""
     rows = await ctx.read(lambda tx: _rows(tx, worktree_name))
-    repository = await _repository(ctx)
-    return WorktreeStatuses(worktrees=[await _status(ctx, repository, row) for row in rows])
+    repository = await ctx.repositories.open()
+    problems = await take_over_all(ctx, repository, rows)
+    found = await asyncio.gather(*(_look(ctx, repository, row) for row in rows))
+    return WorktreeStatuses(worktrees=await _statuses(ctx, repository, rows, found, problems))
 
 
-@op(allow=Level.PLANNER)
-async def integrate_worktree(
+@op(allow=Level.READ, reads=True)
+async def get_worktree_diff(
     ctx: Ctx,
     worktree_name: WorktreeName,
-    target_branch: Annotated[Branch | None, Field(description="Default: the branch it was forked from.")] = None,
-    require_human_approval: bool = True,
-) -> IntegrationAsked:
-    """Ask a person to merge a worktree's commits into the target branch; asking again returns the same question."""
-    return await _ask(ctx, worktree_name, target_branch, require_human_approval)
+    uncommitted: Annotated[bool, Field(description="What is not committed yet, instead of what is.")] = False,
+    path: Annotated[str | None, Field(max_length=4_096, description="Only this file or directory.")] = None,
+) -> WorktreeDiff:
+    """What a worktree changed since it left its target, file by file, as text."""
+    row = await ctx.read(lambda tx: require(tx, worktree_name))
+    repository = await ctx.repositories.open()
+    if uncommitted:
+        commit, found = row["imported_commit"], await _dirty_diff(ctx, repository, row)
+        found = [file for file in found if path is None or _is_below(file.path, path)]
+    else:
+        commit = await _current(ctx, repository, row)
+        if commit is None:
+            raise _no_branch(row["branch_name"])
+        base = row["integration_target"] if row["status"] in integration.OPEN else row["base_commit"]
+        found = await to_thread(repository.diff, base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes)
+    files = [Difference(**asdict(file)) for file in found]
+    return WorktreeDiff(worktree=row["name"], target=row["integration_target"], commit=commit, files=files)
 
 
 @op(allow=Level.PLANNER)
-async def request_integration(
-    ctx: Ctx, worktree_name: WorktreeName, target_branch: Branch | None = None
-) -> IntegrationAsked:
-    """Another name of integrate_worktree."""
-    return await _ask(ctx, worktree_name, target_branch, True)
+async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
+    """Bring what is new on the target branch into a worktree; conflicts are listed and nothing is changed."""
+    return await ctx.repositories.whole(_update(ctx, worktree_name))
 
 
 @op(allow=Level.PLANNER, destructive=True)
 async def discard_worktree(
-    ctx: Ctx, worktree_name: WorktreeName, reason: Annotated[str, Field(max_length=1_000)] = ""
-) -> Worktree:
-    """Give a worktree up: its agents are ended, its directory is removed, its branch is kept."""
-    async with ctx.git_lock:
-        row = await ctx.read(lambda tx: _require_active(tx, ctx, worktree_name))
-        repository = await _repository(ctx)
-
-        def change(tx: Tx) -> Worktree:
-            _close(tx, row, "discarded", None)
-            if question := approvals.open_question(tx, KIND, f"worktree:{worktree_name}"):
-                approvals.decide(tx, question, "rejected", "the worktree was discarded")
-            tx.emit("worktree.discarded", f"worktree:{worktree_name}", reason=reason)
-            return _worktree(_require(tx, worktree_name))
-
-        await workers.end_all(ctx, "the worktree was discarded", worktree_name)
-        discarded = await ctx.write(change)
-        await _git(repository.remove_worktree, Path(row["path"]))
-        return discarded
+    ctx: Ctx,
+    worktree_name: WorktreeName,
+    reason: Annotated[str, Field(max_length=1_000)] = "",
+    delete_branch: Annotated[bool, Field(description="Delete its branch too.")] = False,
+    force: Annotated[
+        bool, Field(description="Also if commits or uncommitted files are nowhere else; they are saved as a bundle.")
+    ] = False,
+) -> Discarded:
+    """Give a worktree up: its agents are ended, its files are removed, its branch is kept unless told otherwise."""
+    return await ctx.repositories.whole(_discard(ctx, worktree_name, reason, delete_branch, force))
 
 
-@approvals.effect(KIND)
-async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge what was approved, or leave the worktree as it is."""
-    name = approval.payload["worktree"]
-    if not yes:
-        reason, outcome = str(choices.get("reason", "")), {"worktree": name, "state": "rejected"}
-        return await ctx.write(lambda tx: approvals.decide(tx, approval, "rejected", reason, outcome))
-    approvals.check_choices(choices, set())
-    async with ctx.git_lock:
-        return await _merge(ctx, approval)
+# -- what a crash left
 
 
-async def recover(ctx: Ctx) -> None:
-    """Settle integrations that a crash cut off: a merge that is in the target counts, else it is undone."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.integrating))
-    if not rows:
-        return
-    repository = await _repository(ctx)
-    for row in rows:
-        await _settle(ctx, repository, row)
+async def settle_steps(ctx: Ctx, repository: Repository) -> None:
+    """Finish or undo what was begun among files; see `Repositories.ground`."""
+    for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
+        await _settle(ctx, repository, step)
 
 
-async def _settle(ctx: Ctx, repository: Repository, row: Row) -> None:
-    name = row["name"]
-    question = await ctx.read(lambda tx: approvals.open_question(tx, KIND, f"worktree:{name}"))
-    if question is not None:
-        target = question.payload["target"]
-        if await _git(repository.is_ancestor, question.payload["source_commit"], target):
-            commit = await _git(repository.resolve, target)
-            await _finish(ctx, repository, row, question, str(commit))
-            return
-
-    def change(tx: Tx) -> None:
-        tx.run(SQL.set_status, name=name, status="active")
-        tx.emit("worktree.refused", f"worktree:{name}", code="INTERRUPTED")
-
-    await ctx.write(change)
+async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
+    """Undo a creation that was cut off; do a removal again."""
+    name = step["name"]
+    place = Place(name, Path(step["path"]), Path(step["git_dir"]), ctx.settings.scratch / name)
+    if step["step"] == "rescue":
+        row = {**await ctx.read(lambda tx: require(tx, name)), "status": WorktreeState.ACTIVE}
+        bundle = await _save_what_is_nowhere_else(ctx, repository, row, with_branch=False)
+        await ctx.write(lambda tx: _rescued(tx, place, step, bundle))
+    await remove_files(ctx, repository, place)
+    if step["branch_commit"]:
+        with suppress(WorkbenchError):  # it has moved: then somebody works on it, and it stays
+            await to_thread(repository.delete_branch, step["branch_name"], step["branch_commit"])
+    await ctx.write(lambda tx: tx.run(SQL.end, name=step["name"]))
 
 
-async def _ask(ctx: Ctx, name: str, target: str | None, require_human_approval: bool) -> IntegrationAsked:
-    if not require_human_approval and ctx.settings.integration_requires_approval:
-        raise Refused(
-            "APPROVAL_REQUIRED",
-            "A person approves what is merged here. Leave require_human_approval out, or have the "
-            "setting integration_requires_approval changed.",
-        )
-    row = await ctx.read(lambda tx: _require_active(tx, ctx, name))
-    repository = await _repository(ctx)
-    payload = await _git(_proposal, repository, row, target or row["integration_target"])
-
-    def change(tx: Tx) -> int:
-        question = approvals.open_question(tx, KIND, f"worktree:{name}")
-        if question and all(question.payload[key] == payload[key] for key in ("source_commit", "target")):
-            return question.id
-        if question:
-            approvals.decide(tx, question, "failed", "the branch has new commits or another target; asked anew")
-        return approvals.ask(tx, KIND, f"worktree:{name}", payload)
-
-    approval_id = await ctx.write(change)
-    asked = IntegrationAsked(
-        state="awaiting_approval",
-        approval_id=approval_id,
-        worktree=name,
-        target_branch=payload["target"],
-        commit=None,
-    )
-    if require_human_approval:
-        return asked
-    decision = await approvals.approve(ctx, approval_id)
-    return asked.model_copy(update={"state": "integrated", "commit": decision.outcome["commit"]})
+def _rescued(tx: Tx, place: Place, step: Row, bundle: str | None) -> None:
+    begin(tx, "remove", place, step["branch_name"], step["branch_commit"])
+    if bundle:
+        tx.emit("worktree.saved", f"worktree:{place.name}", bundle=bundle)
 
 
-def _proposal(repository: Repository, row: Row, target: str) -> dict[str, Any]:
-    """What a person is shown, and what is recorded as approved. Blocks on git.
+async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
+    """Remove a worktree's directories, whatever is there of them.
 
     Raises:
-        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``NOTHING_TO_INTEGRATE``, ``WORKTREE_DIRTY``.
+        Unavailable: ``WORKTREE_NOT_REMOVED``.
     """
-    repository.check_branch_name(target)
-    branch = row["branch_name"]
-    source_commit, target_commit = repository.resolve(branch), repository.resolve(target)
-    for name, commit in ((branch, source_commit), (target, target_commit)):
-        if commit is None:
-            raise NotFound("BRANCH_NOT_FOUND", f"There is no branch {name!r}.")
-    left = repository.uncommitted(Path(row["path"]))
-    if left:
-        raise Conflict(
-            "WORKTREE_DIRTY",
-            f"The worktree {row['name']} has uncommitted changes. Commit or remove them first.",
-            files=left,
-        )
-    ahead, behind = repository.ahead_behind(branch, target)
-    if not ahead:
-        raise Conflict("NOTHING_TO_INTEGRATE", f"{branch} has no commit that {target} does not have.")
-    return {
-        "worktree": row["name"],
-        "branch": branch,
-        "target": target,
-        "source_commit": source_commit,
-        "target_commit": target_commit,
-        "ahead": ahead,
-        "behind": behind,
-        "commits": [
-            {"id": c.id, "author": c.author, "subject": c.subject} for c in repository.commits(target, branch, 50)
-        ],
-        "files": [
-            {"path": f.path, "added": f.added, "removed": f.removed} for f in repository.diff_stat(target, branch)[:500]
-        ],
-        "conflicts": list(repository.preview_merge(target, branch).conflicts),
-    }
+    ctx.repositories.glances.forget(place.path)
+    await to_thread(repository.remove_worktree, place.path, place.git_dir)
+    await to_thread(shutil.rmtree, place.scratch, ignore_errors=True)
 
 
-async def _merge(ctx: Ctx, approval: Approval) -> dict[str, Any]:
-    """Merge the approved commit; the outcome. The lock is held.
-
-    Raises:
-        Conflict: ``APPROVAL_VOID`` (the branch moved), ``TARGET_DIRTY``, ``MERGE_CONFLICT``,
-            ``TARGET_MOVED``, ``WORKTREE_CLOSED``; the target is as it was.
-    """
-    what = approval.payload
-    repository = await _repository(ctx)
-    row = await ctx.write(lambda tx: _set_integrating(tx, what["worktree"]))
-    try:
-        if await _git(repository.resolve, what["branch"]) != what["source_commit"]:
-            raise Conflict(
-                "APPROVAL_VOID",
-                f"{what['branch']} has other commits than were approved. Ask for its integration again.",
-            )
-        message = f"Integrate {what['worktree']}\n\nApproved by {ctx.caller.name} (approval {approval.id})."
-        done = await _git(repository.integrate, what["source_commit"], what["target"], message, COMMITTER)
-    except WorkbenchError as error:
-        refusal = error
-        await ctx.write(lambda tx: _not_merged(tx, approval, refusal))
-        raise
-    return await _finish(ctx, repository, row, approval, done.commit)
+def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> None:
+    """Write down what is about to happen among files. `commit`: the branch goes too, if it is still there."""
+    values = {"name": place.name, "step": step, "path": str(place.path), "git_dir": str(place.git_dir)}
+    tx.run(SQL.begin, values | {"branch": branch, "commit": commit, "now": tx.now})
 
 
-def _not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
-    """The worktree stays active. What the person can mend (a dirty checkout) stays on the desk."""
-    tx.run(SQL.set_status, name=approval.payload["worktree"], status="active")
-    if error.code in ("APPROVAL_VOID", "MERGE_CONFLICT"):
-        approvals.decide(tx, approval, "failed", error.message)
-    tx.emit("worktree.refused", f"worktree:{approval.payload['worktree']}", code=error.code, **error.details)
+# -- creating
 
 
-async def _finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval, commit: str) -> dict[str, Any]:
-    name, target = row["name"], approval.payload["target"]
-
-    def change(tx: Tx) -> dict[str, Any]:
-        _close(tx, row, "integrated", commit)
-        tx.emit("worktree.integrated", f"worktree:{name}", commit=commit, target=target)
-        outcome = {"worktree": name, "state": "integrated", "commit": commit}
-        return approvals.decide(tx, approval, "approved", outcome=outcome)
-
-    outcome = await ctx.write(change)
-    await workers.end_all(ctx, "the worktree was integrated", name)
-    await _git(repository.remove_worktree, Path(row["path"]))
-    return outcome
-
-
-async def _status(ctx: Ctx, repository: Repository, row: Row) -> WorktreeStatus:
-    facts = await ctx.read(lambda tx: (tx.all(SQL.agents, name=row["name"]), tx.one(SQL.open_tasks, name=row["name"])))
-    agents, tasks = facts
-    git = await _git(_git_facts, repository, row)
-    return WorktreeStatus(
-        **_worktree(row).model_dump(),
-        **git,
-        agents=[a["assigned_agent_id"] for a in agents],
-        open_tasks=tasks["n"] if tasks else 0,
-    )
-
-
-def _git_facts(repository: Repository, row: Row) -> dict[str, Any]:
-    branch, target = row["branch_name"], row["integration_target"]
-    commit = repository.resolve(branch)
-    if commit is None or repository.resolve(target) is None:
-        return {"commit": commit, "ahead": 0, "behind": 0, "files": [], "conflicts": []}
-    ahead, behind = repository.ahead_behind(branch, target)
-    files = [FileStat(path=f.path, added=f.added, removed=f.removed) for f in repository.diff_stat(target, branch)]
-    conflicts = list(repository.preview_merge(target, branch).conflicts)
-    return {"commit": commit, "ahead": ahead, "behind": behind, "files": files, "conflicts": conflicts}
-
-
-async def _repository(ctx: Ctx) -> Repository:
-    return await _git(Repository.open, ctx.settings.project)
-
-
-async def _git(fn: Callable[..., T], *args: Any) -> T:
-    """Run blocking git work beside the loop."""
-    return await asyncio.to_thread(fn, *args)
+async def _create(ctx: Ctx, name: str, branch: str, source: str | None) -> Worktree:
+    async with ctx.repositories.ground(ctx) as repository:
+        await ctx.read(lambda tx: _require_free(tx, name))
+        repository.check_branch_name(branch)
+        target = source or await to_thread(repository.current_branch) or "main"
+        commit = await to_thread(repository.commit, target)
+        await to_thread(_require_no_branch, repository, branch)
+        place = Place.of(ctx.settings, name)
+        await to_thread(_require_no_directory, place)
+        await ctx.write(lambda tx: begin(tx, "create", place, branch, commit))
+        try:
+            await to_thread(repository.add_worktree, place.path, place.git_dir, branch, commit)
+            protected = await to_thread(repository.protected)
+            values = {"branch": branch, "commit": commit, "target": target, "protected": json.dumps(protected)}
+            return await ctx.write(lambda tx: _add(tx, ctx, place, values))
+        except WorkbenchError:
+            await settle_steps(ctx, repository)
+            raise
 
 
 def _require_free(tx: Reader, name: str) -> None:
-    row = tx.one(SQL.get, name=name)
-    if row and row["status"] in ("active", "integrating"):
-        raise Conflict("WORKTREE_EXISTS", f"There is a worktree {name!r} already. Choose another name.")
+    if row := tx.one(SQL.get, name=name):
+        integration.step(name, row["status"], Action.CREATE)
 
 
-def _add(tx: Tx, name: str, branch: str, commit: str, target: str, path: Path) -> Worktree:
-    _require_free(tx, name)
-    values = {"name": name, "branch": branch, "commit": commit, "target": target, "path": str(path)}
-    tx.run(SQL.add, values | {"by": tx.actor, "now": tx.now})
-    tx.emit("worktree.created", f"worktree:{name}", branch=branch, commit=commit, target=target)
-    return _worktree(_require(tx, name))
+def _require_no_branch(repository: Repository, branch: str) -> None:
+    if repository.resolve(branch) is not None:
+        text = f"There is a branch {branch!r} already. Choose another name."
+        raise Conflict("BRANCH_EXISTS", text, branch=branch)
 
 
-def _close(tx: Tx, row: Row, status: str, commit: str | None) -> None:
-    tx.run(SQL.close, name=row["name"], status=status, commit=commit, now=tx.now)
+def _require_no_directory(place: Place) -> None:
+    for path in (place.path, place.git_dir):
+        if os.path.lexists(path):
+            raise Conflict("WORKTREE_PATH_TAKEN", f"{path} is there already. Choose another name.")
+
+
+def _add(tx: Tx, ctx: Ctx, place: Place, values: Mapping[str, str]) -> Worktree:
+    _require_free(tx, place.name)
+    where = {"name": place.name, "path": str(place.path), "git_dir": str(place.git_dir)}
+    how = {"confined": int(confinement_of(ctx.settings).enforced), "creator": ctx.caller.agent}
+    tx.run(SQL.add, {**values, **where, **how, "by": tx.actor, "now": tx.now})
+    tx.run(SQL.end, name=place.name)
+    told = {key: values[key] for key in ("branch", "commit", "target")}
+    tx.emit("worktree.created", f"worktree:{place.name}", **told)
+    return worktree_of(require(tx, place.name))
+
+
+# -- taking over what was committed
+
+
+async def take_over(ctx: Ctx, repository: Repository, row: Row) -> str:
+    """Bring a worktree's branch into the person's repository; the commit. The ground is held.
+
+    Raises:
+        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED``. Unavailable: ``WORKTREE_GONE``.
+    """
+    place, branch = place_of(ctx, row), row["branch_name"]
+    if row["status"] not in integration.OPEN:
+        commit = await to_thread(repository.resolve, branch)
+    elif not await to_thread(is_there, place):
+        raise gone(place)
+    else:
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        commit = await to_thread(repository.import_branch, checkout, branch, max_bytes=ctx.settings.max_import_bytes)
+    if commit is None:
+        raise _no_branch(branch)
+    if commit != row["imported_commit"]:
+        found = commit
+        await ctx.write(lambda tx: _imported(tx, row["name"], found))
+    return commit
+
+
+def _imported(tx: Tx, name: str, commit: str) -> None:
+    if tx.run(SQL.imported, name=name, commit=commit, now=tx.now):
+        tx.emit("worktree.imported", f"worktree:{name}", commit=commit)
+
+
+async def take_over_all(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
+    """Take over what is new in some worktrees; why it could not be, by name. Where nothing is, nothing is run."""
+    news = [row for row, fresh in zip(rows, await to_thread(_have_news, ctx, repository, rows), strict=True) if fresh]
+    problems: dict[str, str] = {}
+    for row in news:
+        try:
+            await ctx.repositories.whole(_take_over_now(ctx, row["name"]))
+        except WorkbenchError as error:
+            problems[row["name"]] = f"{error.code}: {error.message}"
+    return problems
+
+
+async def _take_over_now(ctx: Ctx, name: str) -> None:
+    async with ctx.repositories.ground(ctx) as repository:
+        row = await ctx.read(lambda tx: require(tx, name))
+        await take_over(ctx, repository, row)
+
+
+def _have_news(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[bool]:
+    """Which worktrees are not where the person's repository has them, as far as a look at a file tells."""
+    known = heads(repository, (row["branch_name"] for row in rows))
+
+    def news(row: Row) -> bool:
+        if row["status"] not in integration.OPEN:
+            return False
+        seen = repository.peek_branch(place_of(ctx, row).git_dir, row["branch_name"])
+        return seen is None or seen != known.get(row["branch_name"])
+
+    return [news(row) for row in rows]
+
+
+# -- looking
+
+
+async def _look(ctx: Ctx, repository: Repository, row: Row) -> tuple[list[str], str | None]:
+    """The uncommitted files of a worktree, or why they cannot be told."""
+    place = place_of(ctx, row)
+    if row["status"] not in integration.OPEN:
+        return [], None
+    if not is_there(place):
+        return [], f"WORKTREE_GONE: {gone(place).message}"
+    try:
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        return await ctx.repositories.glances.uncommitted(checkout), None
+    except WorkbenchError as error:
+        return [], f"{error.code}: {error.message}"
+
+
+async def _statuses(
+    ctx: Ctx,
+    repository: Repository,
+    rows: Sequence[Row],
+    looks: Sequence[tuple[list[str], str | None]],
+    problems: Mapping[str, str],
+) -> list[WorktreeStatus]:
+    names = json.dumps([row["name"] for row in rows])
+
+    def question(tx: Reader) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
+        fresh = [require(tx, row["name"]) for row in rows]
+        return fresh, tx.all(SQL.agents, names=names), tx.all(SQL.work, names=names), tx.all(SQL.questions)
+
+    fresh, agents, work, questions = await ctx.read(question)
+    wanted = {name for row in fresh for name in (row["branch_name"], row["integration_target"])}
+    commits = await to_thread(heads, repository, wanted)
+    sweep = await ctx.radar.sweep(ctx, repository)
+    queue = [q["worktree"] for q in questions if q["state"] != "asked"]
+    done = {w["worktree"]: w for w in work}
+    made = []
+    for row, (dirty, unseen) in zip(fresh, looks, strict=True):
+        name, tasks = row["name"], done.get(row["name"])
+        own, target = commits.get(row["branch_name"]), commits.get(row["integration_target"])
+        facts = await ctx.radar.facts(repository, own, target)
+        overlaps = [Overlap(worktree=other, files=files) for other, files in sweep.overlaps(name)]
+        asked = next((q["approval_id"] for q in questions if q["worktree"] == name), None)
+        made.append(
+            WorktreeStatus(
+                **worktree_of(row).model_dump(),
+                commit=own,
+                ahead=facts.ahead,
+                behind=facts.behind,
+                files=[FileStat(path=f.path, added=f.added, removed=f.removed) for f in facts.files],
+                added=sum(f.added or 0 for f in facts.files),
+                removed=sum(f.removed or 0 for f in facts.files),
+                dirty=dirty,
+                agents=[a["assigned_agent_id"] for a in agents if a["worktree"] == name],
+                open_tasks=int(tasks["open_tasks"]) if tasks else 0,
+                last_activity=_last_activity(row, tasks),
+                conflicts=list(facts.conflicts),
+                overlaps=overlaps,
+                approval_id=asked,
+                queue_place=queue.index(name) + 1 if name in queue else None,
+                problem=problems.get(name) or unseen,
+            )
+        )
+    return made
+
+
+def _last_activity(row: Row, tasks: Row | None) -> int:
+    times = [row["created_at"], row["imported_at"], row["closed_at"]]
+    if tasks:
+        times += [tasks["claimed_at"], tasks["started_at"], tasks["completed_at"]]
+    return int(max(time for time in times if time is not None))
+
+
+async def _dirty_diff(ctx: Ctx, repository: Repository, row: Row) -> list[FileDiff]:
+    place = place_of(ctx, row)
+    if row["status"] not in integration.OPEN:
+        return []
+    if not await to_thread(is_there, place):
+        raise gone(place)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    return await to_thread(checkout.dirty_diff, ctx.settings.max_diff_bytes)
+
+
+def _is_below(file: str, path: str) -> bool:
+    return file == path or file.startswith(path.rstrip("/") + "/")
+
+
+async def _current(ctx: Ctx, repository: Repository, row: Row) -> str | None:
+    """The newest commit of a worktree that can be had."""
+    await take_over_all(ctx, repository, [row])
+    return await to_thread(repository.resolve, row["branch_name"])
+
+
+# -- updating
+
+
+async def _update(ctx: Ctx, name: str) -> Updated:
+    async with ctx.repositories.ground(ctx) as repository:
+        row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.APPROVE))
+        if running := await ctx.read(lambda tx: tx.all(SQL.running, name=name)):
+            tasks = [task["task_id"] for task in running]
+            listed = ", ".join(map(str, tasks))
+            raise Conflict(
+                "WORKTREE_BUSY", f"Task {listed} is being done in {name}. Wait until it has ended.", tasks=tasks
+            )
+        before = await take_over(ctx, repository, row)
+        target = await to_thread(commit_of, repository, row["integration_target"])
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
+        branch, _ = await to_thread(checkout.head)
+        if branch != row["branch_name"]:
+            text = f"The worktree {name} is on another branch than {row['branch_name']}. Switch it back first."
+            raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
+        message = f"Merge {row['integration_target']} into {row['branch_name']}"
+        conflicts = await to_thread(checkout.merge, target, message, COMMITTER)
+        commit = before if conflicts else await take_over(ctx, repository, row)
+        updated = Updated(worktree=name, commit=commit, merged=commit != before, conflicts=conflicts)
+        if updated.merged:
+            told = {"commit": commit, "target": row["integration_target"]}
+            await ctx.write(lambda tx: tx.emit("worktree.updated", f"worktree:{name}", **told))
+        return updated
+
+
+def commit_of(repository: Repository, branch: str) -> str:
+    """Where a branch of the person's is.
+
+    Raises:
+        NotFound: ``BRANCH_NOT_FOUND``.
+    """
+    commit = repository.resolve(branch)
+    if commit is None:
+        raise _no_branch(branch)
+    return commit
+
+
+# -- giving up
+
+
+async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force: bool) -> Discarded:
+    async with ctx.repositories.ground(ctx) as repository:
+        row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.DISCARD))
+        if not force:
+            await _require_nothing_lost(ctx, repository, row, delete_branch)
+        await workers.end_all(ctx, "the worktree was discarded", name)
+        bundle = await _save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
+        commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
+        place = place_of(ctx, row)
+
+        def change(tx: Tx) -> Worktree:
+            close(tx, row, Action.DISCARD, None)
+            if question := approvals.open_question(tx, KIND, f"worktree:{name}"):
+                approvals.decide(tx, question, "rejected", "the worktree was discarded")
+            begin(tx, "remove", place, row["branch_name"], commit)
+            told = {"reason": reason, "branch_kept": not delete_branch, "bundle": bundle}
+            tx.emit("worktree.discarded", f"worktree:{name}", **told)
+            return worktree_of(require(tx, name))
+
+        discarded = await ctx.write(change)
+        await finish_removal(ctx, repository, name)
+        return Discarded(**discarded.model_dump(), branch_kept=not delete_branch, bundle=bundle)
+
+
+async def finish_removal(ctx: Ctx, repository: Repository, name: str) -> None:
+    """Remove the files of a worktree that was closed. What cannot be removed now is tried again later."""
+    for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
+        if step["name"] == name:
+            try:
+                await _settle(ctx, repository, step)
+            except WorkbenchError:
+                log.warning("the files of worktree %s could not be removed; it is tried again", name, exc_info=True)
+
+
+def close(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
+    """Set a worktree's last state; questions about it are settled."""
+    after = integration.step(row["name"], require(tx, row["name"])["status"], action)
+    before = require(tx, row["name"])["status"]
+    tx.run(SQL.close, name=row["name"], status=str(after), before=before, commit=commit, now=tx.now)
+    tx.run(SQL.forget_question, name=row["name"])
+
+
+async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with_branch: bool) -> None:
+    name, place = row["name"], place_of(ctx, row)
+    if await to_thread(is_there, place):
+        await take_over(ctx, repository, row)
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        if files := await to_thread(checkout.uncommitted):
+            raise Conflict(
+                "WORKTREE_DIRTY",
+                f"The worktree {name} has uncommitted files. Commit them, or discard with force: they are then saved "
+                "as a bundle.",
+                files=files,
+            )
+    if with_branch and (alone := await to_thread(_commits_alone, repository, row["branch_name"])):
+        raise Conflict(
+            "COMMITS_ONLY_HERE",
+            f"{alone} commits of {row['branch_name']} are on no other branch. Keep the branch, or discard with force: "
+            "they are then saved as a bundle.",
+            commits=alone,
+        )
+
+
+def _commits_alone(repository: Repository, branch: str) -> int:
+    return repository.only_in(branch) if repository.resolve(branch) else 0
+
+
+async def _save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, *, with_branch: bool) -> str | None:
+    """Write what would be lost with a worktree into the trash; the bundle, or None if nothing would be.
+
+    A worktree in which git does not work is moved there as it is.
+
+    Raises:
+        Unavailable: ``BUNDLE_NOT_WRITTEN``: nothing was changed.
+    """
+    place, branch = place_of(ctx, row), row["branch_name"]
+    try:
+        saved = await _save_uncommitted(ctx, repository, row, place)
+    except WorkbenchError as error:
+        if error.code in ("BUNDLE_NOT_WRITTEN", "GIT_BUSY", "GIT_MISSING"):
+            raise
+        log.warning("worktree %s is moved to the trash as it is: %s", row["name"], error.message)
+        return str(await to_thread(_move_to_trash, ctx.settings.trash, place, _stamp(ctx)))
+    refs = [saved] if saved else []
+    if with_branch and await to_thread(_commits_alone, repository, branch):
+        refs.append(f"refs/heads/{branch}")
+    if not refs:
+        return None
+    bundle = ctx.settings.trash / f"{row['name']}-{_stamp(ctx)}.bundle"
+    try:
+        await to_thread(repository.write_bundle, bundle, refs)
+    finally:
+        if saved and (commit := await to_thread(repository.parse, saved)):
+            await to_thread(repository.delete_branch, saved, commit)
+    return str(bundle)
+
+
+async def _save_uncommitted(ctx: Ctx, repository: Repository, row: Row, place: Place) -> str | None:
+    """Take over everything of a worktree, its uncommitted files under a reference of their own; its name."""
+    if not await to_thread(is_there, place):
+        return None
+    await take_over(ctx, repository, row)
+    ref = f"refs/workbench/uncommitted/{row['name']}"
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    message = f"What was not committed in {row['name']}"
+    if await to_thread(checkout.save_all, ref, message, COMMITTER) is None:
+        return None
+    await to_thread(repository.import_ref, checkout, ref, into=ref, max_bytes=ctx.settings.max_import_bytes)
+    return ref
+
+
+def _move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
+    into = trash / f"{place.name}-{stamp}"
+    into.mkdir(parents=True)
+    for path, name in ((place.path, "files"), (place.git_dir, "repository")):
+        if os.path.lexists(path):
+            path.rename(into / name)
+    return into
+
+
+def _stamp(ctx: Ctx) -> str:
+    return datetime.fromtimestamp(ctx.store.now() / 1_000_000, UTC).strftime("%Y%m%dT%H%M%S-%f")
+
+
+# -- rows
 
 
 def _rows(tx: Reader, name: str | None) -> list[Row]:
-    return tx.all(SQL.active) if name is None else [_require(tx, name)]
+    return tx.all(SQL.open) if name is None else [require(tx, name)]
 
 
-def _require(tx: Reader, name: str) -> Row:
+def open_rows(tx: Reader) -> list[Row]:
+    """The worktrees that have their files, oldest first."""
+    return tx.all(SQL.open)
+
+
+def require(tx: Reader, name: str) -> Row:
+    """A worktree, however it stands.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``.
+    """
     row = tx.one(SQL.get, name=name)
     if row is None:
         raise NotFound("WORKTREE_NOT_FOUND", f"There is no worktree {name!r}.")
     return row
 
 
-def _require_active(tx: Reader, ctx: Ctx, name: str) -> Row:
-    """A worktree the caller may end: planners manage only their own.
+def require_own(tx: Reader, caller: Caller, name: str, action: Action) -> Row:
+    """A worktree that the caller may do something to: planners manage only their own.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``. Refused: ``FORBIDDEN``.
     """
-    row = _require(tx, name)
-    if row["status"] != "active":
-        raise Conflict("WORKTREE_CLOSED", f"The worktree {name} is {row['status']}.", status=row["status"])
-    if ctx.caller.level is not Level.OPERATOR and row["created_by"] != ctx.caller.name:
+    row = require(tx, name)
+    if caller.level is not Level.OPERATOR and row["creator"] != caller.agent:
         raise Refused("FORBIDDEN", f"The worktree {name} belongs to {row['created_by']}.")
+    integration.step(name, row["status"], action)
     return row
 
 
-def _set_integrating(tx: Tx, name: str) -> Row:
-    if not tx.run(SQL.set_integrating, name=name):
-        raise Conflict("WORKTREE_CLOSED", f"The worktree {name} is {_require(tx, name)['status']}.")
-    return _require(tx, name)
+def require_to(tx: Reader, name: str, action: Action) -> Row:
+    """A worktree of which `action` can be done.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``.
+    """
+    row = require(tx, name)
+    integration.step(name, row["status"], action)
+    return row
 
 
-def _worktree(row: Row) -> Worktree:
+def set_status(tx: Tx, name: str, action: Action) -> None:
+    """Move a worktree on.
+
+    Raises:
+        Conflict: ``WORKTREE_CLOSED``.
+    """
+    before = require(tx, name)["status"]
+    tx.run(SQL.set_status, name=name, before=before, status=str(integration.step(name, before, action)))
+
+
+def worktree_of(row: Row) -> Worktree:
+    """A worktree as it is shown."""
     return Worktree(
         name=row["name"],
         branch_name=row["branch_name"],
@@ -413,4 +712,9 @@ def _worktree(row: Row) -> Worktree:
         created_by=row["created_by"],
         created_at=row["created_at"],
         integrated_commit=row["integrated_commit"],
+        confined=bool(row["confined"]),
     )
+
+
+def _no_branch(branch: str) -> NotFound:
+    return NotFound("BRANCH_NOT_FOUND", f"There is no branch {branch!r}.")

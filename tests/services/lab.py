@@ -1,0 +1,78 @@
+"""What the tests of worktrees share: making one, committing in it, asking for its integration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import git
+from workbench.app import Workbench
+
+
+async def make(workbench: Workbench, name: str = "lab", **more: Any) -> Path:
+    """Create a worktree as the operator; its directory."""
+    return Path((await workbench.call("create_worktree", name=name, **more))["path"])
+
+
+def commit(place: Path, name: str = "new.txt", text: str = "new\n") -> str:
+    """Commit a file, as a worker would; the commit."""
+    (place / name).write_text(text)
+    git("add", "--all", cwd=place)
+    git("commit", "-q", "-m", f"Change {name}", cwd=place)
+    return git("rev-parse", "HEAD", cwd=place)
+
+
+async def ask(workbench: Workbench, name: str = "lab", **more: Any) -> int:
+    """Ask for the integration of a worktree; the approval's id."""
+    asked = await workbench.call("integrate_worktree", worktree_name=name, **more)
+    assert asked["state"] == "awaiting_approval"
+    return int(asked["approval_id"])
+
+
+async def one(workbench: Workbench, name: str = "lab") -> dict[str, Any]:
+    """How a worktree stands."""
+    (found,) = (await workbench.call("get_worktree_status", worktree_name=name))["worktrees"]
+    return dict(found)
+
+
+async def approval(workbench: Workbench, approval_id: int) -> dict[str, Any]:
+    """An approval, whatever its state."""
+    found = (await workbench.call("list_approvals", status=None))["approvals"]
+    return next(a for a in found if a["id"] == approval_id)
+
+
+async def kinds(workbench: Workbench) -> list[str]:
+    """What happened to worktrees."""
+    return [e["kind"] for e in (await workbench.call("list_events", kinds=["worktree.*"]))["events"]]
+
+
+def everything(root: Path) -> tuple[str, str, str]:
+    """What must not change when an integration is refused: refs, state and files of the person's checkout."""
+    readme = (root / "README.md").read_text()
+    # What a worker committed is taken in meanwhile.
+    refs = "\n".join(line for line in git("for-each-ref", cwd=root).splitlines() if "/wb/" not in line)
+    return refs, git("status", "--porcelain", cwd=root), readme
+
+
+async def settled(workbench: Workbench, approval_id: int) -> dict[str, Any]:
+    """An approval once its gates have run."""
+    while True:
+        found = await approval(workbench, approval_id)
+        if all(gate["state"] not in ("waiting", "running") for gate in found["payload"]["gates"]):
+            return found
+        await news(workbench)
+
+
+async def finished(workbench: Workbench, approval_id: int) -> dict[str, Any]:
+    """An approval once it has led to something."""
+    while True:
+        found = await approval(workbench, approval_id)
+        if found["status"] != "pending" and (found["outcome"] or {}).get("state") != "queued":
+            return found
+        await news(workbench)
+
+
+async def news(workbench: Workbench) -> None:
+    """Return when something has happened, or a little later."""
+    after = (await workbench.call("list_events", limit=1))["next_after"]
+    await workbench.call("list_events", after=after, wait_seconds=0.2)

@@ -1,0 +1,276 @@
+"""Gates: commands that have to pass on the result of a merge, in a box, before it is made."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import git
+from tests.services.lab import approval, ask, commit, everything, finished, kinds, make, one, settled
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = pytest.mark.anyio
+
+PASS = "test -f new.txt"
+PYTEST = f"{shlex.quote(sys.executable)} -P -m pytest -q -p no:cacheprovider"
+
+
+@asynccontextmanager
+async def project(settings: Settings, *gates: str, served: bool = False, **more: Any) -> AsyncIterator[Workbench]:
+    """A project with gates, served or not."""
+    changed = settings.model_copy(update={"integration_gates": gates, **more})
+    async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
+        if served:
+            await servers.start(0)
+        yield workbench
+
+
+def leftovers(repository: Path) -> list[str]:
+    """What is left of gates."""
+    return sorted(path.name for path in (repository / ".aiswarm" / "gates").glob("*"))
+
+
+def states(found: dict[str, Any]) -> list[str]:
+    """How the gates of an approval stand."""
+    return [gate["state"] for gate in found["payload"]["gates"]]
+
+
+async def test_without_a_server_gates_run_in_the_call(settings: Settings, repository: Path) -> None:
+    async with project(settings, PASS, "echo said; echo why >&2; exit 3") as workbench:
+        commit(await make(workbench))
+        found = await approval(workbench, await ask(workbench))
+        first, second = found["payload"]["gates"]
+        assert (first["command"], first["state"], first["exit_code"]) == (PASS, "passed", 0)
+        assert (second["state"], second["exit_code"], second["output"]) == ("failed", 3, "said\nwhy\n")
+        assert leftovers(repository) == []
+        assert len(git("worktree", "list", cwd=repository).splitlines()) == 2
+
+
+async def test_gates_see_the_result_of_the_merge_and_nothing_uncommitted(settings: Settings, repository: Path) -> None:
+    async with project(settings, "ls; git log -1 --format=%s%n%b; git rev-parse HEAD") as workbench:
+        commit(await make(workbench))
+        commit(repository, "mine.txt")
+        (repository / "uncommitted.txt").write_text("mine alone")
+        found = await approval(workbench, await ask(workbench))
+        (gate,) = found["payload"]["gates"]
+        said = gate["output"].split("\n")
+        assert said[:3] == ["README.md", "mine.txt", "new.txt"]
+        assert said[3] == "Integrate lab"
+        assert said[-2] == found["payload"]["merged_commit"]
+        decided = await workbench.call("approve", approval_id=found["id"])
+        assert decided["outcome"]["commit"] == found["payload"]["merged_commit"]
+        assert git("rev-parse", "main", cwd=repository) == found["payload"]["merged_commit"]
+
+
+async def test_a_failed_gate_needs_the_explicit_choice(settings: Settings, repository: Path) -> None:
+    async with project(settings, "exit 1", PASS) as workbench:
+        commit(await make(workbench))
+        question = await ask(workbench)
+        before = everything(repository)
+        with pytest.raises(Conflict, match="GATES_FAILED") as refused:
+            await workbench.call("approve", approval_id=question)
+        assert refused.value.details["gates"] == ["exit 1"]
+        assert everything(repository) == before
+        assert (await approval(workbench, question))["status"] == "pending"
+        for wrong in ({"despite_gates": "yes"}, {"despite": True}):
+            with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+                await workbench.call("approve", approval_id=question, choices=wrong)
+        decided = await workbench.call("approve", approval_id=question, choices={"despite_gates": True})
+        assert decided["outcome"]["state"] == "integrated"
+        assert (repository / "new.txt").exists()
+
+
+async def test_the_repositorys_own_tests_are_a_gate(settings: Settings, repository: Path) -> None:
+    (repository / "test_sum.py").write_text("from sums import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
+    commit(repository, "sums.py", "def add(a, b):\n    return a + b\n")
+    async with project(settings, PYTEST) as workbench:
+        good, bad = await make(workbench, "good"), await make(workbench, "bad")
+        commit(good, "sums.py", "def add(a, b):\n    return b + a\n")
+        commit(bad, "sums.py", "def add(a, b):\n    return a - b\n")
+        passed, failed = [await approval(workbench, await ask(workbench, name)) for name in ("good", "bad")]
+        assert states(passed) == ["passed"], passed["payload"]["gates"][0]["output"]
+        assert "1 passed" in passed["payload"]["gates"][0]["output"]
+        assert states(failed) == ["failed"]
+        assert "assert -1 == 3" in failed["payload"]["gates"][0]["output"]
+
+
+async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings: Settings, repository: Path) -> None:
+    pid = repository.parent / "pid"
+    endless = 'sleep 600 & echo $! > "$TMPDIR/pid"; cp "$TMPDIR/pid" pid; echo begun; wait'
+    async with project(settings, endless, gate_seconds=1.0) as workbench:
+        commit(await make(workbench))
+        (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
+        assert (gate["state"], gate["exit_code"], gate["output"]) == ("timeout", None, "begun\n")
+        assert gate["seconds"] >= 1.0
+    assert not pid.exists()
+    assert "sleep 601" not in "".join(_commands())
+
+
+def _commands() -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = entry.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        found.append(text if entry.parent.name != str(os.getpid()) else "")
+    return found
+
+
+async def test_what_a_gate_says_is_kept_to_its_end(settings: Settings) -> None:
+    async with project(settings, "seq 1 20000; printf 'last \\000 \\377'") as workbench:
+        commit(await make(workbench))
+        (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
+        assert len(gate["output"]) < 17_000
+        assert gate["output"].endswith("20000\nlast � �")
+        assert gate["output"].split("\n")[0].isdecimal()
+
+
+async def test_asking_returns_at_once_and_the_gates_run_meanwhile(settings: Settings, repository: Path) -> None:
+    flag = repository / "go"
+    async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done; echo done", served=True) as workbench:
+        commit(await make(workbench))
+        question = await ask(workbench)
+        assert states(await approval(workbench, question)) in (["waiting"], ["running"])
+        while states(await approval(workbench, question)) != ["running"]:
+            await asyncio.sleep(0.02)
+        _let_go(repository, question)
+        found = await settled(workbench, question)
+        assert states(found) == ["passed"]
+        assert (await workbench.call("list_events", kinds=["approval.updated"]))["events"] != []
+        assert not flag.exists()
+        await workbench.call("approve", approval_id=question)
+        assert (repository / "new.txt").exists()
+
+
+def _flag() -> str:
+    """A file that only the test makes, in the box's own temporary directory."""
+    return '"$TMPDIR/go"'
+
+
+def _let_go(repository: Path, question: int) -> None:
+    (repository / ".aiswarm" / "gates" / str(question) / "scratch" / "go").touch()
+
+
+async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settings: Settings, repository: Path) -> None:
+    async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done", served=True) as workbench:
+        commit(await make(workbench))
+        question = await ask(workbench)
+        decided = await workbench.call("approve", approval_id=question)
+        assert decided["outcome"] == {"worktree": "lab", "state": "queued", "commit": None}
+        assert decided["approval"]["status"] == "approved"
+        found = await one(workbench)
+        assert (found["status"], found["queue_place"], found["approval_id"]) == ("integrating", 1, question)
+        for name in ("discard_worktree", "integrate_worktree", "update_worktree"):
+            with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*integrating"):
+                await workbench.call(name, worktree_name="lab")
+        while states(await approval(workbench, question)) != ["running"]:
+            await asyncio.sleep(0.02)
+        _let_go(repository, question)
+        found = await finished(workbench, question)
+        assert (found["status"], found["outcome"]["state"]) == ("approved", "integrated")
+        assert found["outcome"]["commit"] == git("rev-parse", "main", cwd=repository)
+        assert (await kinds(workbench))[-2:] == ["worktree.integrating", "worktree.integrated"]
+
+
+async def test_what_fails_after_it_was_approved_is_asked_again(settings: Settings, repository: Path) -> None:
+    async with project(settings, f"until test -e {_flag()}; do sleep 0.05; done; exit 1", served=True) as workbench:
+        commit(await make(workbench))
+        question = await ask(workbench)
+        await workbench.call("approve", approval_id=question)
+        while states(await approval(workbench, question)) != ["running"]:
+            await asyncio.sleep(0.02)
+        _let_go(repository, question)
+        found = await finished(workbench, question)
+        assert (found["status"], found["outcome"]["code"]) == ("failed", "GATES_FAILED")
+        assert (await one(workbench))["status"] == "active"
+        while not (waiting := (await workbench.call("list_approvals"))["approvals"]):
+            await asyncio.sleep(0.02)
+        assert waiting[0]["payload"]["refused"]["code"] == "GATES_FAILED"
+        assert not (repository / "new.txt").exists()
+        await workbench.call("reject", approval_id=waiting[0]["id"])
+
+
+async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository: Path) -> None:
+    async with project(settings, "test ! -e broken.txt", served=True) as workbench:
+        commit(await make(workbench))
+        question = await ask(workbench)
+        first = (await settled(workbench, question))["payload"]
+        assert [gate["state"] for gate in first["gates"]] == ["passed"]
+        commit(repository, "fine.txt")
+        assert (await workbench.call("approve", approval_id=question))["outcome"]["state"] == "queued"
+        found = await finished(workbench, question)
+        assert found["outcome"]["state"] == "integrated"
+        assert found["outcome"]["commit"] == found["payload"]["merged_commit"] != first["merged_commit"]
+
+        commit(await make(workbench, "other"), "other.txt")
+        question = await ask(workbench, "other")
+        await settled(workbench, question)
+        commit(repository, "broken.txt")
+        await workbench.call("approve", approval_id=question)
+        assert (await finished(workbench, question))["outcome"]["code"] == "GATES_FAILED"
+
+
+async def test_a_no_or_a_new_commit_calls_gates_off(settings: Settings, repository: Path) -> None:
+    async with project(settings, "sleep 600", served=True) as workbench:
+        place = await make(workbench)
+        commit(place)
+        first = await ask(workbench)
+        while states(await approval(workbench, first)) != ["running"]:
+            await asyncio.sleep(0.02)
+        commit(place, "more.txt")
+        second = await ask(workbench)
+        while states(await approval(workbench, second)) != ["running"]:
+            await asyncio.sleep(0.02)
+        assert (await approval(workbench, first))["status"] == "failed"
+        await workbench.call("reject", approval_id=second)
+        while leftovers(repository):
+            await asyncio.sleep(0.02)
+
+
+async def test_gates_that_a_stopped_server_left_are_run_by_the_next(settings: Settings, repository: Path) -> None:
+    gate = f"until test -e {_flag()}; do sleep 0.602; done"
+    async with project(settings, gate, served=True) as workbench:
+        commit(await make(workbench))
+        question = await ask(workbench)
+        while states(await approval(workbench, question)) != ["running"]:
+            await asyncio.sleep(0.02)
+        assert any("sleep 0.602" in command for command in _commands())
+        assert (await workbench.call("approve", approval_id=question))["outcome"]["state"] == "queued"
+    assert not [command for command in _commands() if "sleep 0.602" in command]
+    async with project(settings, gate, served=True) as workbench:
+        while not (repository / ".aiswarm" / "gates" / str(question) / "scratch").exists():
+            await asyncio.sleep(0.02)
+        _let_go(repository, question)
+        while (await approval(workbench, question))["outcome"]["state"] != "integrated":
+            await asyncio.sleep(0.05)
+
+
+async def test_gates_can_stand_in_the_projects_file(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / ".aiswarm").mkdir(exist_ok=True)
+    (repository / ".aiswarm" / "settings.toml").write_text('integration_gates = ["pytest -q", "make lint"]\n')
+    assert Settings(project=repository).integration_gates == ("pytest -q", "make lint")
+    monkeypatch.setenv("WORKBENCH_INTEGRATION_GATES", "one\n\ntwo three\n")
+    assert Settings(project=repository).integration_gates == ("one", "two three")
+    monkeypatch.setenv("WORKBENCH_INTEGRATION_GATES", '["four"]')
+    assert Settings(project=repository).integration_gates == ("four",)
+    assert Settings(project=repository, integration_gates=()).integration_gates == ()
+
+
+@pytest.mark.parametrize("text", ["integration_gate = []", "port = ", "project = '/'", "\xff"])
+def test_a_projects_file_that_is_wrong_is_told(repository: Path, text: str) -> None:
+    (repository / ".aiswarm").mkdir(exist_ok=True)
+    (repository / ".aiswarm" / "settings.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(BadInput, match=r"BAD_SETTINGS.*settings\.toml"):
+        Settings(project=repository)

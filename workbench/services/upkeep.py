@@ -1,0 +1,158 @@
+"""What worktrees take of the disk, and clearing away what nobody misses."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from asyncio import to_thread
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workbench.errors import WorkbenchError
+from workbench.git import Repository
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op
+from workbench.rules import integration as rules
+from workbench.services import gates, worktrees
+from workbench.services.repositories import Place
+from workbench.store.base import Row
+
+Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash"]
+
+
+class Item(Wire):
+    """Something in the state directory. What is not `safe` stays; `reason` says why it may go or stay."""
+
+    kind: Kind
+    name: str
+    path: str
+    bytes: int
+    safe: bool
+    reason: str
+
+
+class Pruned(Wire):
+    """What there is, the bytes of all of it, and how many were freed."""
+
+    items: list[Item]
+    bytes: int
+    freed: int
+
+
+@op(allow=Level.OPERATOR, destructive=True)
+async def prune_worktrees(
+    ctx: Ctx, apply: Annotated[bool, Field(description="Remove what is safe; otherwise only look.")] = False
+) -> Pruned:
+    """Show what worktrees, their repositories, temporary files, logs and the trash take, and clear what is safe."""
+    return await ctx.repositories.whole(_prune(ctx, apply))
+
+
+async def _prune(ctx: Ctx, apply: bool) -> Pruned:
+    async with ctx.repositories.ground(ctx) as repository:
+        rows = {row["name"]: row for row in await ctx.read(lambda tx: tx.all(worktrees.SQL.all))}
+        items = await to_thread(lambda: list(_Look(ctx, rows).items()))
+        freed = 0
+        for item in items if apply else ():
+            if item.safe:
+                await to_thread(_remove, repository, item)
+                freed += item.bytes - await to_thread(size, Path(item.path))
+        return Pruned(items=items, bytes=sum(item.bytes for item in items), freed=freed)
+
+
+def _remove(repository: Repository, item: Item) -> None:
+    path = Path(item.path)
+    if item.kind in ("worktree", "repository"):
+        home = path.parent.parent
+        with suppress(WorkbenchError):
+            repository.remove_worktree(home / "worktrees" / item.name, home / "repositories" / item.name)
+    elif path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at the state directory, while nobody changes it."""
+
+    ctx: Ctx
+    rows: dict[str, Row]
+
+    def items(self) -> Iterator[Item]:
+        settings = self.ctx.settings
+        for path in _within(settings.worktrees):
+            yield self._worktree("worktree", path)
+        for path in _within(settings.repositories):
+            yield self._worktree("repository", path)
+        for path in _within(settings.scratch):
+            yield self._scratch(path)
+        for path in _within(settings.gates):
+            yield self._gates(path)
+        for path in _within(settings.logs):
+            yield _item("log", path, False, "What a worker said; delete it by hand when you have read it.")
+        for path in _within(settings.trash):
+            yield _item("trash", path, False, "The only copy of work that was discarded; delete it by hand.")
+
+    def _worktree(self, kind: Kind, path: Path) -> Item:
+        row = self.rows.get(path.name)
+        place = Place.of(self.ctx.settings, path.name)
+        if row is not None and row["status"] in rules.OPEN:
+            return _item(kind, path, False, f"It is {row['status']}: integrate or discard it.")
+        if row is not None:
+            return _item(
+                kind, path, False, f"It is {row['status']}, and its files could not be removed: see who owns them."
+            )
+        if _is_empty(path) and not (kind == "repository" and place.path.exists()):
+            return _item(kind, path, True, "Nothing knows of it, and nothing is in it.")
+        return _item(kind, path, False, "Nothing knows of it, but it may hold work: look, then delete it by hand.")
+
+    def _scratch(self, path: Path) -> Item:
+        row = self.rows.get(path.name)
+        if row is not None and row["status"] in rules.OPEN:
+            return _item("scratch", path, False, f"Temporary files of a worktree that is {row['status']}.")
+        if row is not None:
+            return _item("scratch", path, True, f"Temporary files of a worktree that is {row['status']}.")
+        return _item("scratch", path, False, "Temporary files of something else than a worktree.")
+
+    def _gates(self, path: Path) -> Item:
+        number = path.name.removesuffix(".lock")
+        if not number.isdecimal():
+            return _item("gates", path, False, "Nothing knows of it.")
+        with gates.alone(self.ctx.settings.gates / f"{number}.lock") as free:
+            reason = "Left over from gates that ended." if free else "Gates run there now."
+            return _item("gates", path, free, reason)
+
+
+def _item(kind: Kind, path: Path, safe: bool, reason: str) -> Item:
+    name = path.name.encode("utf-8", "backslashreplace").decode()
+    where = str(path).encode("utf-8", "backslashreplace").decode()
+    return Item(kind=kind, name=name, path=where, bytes=size(path), safe=safe, reason=reason)
+
+
+def _within(directory: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(directory.iterdir())
+    return []
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+
+
+def size(path: Path) -> int:
+    """Bytes on the disk at and below a path; links are not followed."""
+    total, waiting = 0, [path]
+    while waiting:
+        here = waiting.pop()
+        with suppress(OSError):
+            total += here.lstat().st_blocks * 512
+            if here.is_dir() and not here.is_symlink():
+                with os.scandir(here) as entries:
+                    waiting.extend(Path(entry.path) for entry in entries)
+    return total
