@@ -32,8 +32,8 @@ worker     create_subtask add_dependency remove_dependency
 worker     write update_context delete_context restore_context
 planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
 planner    create_worktree discard_worktree integrate_worktree request_integration
-planner    spawn_agent terminate_agent get_managed_agents get_agent_process_info
-operator   list_approvals approve reject approve_many reject_many save_persona
+planner    spawn_agent restart_agent terminate_agent get_managed_agents get_agent_process_info list_profiles
+operator   enlist_worker list_approvals approve reject approve_many reject_many save_persona
 operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
 operator   add_admission_rule list_admission_rules remove_admission_rule list_allowlist allow_agent disallow_agent
 operator   create_project update_project delete_project restore_project
@@ -228,7 +228,8 @@ async def test_nobody_learns_which_arguments_are_wrong_before_they_may_call(work
 
 @pytest.mark.anyio
 async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench) -> None:
-    assert [op.name for op in CATALOGUE.values() if op.needs_server] == ["connection_instructions", "spawn_agent"]
+    found = [op.name for op in CATALOGUE.values() if op.needs_server]
+    assert found == ["connection_instructions", "enlist_worker", "restart_agent", "spawn_agent"]
     with pytest.raises(WorkbenchError) as caught:
         await workbench.call("spawn_agent", persona_id="implementer")
     assert (caught.value.code, caught.value.status) == ("NO_SERVER", 503)

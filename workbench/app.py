@@ -35,11 +35,13 @@ from workbench.services import (
     performance,
     personas,
     plans,
+    profiles,
     projects,
     radar,
     records,
     registration,
     sessions,
+    spawning,
     steering,
     tasks,
     teams,
@@ -70,11 +72,13 @@ SERVICES: tuple[ModuleType, ...] = (
     performance,
     personas,
     plans,
+    profiles,
     projects,
     radar,
     records,
     registration,
     sessions,
+    spawning,
     steering,
     tasks,
     teams,
@@ -232,7 +236,7 @@ class Workbench:
     async def serving(self, server: ServerInfo | None) -> None:
         """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
         if server is not None:
-            await workers.end_all(self._ctx, "left over from a server that is gone")
+            await workers.recover(self._ctx)
             await integration.recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: connections.close_others(tx, nonce))
@@ -255,6 +259,7 @@ class Workbench:
                 await self.store.write(lambda tx: registration.settle(tx, self.settings))
             if self._ctx.server is not None:
                 await workers.reap(self._ctx)
+                await spawning.start_queued(self._ctx)
 
     async def _integrate(self) -> None:
         while True:
@@ -327,4 +332,6 @@ def _ignore_state(settings: Settings) -> None:
     """Keep the state directory out of the person's commits; what is written by people stays in."""
     ignore = settings.home / ".gitignore"
     if not ignore.exists():
-        ignore.write_text("*\n!personas/\n!personas/**\n!agents/\n!agents/**\n!settings.toml\n")
+        ignore.write_text(
+            "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!settings.toml\n"
+        )

@@ -47,12 +47,36 @@ class ProcessRef:
     started: float
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process of a family."""
+
+    pid: int
+    name: str
+    cpu_seconds: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a family uses: processor seconds so far, percent of one processor, bytes of memory now; who is below it.
+
+    Memory is the sum of what is resident: pages that are shared count for each.
+    """
+
+    cpu_seconds: float
+    cpu_percent: float
+    memory_bytes: int
+    members: Sequence[Member]
+
+
 class ProcessTable:
     """The processes that were started here; of others it knows what their `ProcessRef` tells."""
 
     def __init__(self) -> None:
         self._children: dict[ProcessRef, subprocess.Popen[bytes]] = {}
         self._marks: dict[ProcessRef, str] = {}
+        self._looked: dict[ProcessRef, tuple[float, float]] = {}
 
     def start(
         self,
@@ -106,6 +130,40 @@ class ProcessTable:
         """
         child = self._children.get(ref)
         return child.poll() if child else None
+
+    def forget(self, ref: ProcessRef) -> None:
+        """Forget a process that has ended."""
+        for known in (self._children, self._marks, self._looked):
+            known.pop(ref, None)
+
+    def usage(self, refs: Sequence[ProcessRef]) -> dict[ProcessRef, Usage]:
+        """What processes use with all that is below them; nothing, of those that have ended.
+
+        `cpu_percent` is since the last look at the same process, or else since it began.
+        """
+        below: dict[int, list[psutil.Process]] = {}
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                below.setdefault(process.ppid(), []).append(process)
+        return {ref: self._used(ref, below) for ref in refs}
+
+    def _used(self, ref: ProcessRef, below: Mapping[int, Sequence[psutil.Process]]) -> Usage:
+        leader = _find(ref)
+        if leader is None:
+            return Usage(0.0, 0.0, 0, ())
+        family, waiting = list[Member](), [leader]
+        while waiting:
+            process = waiting.pop()
+            waiting += below.get(process.pid, ())
+            with suppress(psutil.Error):
+                times = sum(process.cpu_times()[:4])
+                family.append(Member(process.pid, process.name(), times, process.memory_info().rss))
+        seconds = sum(member.cpu_seconds for member in family)
+        now = time.time()
+        then, before = self._looked.get(ref, (ref.started, 0.0))
+        self._looked[ref] = (now, seconds)
+        percent = max(0.0, 100 * (seconds - before) / (now - then)) if now > then else 0.0
+        return Usage(seconds, percent, sum(m.memory_bytes for m in family), family[1:])
 
     def terminate(self, ref: ProcessRef, grace: float) -> bool:
         """End a process with its whole family: SIGTERM, up to `grace` seconds, SIGKILL.
@@ -208,6 +266,11 @@ class _Family:
         deadline = time.monotonic() + seconds
         while any(map(_runs, self._living)) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """All running processes that inherited a mark, whoever started them."""
+    return [row.process for row in _running() if mark in row.marks]
 
 
 def _running() -> Iterator[_Row]:

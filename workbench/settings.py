@@ -100,6 +100,15 @@ class Settings(BaseSettings):
     feed_queue: int = Field(1_000, ge=1, description="Events a slow reader may lag before it is cut off.")
 
     max_agents_running: int = Field(32, ge=1, description="Worker processes of this project at once.")
+    max_agents_per_planner: int = Field(8, ge=1, description="The same, of one planner's.")
+    max_agents_queued: int = Field(256, ge=1, description="Agents that may wait for room.")
+    spawn_outside_worktrees: bool = Field(
+        True,
+        description="Let agents be spawned without a worktree: they read the project, and write nothing that stays.",
+    )
+    worker_patience_seconds: float = Field(
+        600.0, gt=0, description="How long a worker waits for a server that is away."
+    )
     terminate_grace_seconds: float = Field(5.0, ge=0, description="Between SIGTERM and SIGKILL.")
     integration_requires_approval: bool = Field(True, description="A person approves what is merged.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(

@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests.conftest import Admit, Admitted, Served, ended, git
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.process import ProcessTable
-from workbench.services import workers
+from workbench.services import spawning
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -29,6 +31,12 @@ async def spawn(served: Served, by: Admitted | None = None, **more: Any) -> dict
     if by is None:
         return await served.workbench.call("spawn_agent", **arguments)
     return await served.workbench.dispatch(by.caller, "spawn_agent", arguments)
+
+
+@pytest.fixture
+async def lab(served: Served) -> Path:
+    """A worktree; its directory."""
+    return Path((await served.workbench.call("create_worktree", name="lab"))["path"])
 
 
 async def make(served: Served, run: str, **more: Any) -> int:
@@ -146,10 +154,10 @@ async def test_a_worker_that_dies_while_it_waits_leaves_no_question(served: Serv
 # Ending
 
 
-async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Served, repository: Path) -> None:
-    made = await spawn(served, name="walt")
+async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Served, lab: Path) -> None:
+    made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await make(served, "echo $$ > pid; trap '' TERM; setsid sleep 600 & sleep 600")
-    command = int(await appeared(repository / "pid"))
+    command = int(await appeared(lab / "pid"))
     os.kill(made["pid"], signal.SIGKILL)
     task = await reached(served, task_id, "pending")
     assert [(a["agent_id"], a["outcome"], a["error_message"]) for a in task["attempts"]] == [
@@ -159,21 +167,19 @@ async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Se
     assert (await process(served, "walt"))["exit_code"] == -signal.SIGKILL
     assert (await agent(served, "walt"))["registration_status"] == "inactive"
     await ended(command)
-    left = [p.info for p in psutil.process_iter(["cwd", "cmdline", "status"]) if p.info["cwd"] == str(repository)]
+    left = [p.info for p in psutil.process_iter(["cwd", "cmdline", "status"]) if p.info["cwd"] == str(lab)]
     assert [info for info in left if info["status"] != psutil.STATUS_ZOMBIE] == []
     kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.*"]))["events"]]
     assert kinds[-2:] == ["agent.exited", "agent.deactivated"]
 
 
-async def test_a_terminated_worker_gives_its_task_back_and_the_next_one_does_it(
-    served: Served, repository: Path
-) -> None:
-    made = await spawn(served, name="walt")
+async def test_a_terminated_worker_gives_its_task_back_and_the_next_one_does_it(served: Served, lab: Path) -> None:
+    made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await make(served, "[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
-    command = int(await appeared(repository / "pid"))
+    command = int(await appeared(lab / "pid"))
     await served.workbench.call("terminate_agent", agent_id="walt")
     await ended(made["pid"], command)
-    await spawn(served, name="wilma")
+    await spawn(served, name="wilma", assigned_worktree="lab")
     task = await reached(served, task_id, "completed", "failed")
     assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("wilma", "completed")]
 
@@ -209,10 +215,10 @@ async def test_an_agent_that_was_not_spawned_has_no_process(served: Served, admi
             await served.workbench.call(name, agent_id="nobody")
 
 
-async def test_revoking_ends_the_process_too(served: Served, repository: Path) -> None:
-    made = await spawn(served, name="walt")
+async def test_revoking_ends_the_process_too(served: Served, lab: Path) -> None:
+    made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await make(served, "echo $$ > pid; exec sleep 600")
-    command = int(await appeared(repository / "pid"))
+    command = int(await appeared(lab / "pid"))
     revoked = await served.workbench.call("revoke_agent", agent_id="walt")
     assert revoked["registration_status"] == "revoked"
     await ended(made["pid"], command)
@@ -252,16 +258,74 @@ async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
 # Refusals
 
 
-async def test_only_so_many_agents_run_at_once(settings: Settings) -> None:
-    few = settings.model_copy(update={"max_agents_running": 1})
-    async with Workbench.open(few) as workbench, Servers(workbench) as servers:
-        served = Served(workbench, await servers.start(0), servers)
-        first = await spawn(served, name="first")
+@asynccontextmanager
+async def crowded(settings: Settings, **limits: int) -> AsyncIterator[Served]:
+    """A served project in which few agents may run."""
+    async with Workbench.open(settings.model_copy(update=limits)) as workbench, Servers(workbench) as servers:
+        yield Served(workbench, await servers.start(0), servers)
+
+
+async def begun(served: Served, agent_id: str) -> dict[str, Any]:
+    """The process of an agent, once it has one."""
+    while (found := await process(served, agent_id))["state"] == "queued":
+        await asyncio.sleep(0.02)
+    return found
+
+
+async def test_who_finds_no_room_waits_for_it_in_the_order_of_asking(settings: Settings) -> None:
+    async with crowded(settings, max_agents_running=1, max_agents_queued=2) as served:
+        made = [await spawn(served, name=name) for name in ("first", "second", "third")]
+        assert [(one["state"], one["pid"] is None) for one in made] == [
+            ("running", False),
+            ("queued", True),
+            ("queued", True),
+        ]
+        assert [(await process(served, name))["queue_place"] for name in ("first", "second", "third")] == [None, 1, 2]
         with pytest.raises(Unavailable, match="TOO_MANY_AGENTS"):
-            await spawn(served, name="second")
-        assert [a["name"] for a in (await workbench.call("list_agents"))["agents"]] == ["first"]
-        await workbench.call("terminate_agent", agent_id=first["agent_id"])
-        await spawn(served, name="third")
+            await spawn(served, name="fourth")
+        assert [a["agent_id"] for a in (await served.workbench.call("list_agents"))["agents"]] == [
+            "first",
+            "second",
+            "third",
+        ]
+        await served.workbench.call("terminate_agent", agent_id="first")
+        assert (await begun(served, "second"))["state"] == "running"
+        assert (await process(served, "third"))["queue_place"] == 1
+        os.kill((await process(served, "second"))["pid"], signal.SIGKILL)
+        assert (await begun(served, "third"))["state"] == "running"
+        task = await reached(served, await make(served, "true"), "completed")
+        assert task["attempts"][0]["agent_id"] == "third"
+        kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.queued"]))["events"]]
+        assert kinds == ["agent.queued"] * 2
+
+
+async def test_who_waits_for_room_can_be_ended(settings: Settings) -> None:
+    async with crowded(settings, max_agents_running=1) as served:
+        await spawn(served, name="first")
+        await spawn(served, name="second", environment={"KEY": "secret"})
+        await served.workbench.call("terminate_agent", agent_id="second", reason="Enough.")
+        found = await process(served, "second")
+        assert (found["state"], found["reason"], found["queue_place"]) == ("ended", "Enough.", None)
+        assert (await agent(served, "second"))["registration_status"] == "inactive"
+        await served.workbench.call("terminate_agent", agent_id="first")
+        await over(served, "first")
+        assert (await process(served, "second"))["pid"] is None
+        with pytest.raises(Conflict, match="NOT_RUNNING"):
+            await served.workbench.call("terminate_agent", agent_id="second")
+
+
+async def test_a_planner_has_only_its_share_of_the_room(settings: Settings) -> None:
+    async with crowded(settings, max_agents_per_planner=1) as served:
+        planners = []
+        for name in ("paula", "pete"):
+            made = await served.workbench.call("register", name=name, persona_id="planner")
+            await served.workbench.call("approve", approval_id=made["approval_id"])
+            caller = await served.workbench.identify(made["token"])
+            planners.append(Admitted(name, made["token"], caller))
+        paula, pete = planners
+        states = [(await spawn(served, who))["state"] for who in (paula, paula, pete)]
+        assert states == ["running", "queued", "running"]
+        assert (await spawn(served))["state"] == "running"
 
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
@@ -275,7 +339,14 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("WORKTREE_NOT_FOUND", {"assigned_worktree": "gone"}),
     ("WORKTREE_NOT_FOUND", {"assigned_worktree": "old"}),
     ("BAD_WORKTREE_NAME", {"assigned_worktree": "../x"}),
-    ("INVALID_ARGUMENTS", {"profile": "claude"}),
+    ("PROFILE_NOT_FOUND", {"profile": "wizard"}),
+    ("PROFILE_NOT_FOUND", {"profile": "../script"}),
+    ("BAD_FUNCTION", {"profile": "python"}),
+    ("BAD_FUNCTION", {"profile": "python", "function": "no colon"}),
+    ("BAD_FUNCTION", {"function": "a:b"}),
+    ("TASK_NOT_FOUND", {"task_id": 77}),
+    ("INVALID_ARGUMENTS", {"limits": {"cpu_seconds": 0}}),
+    ("INVALID_ARGUMENTS", {"limits": {"patience": 1}}),
 ]
 
 
@@ -316,6 +387,8 @@ async def test_what_a_server_that_is_gone_left_running_is_ended_but_nobody_else(
     settings: Settings, tmp_path: Path
 ) -> None:
     table = ProcessTable()
+    left = tmp_path / "left"
+    left.mkdir()
     sleeper = table.start(["sleep", "600"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
     async with Workbench.open(settings) as workbench:
         for name, pid, started in (("left", sleeper.pid, sleeper.started), ("reused", os.getpid(), 1.0)):
@@ -325,7 +398,12 @@ async def test_what_a_server_that_is_gone_left_running_is_ended_but_nobody_else(
             await workbench.call("create_task", title="t", persona_id="implementer")
             await workbench.dispatch(caller, "claim_task", {})
             row = {"agent": caller.agent, "pid": pid, "started": started, "profile": "script", "log": "", "now": 1}
-            await workbench.store.write(lambda tx, row=row: tx.run(workers.SQL.add, row))
+            spawn_ = {"agent": caller.agent, "profile": "script", "orders": "{}", "parent": None, "now": 1}
+            await workbench.store.write(lambda tx, spawn_=spawn_: tx.run(spawning.SQL.add, spawn_))
+            await workbench.store.write(lambda tx, row=row: tx.run(spawning.SQL.process, row))
+            began = {"agent": caller.agent, "scratch": str(left), "confinement": '{"enforced": false, "missing": []}'}
+            await workbench.store.write(lambda tx, began=began: tx.run(spawning.SQL.starting, began))
+            await workbench.store.write(lambda tx, began=began: tx.run(spawning.SQL.started, began))
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         served = Served(workbench, await servers.start(0), servers)
         await ended(sleeper.pid)
@@ -334,6 +412,7 @@ async def test_what_a_server_that_is_gone_left_running_is_ended_but_nobody_else(
         assert [task["status"] for task in tasks] == ["pending", "pending"]
         agents = (await workbench.call("list_agents"))["agents"]
         assert [a["registration_status"] for a in agents] == ["inactive", "inactive"]
+        assert not left.exists()
     table.terminate(sleeper, 0)
 
 

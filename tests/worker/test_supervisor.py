@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from tests.conftest import Admit, Admitted, Clock, Served, ended, followed, git
 from workbench.app import Workbench
-from workbench.errors import Refused, Unauthenticated, WorkbenchError
+from workbench.confinement import Box, Limits
+from workbench.errors import Refused, Unauthenticated, Unavailable, WorkbenchError
+from workbench.rules.profile import Profile
+from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.worker import supervisor as worker
-from workbench.worker.orders import Orders
+from workbench.worker.orders import Orders, Place
 from workbench.worker.supervisor import Supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
@@ -31,19 +37,43 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WAIT_SECONDS", 0.2)
 
 
+def orders(served: Served, token: str, scratch: Path, lab: str | None = None, **more: Any) -> Orders:
+    """Orders as spawning makes them, in a worktree or outside of any; nothing is confined."""
+    settings = served.workbench.settings
+    place = (
+        Place(lab, settings.worktrees / lab, settings.home / "repositories" / lab, f"wb/{lab}/main") if lab else None
+    )
+    known: dict[str, Any] = {
+        "url": served.info.url,
+        "token": token,
+        "scratch": scratch,
+        "box": Box(write=(), read=(), scratch=scratch, enforce=False),
+        "project": settings.project,
+        "profile": Profile(name="script", summary="Runs the task's command."),
+        "agent_mcp_url": served.info.mcp_url,
+        "place": place,
+        "mcp_url": served.info.mcp_url if more.pop("mcp", False) else None,
+        "server_file": settings.server_file,
+        "heartbeat_seconds": 0.1,
+    }
+    return Orders(**known | more)
+
+
 @asynccontextmanager
-async def working(served: Served, token: str, place: Path, **more: Any) -> AsyncIterator[asyncio.Task[None]]:
+async def working(
+    served: Served, token: str, lab: str | None = "lab", **more: Any
+) -> AsyncIterator[asyncio.Task[None]]:
     """A worker that is stopped at the end; the task it runs in."""
-    mcp_url = served.info.mcp_url if more.pop("mcp", False) else None
-    orders = Orders(url=served.info.url, token=token, mcp_url=mcp_url, **{"heartbeat_seconds": 0.1} | more)
-    supervisor = Supervisor(orders, place)
-    running = asyncio.create_task(supervisor.run())
-    try:
-        yield running
-    finally:
-        supervisor.stop()
-        with suppress(WorkbenchError):
-            await running
+    with TemporaryDirectory() as scratch:
+        supervisor = Supervisor(orders(served, token, Path(scratch), lab, **more))
+        running = asyncio.create_task(supervisor.run())
+        try:
+            yield running
+        finally:
+            supervisor.stop()
+            with suppress(WorkbenchError):
+                await running
+        assert list(Path(scratch).iterdir()) == []
 
 
 async def make(served: Served, run: str | list[str] | None, **more: Any) -> int:
@@ -91,9 +121,9 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
     answer = '{"result": {"n": 1}, "artifacts": ["x"]}'
     run = f"cat > task.json; echo one; echo two >&2; echo '{answer}' > $WORKBENCH_RESULT"
     task_id = await make(served, run, target_worktree="lab")
-    async with working(served, ada.token, place_of(served), commit=True, mcp=mcp):
+    async with working(served, ada.token, mcp=mcp):
         task = await reached(served, task_id, "completed")
-    head = git("rev-parse", "wb/lab/main", cwd=place_of(served))
+    head = git("rev-parse", "wb/lab/main", cwd=served.workbench.settings.project)
     assert (task["result_data"], task["artifacts"]) == ({"n": 1}, ["x", f"commit:{head}"])
     assert (task["attempt"], task["attempts"][0]["agent_id"]) == (1, "ada")
     assert await said(served, task_id) == ["one", "two"]
@@ -108,22 +138,41 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
 async def test_a_task_that_left_no_files_makes_no_commit(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     task_id = await make(served, "true")
-    async with working(served, ada.token, place_of(served), commit=True):
+    async with working(served, ada.token):
         task = await reached(served, task_id, "completed")
     assert (task["artifacts"], task["result_data"]) == ([], None)
 
 
-async def test_outside_of_a_worktree_nothing_is_committed_or_undone(
+async def test_outside_of_a_worktree_work_is_done_in_a_directory_of_its_own_that_is_gone_then(
     served: Served, admit: Admit, repository: Path
 ) -> None:
     ada = await admit("ada")
     (repository / "mine.txt").write_text("mine")
-    good, bad = await make(served, "echo > good.txt"), await make(served, "echo > bad.txt; exit 1", max_retries=0)
-    async with working(served, ada.token, repository):
+    good = await make(served, "pwd; ls; echo > good.txt; cat $WORKBENCH_PROJECT/mine.txt")
+    bad = await make(served, "echo > bad.txt; exit 1", max_retries=0)
+    async with working(served, ada.token, None):
         await reached(served, good, "completed")
         await reached(served, bad, "failed")
-    assert sorted(p.name for p in repository.glob("*.txt")) == ["bad.txt", "good.txt", "mine.txt"]
+    where, *rest = await said(served, good)
+    assert (Path(where).exists(), rest) == (False, ["mine"])
+    assert [p.name for p in repository.glob("*.txt")] == ["mine.txt"]
     assert git("rev-list", "--count", "--all", cwd=repository) == "1"
+
+
+async def test_who_works_in_a_worktree_sees_what_others_have_committed_since(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada, bob = await settle("ada", "lab"), await settle("bob", "annex", "tester")
+    (repository / "new.txt").write_text("new")
+    git("add", ".", cwd=repository)
+    git("commit", "-q", "-m", "More", cwd=repository)
+    first = await make(served, "echo > made.txt", target_worktree="annex", persona_id="tester")
+    async with working(served, bob.token, "annex"):
+        await reached(served, first, "completed")
+    run = "git merge -q main && git merge -q --no-edit wb/annex/main && ls"
+    async with working(served, ada.token):
+        task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
+    assert (task["status"], await said(served, task["id"])) == ("completed", ["README.md", "made.txt", "new.txt"])
 
 
 async def test_what_a_failed_attempt_left_is_undone_before_the_next(served: Served, settle: Admit) -> None:
@@ -131,7 +180,7 @@ async def test_what_a_failed_attempt_left_is_undone_before_the_next(served: Serv
     leave = "echo $WORKBENCH_ATTEMPT > made-$WORKBENCH_ATTEMPT; echo changed > README.md"
     run = f"ls; {leave}; [ $WORKBENCH_ATTEMPT = 3 ] || exit 75"
     task_id = await make(served, run, max_retries=2)
-    async with working(served, ada.token, place_of(served), commit=True):
+    async with working(served, ada.token):
         task = await reached(served, task_id, "completed", "failed")
     assert [a["outcome"] for a in task["attempts"]] == ["failed", "failed", "completed"]
     assert "status 75 and asked to be tried again.\nREADME.md" in task["attempts"][0]["error_message"]
@@ -158,7 +207,7 @@ async def test_what_no_retry_can_mend_fails_the_task_and_not_the_worker(
 ) -> None:
     ada = await settle("ada", "lab")
     task_id = await make(served, run)
-    async with working(served, ada.token, place_of(served), commit=True, mcp=mcp) as running:
+    async with working(served, ada.token, mcp=mcp) as running:
         task = await reached(served, task_id, "failed")
         assert len(task["attempts"]) == 1
         assert why in task["error_message"]
@@ -176,8 +225,8 @@ async def test_a_lease_that_is_shorter_than_the_heartbeat_is_kept_all_the_same(
         served = Served(workbench, await servers.start(0), servers)
         made = await workbench.call("register", name="ada", persona_id="implementer")
         await workbench.call("approve", approval_id=made["approval_id"])
-        task_id = await make(served, "until [ -e go ]; do sleep 0.01; done", lease_seconds=0.6)
-        async with working(served, made["token"], repository, heartbeat_seconds=3_600):
+        task_id = await make(served, "until [ -e $WORKBENCH_PROJECT/go ]; do sleep 0.01; done", lease_seconds=0.6)
+        async with working(served, made["token"], None, heartbeat_seconds=3_600):
             await reached(served, task_id, "in_progress")
             for _ in range(3):
                 before = (await get(served, task_id))["lease_expires_at"]
@@ -191,7 +240,7 @@ async def test_a_lease_that_is_shorter_than_the_heartbeat_is_kept_all_the_same(
 async def test_who_loses_its_lease_ends_the_command_and_goes_on(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     task_id = await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
-    async with working(served, ada.token, place_of(served), commit=True):
+    async with working(served, ada.token):
         await appeared(place_of(served).parent / "pid")
         await served.workbench.call("cancel_task", task_id=task_id)
         await reached(served, await make(served, "ls > ../seen"), "completed")
@@ -203,7 +252,7 @@ async def test_who_loses_its_lease_ends_the_command_and_goes_on(served: Served, 
 async def test_who_finishes_too_late_changes_nothing_and_goes_on(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     task_id = await make(served, "touch ../begun; until [ -e ../go ]; do sleep 0.01; done")
-    async with working(served, ada.token, place_of(served), heartbeat_seconds=3_600) as running:
+    async with working(served, ada.token, heartbeat_seconds=3_600) as running:
         await appeared(place_of(served).parent / "begun")
         await served.workbench.call("cancel_task", task_id=task_id)
         (place_of(served).parent / "go").touch()
@@ -215,7 +264,7 @@ async def test_who_finishes_too_late_changes_nothing_and_goes_on(served: Served,
 async def test_who_is_revoked_ends_the_command_and_itself(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
-    async with working(served, ada.token, place_of(served), commit=True) as running:
+    async with working(served, ada.token) as running:
         await appeared(place_of(served).parent / "pid")
         await served.workbench.call("revoke_agent", agent_id="ada")
         with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
@@ -228,7 +277,7 @@ async def test_who_is_revoked_ends_the_command_and_itself(served: Served, settle
 async def test_who_is_told_to_stop_gives_the_task_back(served: Served, settle: Admit, mcp: bool) -> None:
     ada = await settle("ada", "lab")
     task_id = await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
-    async with working(served, ada.token, place_of(served), commit=True, mcp=mcp):
+    async with working(served, ada.token, mcp=mcp):
         await appeared(place_of(served).parent / "pid")
     task = await get(served, task_id)
     assert (task["status"], task["retry_count"]) == ("pending", 0)
@@ -249,7 +298,7 @@ async def come(served: Served) -> dict[str, Any]:
 async def test_a_worker_waits_until_it_is_admitted(served: Served, repository: Path, mcp: bool) -> None:
     made = await come(served)
     task_id = await make(served, "true")
-    async with working(served, made["token"], repository, mcp=mcp):
+    async with working(served, made["token"], None, mcp=mcp):
         await followed(served.workbench)
         await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
         task = await reached(served, task_id, "completed")
@@ -259,7 +308,7 @@ async def test_a_worker_waits_until_it_is_admitted(served: Served, repository: P
 @TALKS
 async def test_a_worker_that_is_turned_away_ends_with_the_reason(served: Served, repository: Path, mcp: bool) -> None:
     made = await come(served)
-    async with working(served, made["token"], repository, mcp=mcp) as running:
+    async with working(served, made["token"], None, mcp=mcp) as running:
         await followed(served.workbench)
         await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
         with pytest.raises(Refused, match=r"REJECTED: The registration was turned down\. Full house\."):
@@ -267,33 +316,161 @@ async def test_a_worker_that_is_turned_away_ends_with_the_reason(served: Served,
 
 
 async def test_a_token_that_is_not_known_ends_the_worker(served: Served, repository: Path) -> None:
-    async with working(served, "wba_" + "x" * 43, repository) as running:
+    async with working(served, "wba_" + "x" * 43, None) as running:
         with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
             await running
 
 
-async def restarted(served: Served) -> None:
-    """Stop the servers and start them again at the same address."""
-    port = int(served.info.url.rpartition(":")[2])
+async def restarted(served: Served, port: int | None = None) -> Served:
+    """Stop the servers and start them again, at the same address or another."""
+    port = int(served.info.url.rpartition(":")[2]) if port is None else port
     await served.servers.stop()
-    await served.servers.start(port)
+    return replace(served, info=await served.servers.start(port))
+
+
+WAITING = "cd $WORKBENCH_PROJECT; touch begun; until [ -e go ]; do sleep 0.01; done"
 
 
 @TALKS
+@pytest.mark.parametrize("port", [None, 0], ids=["same address", "other address"])
 async def test_a_worker_outlives_a_restart_of_the_server(
-    served: Served, admit: Admit, repository: Path, mcp: bool
+    served: Served, admit: Admit, repository: Path, mcp: bool, port: int | None
 ) -> None:
     ada: Admitted = await admit("ada")
-    first = await make(
-        served, "touch begun; until [ -e go ]; do sleep 0.01; done; echo '{\"result\": 1}' > $WORKBENCH_RESULT"
-    )
-    async with working(served, ada.token, repository, mcp=mcp) as running:
+    first = await make(served, WAITING + "; echo '{\"result\": 1}' > $WORKBENCH_RESULT")
+    async with working(served, ada.token, None, mcp=mcp) as running:
         await appeared(repository / "begun")
-        await restarted(served)
+        served = await restarted(served, port)
         (repository / "go").touch()
         task = await reached(served, first, "completed", "failed", "pending")
         assert (task["status"], task["attempt"], task["result_data"]) == ("completed", 1, 1)
         await followed(served.workbench)
-        await restarted(served)
+        await restarted(served, port)
         task = await reached(served, await make(served, "true"), "completed")
         assert not running.done()
+
+
+async def test_nobody_but_the_projects_server_is_told_the_token(served: Served, admit: Admit, repository: Path) -> None:
+    """What the file names must answer with its nonce; until then the worker goes on asking where it was."""
+    ada: Admitted = await admit("ada")
+    async with TcpSink() as sink, working(served, ada.token, None) as running:
+        await reached(served, await make(served, "true"), "completed")
+        file = ServerFile(served.workbench.settings.server_file)
+        port = int(served.info.url.rpartition(":")[2])
+        await served.servers.stop()
+        file.save(served.info.model_copy(update={"url": sink.url, "mcp_url": sink.url}), "wbo_x")
+        await sink.asked.wait()
+        await served.servers.start(port)
+        await reached(served, await make(served, "true"), "completed")
+        assert not running.done()
+    assert b"wba_" not in sink.heard
+    assert b"/health" in sink.heard
+
+
+async def test_a_worker_whose_server_does_not_come_back_ends(served: Served, admit: Admit) -> None:
+    ada: Admitted = await admit("ada")
+    async with working(served, ada.token, None, patience_seconds=0.3) as running:
+        await reached(served, await make(served, "true"), "completed")
+        await served.servers.stop()
+        with pytest.raises(Unavailable, match="NO_SERVER"):
+            await running
+
+
+class TcpSink:
+    """A stranger that listens and remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.heard = b""
+        self.asked = asyncio.Event()
+        self.url = ""
+
+    async def __aenter__(self) -> TcpSink:
+        self._server = await asyncio.start_server(self._hear, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heard += await reader.read(10_000)
+        self.asked.set()
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\n{"nonce": "no"}')
+        await writer.drain()
+        writer.close()
+
+
+# One task, or only so many
+
+
+async def test_who_is_for_one_task_waits_for_it_does_it_and_ends(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    before = await make(served, None)
+    mine, other = (
+        await make(served, "exit $((2 - WORKBENCH_ATTEMPT))", dependencies=[before]),
+        await make(served, "true"),
+    )
+    async with working(served, ada.token, None, task_id=mine) as running:
+        bob = await admit("bob")
+        await served.workbench.dispatch(bob.caller, "claim_task", {"task_id": before})
+        await served.workbench.dispatch(bob.caller, "complete_task", {"task_id": before})
+        task = await reached(served, mine, "completed", "failed")
+        await running
+    assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("ada", "failed"), ("ada", "completed")]
+    assert (await get(served, other))["status"] == "pending"
+
+
+async def test_who_is_for_a_task_that_somebody_else_has_ends(served: Served, admit: Admit) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    task_id = await make(served, "true")
+    await served.workbench.dispatch(bob.caller, "claim_task", {"task_id": task_id})
+    async with working(served, ada.token, None, task_id=task_id) as running:
+        await running
+    assert (await get(served, task_id))["assigned_agent_id"] == "bob"
+
+
+async def test_who_may_make_two_attempts_ends_after_them(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+    made = [await make(served, "true") for _ in range(3)]
+    async with working(served, ada.token, None, limits=Limits(tasks=2)) as running:
+        await running
+    assert [(await get(served, one))["status"] for one in made] == ["completed", "completed", "pending"]
+
+
+# Agents that talk to the server themselves
+
+TALK = """
+import json, os, urllib.request
+task = json.load(open(os.environ["WORKBENCH_TASK_FILE"]))
+server = json.load(open(os.path.expanduser("~/mcp.json")))["mcpServers"]["workbench"]
+def call(name, **arguments):
+    url = os.environ["WORKBENCH_URL"] + "/api/ops/" + name
+    body = json.dumps(arguments).encode()
+    return json.load(urllib.request.urlopen(urllib.request.Request(url, body, server["headers"])))
+call({name!r}, task_id=task["id"], attempt=task["attempt"], **{arguments!r})
+open("late.txt", "w").write("late")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status", "commits"),
+    [
+        ("complete_task", {"result_data": "mine"}, "completed", "2"),
+        ("fail_task", {"error_message": "I cannot", "retryable": False}, "failed", "2"),
+        ("report_task_progress", {"progress_note": "half"}, "completed", "2"),
+    ],
+)
+async def test_a_command_may_tell_the_server_itself_how_its_task_ended(
+    served: Served, settle: Admit, name: str, arguments: dict[str, Any], status: str, commits: str
+) -> None:
+    ada = await settle("ada", "lab")
+    code = TALK.replace("{name!r}", repr(name)).replace("{arguments!r}", repr(arguments))
+    talking = Profile(name="talk", summary="Talks.", token=True, command=[sys.executable, "-c", code])
+    async with working(served, ada.token, profile=talking) as running:
+        task = await reached(served, await make(served, None, target_worktree="lab"), "completed", "failed")
+        after = await reached(served, await make(served, None, target_worktree="lab"), "completed", "failed")
+        assert not running.done()
+    assert (task["status"], len(task["attempts"]), after["status"]) == (status, 1, status)
+    if name == "complete_task":
+        assert task["result_data"] == "mine"
+    assert git("rev-list", "--count", "wb/lab/main", cwd=served.workbench.settings.project) == commits

@@ -116,6 +116,16 @@ class Checkout:
         self._git("update-ref", "--no-deref", ref, made)
         return made
 
+    def learn_branches(self, branches: Mapping[str, str]) -> None:
+        """Have the worktree's own repository know branches of the person's by their commits, to compare and merge with.
+
+        The one that is checked out stays as it is.
+        """
+        here, _ = self.head()
+        lines = "".join(f"update refs/heads/{name} {commit}\n" for name, commit in branches.items() if name != here)
+        if lines:
+            self._git("update-ref", "--no-deref", "--stdin", stdin=os.fsencode(lines))
+
     def bundle(self, ref: str, known: Sequence[str], into: BinaryIO, max_bytes: int) -> bool:
         """Write what `ref` (a full name) has and the commits `known` have not as a bundle, if there is anything.
 

@@ -79,6 +79,11 @@ class Repository(Plumbing):
         """The branch of the main checkout; None when HEAD is detached."""
         return self.follow("HEAD")
 
+    def branches(self) -> dict[str, str]:
+        """All branches, and the commit of each."""
+        lines = self.read("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads").text.splitlines()
+        return {name: commit for commit, _, name in (line.partition(" ") for line in lines)}
+
     def resolve(self, branch: str) -> str | None:
         """The commit a branch is at, or None."""
         return self.parse(f"refs/heads/{branch}") if is_name(branch) else None

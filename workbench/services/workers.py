@@ -1,6 +1,6 @@
-"""Agents as processes: spawn them in their worktree, see them end, end them.
+"""Agents as processes: see them, see them end, end them.
 
-Only the planner that spawned an agent, or the operator, may terminate it.
+Only the planner that spawned an agent, or the operator, may do so. Spawning is `workbench.services.spawning`.
 """
 
 from __future__ import annotations
@@ -8,105 +8,93 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
-from workbench.model import Level, Micros, Registration, Wire
+from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.model import Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, Ok, op
-from workbench.process import ProcessRef
+from workbench.process import ProcessRef, Usage
 from workbench.rules import access
-from workbench.services import agents, approvals, leases, registration
+from workbench.services import agents, leases, registration, vault
 from workbench.services.agents import Agent
-from workbench.services.registration import Registered
+from workbench.services.confinement import Confinement
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
+from workbench.worker import scratch
 
 SQL = beside(__file__)
 
-_KEPT_FOR_US = ("WORKBENCH_", "LD_", "GIT_", "PYTHON")
-
-Environment = Annotated[
-    dict[str, str],
-    Field(max_length=100, description="Extra variables; not WORKBENCH_*, LD_*, GIT_* or PYTHON*."),
-]
+TAIL_BYTES = 256_000
 
 
-class Spawned(Wire):
-    """A worker process that was started. It works once its registration is approved."""
+class LimitsOf(Wire):
+    """What each task's command may use with all it starts; `tasks`: how many attempts the agent makes, then ends."""
+
+    cpu_seconds: float | None = Field(None, gt=0)
+    memory_bytes: int | None = Field(None, ge=1_000_000)
+    wall_seconds: float | None = Field(None, gt=0)
+    tasks: int | None = Field(None, ge=1)
+
+
+class Child(Wire):
+    """A process below an agent's."""
+
+    pid: int
+    name: str
+    cpu_seconds: float
+    memory_bytes: int
+
+
+class Process(Wire):
+    """The process of a spawned agent, with all it started. `log_tail`: the last lines of its log.
+
+    `cpu_percent` is of one processor, since this was asked last, or else since it began.
+    """
 
     agent_id: str
-    status: Registration
-    approval_id: int
-    pid: int
+    state: Literal["queued", "running", "ended"]
+    running: bool
+    pid: int | None
+    profile: str
+    mode: Literal["queue", "task"]
+    task_id: int | None
     worktree: str | None
+    limits: LimitsOf
+    confinement: Confinement
+    cpu_seconds: float
+    cpu_percent: float
+    memory_bytes: int
+    children: list[Child]
+    exit_code: int | None
+    reason: str | None
+    spawned_at: Micros
+    ended_at: Micros | None
     log: str
+    log_tail: list[str]
+    queue_place: int | None
+
+
+class ManagedAgent(Agent):
+    """An agent that was spawned, with its process."""
+
+    process: Process | None
 
 
 class Managed(Wire):
     """Agents that were spawned, oldest first."""
 
-    agents: list[Agent]
-
-
-class Process(Wire):
-    """The operating-system process of a spawned agent."""
-
-    agent_id: str
-    pid: int
-    profile: str
-    running: bool
-    exit_code: int | None
-    spawned_at: Micros
-    ended_at: Micros | None
-    log: str
-
-
-@op(allow=Level.PLANNER, needs_server=True)
-async def spawn_agent(
-    ctx: Ctx,
-    persona_id: str,
-    assigned_worktree: Annotated[
-        str | None, Field(description="The worktree the agent works in and may not leave.")
-    ] = None,
-    name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
-    environment: Environment = {},
-    profile: Annotated[Literal["script"], Field(description="script: run each task's own command.")] = "script",
-    mcp: Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")] = False,
-    approve: Annotated[
-        Literal["auto", "ask"],
-        Field(description="Whether the operator's spawn is admitted at once; a planner's always asks."),
-    ] = "auto",
-) -> Spawned:
-    """Start a worker process with its own identity. It registers, waits for approval, then takes tasks."""
-    _check_environment(environment)
-    await _check_room(ctx)
-    place = await ctx.read(lambda tx: _place(tx, ctx, assigned_worktree))
-    made = await _register(ctx, name or persona_id, persona_id, assigned_worktree, profile)
-    agent_id, status = made.agent_id, made.status
-    if approve == "auto" and ctx.caller.level is Level.OPERATOR:
-        decision = await approvals.approve(ctx, made.approval_id)
-        agent_id, status = decision.outcome["agent_id"], Registration(decision.outcome["status"])
-    ref, log = await _start(ctx, made, place, environment, profile, mcp)
-    return Spawned(
-        agent_id=agent_id,
-        status=status,
-        approval_id=made.approval_id,
-        pid=ref.pid,
-        worktree=assigned_worktree,
-        log=str(log),
-    )
+    agents: list[ManagedAgent]
 
 
 @op(allow=Level.PLANNER, destructive=True)
 async def terminate_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max_length=1_000)] = "") -> Agent:
     """End an agent's process and everything it started; what it held can be claimed by others."""
     row = await ctx.read(lambda tx: registration.require_agent(tx, agent_id))
-    _require_authority(ctx.caller, row)
+    require_authority(ctx.caller, row)
     if not await end(ctx, row["id"], reason):
         raise Conflict("NOT_RUNNING", f"{agent_id} has no running process.")
     return await ctx.read(lambda tx: agents.agent_of(ctx, registration.require_agent(tx, agent_id)))
@@ -116,6 +104,7 @@ async def terminate_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(
 async def revoke_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max_length=1_000)] = "") -> Agent:
     """Take an agent's admission away: its token stops working at once, its process ends, its tasks are free."""
     internal = await ctx.write(lambda tx: registration.revoke(tx, agent_id, reason))
+    await asyncio.to_thread(vault.forget, ctx.settings, internal)
     if not await end(ctx, internal, reason):
         await ctx.write(lambda tx: leases.release_all(tx, internal, reason or "the agent was revoked"))
     return await ctx.read(lambda tx: agents.agent_of(ctx, registration.require_agent(tx, agent_id)))
@@ -145,48 +134,65 @@ async def deregister_agent(
 
 @op(allow=Level.PLANNER, reads=True)
 async def get_managed_agents(ctx: Ctx) -> Managed:
-    """The agents you spawned; for the operator, all that were spawned."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.managed, parent=ctx.caller.agent))
-    return Managed(agents=[agents.agent_of(ctx, row) for row in rows])
+    """The agents you spawned, with their processes; for the operator, all that were spawned."""
+
+    def question(tx: Reader) -> list[tuple[Row, Row | None]]:
+        rows = tx.all(SQL.managed, parent=ctx.caller.agent)
+        return [(row, tx.one(SQL.of_agent, agent=row["id"])) for row in rows]
+
+    found = await ctx.read(question)
+    usages = await _usages(ctx, [row for _, row in found if row])
+    shown = []
+    for agent, row in found:
+        process = _process(ctx, agent["assigned_agent_id"], row, usages.get(agent["id"]), []) if row else None
+        shown.append(ManagedAgent(**agents.agent_of(ctx, agent).model_dump(), process=process))
+    return Managed(agents=shown)
 
 
 @op(allow=Level.PLANNER, reads=True)
-async def get_agent_process_info(ctx: Ctx, agent_id: str) -> Process:
-    """The process of a spawned agent: pid, whether it runs, exit code, log file."""
+async def get_agent_process_info(
+    ctx: Ctx, agent_id: str, log_lines: Annotated[int, Field(ge=0, le=1_000)] = 50
+) -> Process:
+    """The process of an agent you spawned: what it uses, its children, how it ended, the end of its log."""
 
     def question(tx: Reader) -> Row:
         agent = registration.require_agent(tx, agent_id)
-        _require_authority(ctx.caller, agent)
-        return _require_process(tx, agent_id, agent["id"])
+        require_authority(ctx.caller, agent)
+        return require_spawn(tx, agent_id, agent["id"])
 
     row = await ctx.read(question)
-    return Process(
-        agent_id=agent_id,
-        pid=row["pid"],
-        profile=row["profile"],
-        running=row["ended_at"] is None,
-        exit_code=row["exit_code"],
-        spawned_at=row["spawned_at"],
-        ended_at=row["ended_at"],
-        log=row["log"],
-    )
+    usages = await _usages(ctx, [row])
+    tail = await asyncio.to_thread(_tail, log_of(ctx, row["agent_id"]), log_lines)
+    return _process(ctx, agent_id, row, usages.get(row["agent_id"]), tail)
 
 
-async def end(ctx: Ctx, agent: str, reason: str) -> bool:
-    """End the process of an agent (internal id) if it has one; False when it has none running."""
+async def end(ctx: Ctx, agent: str, reason: str, *, keep: bool = False) -> bool:
+    """End the process of an agent (internal id), or its waiting for one; False when it has neither.
+
+    Args:
+        keep: it is about to be started again: it stays admitted, or goes on waiting for admission.
+    """
     row = await ctx.read(lambda tx: tx.one(SQL.running_of, agent=agent))
     if row is None:
-        return False
+        return await ctx.write(lambda tx: give_up(tx, agent, reason, keep=keep))
     ref = ProcessRef(row["pid"], row["started"])
     await asyncio.to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
-    await ctx.write(lambda tx: _ended(tx, ctx, row, "agent.terminated", reason))
+    await _close(ctx, row, "agent.terminated", reason, keep=keep)
     return True
 
 
 async def end_all(ctx: Ctx, reason: str, worktree: str | None = None) -> None:
-    """End every spawned process, or those of one worktree, at the same time."""
+    """End every spawned process, or those of one worktree, at the same time; those that wait begin no more."""
+    waiting = await ctx.read(lambda tx: tx.all(SQL.waiting, worktree=worktree))
     rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=worktree))
-    await asyncio.gather(*(end(ctx, row["agent_id"], reason) for row in rows))
+    await asyncio.gather(*(end(ctx, row["agent_id"], reason) for row in [*waiting, *rows]))
+
+
+async def recover(ctx: Ctx) -> None:
+    """End what a server that is gone left running, and remove the scratch directories it left."""
+    await end_all(ctx, "left over from a server that is gone")
+    for row in await ctx.read(lambda tx: tx.all(SQL.left_scratch)):
+        await _clear(ctx, row)
 
 
 async def reap(ctx: Ctx) -> None:
@@ -196,122 +202,133 @@ async def reap(ctx: Ctx) -> None:
     await asyncio.gather(*(_bury(ctx, row) for row in dead))
 
 
-async def _bury(ctx: Ctx, row: Row) -> None:
-    """A worker that was killed leaves the command it ran behind: nobody else may claim the task before that ended."""
-    ref = ProcessRef(row["pid"], row["started"])
-    await asyncio.to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
-    await ctx.write(lambda tx: _ended(tx, ctx, row, "agent.exited", ""))
+def give_up(tx: Tx, agent: str, reason: str, *, keep: bool = False) -> bool:
+    """An agent that waits for its process gets none; whether it waited.
+
+    Its token is replaced: if a process was made after all, by a server that is gone since, it can do nothing.
+    """
+    if not tx.run(SQL.give_up, agent=agent, reason=reason):
+        return False
+    tx.run(SQL.new_token, agent=agent, token_hash=access.token_hash(access.new_token("wba")))
+    if not keep:
+        tx.emit("agent.terminated", f"agent:{agent}", pid=None, exit_code=None, reason=reason)
+        registration.gone(tx, agent, reason or "it was ended before it began")
+    return True
 
 
-def _ended(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str) -> None:
-    code = ctx.processes.exit_code(ProcessRef(row["pid"], row["started"]))
-    if not tx.run(SQL.ended, agent=row["agent_id"], exit_code=code, now=tx.now):
-        return
-    tx.emit(kind, f"agent:{row['agent_id']}", pid=row["pid"], exit_code=code, reason=reason)
-    leases.release_all(tx, row["agent_id"], reason or "the agent's process ended")
-    registration.gone(tx, row["agent_id"], reason or "the agent's process ended")
+def log_of(ctx: Ctx, agent: str) -> Path:
+    """The log file of an agent (internal id)."""
+    return ctx.settings.logs / f"{agent}.log"
 
 
-def _check_environment(environment: Mapping[str, str]) -> None:
-    for name in environment:
-        if name.upper().startswith(_KEPT_FOR_US) or not name.isidentifier():
-            raise BadInput(
-                "BAD_ENVIRONMENT",
-                f"The variable {name!r} may not be set; names that begin with {', '.join(_KEPT_FOR_US)} are kept.",
-            )
+def require_authority(caller: Caller, agent: Row) -> None:
+    """Refuse who neither is the operator nor spawned an agent.
 
-
-async def _check_room(ctx: Ctx) -> None:
-    running = await ctx.read(lambda tx: tx.all(SQL.running, worktree=None))
-    if len(running) >= ctx.settings.max_agents_running:
-        raise Unavailable(
-            "TOO_MANY_AGENTS",
-            f"{len(running)} agents are running, as many as the setting max_agents_running allows. "
-            "Terminate one, or wait until one ends.",
-        )
-
-
-def _place(tx: Reader, ctx: Ctx, worktree: str | None) -> Path:
-    if worktree is None:
-        return ctx.settings.project
-    row = tx.one(SQL.worktree, name=access.check_worktree_name(worktree))
-    if row is None or row["status"] != "active":
-        raise NotFound("WORKTREE_NOT_FOUND", f"There is no active worktree {worktree!r}. Create it first.")
-    if ctx.caller.level is not Level.OPERATOR and row["created_by"] != ctx.caller.name:
-        raise Refused("FORBIDDEN", f"The worktree {worktree} belongs to {row['created_by']}.")
-    return Path(row["path"])
-
-
-async def _register(ctx: Ctx, name: str, persona_id: str, worktree: str | None, profile: str) -> Registered:
-    def change(tx: Tx) -> Registered:
-        return registration.add_pending(
-            tx,
-            ctx,
-            name,
-            access.new_token("wba"),
-            capabilities={},
-            persona_id=persona_id,
-            worktree=worktree,
-            parent=ctx.caller.agent,
-            profile=profile,
-        )
-
-    return registration.entered(ctx, await ctx.write(change))
-
-
-async def _start(
-    ctx: Ctx, made: Registered, place: Path, environment: Mapping[str, str], profile: str, mcp: bool
-) -> tuple[ProcessRef, Path]:
-    assert ctx.server is not None
-    internal = made.agent_id.removeprefix("pending_")
-    log = ctx.settings.logs / f"{internal}.log"
-    orders = {
-        "url": ctx.server.url,
-        "mcp_url": ctx.server.mcp_url if mcp else None,
-        "token": made.token,
-        "commit": place != ctx.settings.project,
-        "heartbeat_seconds": ctx.settings.heartbeat_seconds,
-    }
-    try:
-        ref = await asyncio.to_thread(
-            ctx.processes.start,
-            [sys.executable, "-P", "-m", "workbench.worker"],
-            cwd=place,
-            env=_environment(ctx, ctx.server.url, environment),
-            stdin_text=json.dumps(orders),
-            log=log,
-        )
-    except WorkbenchError as error:
-        reason = error.message
-        await ctx.write(lambda tx: registration.gone(tx, internal, reason))
-        raise
-    values = {"agent": internal, "pid": ref.pid, "started": ref.started, "profile": profile, "log": str(log)}
-
-    def change(tx: Tx) -> None:
-        tx.run(SQL.add, values | {"now": tx.now})
-        tx.emit("agent.spawned", f"agent:{internal}", pid=ref.pid, profile=profile)
-
-    await ctx.write(change)
-    return ref, log
-
-
-def _environment(ctx: Ctx, url: str, extra: Mapping[str, str]) -> dict[str, str]:
-    """The person's environment without what could steer the worker, its interpreter first in PATH."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(_KEPT_FOR_US)}
-    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
-    ours = {"PATH": path, "WORKBENCH_PROJECT": str(ctx.settings.project), "WORKBENCH_URL": url}
-    return kept | dict(extra) | ours
-
-
-def _require_authority(caller: Caller, agent: Row) -> None:
+    Raises:
+        Refused: ``FORBIDDEN``.
+    """
     if caller.level < OPERATOR.level and agent["parent_agent_id"] != caller.agent:
         raise Refused(
             "FORBIDDEN", f"Only the planner that spawned {agent['assigned_agent_id']}, or the operator, may do this."
         )
 
 
-def _require_process(tx: Reader, agent_id: str, internal: str) -> Row:
+def require_spawn(tx: Reader, agent_id: str, internal: str) -> Row:
+    """What an agent was spawned with, and its process if it has one.
+
+    Raises:
+        NotFound: ``PROCESS_NOT_FOUND``.
+    """
     row = tx.one(SQL.of_agent, agent=internal)
     if row is None:
         raise NotFound("PROCESS_NOT_FOUND", f"{agent_id} was not spawned here; it has no process.")
     return row
+
+
+async def _bury(ctx: Ctx, row: Row) -> None:
+    """A worker that was killed leaves the command it ran behind: nobody else may claim the task before that ended."""
+    ref = ProcessRef(row["pid"], row["started"])
+    await asyncio.to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
+    await _close(ctx, row, "agent.exited", "")
+
+
+async def _close(ctx: Ctx, row: Row, kind: str, reason: str, *, keep: bool = False) -> None:
+    await ctx.write(lambda tx: _ended(tx, ctx, row, kind, reason, keep))
+    ctx.processes.forget(ProcessRef(row["pid"], row["started"]))
+    await _clear(ctx, row)
+
+
+async def _clear(ctx: Ctx, row: Row) -> None:
+    """Remove the scratch directory of a process that has ended."""
+    if row["scratch"] and await asyncio.to_thread(scratch.remove, Path(row["scratch"])):
+        values = {"agent": row["agent_id"], "scratch": row["scratch"]}
+        await ctx.write(lambda tx: tx.run(SQL.scratch_gone, values))
+
+
+def _ended(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) -> None:
+    code = ctx.processes.exit_code(ProcessRef(row["pid"], row["started"]))
+    values = {"agent": row["agent_id"], "pid": row["pid"], "exit_code": code, "reason": reason or None}
+    if not tx.run(SQL.ended, values, now=tx.now):
+        return
+    tx.emit(kind, f"agent:{row['agent_id']}", pid=row["pid"], exit_code=code, reason=reason)
+    leases.release_all(tx, row["agent_id"], reason or "the agent's process ended")
+    if not keep:
+        registration.gone(tx, row["agent_id"], reason or "the agent's process ended")
+
+
+async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
+    """What the processes that run use, by agent."""
+    refs = {r["agent_id"]: ProcessRef(r["pid"], r["started"]) for r in rows if r["pid"] and r["ended_at"] is None}
+    used = await asyncio.to_thread(ctx.processes.usage, list(refs.values())) if refs else {}
+    return {agent: used[ref] for agent, ref in refs.items()}
+
+
+def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[str]) -> Process:
+    orders: dict[str, Any] = json.loads(row["orders"])
+    state = _state(row)
+    usage = usage or Usage(0.0, 0.0, 0, ())
+    return Process(
+        agent_id=agent_id,
+        state=state,
+        running=state == "running",
+        pid=row["pid"] if state != "queued" else None,
+        profile=row["profile"],
+        mode="task" if orders.get("task_id") else "queue",
+        task_id=orders.get("task_id"),
+        worktree=row["worktree"],
+        limits=LimitsOf(**orders.get("limits", {})),
+        confinement=Confinement(**json.loads(row["confinement"])),
+        cpu_seconds=round(usage.cpu_seconds, 2),
+        cpu_percent=round(usage.cpu_percent, 1),
+        memory_bytes=usage.memory_bytes,
+        children=[
+            Child(pid=one.pid, name=one.name, cpu_seconds=round(one.cpu_seconds, 2), memory_bytes=one.memory_bytes)
+            for one in usage.members
+        ],
+        exit_code=row["exit_code"] if state == "ended" else None,
+        reason=row["reason"] if state == "ended" else None,
+        spawned_at=row["spawned_at"] or row["asked_at"],
+        ended_at=row["ended_at"] if state == "ended" else None,
+        log=str(log_of(ctx, row["agent_id"])),
+        log_tail=tail,
+        queue_place=row["place"] if row["state"] == "queued" else None,
+    )
+
+
+def _state(row: Row) -> Literal["queued", "running", "ended"]:
+    if row["state"] in ("queued", "starting"):
+        return "queued"
+    return "running" if row["pid"] is not None and row["ended_at"] is None else "ended"
+
+
+def _tail(log: Path, lines: int) -> list[str]:
+    """The last lines of a log, without any token."""
+    if not lines:
+        return []
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            text = file.read(TAIL_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    return access.redact(text).splitlines()[-lines:]

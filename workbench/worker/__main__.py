@@ -1,22 +1,24 @@
-"""`python -m workbench.worker`: reads its orders from standard input, then takes tasks until told to stop."""
+"""`python -m workbench.worker`: reads its orders from standard input, then takes tasks until told to stop.
+
+By hand it is `workbench worker`, which asks the server for orders first.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import signal
 import sys
-from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.worker.family import adopt_orphans
 from workbench.worker.orders import Orders
 from workbench.worker.supervisor import Supervisor
 
 
 async def work(orders: Orders) -> int:
-    """Work until a signal, or until the admission is refused or taken away; the exit status."""
-    supervisor = Supervisor(orders, Path.cwd())
+    """Work until a signal, until there is no more to do, or until the admission is gone; the exit status."""
+    supervisor = Supervisor(orders, alone=adopt_orphans())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.stop)
@@ -28,14 +30,13 @@ async def work(orders: Orders) -> int:
     return 0
 
 
-def main() -> None:
-    """Entry point."""
+def run(orders: Orders) -> int:
+    """Be a worker in this process, which does nothing else; the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for noisy in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    orders = Orders(**json.load(sys.stdin))
-    sys.exit(asyncio.run(work(orders)))
+    return asyncio.run(work(orders))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(Orders.from_json(sys.stdin.read())))

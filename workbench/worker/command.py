@@ -1,139 +1,147 @@
-"""Running a task's command: the task in, the outcome out, and no process left behind.
-
-The contract with the command: the task as JSON on standard input; `WORKBENCH_TASK_ID`,
-`WORKBENCH_ATTEMPT` and `WORKBENCH_RESULT` in the environment. Exit status 0 completes the task
-with the JSON object found at `WORKBENCH_RESULT` (`result`, `artifacts`; both optional); 75
-(EX_TEMPFAIL) asks for another attempt; anything else fails under the retry rule.
-"""
+"""Running one command: its output as it comes, how it ended, and nothing of it left behind."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import signal
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
-from workbench.rules import wire
+from workbench.confinement import Limits
+from workbench.process import MARK
+from workbench.worker.family import Family, Usage
 
-EX_TEMPFAIL = 75
-GRACE_SECONDS = 3.0
 DRAIN_SECONDS = 5.0
-"""How long output is read on when the command has ended and something that left its group keeps it open."""
+"""How long output is read on when the command has ended and something keeps it open."""
 LINE_LIMIT = 1_000_000
-RESULT_LIMIT = 10_000_000
-TAIL_LINES = 15
+SAMPLE_SECONDS = 0.25
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended."""
-
-    ok: bool
-    result: Any = None
-    artifacts: Sequence[str] = ()
-    error: str = ""
-    retryable: bool = True
-
-
-@dataclass
-class _Tail:
-    """The last lines of an output, for the error message."""
-
-    lines: list[str] = field(default_factory=list)
-
-    def add(self, line: str) -> None:
-        self.lines = [*self.lines, line][-TAIL_LINES:]
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
-
-
-async def run_command(
-    task: Mapping[str, Any], place: Path, on_line: Callable[[str], None], extra: Mapping[str, str]
-) -> Outcome:
-    """Run a task's command in `place`; cancelling ends the command with all its descendants' group.
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is to run, and where.
 
     Args:
-        task: the task as the server gave it.
-        place: the directory it runs in.
-        on_line: told each line of output (standard output and error together).
-        extra: more environment variables, such as git's author.
+        argv: the program and its arguments, the box's launcher in front.
+        cwd: the directory it runs in.
+        environment: its whole environment, to which a mark is added.
+        stdin: what it can read.
+        limits: processor seconds, bytes of memory and seconds of the command with all it starts.
     """
-    if not task["run"]:
-        return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
-    tail = _Tail()
 
-    def hear(line: str) -> None:
-        tail.add(line)
-        on_line(line)
-
-    with tempfile.TemporaryDirectory(prefix="workbench-task-", ignore_cleanup_errors=True) as scratch:
-        answer = Path(scratch) / "result.json"
-        try:
-            status = await _run(task, place, _environment(task, answer, extra), hear)
-        except (OSError, ValueError) as error:
-            return Outcome(False, error=f"The command could not be started: {error}.", retryable=False)
-        if status == 0:
-            return _read_answer(answer)
-    wish = " and asked to be tried again" if status == EX_TEMPFAIL else ""
-    return Outcome(False, error=f"The command ended with status {status}{wish}.\n{tail}".rstrip())
+    argv: Sequence[str]
+    cwd: Path
+    environment: Mapping[str, str]
+    stdin: str
+    limits: Limits
 
 
-async def _run(task: Mapping[str, Any], place: Path, env: Mapping[str, str], hear: Callable[[str], None]) -> int:
-    async with _process(_argv(task["run"]), place, env, json.dumps(task)) as (process, output):
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: its exit status (minus the signal's number), and the limit that ended it, in words."""
+
+    status: int
+    limit: str | None = None
+
+
+async def run(command: Command, hear: Callable[[str], None], *, grace: float, alone: bool) -> Ended:
+    """Run a command to its end; cancelling ends it. None of its family is left in either case.
+
+    Args:
+        hear: told each line of its output (standard output and error together).
+        grace: seconds between SIGTERM and SIGKILL.
+        alone: see `Family`.
+
+    Raises:
+        OSError, ValueError: it cannot be started.
+    """
+    async with _started(command, grace, alone) as (process, family, output):
         listening = asyncio.create_task(_listen(output, hear))
+        watching = asyncio.create_task(_watch(family, command.limits))
+        waiting = asyncio.create_task(process.wait())
         try:
-            status = await process.wait()
-            _signal_group(process.pid, signal.SIGKILL)  # what it left behind would keep its output open
+            await asyncio.wait({waiting, watching}, return_when=asyncio.FIRST_COMPLETED)
+            over = watching.result() if watching.done() and not waiting.done() else None
+            if over:
+                await family.end(grace)
+            await waiting
+            await family.kill()  # what it left behind would keep its output open
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(listening, DRAIN_SECONDS)
         finally:
-            listening.cancel()
-        return status
+            for task in (listening, watching, waiting):
+                task.cancel()
+        return Ended(await process.wait(), over)
 
 
-def _argv(run: str | list[str]) -> list[str]:
-    return ["/bin/sh", "-c", run] if isinstance(run, str) else run
-
-
-def _environment(task: Mapping[str, Any], answer: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    return (
-        os.environ
-        | extra
-        | {
-            "WORKBENCH_TASK_ID": str(task["id"]),
-            "WORKBENCH_ATTEMPT": str(task["attempt"]),
-            "WORKBENCH_RESULT": str(answer),
-        }
-    )
+async def _watch(family: Family, limits: Limits) -> str:
+    """Return when a limit is passed; which, in words."""
+    began, most = time.monotonic(), 0.0
+    while True:
+        await asyncio.sleep(SAMPLE_SECONDS)
+        elapsed = time.monotonic() - began
+        if limits.wall_seconds is not None and elapsed > limits.wall_seconds:
+            return f"it took longer than {limits.wall_seconds:g} s"
+        if limits.cpu_seconds is None and limits.memory_bytes is None:
+            continue
+        usage: Usage = await asyncio.to_thread(family.usage)
+        most = max(most, usage.cpu_seconds)
+        if limits.cpu_seconds is not None and most > limits.cpu_seconds:
+            return f"it used {most:.1f} s of processor time, more than {limits.cpu_seconds:g} s"
+        if limits.memory_bytes is not None and usage.memory_bytes > limits.memory_bytes:
+            return f"it used {usage.memory_bytes:,} bytes of memory, more than {limits.memory_bytes:,}"
 
 
 @contextlib.asynccontextmanager
-async def _process(
-    argv: list[str], place: Path, env: Mapping[str, str], text: str
-) -> AsyncIterator[tuple[asyncio.subprocess.Process, asyncio.StreamReader]]:
-    """A process in a group of its own, and its output; leaving the block ends the whole group."""
+async def _started(
+    command: Command, grace: float, alone: bool
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, Family, asyncio.StreamReader]]:
+    """A process in a session of its own, and its output; leaving the block ends its whole family."""
+    mark = uuid4().hex
+    marks = ":".join(filter(None, (os.environ.get(MARK), mark)))
     async with _pipe() as (output, stdout):
-        with stdout, _file(text) as stdin:
+        with stdout, _file(command.stdin) as stdin:
             process = await asyncio.create_subprocess_exec(
-                *argv,
-                cwd=place,
-                env=env,
+                *command.argv,
+                cwd=command.cwd,
+                env={**command.environment, MARK: marks},
                 stdin=stdin,
                 stdout=stdout,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
             )
+        family = Family(process.pid, mark, alone=alone)
         try:
-            yield process, output
+            yield process, family, output
         finally:
-            await _end_group(process)
+            await _whole(_end(process, family, grace))
+
+
+async def _end(process: asyncio.subprocess.Process, family: Family, grace: float) -> None:
+    if process.returncode is None:
+        await family.end(grace)
+    else:
+        await family.kill()
+    await process.wait()
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Finish what has been begun, however often this is cancelled meanwhile; then be cancelled."""
+    task, cancelled = asyncio.create_task(work), None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled:
+        raise cancelled
+    task.result()
 
 
 @contextlib.asynccontextmanager
@@ -153,25 +161,18 @@ async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
 
 @contextlib.contextmanager
 def _file(text: str) -> Iterator[IO[bytes]]:
-    """A file without a name: unlike a pipe, it never waits for its reader."""
-    with tempfile.TemporaryFile() as file:
+    """A file without a name: unlike a pipe, it never waits for its reader.
+
+    In memory where that is possible: the box lets nobody open a file of the supervisor's again, as `/dev/stdin`.
+    """
+    with os.fdopen(os.memfd_create("stdin"), "r+b") if hasattr(os, "memfd_create") else _temporary() as file:
         file.write(text.encode())
         file.seek(0)
         yield file
 
 
-async def _end_group(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        _signal_group(process.pid, signal.SIGTERM)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
-    _signal_group(process.pid, signal.SIGKILL)
-    await process.wait()
-
-
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+def _temporary() -> IO[bytes]:
+    return tempfile.TemporaryFile()
 
 
 async def _listen(output: asyncio.StreamReader, hear: Callable[[str], None]) -> None:
@@ -189,23 +190,3 @@ async def _lines(stdout: asyncio.StreamReader) -> AsyncIterator[str]:
         if not raw:
             return
         yield raw.decode("utf-8", "replace").rstrip("\r\n")
-
-
-def _read_answer(answer: Path) -> Outcome:
-    if not os.path.lexists(answer):
-        return Outcome(True)
-    try:
-        if not answer.is_file():
-            raise ValueError("it is not a file")
-        if answer.stat().st_size > RESULT_LIMIT:
-            raise ValueError(f"it has more than {RESULT_LIMIT:,} bytes")
-        said = json.loads(answer.read_text("utf-8"))
-        if not isinstance(said, dict):
-            raise ValueError("it is not an object")
-        artifacts = said.get("artifacts", [])
-        if not (isinstance(artifacts, list) and all(isinstance(a, str) for a in artifacts)):
-            raise ValueError("artifacts is not a list of strings")
-        wire.check(said)
-    except (OSError, ValueError, RecursionError) as error:
-        return Outcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
-    return Outcome(True, said.get("result"), artifacts)

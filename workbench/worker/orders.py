@@ -2,24 +2,94 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workbench.confinement import Box, Limits
+from workbench.rules.profile import Profile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A worktree with a repository of its own, as the server knows it."""
+
+    name: str
+    path: Path
+    git_dir: Path
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
 class Orders:
-    """Where the server is, and who the worker is there.
+    """Where the server is, who the worker is there, where and how it works.
 
     Args:
         url: the server's address.
-        token: the worker's own secret; never passed on to the tasks' commands.
+        token: the worker's own secret; passed on only to profiles that talk to the server themselves.
+        scratch: a directory of the worker's own; each task gets one in it, which is gone when the task has ended.
+        box: what commands, and git, may touch; its scratch directory is replaced by the task's.
+        project: the project's root.
+        place: the worktree it works in, and whose changes it commits; None: in the scratch directory, without git.
+        profile: how a task is run.
+        function: what the profile `python` calls, as ``module:name``.
+        task_id: the one task it is for; None: whatever it can claim.
+        limits: of each task's command with all it starts; `limits.tasks`: how many attempts it makes before it ends.
+        missing: what this system does not enforce of the box, in words.
+        environment: variables for the commands.
         mcp_url: talk MCP to this endpoint instead of plain HTTP.
-        commit: commit what a finished task left, and undo what a failed one left. Only ever true
-            in a worktree of its own.
+        server_file: read anew when the server is gone: another may run at another address.
         heartbeat_seconds: how often leases are renewed.
+        patience_seconds: a server that is away for longer does not come back; the worker ends.
+        grace_seconds: between SIGTERM and SIGKILL, for what a command left or when it has to end.
+        import_bytes: the most that the person's repository takes of one task.
     """
 
     url: str
     token: str = field(repr=False)
+    scratch: Path
+    box: Box
+    project: Path
+    profile: Profile
+    agent_mcp_url: str = ""
+    place: Place | None = None
+    function: str | None = None
+    task_id: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    missing: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     mcp_url: str | None = None
-    commit: bool = False
+    server_file: Path | None = None
     heartbeat_seconds: float = 15.0
+    patience_seconds: float = 600.0
+    grace_seconds: float = 1.0
+    import_bytes: int = 1_000_000_000
+
+    def as_json(self) -> str:
+        """As text; the token is in it."""
+        said: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        said |= {"profile": self.profile.model_dump(), "box": self.box.as_json(), "limits": asdict(self.limits)}
+        said["place"] = asdict(self.place) if self.place else None
+        return json.dumps(said, default=str)
+
+    @classmethod
+    def from_json(cls, text: str) -> Orders:
+        """The orders that `as_json` wrote."""
+        said: dict[str, Any] = json.loads(text)
+        place, server_file = said["place"], said["server_file"]
+        known: dict[str, Any] = {
+            "box": Box.from_json(said["box"]),
+            "profile": Profile.model_validate(said["profile"]),
+            "limits": Limits(**said["limits"]),
+            "place": _place(place) if place else None,
+            "server_file": Path(server_file) if server_file else None,
+            "scratch": Path(said["scratch"]),
+            "project": Path(said["project"]),
+        }
+        return cls(**said | known)
+
+
+def _place(said: Mapping[str, str]) -> Place:
+    return Place(said["name"], Path(said["path"]), Path(said["git_dir"]), said["branch"])

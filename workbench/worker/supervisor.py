@@ -1,6 +1,6 @@
 """Waits for admission, heartbeats, claims, runs each task's command, commits, reports.
 
-The supervisor holds the token and the lease; the command it wraps only does the task.
+The supervisor holds the token and the lease and is not confined; the command it wraps is, and only does the task.
 """
 
 from __future__ import annotations
@@ -8,48 +8,56 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from workbench.client import Calls, HttpClient, McpClient
 from workbench.errors import BadInput, Refused, WorkbenchError
-from workbench.git import Checkout, Identity
-from workbench.worker.command import Outcome, run_command
+from workbench.worker import attempt
+from workbench.worker.attempt import Outcome, Worker, author
+from workbench.worker.line import Line
+from workbench.worker.notes import Notes
 from workbench.worker.orders import Orders
+from workbench.worker.site import Site
 
 WAIT_SECONDS = 20.0
-RECONNECT_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
-PATIENCE_SECONDS = 600.0
-"""A server that is away for longer than this does not come back: the worker ends."""
-NOTE_LIMIT = 9_000
-NOTE_SECONDS = 1.0
+POLL_SECONDS = 2.0
+"""How often a task is tried that cannot be claimed yet."""
+ERROR_LIMIT = 9_000
+SETTLED_SECONDS = 60.0
+"""How long a command may go on that has told the server itself how its task ended."""
+OVER = ("completed", "failed", "cancelled")
 
 log = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """One worker in one directory."""
+    """One worker.
 
-    def __init__(self, orders: Orders, place: Path) -> None:
+    Args:
+        alone: this process does nothing else, and adopts what its descendants leave behind; see `Family`.
+    """
+
+    def __init__(self, orders: Orders, *, alone: bool = False) -> None:
         self._orders = orders
-        self._place = place
+        self._alone = alone
         self._stopping = asyncio.Event()
-        self._client: Calls
+        self._site = Site(orders, orders.place) if orders.place else None
+        self._line: Line
         self._name = "worker"
+        self._persona: str | None = None
 
     def stop(self) -> None:
         """Start nothing more, give back what is held, and end."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Work until stopped.
+        """Work until stopped, or until there is no more to do.
 
         Raises:
             Refused: ``REJECTED``. WorkbenchError: what ends it for good, such as a revoked token.
         """
-        async with self._connect() as self._client:
+        async with Line(self._orders) as self._line:
             stopped = asyncio.create_task(self._stopping.wait())
             working = asyncio.create_task(self._work())
             await asyncio.wait({stopped, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -58,28 +66,63 @@ class Supervisor:
             with contextlib.suppress(asyncio.CancelledError):
                 await working
 
-    def _connect(self) -> HttpClient | McpClient:
-        if self._orders.mcp_url:
-            return McpClient(self._orders.mcp_url, self._orders.token)
-        return HttpClient(self._orders.url, self._orders.token)
-
     async def _work(self) -> None:
         await self._wait_for_admission()
-        while True:
-            work = await self._call("heartbeat_and_get_tasks", wait_seconds=WAIT_SECONDS, limit=1)
-            if work["holding"] or work["available"]:
-                claim = await self._call("claim_task")
-                if claim["task"] is not None:
-                    await self._attempt(claim["task"])
+        left = self._orders.limits.tasks
+        while left is None or left > 0:
+            task = await self._next()
+            if task is None:
+                return
+            await self._attempt(task)
+            left = None if left is None else left - 1
+        log.info("made as many attempts as it may")
 
     async def _wait_for_admission(self) -> None:
         state = {"status": "pending"}
         while state["status"] == "pending":
-            state = await self._call("registration_status", wait_seconds=WAIT_SECONDS)
+            state = await self._line.call("registration_status", wait_seconds=WAIT_SECONDS)
         if state["status"] in ("rejected", "revoked"):
             raise Refused("REJECTED", f"The registration was turned down. {state['reason'] or ''}".rstrip())
-        self._name = state["agent_id"]
+        self._name, self._persona = state["agent_id"], state["persona_id"]
         log.info("admitted as %s", self._name)
+        if self._orders.missing:
+            log.warning("not confined in all: %s", ", ".join(self._orders.missing))
+
+    # What to do next.
+
+    async def _next(self) -> dict[str, Any] | None:
+        """A task that is claimed; None when there will be none."""
+        if self._orders.task_id is None:
+            return await self._from_queue()
+        return await self._the_one(self._orders.task_id)
+
+    async def _from_queue(self) -> dict[str, Any]:
+        while True:
+            work = await self._line.call("heartbeat_and_get_tasks", wait_seconds=WAIT_SECONDS, limit=1)
+            if work["holding"] or work["available"]:
+                claim = await self._line.call("claim_task")
+                if claim["task"] is not None:
+                    task: dict[str, Any] = claim["task"]
+                    return task
+
+    async def _the_one(self, task_id: int) -> dict[str, Any] | None:
+        """The one task it is for, once it can be claimed; None when it is over or somebody else's."""
+        while True:
+            try:
+                claim = await self._line.call("claim_task", task_id=task_id)
+            except WorkbenchError as error:
+                if error.code != "TASK_NOT_CLAIMABLE":
+                    raise
+            else:
+                task: dict[str, Any] = claim["task"]
+                return task
+            state = await self._line.call("get_task_status", task_id=task_id)
+            if state["status"] in OVER or state["assigned_agent_id"] not in (None, self._name):
+                log.info("task %s is %s", task_id, state["status"])
+                return None
+            await self._line.call("wait_for_task", task_id=task_id, until="changed", wait_seconds=POLL_SECONDS)
+
+    # One attempt.
 
     async def _attempt(self, task: dict[str, Any]) -> None:
         try:
@@ -90,123 +133,108 @@ class Supervisor:
             log.warning("task %s is no longer ours: %s", task["id"], error.message)
 
     async def _do(self, task: dict[str, Any]) -> None:
-        """One attempt, from its start to what is reported of its end."""
+        """From its start to what is reported of its end."""
         log.info("task %s, attempt %s: %s", task["id"], task["attempt"], task["title"])
         held = {"task_id": task["id"], "attempt": task["attempt"]}
-        await self._call("start_task", **held)
+        await self._line.call("start_task", **held)
         running = asyncio.create_task(self._run(task, held))
         beating = asyncio.create_task(self._keep_lease(task, running))
         try:
-            outcome = await running
+            await self._report(task, held, await running)
         except asyncio.CancelledError:
             await self._give_back(held, lost=beating.done())
             if not beating.done():
                 raise
-            return
         finally:
             beating.cancel()
-        await self._report(task, held, outcome)
 
-    async def _run(self, task: dict[str, Any], held: dict[str, Any]) -> Outcome:
-        async with self._notes(held) as note:
-            return await run_command(task, self._place, note, self._author.environment())
+    async def _run(self, task: Mapping[str, Any], held: Mapping[str, Any]) -> Outcome:
+        worker = await self._worker()
+        if self._site:
+            await self._site.catch_up()
 
-    @contextlib.asynccontextmanager
-    async def _notes(self, held: dict[str, Any]) -> AsyncIterator[Callable[[str], None]]:
-        """Send lines of output as notes on the task, at most one note a second."""
-        lines: list[str] = []
+        async def send(text: str) -> None:
+            await self._line.call("report_task_progress", progress_note=text, **held)
 
-        def hear(line: str) -> None:
-            log.info("| %s", line)
-            lines.append(line)
+        async with Notes(send).sending() as hear:
+            cwd = self._orders.place.path if self._orders.place else None
+            return await attempt.run(worker, task, cwd, hear)
 
-        async def send() -> None:
-            if lines:
-                text = "\n".join(lines)[:NOTE_LIMIT]
-                lines.clear()
-                await self._call("report_task_progress", progress_note=text, **held)
+    async def _worker(self) -> Worker:
+        """Who makes the attempt, with the text of its persona as it is now."""
+        text = ""
+        if self._persona is not None:
+            text = (await self._line.call("get_persona", persona_id=self._persona))["definition"]
+        return Worker(self._orders, self._name, text, self._alone)
 
-        async def every_second() -> None:
-            while True:
-                await asyncio.sleep(NOTE_SECONDS)
-                with contextlib.suppress(WorkbenchError):
-                    await send()
-
-        sending = asyncio.create_task(every_second())
-        try:
-            yield hear
-        finally:
-            sending.cancel()
-        with contextlib.suppress(WorkbenchError):
-            await send()
-
-    async def _keep_lease(self, task: dict[str, Any], running: asyncio.Task[Outcome]) -> None:
+    async def _keep_lease(self, task: Mapping[str, Any], running: asyncio.Task[Outcome]) -> None:
         """Renew the lease while the command runs; end the command when the lease, or the admission, is lost."""
         seconds = min(self._orders.heartbeat_seconds, _lease_seconds(task) / 3)
-        with contextlib.suppress(WorkbenchError):
-            held = {task["id"]}
-            while task["id"] in held:
+        try:
+            await asyncio.sleep(seconds)
+            while await self._holds(task["id"]):
                 await asyncio.sleep(seconds)
-                work = await self._call("heartbeat_and_get_tasks", limit=1)
-                held = {line["id"] for line in work["holding"]}
-        log.warning("the lease of task %s is lost; its command is ended", task["id"])
-        running.cancel()
+            if self._orders.profile.token and await self._settled(task):
+                log.info("task %s: its command has told the server how it ended", task["id"])
+                await asyncio.wait({running}, timeout=SETTLED_SECONDS)
+        except WorkbenchError as error:
+            log.warning("%s: %s", error.code, error.message)
+        if not running.done():
+            log.warning("the lease of task %s is lost; its command is ended", task["id"])
+            running.cancel()
 
-    async def _report(self, task: dict[str, Any], held: dict[str, Any], outcome: Outcome) -> None:
+    async def _holds(self, task_id: int) -> bool:
+        work = await self._line.call("heartbeat_and_get_tasks", limit=1)
+        return task_id in {line["id"] for line in work["holding"]}
+
+    async def _settled(self, task: Mapping[str, Any]) -> bool:
+        """Whether the agent itself has completed or failed this attempt, as programs with its token may."""
+        found = await self._line.call("get_task", task_id=task["id"])
+        mine = [one for one in found["attempts"] if one["attempt"] == task["attempt"]]
+        return any(one["agent_id"] == self._name and one["outcome"] in ("completed", "failed") for one in mine)
+
+    # Its end.
+
+    async def _report(self, task: Mapping[str, Any], held: Mapping[str, Any], outcome: Outcome) -> None:
         if not outcome.ok:
             await self._undo()
-            await self._fail(held, outcome.error, outcome.retryable)
+            await self._fail(held, outcome)
             return
-        commit = await self._commit(task)
+        try:
+            commit = await self._commit(task)
+        except WorkbenchError as error:
+            await self._undo()
+            await self._fail(held, Outcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
+            return
         made = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
         try:
-            await self._call("complete_task", result_data=outcome.result, artifacts=made, **held)
+            await self._line.call("complete_task", result_data=outcome.result, artifacts=made, **held)
         except BadInput as error:  # such as a result that is too large: another attempt would say the same
-            await self._fail(held, str(error), retryable=False)
+            await self._fail(held, Outcome(False, error=str(error), retryable=False))
 
-    async def _fail(self, held: dict[str, Any], error: str, retryable: bool) -> None:
-        await self._call("fail_task", error_message=error[:NOTE_LIMIT], retryable=retryable, **held)
+    async def _fail(self, held: Mapping[str, Any], outcome: Outcome) -> None:
+        told = {"retryable": outcome.retryable, "error_class": outcome.error_class}
+        await self._line.call("fail_task", error_message=outcome.error[:ERROR_LIMIT], **told, **held)
 
-    async def _give_back(self, held: dict[str, Any], *, lost: bool) -> None:
+    async def _give_back(self, held: Mapping[str, Any], *, lost: bool) -> None:
         await self._undo()
         if not lost:
             with contextlib.suppress(WorkbenchError):
-                await self._client.call("release_task", reason="the worker was stopped", **held)
+                await self._line.once("release_task", reason="the worker was stopped", **held)
 
-    async def _commit(self, task: dict[str, Any]) -> str | None:
-        if not self._orders.commit:
+    async def _commit(self, task: Mapping[str, Any]) -> str | None:
+        if self._site is None:
             return None
         message = f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self._name}."
-        return await asyncio.to_thread(self._checkout.commit_all, message, self._author)
-
-    @property
-    def _author(self) -> Identity:
-        return Identity(self._name, f"{self._name}@workbench.localhost")
-
-    @property
-    def _checkout(self) -> Checkout:
-        return Checkout(self._place, self._place.parent.parent / "repositories" / self._place.name)
+        return await self._site.commit(message, author(self._name))
 
     async def _undo(self) -> None:
-        if self._orders.commit:
-            await asyncio.to_thread(self._checkout.discard_changes)
-
-    async def _call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Call an operation; a server that is away is waited for."""
-        waits = iter(RECONNECT_SECONDS)
-        patience = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-        while True:
-            try:
-                return await self._client.call(name, **arguments)
-            except WorkbenchError as error:
-                gone = asyncio.get_running_loop().time() > patience
-                if gone or error.code not in ("NO_SERVER", "STORE_BUSY"):
-                    raise
-                log.warning("%s; trying again", error.message)
-                await asyncio.sleep(next(waits, RECONNECT_SECONDS[-1]))
+        if self._site:
+            with contextlib.suppress(WorkbenchError):
+                await self._site.discard()
 
 
-def _lease_seconds(task: dict[str, Any]) -> float:
+def _lease_seconds(task: Mapping[str, Any]) -> float:
     """How long the lease of a task that was just claimed lasts."""
     return (
         datetime.fromisoformat(task["lease_expires_at"]) - datetime.fromisoformat(task["claimed_at"])

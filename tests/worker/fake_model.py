@@ -1,0 +1,174 @@
+"""A model that says what it is told to: the APIs of Anthropic, OpenAI and Google, on loopback, for the real programs.
+
+Each conversation goes through the same steps: tools to use, and a text at the end. Where it is, is told by how many
+results of tools it holds, so that a request that comes twice is answered twice.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Step = tuple[str, Any]
+"""`("mcp", (name, arguments))`, `("shell", command)` or `("text", text)`."""
+SERVER = "workbench"
+
+
+@dataclass
+class FakeModel:
+    """Answers requests; `prompts` is all text that was sent, one entry for each request."""
+
+    steps: Sequence[Step]
+    port: int = 0
+    prompts: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def step(self, done: int) -> Step:
+        """What comes after so many results."""
+        return self.steps[min(done, len(self.steps) - 1)]
+
+
+@contextmanager
+def answering(*steps: Step) -> Iterator[FakeModel]:
+    """A model that goes through some steps, as long as the block lasts."""
+    model = FakeModel(steps)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            said = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+            model.paths.append(self.path)
+            model.prompts.append(json.dumps(said, ensure_ascii=False))
+            self._send(*answer(model, self.path, said))
+
+        def do_GET(self) -> None:
+            self._send("application/json", json.dumps({"data": [], "models": []}))
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def _send(self, kind: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is logged."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    model.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield model
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def answer(model: FakeModel, path: str, said: dict[str, Any]) -> tuple[str, str]:
+    """Content type and body."""
+    if "count_tokens" in path:
+        return "application/json", '{"input_tokens": 1}'
+    if path.startswith("/v1/messages"):
+        return _anthropic(model, said)
+    if path.startswith("/v1/responses"):
+        return _openai(model, said)
+    return _google(model, said, streaming="stream" in path)
+
+
+def _events(*events: dict[str, Any]) -> str:
+    return "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events)
+
+
+def _anthropic(model: FakeModel, said: dict[str, Any]) -> tuple[str, str]:
+    blocks = [b for m in said["messages"] if isinstance(m["content"], list) for b in m["content"]]
+    done = sum(block.get("type") == "tool_result" for block in blocks)
+    kind, what = model.step(done) if said.get("tools") else ("text", "ok")
+    if kind == "text":
+        block: dict[str, Any] = {"type": "text", "text": ""}
+        delta: dict[str, Any] = {"type": "text_delta", "text": what}
+    else:
+        name, arguments = (f"mcp__{SERVER}__{what[0]}", what[1]) if kind == "mcp" else ("Bash", {"command": what})
+        block = {"type": "tool_use", "id": f"toolu_{done}", "name": name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+    stop = "end_turn" if kind == "text" else "tool_use"
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": said["model"], "usage": usage}
+    if not said.get("stream"):
+        whole = {**block, "text": what} if kind == "text" else {**block, "input": arguments}
+        return "application/json", json.dumps(
+            message | {"content": [whole], "stop_reason": stop, "stop_sequence": None}
+        )
+    return "text/event-stream", _events(
+        {"type": "message_start", "message": message | {"content": [], "stop_reason": None, "stop_sequence": None}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage},
+        {"type": "message_stop"},
+    )
+
+
+def _openai(model: FakeModel, said: dict[str, Any]) -> tuple[str, str]:
+    done = sum(item.get("type") == "function_call_output" for item in said["input"])
+    kind, what = model.step(done) if said.get("tools") else ("text", "ok")
+    if kind == "text":
+        content = [{"type": "output_text", "text": what, "annotations": []}]
+        item: dict[str, Any] = {"type": "message", "role": "assistant", "id": f"m{done}", "content": content}
+    else:
+        item = {"type": "function_call", "id": f"f{done}", "call_id": f"c{done}", "status": "completed"}
+        item |= _codex_call(kind, what, {tool.get("name") for tool in said["tools"]})
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    response = {"id": f"r{done}", "object": "response", "output": [item], "usage": usage, "status": "completed"}
+    return "text/event-stream", _events(
+        {"type": "response.created", "response": {"id": f"r{done}"}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": response},
+    )
+
+
+def _codex_call(kind: str, what: Any, tools: set[str]) -> dict[str, Any]:
+    if kind == "mcp":
+        return {"namespace": f"mcp__{SERVER}", "name": what[0], "arguments": json.dumps(what[1])}
+    if "exec_command" in tools:
+        return {"name": "exec_command", "arguments": json.dumps({"cmd": what})}
+    return {"name": "shell", "arguments": json.dumps({"command": ["bash", "-c", what]})}
+
+
+def _google(model: FakeModel, said: dict[str, Any], *, streaming: bool) -> tuple[str, str]:
+    parts = [part for content in said.get("contents", []) for part in content.get("parts", [])]
+    done = sum("functionResponse" in part for part in parts)
+    kind, what = model.step(done) if said.get("tools") else ("text", "ok")
+    if kind == "text":
+        part: dict[str, Any] = {"text": what}
+    else:
+        name, arguments = (
+            (f"mcp_{SERVER}_{what[0]}", what[1])
+            if kind == "mcp"
+            else (
+                "run_shell_command",
+                {"command": what, "description": "Work"},
+            )
+        )
+        part = {"functionCall": {"name": name, "args": arguments}}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    chunk = json.dumps({"candidates": [candidate], "usageMetadata": usage, "modelVersion": "fake"})
+    return ("text/event-stream", f"data: {chunk}\r\n\r\n") if streaming else ("application/json", chunk)

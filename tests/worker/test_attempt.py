@@ -1,0 +1,451 @@
+"""The contract with a task's command: what it is given, what it may answer, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import ended
+from workbench.confinement import Box, Limits
+from workbench.rules.profile import Profile, parse
+from workbench.settings import shipped
+from workbench.worker import attempt
+from workbench.worker.attempt import Outcome, Worker
+from workbench.worker.family import adopt_orphans
+from workbench.worker.orders import Orders
+
+SCRIPT = Profile(name="script", summary="Runs the task's command.")
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+
+Run = str | list[str] | None
+
+
+@dataclass
+class Runner:
+    """Runs attempts in a directory and keeps what they say."""
+
+    place: Path
+    scratch: Path
+    lines: list[str] = field(default_factory=list)
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    profile: Profile = SCRIPT
+    function: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    grace: float = 3.0
+    alone: bool = False
+
+    async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
+        task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
+        orders = Orders(
+            url="http://127.0.0.1:1",
+            token="wba_secret",
+            scratch=self.scratch,
+            box=Box(write=(), read=(), scratch=self.scratch, enforce=False),
+            project=self.place,
+            profile=self.profile,
+            agent_mcp_url="http://127.0.0.1:1/mcp",
+            function=self.function,
+            limits=self.limits,
+            environment=extra,
+            grace_seconds=self.grace,
+        )
+        worker = Worker(orders, "ada", "You are thorough.", self.alone)
+        return await attempt.run(worker, task, self.place, self.hear)
+
+    def hear(self, line: str) -> None:
+        self.lines.append(line)
+        self.heard.set()
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What `env` printed."""
+        return dict(line.partition("=")[::2] for line in self.lines)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runner:
+    """`await run("echo hi")`, then look at `run.lines`."""
+    place, scratch = tmp_path / "place", tmp_path / "scratch"
+    place.mkdir()
+    scratch.mkdir()
+    return Runner(place, scratch)
+
+
+# What it is given
+
+
+@pytest.mark.parametrize("description", ["", "é\n" * 100, "x" * 5_000_000])
+async def test_the_task_comes_as_json_on_standard_input(run: Runner, description: str) -> None:
+    assert (await run("cat > got.json", description)).ok
+    got = json.loads((run.place / "got.json").read_text("utf-8"))
+    assert got == {"id": 7, "attempt": 2, "title": "t", "description": description, "run": "cat > got.json"}
+
+
+async def test_a_command_need_not_read_its_input(run: Runner) -> None:
+    assert (await run("exec true", "x" * 5_000_000)).ok
+
+
+async def test_the_environment_names_task_attempt_result_and_persona_and_what_was_added(run: Runner) -> None:
+    await run("env; cat $WORKBENCH_PERSONA", COLOUR="blue")
+    env = run.env
+    assert (env["WORKBENCH_TASK_ID"], env["WORKBENCH_ATTEMPT"], env["COLOUR"]) == ("7", "2", "blue")
+    assert (env["WORKBENCH_AGENT"], env["WORKBENCH_PROJECT"]) == ("ada", str(run.place))
+    assert json.loads(env["WORKBENCH_TASK"])["title"] == "t"
+    assert run.lines[-1] == "You are thorough."
+    assert Path(env["WORKBENCH_RESULT"]).parent == Path(env["HOME"]) == Path(env["TMPDIR"])
+    assert list(run.scratch.iterdir()) == [], "the scratch directory is gone"
+
+
+async def test_a_task_that_is_too_long_for_a_variable_is_in_a_file(run: Runner) -> None:
+    assert (await run("cp $WORKBENCH_TASK_FILE got.json; echo ${WORKBENCH_TASK-none}", "x" * 200_000)).ok
+    assert run.lines == ["none"]
+    assert len(json.loads((run.place / "got.json").read_text())["description"]) == 200_000
+
+
+@pytest.mark.parametrize(
+    ("what", "lines"),
+    [
+        ("pwd; echo $((6 * 7)) | cat", ["{place}", "42"]),
+        (["echo", "$((6 * 7))", "a b"], ["$((6 * 7)) a b"]),
+        (["pwd"], ["{place}"]),
+    ],
+)
+async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
+    run: Runner, what: Run, lines: list[str]
+) -> None:
+    assert (await run(what)).ok
+    assert run.lines == [line.format(place=run.place) for line in lines]
+
+
+# How it ends
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "retryable"),
+    [
+        ("exit 1", "The command ended with status 1.", True),
+        ("exit 75", "The command ended with status 75 and asked to be tried again.", True),
+        ("kill -9 $$", "The command ended with status -9.", True),
+        ("echo out; echo err >&2; exit 3", "The command ended with status 3.\nout\nerr", True),
+        ("exec >&- 2>&-; sleep 0.05; exit 4", "The command ended with status 4.", True),
+        (["/no/such/program"], "The command could not be started: /no/such/program: there is no such command", False),
+        (["/etc"], "The command could not be started: /etc: Permission denied.", False),
+        ("no-such-program", "The command could not be started: /bin/sh: 1: no-such-program: not found", False),
+        ("echo a\0b", "The command could not be started: embedded null byte", False),
+        (["echo", "x" * 4_000_000], "The command could not be started: [Errno 7]", False),
+        (None, "This task has no command", False),
+        ("", "This task has no command", False),
+        ([], "This task has no command", False),
+    ],
+)
+async def test_a_failure_says_how_it_ended_and_whether_to_try_again(
+    run: Runner, what: Run, error: str, retryable: bool
+) -> None:
+    outcome = await run(what)
+    assert (outcome.ok, outcome.retryable) == (False, retryable)
+    assert outcome.error.startswith(error)
+
+
+async def test_a_place_that_is_gone_is_no_crash(run: Runner) -> None:
+    run.place.rmdir()
+    outcome = await run("true")
+    assert (outcome.ok, outcome.retryable) == (False, False)
+
+
+async def test_an_error_carries_the_last_lines_only(run: Runner) -> None:
+    outcome = await run("seq 100; exit 1")
+    assert outcome.error.splitlines() == ["The command ended with status 1.", *map(str, range(86, 101))]
+    assert run.lines == [str(n) for n in range(1, 101)]
+
+
+# What it says
+
+
+@pytest.mark.parametrize(
+    ("what", "lines"),
+    [
+        (r"printf 'a\r\nb\nc'", ["a", "b", "c"]),
+        (r"printf '\303\251 \377 \303'", ["é \N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}"]),
+        (r"echo one; echo two >&2; echo three", ["one", "two", "three"]),
+        (r"printf '\n\n'", ["", ""]),
+        (r"printf 'a\000b\n'", ["a\0b"]),
+    ],
+)
+async def test_each_line_of_output_is_told_as_text(run: Runner, what: str, lines: list[str]) -> None:
+    assert (await run(what)).ok
+    assert run.lines == lines
+
+
+@pytest.mark.parametrize("size", [1_000, 1_500_000, 5_000_000])
+async def test_a_line_too_long_to_keep_does_not_stop_what_comes_after(run: Runner, size: int) -> None:
+    assert (await run(f"echo first; head -c {size} /dev/zero | tr '\\0' x; echo; echo last")).ok
+    assert (run.lines[0], run.lines[-1]) == ("first", "last")
+    assert ("[a line too long to keep]" in run.lines) == (size > 1_000_000)
+    assert max(map(len, run.lines)) <= 1_000_000 * 2
+
+
+async def test_much_output_is_told_whole_and_in_order(run: Runner) -> None:
+    assert (await run("seq 50000")).ok
+    assert run.lines == [str(n) for n in range(1, 50_001)]
+
+
+# What it answers
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (None, Outcome(True)),
+        ("{}", Outcome(True, None, [])),
+        (
+            '{"result": {"n": [1, null, "é"]}, "artifacts": ["a.csv"], "more": 1}',
+            Outcome(True, {"n": [1, None, "é"]}, ["a.csv"]),
+        ),
+        ('{"result": 0}', Outcome(True, 0, [])),
+    ],
+)
+async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, outcome: Outcome) -> None:
+    if answer is not None:
+        (run.place / "answer").write_text(answer, "utf-8")
+    assert await run("if [ -e answer ]; then cp answer $WORKBENCH_RESULT; fi") == outcome
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("echo '{' > $WORKBENCH_RESULT", "Expecting property name"),
+        (": > $WORKBENCH_RESULT", "Expecting value"),
+        ("echo '[1]' > $WORKBENCH_RESULT", "it is not an object"),
+        ("""echo '{"artifacts": "a"}' > $WORKBENCH_RESULT""", "artifacts is not a list of strings"),
+        ("""echo '{"artifacts": [1]}' > $WORKBENCH_RESULT""", "artifacts is not a list of strings"),
+        ("""echo '{"result": NaN}' > $WORKBENCH_RESULT""", "not JSON compliant"),
+        ("""echo '{"result": 1e999}' > $WORKBENCH_RESULT""", "not JSON compliant"),
+        (r"""echo '{"result": "\\ud800"}' > $WORKBENCH_RESULT""", "surrogates not allowed"),
+        (r"printf '\377' > $WORKBENCH_RESULT", "can't decode"),
+        ("head -c 100000 /dev/zero | tr '\\0' '[' > $WORKBENCH_RESULT", ""),
+        ("truncate -s 10000001 $WORKBENCH_RESULT", "it has more than 10,000,000 bytes"),
+        ("mkdir $WORKBENCH_RESULT", "it is not a file"),
+        ("mkfifo $WORKBENCH_RESULT", "it is not a file"),
+        ("ln -s /dev/zero $WORKBENCH_RESULT", "it is not a file"),
+    ],
+)
+async def test_a_result_file_that_cannot_be_used_fails_the_task_for_good(run: Runner, what: str, why: str) -> None:
+    outcome = await run(what)
+    assert (outcome.ok, outcome.retryable) == (False, False)
+    assert outcome.error.startswith("The result file cannot be used: ")
+    assert why in outcome.error
+
+
+async def test_the_answer_of_a_command_that_failed_does_not_count(run: Runner) -> None:
+    outcome = await run("""echo '{"result": 1}' > $WORKBENCH_RESULT; exit 1""")
+    assert (outcome.ok, outcome.result) == (False, None)
+
+
+# What it leaves behind
+
+
+@pytest.mark.parametrize("status", [0, 1])
+async def test_what_a_command_left_in_the_background_ends_with_it(run: Runner, status: int) -> None:
+    outcome = await run(f"sleep 600 & echo $!; (sleep 600; echo late) & exit {status}")
+    assert outcome.ok == (status == 0)
+    await ended(int(run.lines[0]))
+    assert len(run.lines) == 1
+
+
+LEAVE = {
+    "in a session of its own": "setsid sh -c 'echo $$; exec sleep 600' & sleep 0.3",
+    "twice forked": "(setsid sh -c 'sleep 600 & echo $!' &) ; sleep 0.3",
+    "without environment": "setsid env -i sh -c 'echo $$; exec sleep 600' & sleep 0.3",
+    "deaf": "trap '' TERM HUP; setsid sh -c 'echo $$; while :; do sleep 1; done' & sleep 0.3",
+}
+
+
+@pytest.mark.parametrize("how", LEAVE)
+async def test_who_left_the_group_ends_with_the_command(run: Runner, how: str) -> None:
+    run.alone = adopt_orphans()
+    assert (await run(LEAVE[how])).ok
+    await ended(int(run.lines[0]))
+
+
+async def test_who_left_the_group_is_known_by_its_mark_where_nobody_adopts_it(run: Runner) -> None:
+    assert (await run(LEAVE["twice forked"])).ok
+    await ended(int(run.lines[0]))
+
+
+async def test_who_is_cancelled_may_clean_up(run: Runner) -> None:
+    running = asyncio.create_task(run("trap 'echo bye > bye; exit' TERM; echo ready; sleep 600 & wait"))
+    await run.heard.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (run.place / "bye").read_text() == "bye\n"
+
+
+async def test_who_does_not_end_when_cancelled_is_killed_with_all_its_children(run: Runner) -> None:
+    run.grace = 0.05
+    running = asyncio.create_task(run("trap '' TERM; sleep 600 & echo $$ $!; wait; sleep 600"))
+    await run.heard.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await ended(*map(int, run.lines[0].split()))
+
+
+@pytest.mark.parametrize("ends", ["true", "false", "exec sleep 600"])
+async def test_no_scratch_directory_and_no_descriptor_stays(run: Runner, ends: str) -> None:
+    count: Callable[[], int] = psutil.Process().num_fds
+    before = count()
+    running: asyncio.Task[Any] = asyncio.create_task(run(f"echo ready; {ends}"))
+    await run.heard.wait()
+    if "sleep" in ends:
+        running.cancel()
+    await asyncio.wait({running})
+    assert list(run.scratch.iterdir()) == []
+    assert count() == before
+
+
+async def test_a_scratch_directory_that_forbids_to_be_emptied_is_emptied(run: Runner) -> None:
+    assert (await run("mkdir -p $HOME/a/b; touch $HOME/a/b/c; ln -s / $HOME/a/root; chmod 0 $HOME/a/b $HOME/a")).ok
+    assert list(run.scratch.iterdir()) == []
+    assert Path("/etc").is_dir()
+
+
+# What it may use
+
+
+@pytest.mark.parametrize(
+    ("limits", "what", "why"),
+    [
+        (Limits(wall_seconds=0.3), "sleep 600", "it took longer than 0.3 s"),
+        (Limits(cpu_seconds=0.5), "while :; do :; done", "s of processor time, more than 0.5 s"),
+        (Limits(cpu_seconds=0.5), "setsid sh -c 'while :; do :; done' & sleep 600", "s of processor time"),
+        (
+            Limits(memory_bytes=100_000_000),
+            [sys.executable, "-c", "x = b'x' * 300_000_000; import time; time.sleep(600)"],
+            "bytes of memory, more than 100,000,000",
+        ),
+    ],
+    ids=["wall", "processor", "processor of a child", "memory"],
+)
+async def test_who_passes_a_limit_is_ended_with_all_it_started(
+    run: Runner, limits: Limits, what: Run, why: str
+) -> None:
+    run.limits, run.alone = limits, adopt_orphans()
+    outcome = await run(what)
+    assert (outcome.ok, outcome.retryable, outcome.error_class) == (False, True, "LIMIT")
+    assert outcome.error.startswith("The command was ended: ")
+    assert why in outcome.error
+    assert psutil.Process().children() == []
+
+
+# Other profiles
+
+
+def profile(**more: Any) -> Profile:
+    """A profile of one's own."""
+    return Profile(name="mine", summary="Mine.", **more)
+
+
+async def test_a_template_is_filled_in_once_and_other_braces_stay(run: Runner) -> None:
+    run.profile = profile(command=["echo", "{task_id}/{attempt} {title} ${x} {description} {}"], environment={"A": "b"})
+    assert (await run(None, "{token} {task_id}")).ok
+    assert run.lines == ["7/2 t ${x} {token} {task_id} {}"]
+
+
+async def test_a_prompt_comes_on_standard_input(run: Runner) -> None:
+    run.profile = profile(command=["cat"], stdin="prompt", prompt="{persona}\nDo: {description}", answer="output")
+    assert await run(None, "this") == Outcome(True, {"answer": "You are thorough.\nDo: this"})
+
+
+async def test_only_who_talks_to_the_server_is_given_the_token(run: Runner) -> None:
+    run.profile = profile(command=["sh", "-c", "env; cat $HOME/*"])
+    assert (await run(None)).ok
+    assert "wba_secret" not in "\n".join(run.lines)
+    files = {".cli/config.toml": 'token = "{token}"', ".cli/a.json": '["{description}"]'}
+    shown = 'cat "{mcp_config}" $HOME/.cli/config.toml $HOME/.cli/a.json; echo; stat -c %a {mcp_config} $HOME/.cli'
+    run.profile = profile(command=["sh", "-c", shown], token=True, files=files)
+    run.lines.clear()
+    assert (await run(None, 'say "hi"\n')).ok
+    config, *modes = "".join(run.lines[:-2]), *run.lines[-2:]
+    assert '{"Authorization": "Bearer wba_secret"}' in config
+    assert config.endswith('token = "wba_secret"["say \\"hi\\"\\n"]')
+    assert modes == ["600", "700"]
+
+
+async def test_an_answer_file_is_the_result_of_who_wrote_no_result_file(run: Runner) -> None:
+    run.profile = profile(command=["sh", "-c", "echo noise; echo Done. > {scratch}/last.md"], answer_file="last.md")
+    assert await run(None) == Outcome(True, {"answer": "Done."})
+
+
+async def test_files_of_the_home_directory_are_copied_if_they_are_there(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".cli").mkdir()
+    (tmp_path / ".cli" / "login").write_text("secret")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run.profile = profile(command=["sh", "-c", "ls -A $HOME/.cli; cat $HOME/.cli/login"], copies=[".cli/login", ".no"])
+    assert (await run(None)).ok
+    assert run.lines == ["login", "secret"]
+
+
+PYTHON = parse("python", shipped("data", "profiles", "python.yaml").read_text("utf-8"))
+MODULE = """
+import os
+
+def whole(task):
+    return {"id": task["id"], "here": os.getcwd()}
+
+async def later(task):
+    return [task["title"]]
+
+def nothing(task):
+    print("worked")
+
+def again(task):
+    raise SystemExit(75)
+
+def wrong(task):
+    raise ValueError("no such penguin")
+
+class Kinds:
+    @staticmethod
+    def inner(task):
+        return float("nan")
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "result", "error"),
+    [
+        ("work:whole", {"id": 7, "here": "{place}"}, ""),
+        ("pack.work:later", ["t"], ""),
+        ("work:nothing", None, ""),
+        ("work:again", None, "asked to be tried again"),
+        ("work:wrong", None, "ValueError: no such penguin"),
+        ("work:missing", None, "AttributeError"),
+        ("nowhere:f", None, "ModuleNotFoundError"),
+        ("work:Kinds.inner", None, "not JSON compliant"),
+    ],
+)
+async def test_a_function_of_the_project_is_called_with_the_task(
+    run: Runner, function: str, result: Any, error: str
+) -> None:
+    (run.place / "work.py").write_text(MODULE)
+    (run.place / "src" / "pack").mkdir(parents=True)
+    (run.place / "src" / "pack" / "work.py").write_text(MODULE)
+    run.profile, run.function = PYTHON, function
+    outcome = await run(None)
+    assert outcome.ok == (not error)
+    assert error in outcome.error
+    if isinstance(result, dict):
+        result["here"] = str(run.place)
+    assert outcome.result == result

@@ -1,0 +1,101 @@
+"""Claude Code, Codex and Gemini CLI as agents, where they are installed: with a model that says what it is told to.
+
+npm install --prefix /tmp/agents @anthropic-ai/claude-code @openai/codex @google/gemini-cli
+PATH=/tmp/agents/node_modules/.bin:$PATH python -m pytest tests/worker/test_real_programs.py
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import Served, git
+from tests.worker.fake_model import FakeModel, answering
+from workbench.app import Workbench
+from workbench.settings import Settings, shipped
+from workbench.shells.serve import Servers
+
+pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(180)]
+
+CODEX = """
+model = "fake"
+model_provider = "fake"
+
+[model_providers.fake]
+name = "fake"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "CODEX_API_KEY"
+request_max_retries = 0
+
+"""
+NOTE = "half of it is there"
+
+
+def for_test(settings: Settings, name: str, model: FakeModel) -> dict[str, str]:
+    """Lead a program to the model: a profile of the project's own of the same name; the variables it needs."""
+    profile: dict[str, Any] = yaml.safe_load(shipped("data", "profiles", f"{name}.yaml").read_text("utf-8"))
+    profile["connect"] = ["server", model.port]
+    if name == "codex":
+        config = profile["files"][".codex/config.toml"]
+        profile["files"][".codex/config.toml"] = CODEX.replace("{url}", model.url) + config
+    (settings.home / "profiles").mkdir(parents=True, exist_ok=True)
+    (settings.home / "profiles" / f"{name}.yaml").write_text(yaml.safe_dump(profile), "utf-8")
+    return {
+        "claude": {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "none"},
+        "codex": {"CODEX_API_KEY": "none"},
+        "gemini": {"GOOGLE_GEMINI_BASE_URL": model.url, "GEMINI_API_KEY": "none"},
+    }[name]
+
+
+@asynccontextmanager
+async def open_and_served(settings: Settings) -> AsyncIterator[Served]:
+    """The project with its servers running."""
+    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+        yield Served(workbench, await servers.start(0), servers)
+
+
+async def finished(served: Served, task_id: int) -> dict[str, Any]:
+    """The task, once it has ended."""
+    while (await served.workbench.call("wait_for_task", task_id=task_id))["status"] not in ("completed", "failed"):
+        pass
+    return await served.workbench.call("get_task", task_id=task_id)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+async def test_a_real_program_does_a_task_in_its_worktree(
+    settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    monkeypatch.setenv("GEMINI_API_KEY", "none")
+    progress = ("report_task_progress", {"task_id": 1, "attempt": 1, "progress_note": NOTE})
+    made = 'echo made > made.txt && echo \'{"result": "as told"}\' > $WORKBENCH_RESULT'
+    with answering(("mcp", progress), ("shell", made), ("text", "All is done.")) as model:
+        variables = for_test(settings, name, model)
+        async with open_and_served(settings) as served:
+            call = served.workbench.call
+            found = {one["name"]: one for one in (await call("list_profiles"))["profiles"]}
+            assert (found[name]["source"], found[name]["available"]) == ("project", True)
+            await call("create_worktree", name="lab")
+            new = {"title": "Make a file", "description": "It is called made.txt.", "persona_id": "implementer"}
+            task_id = (await call("create_task", **new, target_worktree="lab", max_retries=0))["id"]
+            how = {"profile": name, "environment": variables, "limits": {"wall_seconds": 100}, "task_id": task_id}
+            spawned = await call("spawn_agent", persona_id="implementer", assigned_worktree="lab", name="ada", **how)
+            task = await finished(served, task_id)
+            log = Path(spawned["log"]).read_text()
+            assert (task["status"], task["result_data"]) == ("completed", "as told"), log
+            said = [line["message"] for line in (await call("get_task_logs", task_id=task_id))["lines"]]
+            assert NOTE in said
+            assert "wba_" not in log + "".join(said)
+    assert git("show", "wb/lab/main:made.txt", cwd=repository) == "made"
+    told = "".join(model.prompts)
+    assert "It is called made.txt." in told
+    assert "You take one task at a time and finish it." in told
+    assert "wba_" not in told

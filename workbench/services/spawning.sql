@@ -1,0 +1,41 @@
+-- name: worktree
+SELECT path, branch_name, status, created_by FROM worktrees WHERE name = :name;
+
+-- name: taken_names
+SELECT name FROM worktrees WHERE name LIKE :prefix || '%';
+
+-- name: add
+INSERT INTO spawns (agent_id, profile, orders, confinement, state, spawned_by, asked_at)
+VALUES (:agent, :profile, :orders, '{"enforced": false, "missing": []}', 'queued', :parent, :now);
+
+-- name: get
+SELECT s.*, a.assigned_agent_id, a.name, a.persona_id, a.assigned_worktree, a.registration_status, a.deleted_at
+FROM spawns s JOIN agents a ON a.id = s.agent_id
+WHERE s.agent_id = :agent;
+
+-- name: busy
+SELECT s.agent_id, s.spawned_by FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
+WHERE s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL);
+
+-- name: queue
+SELECT s.agent_id, s.spawned_by, a.registration_status, a.deleted_at FROM spawns s JOIN agents a ON a.id = s.agent_id
+WHERE s.state = 'queued' ORDER BY s.asked_at, s.agent_id;
+
+-- name: queue_again
+UPDATE spawns SET state = 'queued', reason = NULL, asked_at = :now WHERE agent_id = :agent;
+
+-- name: starting
+UPDATE spawns SET state = 'starting' WHERE agent_id = :agent AND state = 'queued';
+
+-- name: started
+UPDATE spawns SET state = 'started', scratch = :scratch, confinement = :confinement
+WHERE agent_id = :agent AND state = 'starting';
+
+-- name: new_token
+UPDATE agents SET token_hash = :token_hash WHERE id = :agent;
+
+-- name: process
+INSERT INTO processes (agent_id, pid, started, profile, log, spawned_at)
+VALUES (:agent, :pid, :started, :profile, :log, :now)
+ON CONFLICT (agent_id) DO UPDATE SET pid = excluded.pid, started = excluded.started, profile = excluded.profile,
+    log = excluded.log, spawned_at = excluded.spawned_at, ended_at = NULL, exit_code = NULL, reason = NULL;

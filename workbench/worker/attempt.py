@@ -1,0 +1,236 @@
+"""One attempt at a task: what its command is given, and what is made of how it ended.
+
+The contract with the command: the task as JSON on standard input (or the prompt, if its profile says so), in
+`WORKBENCH_TASK_FILE` and, up to 100,000 bytes, in `WORKBENCH_TASK`; `WORKBENCH_TASK_ID`, `WORKBENCH_ATTEMPT` and
+`WORKBENCH_AGENT`; the persona's text in the file that `WORKBENCH_PERSONA` names. Exit status 0 completes the task
+with the JSON object found at `WORKBENCH_RESULT` (`result`, `artifacts`; both optional); 75 (EX_TEMPFAIL) asks for
+another attempt; anything else fails under the retry rule.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.confinement import Box, Limits
+from workbench.git import Identity
+from workbench.rules import profile as rules
+from workbench.rules import wire
+from workbench.worker import caller, command, scratch
+from workbench.worker.command import Command, Ended
+from workbench.worker.orders import Orders
+
+EX_TEMPFAIL = 75
+CANNOT_START = (125, 126, 127)
+"""What the launcher, and the shell, say of a command that cannot be confined, or executed, or is not there."""
+RESULT = "result.json"
+RESULT_LIMIT = 10_000_000
+VARIABLE_LIMIT = 100_000
+"""The system takes no variable of more than 128 kB."""
+TAIL_LINES = 15
+ANSWER_LIMIT = 20_000
+COPY_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended."""
+
+    ok: bool
+    result: Any = None
+    artifacts: Sequence[str] = ()
+    error: str = ""
+    retryable: bool = True
+    error_class: str | None = None
+
+
+@dataclass
+class _Tail:
+    """The last lines of an output."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, line: str) -> None:
+        self.lines = [*self.lines, line][-TAIL_LINES:]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Who makes the attempt."""
+
+    orders: Orders
+    agent_id: str
+    persona: str
+    """The text of its persona."""
+    alone: bool
+    """See `Family`."""
+
+
+def author(agent_id: str) -> Identity:
+    """Who signs the commits of an agent."""
+    return Identity(agent_id, f"{agent_id}@workbench.localhost")
+
+
+async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, hear: Callable[[str], None]) -> Outcome:
+    """Run a task's command to its end; cancelling ends the command with all it started.
+
+    Args:
+        task: the task as the server gave it.
+        cwd: the directory it runs in; None: a new one that is gone with the attempt.
+        hear: told each line of output.
+    """
+    if worker.orders.profile.command is None and not task["run"]:
+        return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
+    tail = _Tail()
+
+    def heard(line: str) -> None:
+        tail.add(line)
+        hear(line)
+
+    with scratch.directory(worker.orders.scratch, f"{task['id']}-{task['attempt']}") as place:
+        try:
+            made = _prepare(worker, task, cwd, place)
+            ended = await command.run(made, heard, grace=worker.orders.grace_seconds, alone=worker.alone)
+        except (OSError, ValueError) as error:
+            return Outcome(False, error=f"The command could not be started: {error}.", retryable=False)
+        if ended.status == 0 and ended.limit is None:
+            return _answer(worker.orders.profile, place, tail)
+    return _failure(ended, tail)
+
+
+def _failure(ended: Ended, tail: _Tail) -> Outcome:
+    if ended.limit:
+        return Outcome(False, error=f"The command was ended: {ended.limit}.\n{tail}".rstrip(), error_class="LIMIT")
+    if ended.status in CANNOT_START:
+        return Outcome(False, error=f"The command could not be started: {tail}".rstrip(), retryable=False)
+    wish = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
+    return Outcome(False, error=f"The command ended with status {ended.status}{wish}.\n{tail}".rstrip())
+
+
+def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, place: Path) -> Command:
+    orders, profile = worker.orders, worker.orders.profile
+    if cwd is None:
+        cwd = place / "work"
+        cwd.mkdir()
+    values = _values(worker, task, cwd, place)
+    files = {name: rules.fill(text, values, file=name) for name, text in profile.files.items()}
+    if profile.token:
+        files["mcp.json"] = json.dumps(rules.mcp_config(orders.agent_mcp_url, orders.token))
+    files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
+    scratch.write(place, files)
+    _copy(profile.copies, place)
+    box = replace(orders.box, scratch=place)
+    argv = task["run"] if profile.command is None else [rules.fill(part, values) for part in profile.command]
+    return Command(
+        argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(orders.limits)),
+        cwd=cwd,
+        environment=_environment(worker, task, box, values),
+        stdin=values["prompt"] if profile.stdin == "prompt" else json.dumps(task),
+        limits=orders.limits,
+    )
+
+
+def _backstop(limits: Limits) -> Limits:
+    """A little more than the limits: whoever keeps them says which was passed, the system only ends the process."""
+    cpu, memory = limits.cpu_seconds, limits.memory_bytes
+    return Limits(
+        cpu_seconds=None if cpu is None else cpu + 2,
+        memory_bytes=None if memory is None else memory + memory // 4 + (64 << 20),
+    )
+
+
+def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, place: Path) -> dict[str, str]:
+    orders = worker.orders
+    values = {
+        "title": task["title"],
+        "description": task.get("description", ""),
+        "task_id": str(task["id"]),
+        "attempt": str(task["attempt"]),
+        "task_file": str(place / "task.json"),
+        "result_file": str(place / RESULT),
+        "persona": worker.persona,
+        "persona_file": str(place / "persona.md"),
+        "prompt_file": str(place / "prompt.md"),
+        "scratch": str(place),
+        "worktree": str(cwd),
+        "project": str(orders.project),
+        "agent_id": worker.agent_id,
+        "function": orders.function or "",
+        "caller": caller.__file__,
+        "python": sys.executable,
+        "url": orders.url,
+        "mcp_url": orders.agent_mcp_url,
+    }
+    values["prompt"] = rules.fill(orders.profile.prompt or "{description}", values)
+    if orders.profile.token:
+        values |= {"token": orders.token, "mcp_config": str(place / "mcp.json")}
+    return values
+
+
+def _environment(worker: Worker, task: Mapping[str, Any], box: Box, values: Mapping[str, str]) -> dict[str, str]:
+    orders, profile = worker.orders, worker.orders.profile
+    said = json.dumps(task)
+    ours = {
+        "WORKBENCH_TASK_ID": str(task["id"]),
+        "WORKBENCH_ATTEMPT": str(task["attempt"]),
+        "WORKBENCH_AGENT": worker.agent_id,
+        "WORKBENCH_TASK_FILE": values["task_file"],
+        "WORKBENCH_RESULT": values["result_file"],
+        "WORKBENCH_PERSONA": values["persona_file"],
+        "WORKBENCH_PROJECT": str(orders.project),
+        "WORKBENCH_URL": orders.url,
+    }
+    if len(said) <= VARIABLE_LIMIT:
+        ours["WORKBENCH_TASK"] = said
+    passed = {name: os.environ[name] for name in profile.passes if name in os.environ}
+    chosen = {name: rules.fill(text, values) for name, text in profile.environment.items()}
+    theirs = author(worker.agent_id).environment() | passed | dict(orders.environment)
+    return box.environment(os.environ) | theirs | ours | chosen
+
+
+def _copy(names: Sequence[str], place: Path) -> None:
+    """Bring files of the person's home along, such as a login; what is not there, or too large, is left out."""
+    for name in names:
+        source, target = Path.home() / name, place / name
+        if source.is_file() and source.stat().st_size <= COPY_LIMIT:
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            target.chmod(0o600)
+
+
+def _answer(profile: rules.Profile, place: Path, tail: _Tail) -> Outcome:
+    """What a command that succeeded says its result is; nothing in its scratch directory is believed."""
+    try:
+        said = scratch.read(place, RESULT, RESULT_LIMIT)
+        if said is None:
+            return _without_file(profile, place, tail)
+        return _parsed(said)
+    except (OSError, ValueError, RecursionError) as error:
+        return Outcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
+
+
+def _without_file(profile: rules.Profile, place: Path, tail: _Tail) -> Outcome:
+    text = str(tail) if profile.answer == "output" else ""
+    if profile.answer_file:
+        text = (scratch.read(place, profile.answer_file, RESULT_LIMIT) or b"").decode("utf-8", "replace") or text
+    return Outcome(True, {"answer": text[-ANSWER_LIMIT:].strip()} if text.strip() else None)
+
+
+def _parsed(text: bytes) -> Outcome:
+    said = json.loads(text.decode("utf-8"))
+    if not isinstance(said, dict):
+        raise ValueError("it is not an object")
+    artifacts = said.get("artifacts", [])
+    if not (isinstance(artifacts, list) and all(isinstance(a, str) for a in artifacts)):
+        raise ValueError("artifacts is not a list of strings")
+    wire.check(said)
+    return Outcome(True, said.get("result"), artifacts)

@@ -1,0 +1,80 @@
+"""Directories that a task's command may write as it likes, and that nobody believes: made, read from, removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def directory(parent: Path, name: str) -> Iterator[Path]:
+    """A new directory that is gone at the end, whatever is in it."""
+    made = parent / name
+    made.mkdir(mode=0o700)
+    try:
+        yield made
+    finally:
+        remove(made)
+
+
+def remove(tree: Path) -> bool:
+    """Remove a directory with all that is in it; whether it is gone. Links in it are not followed."""
+
+    def mend(_: Callable[..., Any], path: str, __: object) -> None:
+        """What forbids to be emptied is allowed it, and tried again."""
+        with suppress(OSError):
+            parent = Path(path).parent
+            for one in (parent, Path(path)):
+                if one.is_relative_to(tree) and stat.S_ISDIR(one.lstat().st_mode):
+                    one.chmod(0o700)
+
+    for _ in range(50):
+        if not os.path.lexists(tree):
+            return True
+        shutil.rmtree(tree, onerror=mend)
+    return not os.path.lexists(tree)
+
+
+def write(directory: Path, files: Mapping[str, str]) -> None:
+    """Write files below a new directory, for its owner alone."""
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(text, "utf-8")
+
+
+def read(directory: Path, name: str, limit: int) -> bytes | None:
+    """What is in a file that a stranger may have put there; None if there is none.
+
+    Raises:
+        ValueError: it is not an ordinary file, or has more than `limit` bytes. OSError: it cannot be read.
+    """
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        return _read(folder, name, limit)
+    finally:
+        os.close(folder)
+
+
+def _read(folder: int, name: str, limit: int) -> bytes | None:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("it is not a file")
+    # Between looking and opening it may become a link or a pipe: neither is followed or waited for.
+    opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise ValueError("it is not a file")
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    return content

@@ -1,0 +1,83 @@
+"""The worktree that a worker works in: git runs in its box, and what was made there is brought to the person.
+
+Nothing here believes what is in the worktree. The person's repository takes commits only by `import_branch`, which
+computes every hash anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from workbench.errors import WorkbenchError
+from workbench.git import Checkout, Identity, Repository
+from workbench.worker import scratch
+from workbench.worker.orders import Orders, Place
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Site:
+    """A worktree with a repository of its own, for the one worker that works there."""
+
+    def __init__(self, orders: Orders, place: Place) -> None:
+        self._orders = orders
+        self._place = place
+        self._lock = asyncio.Lock()
+        self._known: dict[str, str] = {}
+
+    async def catch_up(self) -> None:
+        """Let the worktree know the person's branches as they are now, to compare and merge with."""
+        now = await asyncio.to_thread(lambda: self._repository().branches())
+        now.pop(self._place.branch, None)
+        fresh = {name: commit for name, commit in now.items() if self._known.get(name) != commit}
+        if not fresh:
+            return
+        try:
+            await self._git(lambda checkout: checkout.learn_branches(fresh))
+        except WorkbenchError as error:  # such as a branch of the worktree's own that is in the way
+            log.warning("the worktree does not know all branches as they are now: %s", error.message)
+        self._known = now
+
+    async def commit(self, message: str, author: Identity) -> str | None:
+        """Commit what is left uncommitted, and bring the branch to the person; the commit if there was any to make.
+
+        Raises:
+            Unavailable: ``GIT_FAILED``, …. WorkbenchError: ``IMPORT_REFUSED``.
+        """
+        return await self._git(lambda checkout: self._commit(checkout, message, author))
+
+    async def discard(self) -> None:
+        """Go back to the last commit."""
+        await self._git(lambda checkout: checkout.discard_changes())
+
+    def _commit(self, checkout: Checkout, message: str, author: Identity) -> str | None:
+        commit = checkout.commit_all(message, author)
+        repository = self._repository()
+        with repository.lock():
+            repository.import_branch(checkout, self._place.branch, max_bytes=self._orders.import_bytes)
+        return commit
+
+    def _repository(self) -> Repository:
+        return Repository.open(self._orders.project)
+
+    async def _git(self, work: Callable[[Checkout], T]) -> T:
+        """Run git beside the loop, one at a time; who is cancelled meanwhile waits until it has ended."""
+        async with self._lock:
+            running = asyncio.ensure_future(asyncio.to_thread(self._in_box, work))
+            try:
+                return await asyncio.shield(running)
+            except asyncio.CancelledError:
+                await asyncio.wait({running})
+                raise
+
+    def _in_box(self, work: Callable[[Checkout], T]) -> T:
+        with scratch.directory(self._orders.scratch, "git") as place:
+            box = replace(self._orders.box, scratch=place, connect=())
+            return work(Checkout(self._place.path, self._place.git_dir, box.argv, box.environment(os.environ)))
