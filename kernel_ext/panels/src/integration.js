@@ -32,6 +32,7 @@ export const integration = {
     ];
   },
   warning: ({ payload }) => [
+    payload.refused ? `It was approved and sent back: ${payload.refused.message}` : null,
     payload.conflicts.length
       ? `Conflicts are predicted in ${counted(payload.conflicts.length, "file")}: ${some(payload.conflicts)}. Integrating would be refused.`
       : null,

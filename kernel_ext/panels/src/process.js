@@ -40,6 +40,12 @@ export function uptime({ state, spawned_at: from, ended_at: until }, now) {
   return duration((until ? Date.parse(until) : now) - Date.parse(from));
 }
 
+/** Percent of one processor between two readings of a process; what it says itself when there is only one. */
+export function cpuPercent(before, after) {
+  const ms = before ? after.readAt - before.readAt : 0;
+  return ms > 0 && after.cpu_seconds >= before.cpu_seconds ? (100_000 * (after.cpu_seconds - before.cpu_seconds)) / ms : after.cpu_percent;
+}
+
 /** Limits that were set, in words. @param {any} limits @returns {string} */
 export function limitWords(limits) {
   const { cpu_seconds: cpu, memory_bytes: memory, wall_seconds: wall, tasks } = limits ?? {};

@@ -5,7 +5,7 @@ import { button } from "./controls.js";
 import { freshId, h, setAttribute, setText } from "./dom.js";
 import { counted } from "./format.js";
 import { icon } from "./icons.js";
-import { confinementWords, processDot, processWords, size, uptime } from "./process.js";
+import { confinementWords, cpuPercent, processDot, processWords, size, uptime } from "./process.js";
 import { ProcessPage } from "./processpage.js";
 import { WhileSeen } from "./seen.js";
 
@@ -47,12 +47,17 @@ export class Processes {
     if (!this.count()) return;
     try {
       const { agents } = await this.asker.send("get_managed_agents", {});
-      this.figures = new Map(agents.filter(({ process }) => process).map(({ agent_id, process }) => [agent_id, process]));
+      this.figures = new Map(agents.filter(({ process }) => process).map(({ agent_id, process }) => [agent_id, this.read(agent_id, process)]));
       this.asker.clear();
       this.update(Date.now());
     } catch (error) {
       this.asker.show(error);
     }
+  }
+
+  read(id, process) {
+    const made = { ...process, readAt: Date.now() };
+    return { ...made, percent: cpuPercent(this.figures.get(id), made) };
   }
 
   /** @param {number} now in ms */
@@ -67,7 +72,7 @@ export class Processes {
     setText(this.more, this.showAll ? "Show fewer that have ended" : `Show all ${ended.length.toLocaleString("en")} that have ended`);
     this.drawRows(shown, now);
     const row = processes.get(this.opened);
-    if (row) this.page.update(row, [...tasks.values()].find((task) => task.assigned_agent_id === row.id && WORKING.has(task.status)), now);
+    if (row) this.page.update(row, this.figures.get(row.id), [...tasks.values()].find((task) => task.assigned_agent_id === row.id && WORKING.has(task.status)), now);
     else if (this.opened) this.close();
   }
 
@@ -177,7 +182,7 @@ class ProcessRow {
     setAttribute(cells.state, "title", [processWords(process), process.reason].filter(Boolean).join(": "));
     setText(cells.profile, process.profile ?? "");
     setText(cells.worktree, process.worktree ?? "–");
-    setText(cells.cpu, live ? `${Math.round(live.cpu_percent)} %` : "–");
+    setText(cells.cpu, live ? `${Math.round(live.percent)} %` : "–");
     setText(cells.memory, live ? size(live.memory_bytes) : "–");
     setText(cells.children, live ? String(live.children.length) : "–");
     setText(cells.uptime, uptime(process, now) || "–");

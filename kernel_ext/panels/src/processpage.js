@@ -91,10 +91,11 @@ export class ProcessPage {
     }
   }
 
-  /** Take what is known now. @param {any} row @param {any} task what it works on @param {number} now */
-  update(row, task, now) {
+  /** Take what is known now. @param {any} row @param {any} figures what it uses @param {any} task what it works on @param {number} now */
+  update(row, figures, task, now) {
     const news = this.row && this.row.id === row.id && this.row !== row;
     this.row = row;
+    this.figures = row.state === "running" ? figures : null;
     this.task = task;
     this.draw(now);
     if (news) this.following.now();
@@ -129,8 +130,8 @@ export class ProcessPage {
       ["Profile", process.profile && `${process.profile}, ${process.mode === "task" ? "for one task" : "takes tasks as they come"}`],
       ["Worktree", process.worktree],
       ["Process", process.pid],
-      ["CPU", this.process && `${Math.round(this.process.cpu_percent)} % now, ${duration(this.process.cpu_seconds * 1000)} in all`],
-      ["Memory", this.process && size(this.process.memory_bytes)],
+      ["CPU", this.figures && `${Math.round(this.figures.percent)} % of a processor, ${duration(this.figures.cpu_seconds * 1000)} in all`],
+      ["Memory", this.figures && size(this.figures.memory_bytes)],
       ["Limits", limitWords(process.limits) || "none"],
       ["Started", process.spawned_at && moment(process.spawned_at)],
       ["Ended", process.ended_at && moment(process.ended_at)],

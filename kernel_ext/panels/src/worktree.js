@@ -7,7 +7,7 @@ import { freshId, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { WorktreeActions } from "./worktreeactions.js";
 import { factsOf, setCounts, stateIcon } from "./worktreecard.js";
-import { conflictsOf, questionAbout, some, stateWords } from "./worktreestate.js";
+import { questionAbout, stateWords, troublesOf } from "./worktreestate.js";
 
 export class WorktreePage {
   /** @param {any} desk @param {{close: () => void, said: (text: string) => void}} on */
@@ -42,8 +42,7 @@ export class WorktreePage {
     this.state = null;
     this.card = null;
     this.question.replaceChildren();
-    this.actions.asked.replaceChildren();
-    this.actions.asker.clear();
+    this.actions.clear();
     this.element.hidden = false;
     this.diff.show(worktree);
   }
@@ -74,7 +73,7 @@ export class WorktreePage {
   }
 
   drawClashes(worktree) {
-    const found = conflictsOf(worktree).map(([other, files]) => `Conflicts with ${other} in ${some(files, 4)}`);
+    const found = troublesOf(worktree);
     if (found.join("\n") === this.clashed) return;
     this.clashed = found.join("\n");
     this.clashes.replaceChildren(...found.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))));

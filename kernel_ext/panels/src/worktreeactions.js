@@ -2,7 +2,7 @@
 
 import { Asker } from "./asker.js";
 import { Confirm } from "./confirm.js";
-import { button, checkbox, enable } from "./controls.js";
+import { button, checkbox } from "./controls.js";
 import { h, setText } from "./dom.js";
 import { counted } from "./format.js";
 import { lossOf, some } from "./worktreestate.js";
@@ -46,6 +46,7 @@ export class WorktreeActions {
       one.setAttribute("aria-label", one === this.renew ? `Update ${name} from ${target}` : `${words} ${name}`);
     }
     this.buttons.hidden = state === "closed";
+    this.tell?.();
   }
 
   async integrate() {
@@ -66,19 +67,31 @@ export class WorktreeActions {
     this.asker.clear();
     const { ahead } = this.worktree;
     const close = () => {
-      this.asked.replaceChildren();
+      this.put(null);
       this.drop.focus();
     };
-    const branch = checkbox(`Delete the branch too${ahead ? `, with ${counted(ahead, "commit")}` : ""}`, () => tell());
+    const branch = checkbox(`Delete the branch too${ahead ? `, with ${counted(ahead, "commit")}` : ""}`, () => this.tell());
     const losses = h("ul", { class: "wb-losses" });
-    const tell = () => losses.replaceChildren(...lossOf(this.worktree, this.agents, branch.box.checked).map((text) => h("li", {}, text)));
     const words = { label: `Discard ${this.worktree.id}`, why: "Its directory is removed.", reason: "Reason (optional; kept in the history)" };
     const question = new Confirm(words, (reason, pressed) => this.discarded(reason, branch.box.checked, pressed), close);
     question.element.firstChild.after(losses, branch.element);
-    tell();
-    this.asked.replaceChildren(question.element);
-    enable(true, question.really);
+    this.put(question.element, () => {
+      const wanted = lossOf(this.worktree, this.agents, branch.box.checked);
+      if (losses.textContent !== wanted.join("")) losses.replaceChildren(...wanted.map((text) => h("li", {}, text)));
+    });
     question.focus();
+  }
+
+  /** Ask under the buttons; `tell` says there what follows, as long as it is asked. */
+  put(element, tell = null) {
+    this.asked.replaceChildren(...(element ? [element] : []));
+    this.tell = tell;
+    tell?.();
+  }
+
+  clear() {
+    this.put(null);
+    this.asker.clear();
   }
 
   async discarded(reason, delete_branch, pressed) {
@@ -86,7 +99,7 @@ export class WorktreeActions {
     const force = Boolean(uncommitted || (delete_branch && ahead));
     const outcome = await this.asker.ask("discard_worktree", { worktree_name: name, reason, delete_branch, force }, pressed, "Discarding…");
     if (!outcome) return;
-    this.asked.replaceChildren();
+    this.put(null);
     const kept = outcome.branch_kept === false ? "Its branch is deleted too" : `Its branch ${outcome.branch_name} stays`;
     this.on.said(`${name} was discarded. ${kept}.${outcome.bundle ? ` What is nowhere else is in ${outcome.bundle}` : ""}`);
   }

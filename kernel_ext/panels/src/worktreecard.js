@@ -5,7 +5,7 @@ import { freshId, h, setAttribute, setText } from "./dom.js";
 import { age, counted } from "./format.js";
 import { icon } from "./icons.js";
 import { WorktreeActions } from "./worktreeactions.js";
-import { conflictsOf, some, stateWords } from "./worktreestate.js";
+import { conflictsOf, some, stateWords, troublesOf } from "./worktreestate.js";
 
 const ICONS = { awaiting: "integration", failing: "failed", checking: "in_progress", queued: "claimed", integrating: "in_progress", active: "branch", closed: "cancelled" };
 
@@ -77,12 +77,13 @@ export function factsOf({ uncommitted, last_activity: last }, { agents, tasks },
   return [uncommitted ? `${uncommitted.toLocaleString("en")} uncommitted` : null, agents.size ? some([...agents], 2) : "no agent", tasks ? counted(tasks, "open task") : null, active && (active === "just now" ? "active just now" : `active ${active} ago`)].filter(Boolean);
 }
 
-/** What would conflict, or that nothing does. */
+/** What is wrong, or would conflict, or that nothing does. */
 export function setClash(element, worktree) {
   const found = conflictsOf(worktree);
-  const text = found.length ? `Conflicts with ${some(found.map(([other, files]) => `${other} (${files.length})`), 2)}` : "No conflicts predicted";
+  const bad = found.length > 0 || Boolean(worktree.problem);
+  const text = worktree.problem ? worktree.problem : found.length ? `Conflicts with ${some(found.map(([other, files]) => `${other} (${files.length})`), 2)}` : "No conflicts predicted";
   if (element.textContent === text) return;
-  element.title = found.map(([other, files]) => `${other}: ${some(files, 6)}`).join("\n");
-  element.classList.toggle("wb-muted", !found.length);
-  element.replaceChildren(...(found.length ? [icon("warning")] : []), h("span", { class: "wb-cut" }, text));
+  element.title = troublesOf(worktree).join("\n");
+  element.classList.toggle("wb-muted", !bad);
+  element.replaceChildren(...(bad ? [icon("warning")] : []), h("span", { class: "wb-cut" }, text));
 }

@@ -68,6 +68,12 @@ export function occupation(tables, now) {
   return (name) => found.get(name) ?? { agents: new Set(), tasks: 0 };
 }
 
+/** What is wrong with it, in sentences. @param {any} worktree @returns {string[]} */
+export function troublesOf(worktree) {
+  const clashes = conflictsOf(worktree).map(([other, files]) => `Conflicts with ${other} in ${some(files, 4)}`);
+  return worktree.problem ? [worktree.problem, ...clashes] : clashes;
+}
+
 /** What would conflict: `[["main", 2], ["bills", 1]]`, the target first. @param {any} worktree */
 export function conflictsOf(worktree) {
   const target = worktree.conflicts?.length ? [[worktree.integration_target, worktree.conflicts]] : [];
@@ -83,7 +89,7 @@ export function lossOf(worktree, agents, andBranch) {
       ? `${counted(uncommitted, "uncommitted file")}: ${some(dirty, 5, uncommitted)}. What they hold is written to a bundle in .aiswarm/trash/ first.`
       : "Nothing there is uncommitted.",
     andBranch
-      ? `The branch ${branch} is deleted${commits ? ` with ${commits}` : "; every commit of it is in " + target}.${commits ? " They are written to the bundle first." : ""}`
+      ? `The branch ${branch} is deleted${commits ? `, with ${commits}. Those on no other branch are written to a bundle first.` : `; ${target} has every commit of it.`}`
       : `The branch ${branch} stays${commits ? `, with its ${commits}` : ""}.`,
     agents.length ? `${some(agents, 3)} ${agents.length === 1 ? "is" : "are"} ended.` : "",
   ].filter(Boolean);
