@@ -38,11 +38,14 @@ REMEMBERED_ANSWERS = 256
 READS = frozenset({
     "get_agent", "list_agents", "list_projects", "list_sessions", "list_teams", "list_events",
     "get_task", "get_task_logs", "get_performance", "connection_instructions", "export",
+    "get_worktree_diff", "get_managed_agents", "get_agent_process_info",
 })  # fmt: skip
 """What a panel may look at. Asking again reads again: the answers are not remembered."""
 ACTIONS = READS | {
     "approve", "reject", "approve_many", "reject_many",
     "update_agent", "assign_agents", "issue_token", "revoke_agent", "delete_agent", "restore_agent",
+    "create_worktree", "integrate_worktree", "update_worktree", "discard_worktree",
+    "terminate_agent", "restart_agent",
     "cancel_task", "retry_task", "set_priority", "reassign_task",
     "create_project", "update_project", "delete_project", "restore_project",
     "create_session", "update_session", "delete_session", "restore_session",

@@ -332,5 +332,6 @@ def _ignore_state(settings: Settings) -> None:
     """Keep the state directory out of the person's commits; what is written by people stays in."""
     ignore = settings.home / ".gitignore"
     if not ignore.exists():
-            await workers.recover(self._ctx)
-            await integration.recover(self._ctx)
+        ignore.write_text(
+            "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!settings.toml\n"
+        )

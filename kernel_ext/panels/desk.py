@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernel_ext.bridge import Actions, Publisher
 from kernel_ext.panels import STATIC, Panel
 from kernel_ext.panels.rows import Row, in_tree, waits_for
-from kernel_ext.panels.sources import read_tasks
+from kernel_ext.panels.sources import READERS, read_tasks
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.tables import State, Table
 
@@ -24,7 +24,7 @@ INDENT = "· "
 
 
 class Desk(Panel):
-    """The panel of `%workbench panel`, live: inbox, tasks, agents, projects, administration.
+    """The panel of `%workbench panel`, live: inbox, tasks, worktrees, agents, projects, administration.
 
     Args:
         host: a started `KernelHost`; the panel says so when it is stopped, and goes on when it runs again.
@@ -57,19 +57,24 @@ class Desk(Panel):
         self._publisher.stop(self._closed_with)
 
     def summary(self) -> list[tuple[str, Table]]:
-        """The inbox, the agents and the first tasks; what is wrong when Workbench does not answer."""
+        """The inbox, the first tasks, worktrees and agents; what is wrong when Workbench does not answer."""
         host = self._workbench_host
         try:
             approvals = host.call("list_approvals", status="pending")["approvals"]
             agents = host.call("list_agents", limit=500)["agents"]
             tasks = host.submit(read_tasks(host.acall)).result()
+            worktrees = host.submit(READERS["worktrees"](host.acall)).result()
+            processes = host.submit(READERS["processes"](host.acall)).result()
         except WorkbenchError as error:
             return [("Workbench", Table([], [], f"{error.code}: {error.message}"))]
-        return [
+        shown = [
             ("Waiting for you", inbox_table(approvals)),
             ("Agents", agent_table(agents)),
             (task_heading(tasks), task_table(tasks)),
+            ("Worktrees", worktree_table(worktrees)),
+            ("Processes", process_table(processes)),
         ]
+        return [(title, table) for title, table in shown if table.rows or title not in ("Worktrees", "Processes")]
 
 
 def inbox_table(approvals: Sequence[Mapping[str, Any]]) -> Table:
@@ -118,6 +123,48 @@ def task_table(tasks: Mapping[Any, Row]) -> Table:
     return Table(["Id", "Task", "State", "Persona", "Worktree", "Agent", "Progress"], rows, "There are no tasks yet.")
 
 
+def worktree_table(worktrees: Mapping[str, Row]) -> Table:
+    """Open worktrees without commits and times."""
+    rows = [
+        [
+            name,
+            f"{row['branch_name']} → {row['integration_target']}",
+            State(row["status"]),
+            f"{row['ahead']} ahead, {row['behind']} behind",
+            row["changed"],
+            row["uncommitted"],
+            ", ".join(row["conflicts"]),
+        ]
+        for name, row in sorted(worktrees.items())
+        if "error" not in row
+    ]
+    heads = ["Worktree", "Branch", "State", "Commits", "Files", "Uncommitted", "Conflicts"]
+    return Table(heads, rows, "There are no worktrees.")
+
+
+def process_table(processes: Mapping[str, Row]) -> Table:
+    """Agents that Workbench started, without what changes by itself."""
+    rows = [
+        [
+            agent_id,
+            row["persona_id"],
+            row["profile"],
+            State(_process_state(row)),
+            row.get("worktree"),
+            confinement_words(row.get("confinement")),
+        ]
+        for agent_id, row in sorted(processes.items())
+    ]
+    return Table(["Agent", "Persona", "Profile", "State", "Worktree", "Confinement"], rows, "No agent was started.")
+
+
+def confinement_words(confinement: Mapping[str, Any] | None) -> str:
+    """How a process is confined, in a few words."""
+    if not confinement or not confinement["enforced"]:
+        return "not confined"
+    return f"confined, but for {', '.join(confinement['missing'])}" if confinement["missing"] else "confined"
+
+
 def task_heading(tasks: Mapping[Any, Row]) -> str:
     """How far the work is, in a few words."""
     counts = Counter(row["status"] for row in tasks.values())
@@ -128,6 +175,14 @@ def task_heading(tasks: Mapping[Any, Row]) -> str:
 def _state(row: Row, every: Mapping[Any, Row]) -> str:
     waits = waits_for(row, every)
     return f"blocked, waits for {', '.join(map(str, waits))}" if waits else row["status"].replace("_", " ")
+
+
+def _process_state(row: Row) -> str:
+    if row["state"] == "queued":
+        return f"queued, number {row.get('queue_place', '?')}"
+    if row["state"] == "ended" and "exit_code" in row:
+        return f"ended with {row['exit_code']}"
+    return str(row["state"])
 
 
 def _about(approval: Mapping[str, Any]) -> str:

@@ -68,6 +68,37 @@ def agent_row(agent: Mapping[str, Any]) -> Row:
     return {name: value for name, value in agent.items() if value is not None and name != "capabilities"}
 
 
+_LISTED_FILES = 200
+"""A worktree's row names at most so many uncommitted files; `uncommitted` counts all of them."""
+
+
+def worktree_row(worktree: Mapping[str, Any]) -> Row:
+    """A worktree with counts instead of its files. Its agents and open tasks follow from their own rows."""
+    left_out = ("files", "dirty", "agents", "open_tasks")
+    dirty, files = worktree.get("dirty", []), worktree.get("files", [])
+    counts = {"changed": len(files), "uncommitted": len(dirty), "dirty": dirty[:_LISTED_FILES]}
+    return {name: value for name, value in worktree.items() if name not in left_out} | counts
+
+
+def conflict_rows(found: Mapping[str, Any]) -> dict[str, Row]:
+    """Pairs that would conflict (`list_conflicts`); the row with the empty id says how many were looked at."""
+    pairs = by_id({"id": f"{pair['one']}\n{pair['other']}", **pair} for pair in found["pairs"])
+    return {"": {"id": "", "checked": found["checked"]}} | pairs
+
+
+_MOVING = frozenset({"cpu_seconds", "cpu_percent", "memory_bytes", "children", "log_tail"})
+"""What changes by itself; whoever looks at it asks for it again and again."""
+
+
+def process_row(agent: Mapping[str, Any]) -> Row | None:
+    """The process of a managed agent without what changes by itself; None where there never was one."""
+    process = agent.get("process")
+    if process is None:
+        return None
+    still = {name: value for name, value in process.items() if name not in _MOVING and value is not None}
+    return {"name": agent["name"], "persona_id": agent["persona_id"]} | still
+
+
 def by_id(rows: Iterable[Row]) -> dict[Any, Row]:
     """A table from its rows."""
     return {row["id"]: row for row in rows}

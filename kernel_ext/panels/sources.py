@@ -6,10 +6,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_ext.panels.rows import Row, agent_row, by_id, task_rows
+from kernel_ext.panels.rows import Row, agent_row, by_id, conflict_rows, process_row, task_rows, worktree_row
+from workbench.errors import Unavailable, WorkbenchError
 
 Call = Callable[..., Awaitable[dict[str, Any]]]
 """Runs an operation by name."""
+Read = Callable[[Call], Awaitable[Mapping[Any, Row]]]
+"""Reads a table."""
 
 CLOCK = "clock"
 """Stands among the nouns of events for time itself: who is heard of changes without an event."""
@@ -19,7 +22,8 @@ CLOCK = "clock"
 class Source:
     """One table: the operation that lists it, read to its last page.
 
-    `nouns` are those of the events after which it is read anew; `key` is the field that names a row.
+    `nouns` are those of the events after which it is read anew; `key` is the field that names a row. Rows
+    that are None are left out.
     """
 
     op: str
@@ -27,12 +31,13 @@ class Source:
     nouns: frozenset[str]
     key: str = "id"
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    row: Callable[[Mapping[str, Any]], Row] = dict
+    row: Callable[[Mapping[str, Any]], Row | None] = dict
 
     async def read(self, call: Call) -> Mapping[Any, Row]:
         """The whole table."""
         found = await pages(call, self.op, self.name, self.arguments)
-        return by_id(self.row(item) | {"id": item[self.key]} for item in found)
+        rows = ((item[self.key], self.row(item)) for item in found)
+        return by_id(row | {"id": key} for key, row in rows if row is not None)
 
 
 async def pages(call: Call, op: str, name: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -58,8 +63,26 @@ async def read_tasks(call: Call) -> Mapping[Any, Row]:
     return task_rows(tasks, (await call("get_task_graph"))["dependencies"])
 
 
+async def _conflicts(call: Call) -> Mapping[Any, Row]:
+    return conflict_rows(await call("list_conflicts"))
+
+
+def explained(read: Read) -> Read:
+    """The table; where it cannot be had in this project, one row that says why: `{"id": "", "error": …}`."""
+
+    async def reading(call: Call) -> Mapping[Any, Row]:
+        try:
+            return await read(call)
+        except Unavailable:
+            raise
+        except WorkbenchError as error:
+            return {"": {"id": "", "error": error.as_dict()}}
+
+    return reading
+
+
 _LISTED: dict[str, Source] = {
-    "approvals": Source("list_approvals", "approvals", frozenset({"approval"}), arguments={"limit": 500}),
+    "approvals": Source("list_approvals", "approvals", frozenset({"approval", "worktree"}), arguments={"limit": 500}),
     "personas": Source("get_personas", "personas", frozenset({"persona"})),
     "agents": Source(
         "list_agents",
@@ -81,16 +104,32 @@ _LISTED: dict[str, Source] = {
     ),
     "rules": Source("list_admission_rules", "rules", frozenset({"rule"}), key="name"),
     "tools": Source("list_agent_tools", "agent_tools", frozenset({"agent_tool"})),
+    "processes": Source("get_managed_agents", "agents", frozenset({"agent"}), key="agent_id", row=process_row),
 }
+_WORKTREES = Source(
+    "get_worktree_status",
+    "worktrees",
+    frozenset({"worktree", "approval", CLOCK}),
+    key="name",
+    row=worktree_row,
+)
 
-READERS: Mapping[str, Callable[[Call], Awaitable[Mapping[Any, Row]]]] = {
+READERS: Mapping[str, Read] = {
     **{name: source.read for name, source in _LISTED.items()},
+    "worktrees": explained(_WORKTREES.read),
+    "conflicts": explained(_conflicts),
     "allowlist": _allowlist,
     "tasks": read_tasks,
 }
 """How each table is read whole."""
 
-_NOUNS = {name: source.nouns for name, source in _LISTED.items()} | {"allowlist": {"allowlist"}, "tasks": {"task"}}
+_NOUNS: Mapping[str, Collection[str]] = {
+    **{name: source.nouns for name, source in _LISTED.items()},
+    "worktrees": _WORKTREES.nouns,
+    "conflicts": {"worktree"},
+    "allowlist": {"allowlist"},
+    "tasks": {"task"},
+}
 
 FOLLOWED = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"})
 """The kinds of events that change a table."""
@@ -98,4 +137,4 @@ FOLLOWED = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} -
 
 def stale(nouns: Collection[str]) -> list[str]:
     """The tables that events about these nouns may have changed."""
-    return [name for name, of_table in _NOUNS.items() if not of_table.isdisjoint(nouns)]
+    return [name for name, of_table in _NOUNS.items() if not set(of_table).isdisjoint(nouns)]

@@ -23,7 +23,8 @@ tasks:
 def git(*arguments: str, cwd: Path) -> None:
     """Run git as a person would."""
     identity = ("-c", "user.name=Rosa", "-c", "user.email=rosa@example.org")
-    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
+    done = subprocess.run(["git", *identity, *arguments], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def repository(path: Path) -> None:
@@ -53,6 +54,28 @@ def proposal(project: Project, name: str, *, clash: bool = False) -> dict[str, A
         (project.path / "model.py").write_text("line_3 = 'other'\n")
         git("commit", "-q", "-a", "-m", "Change the same line", cwd=project.path)
     return project.operate("integrate_worktree", worktree_name=name)
+
+
+def worktree(project: Project, name: str, *commits: dict[str, str], left: dict[str, str] | None = None) -> Path:
+    """A worktree with commits of these files, and files that are not committed."""
+    path = Path(project.operate("create_worktree", name=name)["path"])
+    for number, files in enumerate(commits, 1):
+        _write(path, files)
+        git("add", ".", cwd=path)
+        git("commit", "-q", "-m", f"Step {number} of {name}", cwd=path)
+    _write(path, left or {})
+    return path
+
+
+def _write(path: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+
+
+def changed(line: int, value: int) -> str:
+    """The text of `model.py` with another value in one line."""
+    return "".join(f"line_{n} = {value if n == line else n}\n" for n in range(30))
 
 
 def busy(project: Project) -> None:

@@ -7,11 +7,13 @@ import { freshId, h, setAttribute, setText } from "./dom.js";
 import { age, counted } from "./format.js";
 import { ACCESS } from "./grant.js";
 import { sessionGroups, sessionName, teamsOf } from "./places.js";
+import { Processes } from "./processes.js";
 import { isCurrent, standing, STANDINGS } from "./standing.js";
 
 const STEP = 100;
 const EVERY = "=";
 const NONE = "";
+const SHAPES = { agents: "Agents", processes: "Processes" };
 const COLUMNS = ["Agent", "State", "Persona", "Permission", "Session", "Connections", "Last heard"];
 
 export class Agents {
@@ -19,12 +21,16 @@ export class Agents {
    * @param {import("./store.js").Store} store
    * @param {import("./channel.js").Channel} channel
    * @param {(text: string) => void} announce
+   * @param {AbortSignal} signal
    */
-  constructor(store, channel, announce) {
+  constructor(store, channel, announce, signal) {
     this.desk = { store, channel, announce };
     this.store = store;
     this.view = { state: null, text: "", session: EVERY };
     this.shown = STEP;
+    this.shape = "agents";
+    this.processes = new Processes(this.desk, signal);
+    this.shapes = Object.fromEntries(Object.entries(SHAPES).map(([shape, label]) => [shape, button(label, "wb-button wb-shape", () => this.turn(shape))]));
     /** @type {Map<string, AgentRow>} */
     this.rows = new Map();
     const id = freshId("agents");
@@ -45,15 +51,14 @@ export class Agents {
     this.table = h("table", { class: "wb-table", on: { keydown: (event) => this.onKey(event) } }, this.head(), this.body);
     this.more = button("Show more", "wb-button", () => this.showMore());
     this.nothing = h("p", { class: "wb-empty" });
+    this.known = h("div", {}, this.chipBox, this.bulk.element, this.nothing, this.table, this.more);
+    const shapeBox = h("div", { class: "wb-shapes", role: "group", "aria-label": "Show" }, ...Object.values(this.shapes));
     this.element = h(
       "section",
       { class: "wb-section", "aria-labelledby": id },
-      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Agents"), this.summary, this.session, this.search),
-      this.chipBox,
-      this.bulk.element,
-      this.nothing,
-      this.table,
-      this.more,
+      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Agents"), this.summary, shapeBox, this.session, this.search),
+      this.known,
+      this.processes.element,
     );
   }
 
@@ -69,6 +74,29 @@ export class Agents {
 
   /** Bring everything up to date. @param {number} now in ms */
   update(now) {
+    this.drawShape();
+    if (this.shape === "processes") {
+      this.processes.update(now);
+      setText(this.summary, this.processes.summary());
+    } else this.updateAgents(now);
+  }
+
+  turn(shape) {
+    this.shape = shape;
+    this.update(Date.now());
+  }
+
+  drawShape() {
+    const running = this.processes.count();
+    const agents = this.shape === "agents";
+    setText(this.shapes.processes, running ? `Processes ${running.toLocaleString("en")}` : "Processes");
+    for (const [shape, element] of Object.entries(this.shapes)) setAttribute(element, "aria-pressed", shape === this.shape);
+    this.known.hidden = !agents;
+    this.processes.element.hidden = agents;
+    this.search.hidden = this.session.hidden = !agents;
+  }
+
+  updateAgents(now) {
     const { tables } = this.store;
     this.now = now;
     const agents = [...tables.agents.values()].sort(oldestFirst);

@@ -1,6 +1,7 @@
 /** One question to the person: what it is, the two answers, and what became of it. */
 
 import { Asker } from "./asker.js";
+import { Confirm } from "./confirm.js";
 import { button, checkbox, form } from "./controls.js";
 import { freshId, h, setText } from "./dom.js";
 import { age } from "./format.js";
@@ -13,15 +14,18 @@ import { registration } from "./registration.js";
  * @typedef {object} Kind
  * @property {string} icon
  * @property {string} label
- * @property {string} primary what the button says
+ * @property {string | ((approval: any) => string)} primary what the button says
  * @property {string} busy what it says meanwhile
  * @property {(approval: any) => string} title
  * @property {(approval: any) => string} origin
  * @property {(approval: any, tables: import("./store.js").Tables) => (Node|string|null)[]} summary what saying yes
  *   at once would do
  * @property {(approval: any) => string} [facts] what else there is to know, in a line
- * @property {(approval: any) => string|null} [warning]
- * @property {(outcome: any, approval: any) => string} done
+ * @property {(approval: any) => string|null|(string|null)[]} [warning]
+ * @property {() => {element: HTMLElement, update: (approval: any) => void}} [live] what goes on meanwhile
+ * @property {(approval: any) => {label: string, why: string, choices: object}|null} [doubt] what saying yes is asked
+ *   once more for, and the choices that come with it
+ * @property {(outcome: any, approval: any, tables: import("./store.js").Tables) => string} done
  * @property {(approval: any) => boolean} careful the answer is likely to be no: yes is not proposed
  * @property {(approval: any, tables: import("./store.js").Tables) => object} [choices] those of saying yes at once
  * @property {(approval: any, tables: import("./store.js").Tables) => Details} [details]
@@ -55,6 +59,8 @@ export class Card {
   constructor(approval, desk) {
     this.approval = approval;
     this.desk = desk;
+    /** @type {string|null} */
+    this.other = null;
     this.kind = KINDS[approval.kind] ?? anything;
     /** @type {"waiting"|"sending"|"settled"} */
     this.state = "waiting";
@@ -71,7 +77,7 @@ export class Card {
 
   /** Whether the person is in the middle of something here. */
   get touched() {
-    return this.state === "sending" || !this.form.hidden || Boolean(this.details && !this.details.element.hidden);
+    return this.state === "sending" || !this.form.hidden || this.asked.hasChildNodes() || Boolean(this.details && !this.details.element.hidden);
   }
 
   build() {
@@ -87,10 +93,11 @@ export class Card {
     this.summary = h("div", { class: "wb-summary" }, ...kind.summary(approval, this.desk.tables));
     const facts = kind.facts?.(approval);
     this.facts = h("div", { class: "wb-summary wb-facts", title: facts, hidden: !facts }, facts);
-    const warning = kind.warning?.(approval);
-    this.warning = h("div", { class: "wb-warning", hidden: !warning }, icon("warning"), warning ?? "");
+    this.live = kind.live?.();
+    this.warning = h("div", { class: "wb-warnings" });
     this.result = h("div", { class: "wb-result", tabindex: -1, hidden: true });
-    this.body = h("div", { class: "wb-card-body" }, this.head, this.summary, this.facts, this.warning, this.result);
+    this.body = h("div", { class: "wb-card-body" }, this.head, this.summary, this.facts, this.warning, this.live?.element, this.result);
+    this.asked = h("div", {});
     this.form = this.rejectForm();
     this.pick = checkbox(`Select ${this.name}`, () => this.desk.onPicked(), false).box;
     this.pick.hidden = true;
@@ -99,15 +106,42 @@ export class Card {
       { class: "wb-card", "aria-labelledby": titleId, tabindex: -1 },
       h("div", { class: "wb-card-row" }, this.pick, icon(kind.icon, "wb-kind"), this.body, this.buttons()),
       this.form,
+      this.asked,
       this.problem,
     );
+    this.draw();
+  }
+
+  /** Take what is known now, and show what may have changed. @param {any} approval */
+  take(approval) {
+    if (approval === this.approval || this.state === "settled") return;
+    this.approval = approval;
+    this.draw();
+    this.renew();
+  }
+
+  draw() {
+    const { approval, kind } = this;
+    const label = typeof kind.primary === "string" ? kind.primary : kind.primary(approval);
+    if (this.state === "waiting") setText(this.yes, label);
+    this.yes.setAttribute("aria-label", `${label}: ${this.name}`);
+    this.yes.classList.toggle("wb-primary", !kind.careful(approval) && !this.other);
+    const warnings = [kind.warning?.(approval), this.other].flat().filter(Boolean);
+    if (warnings.join("\n") !== this.warned) this.warning.replaceChildren(...warnings.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))));
+    this.warned = warnings.join("\n");
+    this.live?.update(approval);
+  }
+
+  /** One more warning, from where the card is shown. @param {string|null} text */
+  warn(text) {
+    if (this.other === text) return;
+    this.other = text;
+    this.draw();
   }
 
   buttons() {
     const { kind } = this;
-    const style = kind.careful(this.approval) ? "wb-button" : "wb-button wb-primary";
-    this.yes = button(kind.primary, style, () => this.approve());
-    this.yes.setAttribute("aria-label", `${kind.primary}: ${this.name}`);
+    this.yes = button("", "wb-button", () => this.approve());
     this.more = kind.details ? button("Details…", "wb-button", () => this.toggleDetails()) : null;
     this.more?.setAttribute("aria-expanded", "false");
     this.no = button("Reject…", "wb-button", () => this.toggleReject(true));
@@ -161,9 +195,22 @@ export class Card {
   }
 
   approve() {
+    const doubt = this.kind.doubt?.(this.approval);
+    if (doubt) return this.askAgain(doubt);
     const open = this.details && !this.details.element.hidden;
     const choices = open ? this.details.choices() : (this.kind.choices?.(this.approval, this.desk.tables) ?? {});
     return this.decide("approve", { approval_id: this.approval.id, choices }, this.yes, this.kind.busy);
+  }
+
+  askAgain({ label, why, choices }) {
+    const close = () => {
+      this.asked.replaceChildren();
+      this.yes.focus();
+    };
+    const args = { approval_id: this.approval.id, choices };
+    const question = new Confirm({ label, why }, (_, pressed) => this.decide("approve", args, pressed, this.kind.busy), close);
+    this.asked.replaceChildren(question.element);
+    question.focus();
   }
 
   reject() {
@@ -185,6 +232,7 @@ export class Card {
       this.refused(error, op);
     } finally {
       pressed.textContent = label;
+      if (this.state === "waiting") this.draw();
     }
   }
 
@@ -203,7 +251,7 @@ export class Card {
 
   /** @param {boolean} yes @param {any} outcome what the decision led to */
   decided(yes, outcome) {
-    this.settle(yes ? this.kind.done(outcome, this.approval) : "Rejected.", yes);
+    this.settle(yes ? this.kind.done(outcome, this.approval, this.desk.tables) : "Rejected.", yes);
   }
 
   /** The decision was refused: say why, and where. */
@@ -235,12 +283,14 @@ export class Card {
     const focused = this.element.contains(document.activeElement);
     this.state = "settled";
     this.form.hidden = true;
+    this.asked.replaceChildren();
     this.problem.hidden = true;
     if (this.details) this.details.element.hidden = true;
     this.actions.hidden = true;
     this.summary.hidden = true;
     this.facts.hidden = true;
     this.warning.hidden = true;
+    if (this.live) this.live.element.hidden = true;
     this.pick.checked = false;
     this.pick.hidden = true;
     this.result.replaceChildren(icon(good ? "completed" : "cancelled"), h("span", {}, text));
@@ -256,6 +306,7 @@ export class Card {
     const focused = this.element.contains(document.activeElement);
     this.state = "settled";
     this.form.hidden = true;
+    this.asked.replaceChildren();
     if (this.details) this.details.element.hidden = true;
     this.warning.hidden = true;
     const dismiss = button("Dismiss", "wb-button", () => this.desk.onDismissed(this));

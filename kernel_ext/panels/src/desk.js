@@ -13,10 +13,11 @@ import { Projects } from "./projects.js";
 import { Store } from "./store.js";
 import { Tabs } from "./tabs.js";
 import { Tasks } from "./tasks.js";
+import { Worktrees } from "./worktrees.js";
 
 const TICK_MS = 5_000;
 const SAID_MS = 10_000;
-const [INBOX, TASKS, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3, 4];
+const [INBOX, TASKS, WORKTREES, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3, 4, 5];
 const LINKS = {
   connecting: "Connecting…",
   live: "Live",
@@ -40,12 +41,14 @@ class View {
     this.inbox = new Inbox(store, channel, announce, signal);
     this.glance = new Glance(() => this.tabs.select(TASKS));
     this.tasks = new Tasks(store, channel, announce, signal);
-    this.agents = new Agents(store, channel, announce);
+    this.worktrees = new Worktrees(store, channel, announce);
+    this.agents = new Agents(store, channel, announce, signal);
     this.projects = new Projects(store, channel, announce);
     this.admin = new Admin(store, channel, announce, signal);
     const views = [
       { label: "Inbox", element: h("div", {}, this.inbox.element, this.glance.element) },
       { label: "Tasks", element: this.tasks.element },
+      { label: "Worktrees", element: this.worktrees.element },
       { label: "Agents", element: this.agents.element },
       { label: "Projects", element: this.projects.element },
       { label: "Admin", element: this.admin.element },
@@ -103,9 +106,11 @@ class View {
   drawViews(enabled, now) {
     this.inbox.update(enabled, now);
     this.tabs.setCount(INBOX, this.inbox.waiting, true);
+    this.tabs.setCount(WORKTREES, this.worktrees.count());
     this.tabs.setCount(AGENTS, this.agents.count(now));
     if (this.tabs.at === INBOX) this.glance.update(this.outline());
     if (this.tabs.at === TASKS) this.tasks.update(this.outline());
+    if (this.tabs.at === WORKTREES) this.worktrees.update(enabled, now);
     if (this.tabs.at === AGENTS) this.agents.update(now);
     if (this.tabs.at === PROJECTS) this.projects.update();
     if (this.tabs.at === ADMIN) this.admin.update();
@@ -123,6 +128,7 @@ class View {
   tick() {
     const now = Date.now();
     this.inbox.tick(now);
+    if (this.tabs.at === WORKTREES) this.worktrees.update(this.worktrees.enabled, now);
     if (this.tabs.at === AGENTS) this.agents.update(now);
   }
 }

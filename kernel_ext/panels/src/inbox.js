@@ -60,7 +60,8 @@ export class Inbox {
     const known = this.store.version !== null;
     const arrived = [...rows.values()].filter(({ id }) => !this.cards.has(id)).map((row) => this.add(row));
     for (const card of this.cards.values()) {
-      if (!rows.has(card.approval.id)) this.leave(card);
+      if (rows.has(card.approval.id)) card.take(rows.get(card.approval.id));
+      else this.leave(card);
       card.refresh(enabled);
       card.tick(now);
     }

@@ -1,8 +1,10 @@
-/** The card of a worktree that asks to be merged. */
+/** The card of a worktree that asks to be integrated. */
 
 import { h } from "./dom.js";
 import { counted, lineCounts } from "./format.js";
+import { Gates } from "./gates.js";
 import { icon } from "./icons.js";
+import { nth, some, verdict } from "./worktreestate.js";
 
 const SHOWN = 12;
 
@@ -10,14 +12,16 @@ const SHOWN = 12;
 export const integration = {
   icon: "integration",
   label: "integration",
-  primary: "Approve and merge",
-  busy: "Merging…",
+  primary: (approval) => (failing(approval) ? "Approve despite failed gates…" : "Approve and integrate"),
+  busy: "Integrating…",
   title: ({ payload }) => payload.worktree,
   origin: ({ requester }) => `asked by ${requester}`,
   summary: ({ payload }) => {
     const { added, removed } = lineCounts(payload.files);
     return [
       h("code", {}, payload.branch),
+      " at ",
+      h("code", { title: payload.source_commit }, payload.source_commit.slice(0, 7)),
       " → ",
       h("code", {}, payload.target),
       ` · ${counted(payload.ahead, "commit")} · ${counted(payload.files.length, "file")} `,
@@ -27,26 +31,53 @@ export const integration = {
       payload.conflicts.length ? null : " · no conflicts",
     ];
   },
-  warning: ({ payload }) =>
+  warning: ({ payload }) => [
+    payload.refused ? `It was approved and sent back: ${payload.refused.message}` : null,
     payload.conflicts.length
-      ? `Conflicts are predicted in ${counted(payload.conflicts.length, "file")}: ${some(payload.conflicts)}. Merging would be refused.`
+      ? `Conflicts are predicted in ${counted(payload.conflicts.length, "file")}: ${some(payload.conflicts)}. Integrating would be refused.`
       : null,
-  done: (_, { payload }) => `Merged into ${payload.target}.`,
-  careful: ({ payload }) => payload.conflicts.length > 0,
+    payload.changed?.length
+      ? `Protected parts of the repository have changed since the worktree was made: ${some(payload.changed)}. Look at them before you approve.`
+      : null,
+  ],
+  live: () => {
+    const gates = new Gates();
+    return { element: gates.element, update: ({ payload }) => gates.update(payload.gates) };
+  },
+  doubt: (approval) =>
+    failing(approval)
+      ? {
+          label: "Integrate despite failed gates",
+          why: `${counted(failed(approval).length, "gate")} did not pass: ${some(failed(approval))}. What is integrated stays in ${approval.payload.target}.`,
+          choices: { despite_gates: true },
+        }
+      : null,
+  done: (outcome, approval, tables) => settledWords(outcome, approval, tables.worktrees.get(approval.payload.worktree)),
+  careful: (approval) => approval.payload.conflicts.length > 0 || approval.payload.changed?.length > 0 || failing(approval),
   details: (approval) => new Changes(approval),
 };
 
-/** What would be merged, to read. */
+/** What became of an approved integration. */
+function settledWords({ state }, { payload }, worktree) {
+  if (state === "integrated") return `Integrated into ${payload.target}.`;
+  if (verdict(payload.gates ?? []) === "checking") return `Approved. It is integrated into ${payload.target} when the gates have passed.`;
+  return `Approved. It is ${worktree?.queue_place ? nth(worktree.queue_place) : "next"} in the queue for ${payload.target}.`;
+}
+
+function failing({ payload }) {
+  return verdict(payload.gates ?? []) === "failing";
+}
+
+function failed({ payload }) {
+  return payload.gates.filter(({ state }) => state !== "passed").map(({ command }) => command);
+}
+
+/** What would be integrated, to read. */
 class Changes {
   constructor({ payload }) {
     this.first = h("div", { class: "wb-label", tabindex: -1 }, counted(payload.ahead, "commit"));
-    this.element = h(
-      "div",
-      { class: "wb-details" },
-      payload.behind
-        ? h("p", { class: "wb-muted" }, `${payload.target} has ${counted(payload.behind, "newer commit")}; both are merged.`)
-        : null,
-      this.first,
+    this.element = h("div", { class: "wb-details" }, ...how(payload), this.first);
+    this.element.append(
       h("ul", { class: "wb-list" }, ...payload.commits.slice(0, SHOWN).map(commit), more(payload.ahead)),
       h("div", { class: "wb-label" }, counted(payload.files.length, "file")),
       h("ul", { class: "wb-list" }, ...payload.files.slice(0, SHOWN).map((f) => file(f, payload.conflicts)), more(payload.files.length)),
@@ -60,6 +91,16 @@ class Changes {
   fieldOf() {
     return null;
   }
+}
+
+function how({ target, behind, fast_forward: forward, source_commit: source, merged_commit: merged, changed = [] }) {
+  const exact = (label, id) => h("li", {}, h("span", { class: "wb-muted wb-fact" }, label), h("code", { class: "wb-said" }, id));
+  return [
+    behind ? h("p", { class: "wb-muted" }, `${target} has ${counted(behind, "newer commit")}; both are merged.`) : null,
+    forward ? h("p", { class: "wb-muted" }, `${target} moves forward; no merge commit is made.`) : null,
+    h("ul", { class: "wb-list wb-exact" }, exact("Commit", source), merged && merged !== source ? exact("Merge commit", merged) : ""),
+    ...(changed.length ? [h("div", { class: "wb-label" }, "Protected parts that have changed"), h("ul", { class: "wb-list" }, ...changed.map((path) => h("li", {}, icon("warning"), h("code", { class: "wb-said" }, path))))] : []),
+  ].filter(Boolean);
 }
 
 function commit({ id, author, subject }) {
@@ -89,8 +130,4 @@ function file({ path, added, removed }, conflicts) {
 
 function more(total) {
   return total > SHOWN ? h("li", { class: "wb-muted" }, `and ${(total - SHOWN).toLocaleString("en")} more`) : null;
-}
-
-function some(names) {
-  return names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
 }

@@ -54,6 +54,7 @@ export class Tabs {
       tab.tabIndex = place === index ? 0 : -1;
       panel.hidden = place !== index;
     });
+    this.tabs[index].tab.scrollIntoView?.({ block: "nearest", inline: "nearest" });
   }
 
   onKey(event) {

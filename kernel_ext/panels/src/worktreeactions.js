@@ -1,0 +1,106 @@
+/** What can be done to a worktree, on its card and on its page: the buttons, what they ask first, and what went wrong. */
+
+import { Asker } from "./asker.js";
+import { Confirm } from "./confirm.js";
+import { button, checkbox } from "./controls.js";
+import { h, setText } from "./dom.js";
+import { counted } from "./format.js";
+import { lossOf, some } from "./worktreestate.js";
+
+const SETTLED = new Set(["queued", "integrating", "closed"]);
+
+export class WorktreeActions {
+  /**
+   * @param {any} desk
+   * @param {{open: () => void, said: (text: string) => void}} on its page is wanted; something was done
+   * @param {boolean} [onPage] the changes are on screen already
+   */
+  constructor(desk, on, onPage = false) {
+    this.desk = desk;
+    this.on = on;
+    this.onPage = onPage;
+    this.asker = new Asker(desk);
+    this.review = button("", "wb-button", on.open);
+    this.ask = button("Ask to integrate", "wb-button", () => this.integrate());
+    this.renew = button("Update", "wb-button", () => this.update());
+    this.drop = button("Discard…", "wb-link wb-quiet wb-last", () => this.discard());
+    this.asked = h("div", {});
+    this.buttons = h("div", { class: "wb-line wb-tree-buttons" }, this.review, this.ask, this.renew, this.drop);
+    this.below = h("div", { class: "wb-tree-below" }, this.asked, this.asker.problem);
+  }
+
+  /** @param {any} worktree @param {string} state @param {Set<string>} agents who works there */
+  show(worktree, state, agents) {
+    this.worktree = worktree;
+    this.agents = [...agents];
+    const { id: name, ahead, behind, integration_target: target } = worktree;
+    const decide = state === "awaiting" || state === "failing" || state === "checking";
+    setText(this.review, decide ? "Review and approve" : "Review");
+    this.review.classList.toggle("wb-primary", decide);
+    this.review.hidden = this.onPage;
+    this.ask.hidden = decide || SETTLED.has(state) || !ahead;
+    this.renew.hidden = SETTLED.has(state) || !behind;
+    this.renew.title = `Bring ${counted(behind ?? 0, "commit")} of ${target} into ${name}`;
+    this.drop.hidden = SETTLED.has(state);
+    for (const [one, words] of [[this.review, this.review.textContent], [this.ask, "Ask to integrate"], [this.renew, `Update from ${target}`], [this.drop, "Discard…"]]) {
+      one.setAttribute("aria-label", one === this.renew ? `Update ${name} from ${target}` : `${words} ${name}`);
+    }
+    this.buttons.hidden = state === "closed";
+    this.tell?.();
+  }
+
+  async integrate() {
+    const { id: name, integration_target: target } = this.worktree;
+    const outcome = await this.asker.ask("integrate_worktree", { worktree_name: name }, this.ask, "Asking…");
+    if (outcome) this.on.said(outcome.state === "integrated" ? `${name} is integrated into ${target}.` : `${name} waits for your approval.`, outcome);
+  }
+
+  async update() {
+    const { id: name, integration_target: target } = this.worktree;
+    const outcome = await this.asker.ask("update_worktree", { worktree_name: name }, this.renew, "Updating…");
+    if (!outcome) return;
+    if (outcome.conflicts?.length) this.asker.show({ code: "MERGE_CONFLICT", message: `${target} conflicts with ${name} in ${some(outcome.conflicts)}. Nothing was changed; resolve it in the worktree with \`git merge ${target}\`.` });
+    else this.on.said(outcome.merged === false ? `${name} had all of ${target} already.` : `${name} has the newest commits of ${target} now.`);
+  }
+
+  discard() {
+    this.asker.clear();
+    const { ahead } = this.worktree;
+    const close = () => {
+      this.put(null);
+      this.drop.focus();
+    };
+    const branch = checkbox(`Delete the branch too${ahead ? `, with ${counted(ahead, "commit")}` : ""}`, () => this.tell());
+    const losses = h("ul", { class: "wb-losses" });
+    const words = { label: `Discard ${this.worktree.id}`, why: "Its directory is removed.", reason: "Reason (optional; kept in the history)" };
+    const question = new Confirm(words, (reason, pressed) => this.discarded(reason, branch.box.checked, pressed), close);
+    question.element.firstChild.after(losses, branch.element);
+    this.put(question.element, () => {
+      const wanted = lossOf(this.worktree, this.agents, branch.box.checked);
+      if (losses.textContent !== wanted.join("")) losses.replaceChildren(...wanted.map((text) => h("li", {}, text)));
+    });
+    question.focus();
+  }
+
+  /** Ask under the buttons; `tell` says there what follows, as long as it is asked. */
+  put(element, tell = null) {
+    this.asked.replaceChildren(...(element ? [element] : []));
+    this.tell = tell;
+    tell?.();
+  }
+
+  clear() {
+    this.put(null);
+    this.asker.clear();
+  }
+
+  async discarded(reason, delete_branch, pressed) {
+    const { id: name, uncommitted, ahead } = this.worktree;
+    const force = Boolean(uncommitted || (delete_branch && ahead));
+    const outcome = await this.asker.ask("discard_worktree", { worktree_name: name, reason, delete_branch, force }, pressed, "Discarding…");
+    if (!outcome) return;
+    this.put(null);
+    const kept = outcome.branch_kept === false ? "Its branch is deleted too" : `Its branch ${outcome.branch_name} stays`;
+    this.on.said(`${name} was discarded. ${kept}.${outcome.bundle ? ` What is nowhere else is in ${outcome.bundle}` : ""}`);
+  }
+}

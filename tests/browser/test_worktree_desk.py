@@ -1,0 +1,343 @@
+"""Worktrees and processes in a real JupyterLab: real git, real gates, real agents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk_lab import Project, command, shot, wait_until
+from playwright.sync_api import Locator, Page, expect
+from scenes import changed, git, repository, worktree
+
+OpenDesk = Callable[..., Locator]
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+STATS = '"""Robust statistics."""\n\nfrom statistics import median\n\n\ndef middle(values: list[float]) -> float:\n'
+STATS += "    return median(values) or 0.5  # the mean is not robust\n"
+TALKS = "for n in 1 2 3 4 5; do echo counted $n; done; while [ ! -e go ]; do sleep 0.1; done; echo counted the last one"
+
+
+def view(desk: Locator, name: str) -> None:
+    desk.get_by_role("tab", name=re.compile(f"^{name}")).click()
+
+
+def card(desk: Locator, name: str) -> Locator:
+    return desk.get_by_role("listitem", name=name, exact=True)
+
+
+def page_of(desk: Locator, name: str) -> Locator:
+    return desk.get_by_role("region", name=name, exact=True)
+
+
+def head(path: Path) -> str:
+    return (path / ".git" / "refs" / "heads" / "main").read_text().strip()
+
+
+def settings(project: Project, text: str) -> None:
+    (project.path / ".aiswarm" / "settings.toml").write_text(text)
+
+
+def row_of(desk: Locator, agent_id: str) -> Locator:
+    return desk.locator(".wb-agent-row").filter(has=desk.page.get_by_role("button", name=agent_id, exact=True))
+
+
+def opened(desk: Locator, agent_id: str) -> Locator:
+    view(desk, "Agents")
+    desk.get_by_role("button", name=re.compile("^Processes")).click()
+    desk.get_by_role("button", name=agent_id, exact=True).click()
+    return page_of(desk, agent_id)
+
+
+def process(project: Project, agent_id: str) -> dict[str, Any]:
+    return project.operate("get_agent_process_info", agent_id=agent_id)
+
+
+def test_without_worktrees_it_is_said_what_one_is_and_one_is_made_there(open_desk: OpenDesk, project: Project) -> None:
+    repository(project.path)
+    desk = open_desk()
+    view(desk, "Worktrees")
+    expect(desk.get_by_text("A worktree is a directory of its own")).to_be_visible()
+    shot(desk, "worktrees-empty")
+    desk.get_by_role("button", name="New worktree…").last.click()
+    desk.get_by_label("Name", exact=True).fill("no/such name")
+    desk.get_by_label("Name", exact=True).press("Enter")
+    expect(desk.get_by_role("form", name="New worktree").locator(".wb-problem")).to_be_visible()
+    shot(desk, "worktrees-error")
+    desk.get_by_label("Name", exact=True).fill("robust")
+    desk.get_by_label("Branch (optional)").fill("feature/robust")
+    desk.get_by_role("button", name="Create").click()
+    expect(card(desk, "robust")).to_contain_text("feature/robust → main")
+    expect(desk.locator(".wb-note").get_by_text("robust is made: feature/robust")).to_be_visible()
+    assert (project.path / ".aiswarm" / "worktrees" / "robust" / "model.py").exists()
+
+
+def test_without_a_repository_it_is_said_what_to_do(open_desk: OpenDesk, project: Project) -> None:
+    desk = open_desk()
+    view(desk, "Worktrees")
+    expect(desk.get_by_text("git init")).to_be_visible()
+    expect(desk.get_by_role("button", name="New worktree…")).to_have_count(0)
+
+
+def test_two_clicks_review_and_integrate(open_desk: OpenDesk, project: Project) -> None:
+    repository(project.path)
+    desk = open_desk()
+    worktree(project, "robust", {"src/stats.py": STATS}, {"model.py": changed(3, 33)})
+    project.operate("integrate_worktree", worktree_name="robust")
+    view(desk, "Worktrees")
+    expect(card(desk, "robust")).to_contain_text("Awaits approval")
+    expect(card(desk, "robust")).to_contain_text("2 ahead · 2 files +8 −1")
+    shot(desk, "worktrees-awaiting")
+    card(desk, "robust").get_by_role("button", name="Review and approve").click()
+    page = page_of(desk, "robust")
+    expect(page.locator(".wb-diff-added .hljs-keyword").get_by_text("def", exact=True)).to_be_visible()
+    expect(page.get_by_text("line_3 = 33")).to_be_visible()
+    shot(desk, "worktrees-review")
+    page.get_by_role("button", name="Approve and integrate").click()
+    expect(page.get_by_text("Integrated into main.")).to_be_visible()
+    assert (project.path / "src" / "stats.py").read_text() == STATS
+    page.get_by_role("button", name="Back to all worktrees").click()
+    expect(desk.get_by_text("A worktree is a directory of its own")).to_be_visible()
+
+
+def test_what_is_asked_on_the_card_is_answered_in_the_inbox(open_desk: OpenDesk, project: Project) -> None:
+    repository(project.path)
+    desk = open_desk()
+    view(desk, "Worktrees")
+    worktree(project, "robust", {"src/stats.py": STATS})
+    card(desk, "robust").get_by_role("button", name="Ask to integrate").click()
+    expect(card(desk, "robust")).to_contain_text("Awaits approval")
+    view(desk, "Inbox")
+    mine = card(desk, "robust")
+    commit = project.operate("list_approvals")["approvals"][0]["payload"]["source_commit"]
+    mine.get_by_role("button", name=re.compile("^Details")).click()
+    expect(mine.get_by_text(commit, exact=True)).to_be_visible()
+    shot(desk, "integration-details")
+    mine.get_by_role("button", name="Approve and integrate").click()
+    expect(mine).to_contain_text("Integrated into main.")
+
+
+def test_failed_gates_are_shown_with_their_output_and_overruled_in_a_second_step(
+    open_desk: OpenDesk, project: Project
+) -> None:
+    repository(project.path)
+    settings(project, "integration_gates = ['echo all is well', 'echo row 17 is wrong; exit 3']\n")
+    desk = open_desk()
+    before = head(project.path)
+    worktree(project, "robust", {"src/stats.py": STATS})
+    project.operate("integrate_worktree", worktree_name="robust")
+    mine = card(desk, "robust")
+    expect(mine.get_by_text("failed with 3")).to_be_visible(timeout=30_000)
+    expect(mine.get_by_text("passed in")).to_be_visible()
+    mine.get_by_text("failed with 3").click()
+    expect(mine.locator("pre").get_by_text("row 17 is wrong")).to_be_visible()
+    mine.get_by_role("button", name="Approve despite failed gates…").click()
+    expect(mine.get_by_text("1 gate did not pass")).to_be_visible()
+    shot(desk, "gates")
+    assert head(project.path) == before
+    mine.get_by_role("button", name="Integrate despite failed gates").click()
+    expect(mine).to_contain_text("Integrated into main.")
+    assert (project.path / "src" / "stats.py").exists()
+
+
+def test_what_a_discard_loses_is_said_before_and_kept_in_a_bundle(open_desk: OpenDesk, project: Project) -> None:
+    repository(project.path)
+    desk = open_desk()
+    path = worktree(project, "robust", {"src/stats.py": STATS}, left={"notes.txt": "not committed\n"})
+    view(desk, "Worktrees")
+    expect(card(desk, "robust")).to_contain_text("1 uncommitted", timeout=20_000)
+    card(desk, "robust").get_by_role("button", name="Discard… robust").click()
+    asked = card(desk, "robust").locator(".wb-confirm")
+    expect(asked).to_contain_text("1 uncommitted file: notes.txt. What they hold is written to a bundle")
+    expect(asked).to_contain_text("The branch wb/robust/main stays, with its 1 commit that main does not have.")
+    asked.get_by_label("Delete the branch too").check()
+    expect(asked).to_contain_text("The branch wb/robust/main is deleted, with 1 commit that main does not have.")
+    shot(desk, "discard")
+    asked.get_by_role("button", name="Discard robust").click()
+    expect(card(desk, "robust")).to_be_hidden()
+    expect(desk.locator(".wb-note").get_by_text("robust was discarded. Its branch is deleted too.")).to_be_visible()
+    (bundle,) = (project.path / ".aiswarm" / "trash").glob("*.bundle")
+    expect(desk.locator(".wb-note").get_by_text(bundle.name)).to_be_visible()
+    git("bundle", "verify", str(bundle), cwd=project.path)
+    assert not path.exists()
+
+
+def test_conflicts_are_a_table_with_the_files_of_each_pair(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    repository(project.path)
+    desk = open_desk()
+    view(desk, "Worktrees")
+    worktree(project, "calm", {"calm.py": STATS})
+    expect(card(desk, "calm")).to_contain_text("1 ahead", timeout=20_000)
+    desk.get_by_role("button", name=re.compile("^Conflicts")).click()
+    expect(desk.get_by_text("No conflicts are predicted")).to_be_visible()
+    worktree(project, "bills", {"model.py": changed(3, 33), "src/stats.py": STATS})
+    worktree(project, "robust", {"model.py": changed(3, 44), "src/stats.py": STATS.replace("0.5", "0.7")})
+    expect(desk.get_by_text("1 pair would conflict")).to_be_visible(timeout=20_000)
+    cell = desk.get_by_role("row", name=re.compile("^bills")).get_by_role("button", name="bills and robust: 2 files")
+    cell.focus()
+    expect(desk.locator(".wb-matrix-hint")).to_have_text("bills and robust: model.py, src/stats.py")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowLeft")
+    other = desk.get_by_role("row", name=re.compile("^robust")).get_by_role("button")
+    cell.press("Enter")
+    expect(desk.locator(".wb-pair").get_by_text("src/stats.py")).to_be_visible()
+    expect(other).to_have_attribute("aria-expanded", "true")
+    shot(desk, "matrix")
+    desk.get_by_role("button", name="Show robust").click()
+    expect(page_of(desk, "robust")).to_contain_text("Conflicts with bills in model.py, src/stats.py")
+
+
+def test_changes_are_read_with_the_keyboard(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    repository(project.path)
+    desk = open_desk()
+    files = {f"part_{n}.py": STATS for n in range(4)} | {"picture.png": "\0binary"}
+    worktree(project, "robust", files, left={"notes.md": "# Later\n"})
+    view(desk, "Worktrees")
+    expect(card(desk, "robust")).to_contain_text("1 ahead", timeout=20_000)
+    card(desk, "robust").get_by_role("button", name="robust", exact=True).press("Enter")
+    mine = page_of(desk, "robust")
+    body = mine.get_by_role("group", name=re.compile("^Changes"))
+    expect(mine.get_by_text("A binary file")).to_be_visible()
+    body.focus()
+    page.keyboard.press("j")
+    expect(mine.get_by_role("button", name=re.compile("^part_0.py"), expanded=True)).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    second = mine.get_by_role("button", name=re.compile(r"^part_1.py, added"))
+    expect(second).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(second).to_have_attribute("aria-expanded", "false")
+    mine.get_by_role("button", name=re.compile("^Uncommitted")).click()
+    expect(mine.get_by_text("# Later")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(card(desk, "robust").get_by_role("button", name="robust", exact=True)).to_be_focused()
+
+
+def test_newer_commits_do_not_tear_away_what_is_read(open_desk: OpenDesk, project: Project) -> None:
+    repository(project.path)
+    desk = open_desk()
+    path = worktree(project, "robust", {"src/stats.py": STATS})
+    project.operate("integrate_worktree", worktree_name="robust")
+    view(desk, "Worktrees")
+    card(desk, "robust").get_by_role("button", name="Review and approve").click()
+    mine = page_of(desk, "robust")
+    expect(mine.get_by_text("the mean is not robust")).to_be_visible()
+    (path / "later.py").write_text("later = 1\n")
+    git("add", ".", cwd=path)
+    git("commit", "-q", "-m", "Later", cwd=path)
+    expect(mine.get_by_text("There are newer changes than these.")).to_be_visible(timeout=20_000)
+    mine.get_by_role("button", name="Show them").click()
+    expect(mine.get_by_text("later = 1")).to_be_visible()
+    expect(mine.get_by_text("the branch has moved, and approving would be refused")).to_be_visible()
+    shot(desk, "worktrees-moved")
+
+
+def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_desk: OpenDesk, project: Project) -> None:
+    repository(project.path)
+    desk = open_desk()
+    view(desk, "Agents")
+    desk.get_by_role("button", name=re.compile("^Processes")).click()
+    expect(desk.get_by_text("Workbench has started no agent.")).to_be_visible()
+    shot(desk, "processes-empty")
+    spawned = project.operate("spawn_agent", persona_id="implementer", new_worktree=True, name="ada")
+    agent_id, place = spawned["agent_id"], spawned["worktree"]
+    project.operate("create_task", title="Count", persona_id="implementer", target_worktree=place, run=TALKS)
+    expect(row_of(desk, agent_id)).to_contain_text("Running")
+    expect(row_of(desk, agent_id)).to_contain_text("MB", timeout=20_000)
+    mine = opened(desk, agent_id)
+    expect(mine.get_by_role("log")).to_contain_text("counted 5", timeout=30_000)
+    expect(mine.get_by_role("log")).not_to_contain_text("the last one")
+    expect(mine).to_contain_text("Count #1")
+    shot(desk, "process")
+    (project.path / ".aiswarm" / "worktrees" / place / "go").touch()
+    expect(mine.get_by_role("log")).to_contain_text("counted the last one")
+    mine.get_by_role("button", name="Terminate…").click()
+    mine.get_by_label("Reason").fill("It has counted enough.")
+    shot(desk, "terminate")
+    mine.get_by_role("button", name=f"Terminate {agent_id}").click()
+    expect(mine).to_contain_text("It has counted enough.")
+    expect(row_of(desk, agent_id)).to_contain_text("Ended")
+    assert process(project, agent_id)["state"] == "ended"
+
+    mine.get_by_role("button", name="Restart…").click()
+    mine.get_by_role("button", name=f"Restart {agent_id}").click()
+    expect(row_of(desk, agent_id)).to_contain_text("Running", timeout=20_000)
+    project.operate("terminate_agent", agent_id=agent_id, reason="The test is over.")
+    expect(row_of(desk, agent_id)).to_contain_text("Ended")
+
+
+def test_figures_of_processes_are_asked_for_only_while_they_are_seen(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
+    repository(project.path)
+    desk = open_desk()
+    spawned = project.operate("spawn_agent", persona_id="implementer", new_worktree=True)
+    view(desk, "Agents")
+    desk.get_by_role("button", name=re.compile("^Processes")).click()
+    memory = row_of(desk, spawned["agent_id"]).locator(".wb-p-memory")
+    expect(memory).to_contain_text("MB", timeout=20_000)
+    page.evaluate(
+        "() => { const sent = WebSocket.prototype.send; window.polls = 0;"
+        " WebSocket.prototype.send = function (data) {"
+        "   const text = typeof data === 'string' ? data : new TextDecoder().decode(data);"
+        "   if (text.includes('get_managed_agents')) window.polls += 1; return sent.call(this, data); } }"
+    )
+    page.wait_for_function("() => window.polls > 0")
+    view(desk, "Inbox")
+    page.wait_for_timeout(300)  # one that is under way
+    seen = page.evaluate("() => window.polls")
+    page.wait_for_timeout(4_500)
+    assert page.evaluate("() => window.polls") == seen
+    view(desk, "Agents")
+    page.wait_for_function(f"() => window.polls > {seen}")
+    project.operate("terminate_agent", agent_id=spawned["agent_id"], reason="The test is over.")
+    wait_until(lambda: process(project, spawned["agent_id"])["state"] == "ended", "the agent has ended")
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"])
+def test_every_word_is_readable_in(open_desk: OpenDesk, project: Project, page: Page, theme: str) -> None:
+    repository(project.path)
+    desk = open_desk()
+    command(page, "apputils:change-theme", theme=theme)
+    name = theme.removeprefix("JupyterLab ").lower().replace(" ", "-")
+    try:
+        _many(project)
+        view(desk, "Worktrees")
+        expect(card(desk, "bills")).to_contain_text("Conflicts with", timeout=30_000)
+        shot(desk, f"worktrees-{name}")
+        assert page.evaluate(CONTRAST) == []
+        card(desk, "robust").get_by_role("button", name="Review and approve").click()
+        expect(page_of(desk, "robust").locator(".wb-diff-added").first).to_be_visible()
+        shot(desk, f"worktree-{name}")
+        assert page.evaluate(CONTRAST) == []
+    finally:
+        command(page, "apputils:change-theme", theme="JupyterLab Light")
+
+
+def test_a_narrow_panel_shows_it_all_without_scrolling_sideways(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
+    repository(project.path)
+    desk = open_desk()
+    _many(project)
+    page.set_viewport_size({"width": 650, "height": 1400})
+    box = desk.bounding_box()
+    assert box is not None
+    page.set_viewport_size({"width": round(650 + 380 - box["width"]), "height": 1400})
+    view(desk, "Worktrees")
+    expect(card(desk, "robust")).to_be_visible()
+    shot(desk, "worktrees-narrow")
+    assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    card(desk, "robust").get_by_role("button", name="Review and approve").click()
+    expect(page_of(desk, "robust").locator(".wb-diff-added").first).to_be_visible()
+    shot(desk, "worktree-narrow")
+    assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+
+
+def _many(project: Project) -> None:
+    worktree(project, "bills", {"model.py": changed(3, 33)})
+    worktree(project, "islands")
+    worktree(project, "robust", {"src/stats.py": STATS}, {"model.py": changed(3, 44)})
+    project.operate("integrate_worktree", worktree_name="robust")
