@@ -87,16 +87,16 @@ class Settings(BaseSettings):
 
     max_agents_running: int = Field(32, ge=1, description="Worker processes of this project at once.")
     terminate_grace_seconds: float = Field(5.0, ge=0, description="Between SIGTERM and SIGKILL.")
+    integration_requires_approval: bool = Field(True, description="A person approves what is merged.")
     confinement: Literal["auto", "required", "off"] = Field(
         "auto",
-        description="Workers are confined to their worktrees as far as the system can, only if it can fully, or not.",
+        description="Whether workers are confined: as far as the kernel can, wholly or not at all started, never.",
     )
-    confinement_read: str = Field("", description="What else workers may read and execute: paths by `:`.")
-    confinement_write: str = Field("", description="What else workers may write: paths by `:`.")
+    confinement_read: str = Field("", description="More paths that workers may read and execute, by ':'.")
+    confinement_write: str = Field("", description="More paths that workers may change, by ':'; such as /dev/shm.")
     confinement_connect: str = Field(
         "", pattern=r"^(\d{1,5}(,\d{1,5})*)?$", description="TCP ports that workers may connect to, by comma."
     )
-    integration_requires_approval: bool = Field(True, description="A person approves what is merged.")
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )

@@ -83,9 +83,9 @@ async def test_a_spawned_worker_does_a_task_in_its_worktree_and_nobody_sees_its_
     run = "pwd; env; cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'; touch made"
     task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
     assert (task["status"], task["attempts"][0]["agent_id"]) == ("completed", "walt")
-    commit = git("rev-parse", "wb/lab/main", cwd=repository)
+    commit = git("rev-parse", "wb/lab/main", cwd=repository / ".aiswarm" / "worktrees" / "lab")
     assert task["artifacts"] == [f"commit:{commit}"]
-    assert git("show", "--format=", "--name-only", commit, cwd=repository) == "made"
+    assert git("show", "--format=", "--name-only", commit, cwd=repository / ".aiswarm" / "worktrees" / "lab") == "made"
 
     lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
     seen = "\n".join(line["message"] for line in lines).split("\n")

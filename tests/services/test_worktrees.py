@@ -60,7 +60,9 @@ async def kinds(workbench: Workbench) -> list[str]:
 def everything(root: Path) -> tuple[str, str, str]:
     """What must not change when an integration is refused: refs, state and files of the person's checkout."""
     readme = (root / "README.md").read_text()
-    return git("for-each-ref", cwd=root), git("status", "--porcelain", cwd=root), readme
+    # What a worker committed is taken in meanwhile.
+    refs = "\n".join(line for line in git("for-each-ref", cwd=root).splitlines() if "/wb/" not in line)
+    return refs, git("status", "--porcelain", cwd=root), readme
 
 
 # Creating
@@ -423,7 +425,7 @@ async def test_a_conflict_lists_the_files_and_changes_nothing(workbench: Workben
     assert place.exists()
     assert (await approval(workbench, question))["status"] == "failed"
     assert (await one(workbench))["status"] == "active"
-    git("merge", "-q", "-X", "ours", "--no-edit", "main", cwd=place)
+    git("merge", "-q", "-X", "ours", "--no-edit", git("rev-parse", "main", cwd=repository), cwd=place)
     await workbench.call("approve", approval_id=await ask(workbench))
     assert (repository / "README.md").read_text() == "# Theirs\n"
 

@@ -94,6 +94,16 @@ def test_a_file_gives_its_queries_by_name_and_in_order(tmp_path: Path) -> None:
         things.third
 
 
+def test_what_queries_share_stands_once_above_them_and_may_itself_use_what_stands_above_it(tmp_path: Path) -> None:
+    tmp_path.joinpath("things.sql").write_text(
+        "-- part: seen\nx = {{big}}\n\n-- part: wanted\ny = 2 AND {{seen}}\n\n"
+        "-- name: first\nSELECT 1 WHERE {{wanted}};\n"
+    )
+    assert [(q.name, q.text) for q in Queries(tmp_path / "things.sql")] == [
+        ("first", "SELECT 1 WHERE y = 2 AND x = {{big}}")
+    ]
+
+
 def test_a_file_with_crlf_line_ends_reads_the_same(tmp_path: Path) -> None:
     tmp_path.joinpath("things.sql").write_bytes(b"-- name: first\r\nSELECT 1;\r\n\r\n-- name: second\r\nSELECT 2;\r\n")
     assert [(q.name, q.text) for q in Queries(tmp_path / "things.sql")] == [

@@ -93,7 +93,7 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
     task_id = await make(served, run, target_worktree="lab")
     async with working(served, ada.token, place_of(served), commit=True, mcp=mcp):
         task = await reached(served, task_id, "completed")
-    head = git("rev-parse", "wb/lab/main", cwd=served.workbench.settings.project)
+    head = git("rev-parse", "wb/lab/main", cwd=place_of(served))
     assert (task["result_data"], task["artifacts"]) == ({"n": 1}, ["x", f"commit:{head}"])
     assert (task["attempt"], task["attempts"][0]["agent_id"]) == (1, "ada")
     assert await said(served, task_id) == ["one", "two"]

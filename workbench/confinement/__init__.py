@@ -1,10 +1,11 @@
-"""Confinement of what runs in a worktree, by Linux's Landlock: the kernel refuses what a box does not allow.
+"""What a worker's commands may touch, enforced by the kernel and inherited by all they start.
 
-A `Box` says what a command may touch; `Box.argv` puts a launcher in front of the command that gives up everything
-else before it becomes the command, for itself and all that it starts. It needs no privileges, and works for root too.
+`Box` says it; `launcher.py` enforces it: a small program that confines itself and then becomes the command. Files, TCP
+and signals are Landlock's part, a filter of system calls has what Landlock cannot refuse. It needs no privileges, and
+holds root as well. `abilities` tells what this machine's kernel can enforce, in words for people.
 """
 
-from workbench.confinement.box import Box, Chosen, Limits, box_for_worktree, decide
-from workbench.confinement.landlock import Abilities, abilities
+from workbench.confinement.abilities import Abilities, abilities
+from workbench.confinement.box import Box, Limits, box_for_worktree
 
-__all__ = ["Abilities", "Box", "Chosen", "Limits", "abilities", "box_for_worktree", "decide"]
+__all__ = ["Abilities", "Box", "Limits", "abilities", "box_for_worktree"]

@@ -1,31 +1,28 @@
-"""A box: what a command may touch, and how it is started so that the kernel sees to it."""
+"""What a command may touch, as a value that can be sent along with a worker's orders."""
 
 from __future__ import annotations
 
 import math
 import resource
+import site
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from workbench.confinement import landlock, surroundings
-from workbench.confinement.landlock import Abilities, abilities
-from workbench.errors import Unavailable
-from workbench.settings import Settings
+from workbench.confinement import landlock, surroundings, syscalls
+from workbench.confinement.abilities import abilities
 
 LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
-
-_CPU_GRACE_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a command may use; None: no limit. Sizes in bytes.
+    """What a worker may use; None is no limit.
 
-    The launcher sets `cpu_seconds` and `memory_bytes` as resource limits of each single process: a backstop for whoever
-    watches the whole family, who alone sees to `wall_seconds` and `tasks` (how many tasks a worker takes).
+    `cpu_seconds`, `memory_bytes` and `wall_seconds` are those of a command with all it starts; `tasks` is how many a
+    worker takes before it ends.
     """
 
     cpu_seconds: float | None = None
@@ -33,23 +30,25 @@ class Limits:
     wall_seconds: float | None = None
     tasks: int | None = None
 
-    def resources(self) -> Iterable[tuple[int, int, int]]:
-        """Resource, soft and hard limit. Memory is counted as data: node reserves far more addresses than it uses."""
-        yield resource.RLIMIT_CORE, 0, 0
+    def rlimits(self) -> dict[int, int]:
+        """The backstop for each single process, as arguments of ``setrlimit``."""
+        # Not RLIMIT_AS: node and others reserve far more addresses than they use.
+        found = {resource.RLIMIT_CORE: 0}
         if self.cpu_seconds is not None:
-            seconds = max(1, math.ceil(self.cpu_seconds))
-            yield resource.RLIMIT_CPU, seconds, seconds + _CPU_GRACE_SECONDS
+            found[resource.RLIMIT_CPU] = max(1, math.ceil(self.cpu_seconds))
         if self.memory_bytes is not None:
-            yield resource.RLIMIT_DATA, self.memory_bytes, self.memory_bytes
+            found[resource.RLIMIT_DATA] = self.memory_bytes
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What a command may touch. All paths are absolute and resolved.
+    """Paths and ports that a command and all it starts may touch; everything else is refused.
 
-    `write` may be read, written and executed; `read` read and executed; nothing else of the file system can be opened.
-    `scratch` is HOME, and `tmp` in it TMPDIR; always writable. `connect` are the TCP ports it may connect to; none
-    is served. Where `enforce` is false the command gets the same environment and limits, and no walls.
+    Paths in `read` can be read and executed, besides those of the system and of this Python; those in `write`, and
+    `scratch`, also changed. A path with a symbolic link in it is as if it were not there. `scratch` is HOME, and `tmp`
+    in it TMPDIR. `connect` are TCP ports; none can be served. Without `enforce` the command runs unconfined, in the
+    same surroundings.
     """
 
     write: tuple[Path, ...]
@@ -59,59 +58,66 @@ class Box:
     enforce: bool = True
 
     def argv(self, command: Sequence[str], limits: Limits | None = None) -> list[str]:
-        """`command` with the launcher in front, which confines itself and becomes it.
+        """The command with the launcher in front of it, which passes on no more than the file descriptors 0 to 2.
 
-        It keeps only the file descriptors 0 to 2. Exit codes of the launcher: 125 it could not confine itself (the
-        command never ran), 126 the command cannot be executed, 127 there is no such command.
+        Exit statuses of the launcher: 125 the command could not be confined, and has not run; 126 it cannot be
+        executed; 127 there is none.
         """
         return [sys.executable, "-I", "-S", str(LAUNCHER), *self._orders(limits or Limits()), "--", *command]
 
-    def _orders(self, limits: Limits) -> Iterable[str]:
+    def _orders(self, limits: Limits) -> Iterator[str]:
         yield f"home={self.scratch}"
-        yield from (f"limit={which}:{soft}:{hard}" for which, soft, hard in limits.resources())
+        yield from (f"limit={number}:{most}" for number, most in limits.rlimits().items())
+        yield from (f"link={name}:{place}" for name, place in surroundings.package().items())
         if self.enforce:
-            yield from (f"link={name}:{place}" for name, place in self._package().items())
             yield from self._walls()
 
-    def _walls(self) -> Iterable[str]:
+    def _walls(self) -> Iterator[str]:
         fs, net, scope = landlock.handled(abilities().abi)
         yield from (f"fs={fs:x}", f"net={net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in self.connect)
         for access, paths in (
-            (landlock.READ, self.read),
+            (landlock.READ, self._readable()),
             (landlock.WRITE, (*self.write, self.scratch)),
             (landlock.DEVICE, surroundings.DEVICES),
-            (landlock.TERMINAL, (surroundings.TERMINAL,)),
         ):
-            yield from (f"allow={access & landlock.ALL_FS:x}:{path}" for path in paths)
+            yield from (f"allow={access:x}:{path}" for path in paths)
+        if syscalls.available():
+            yield f"filter={syscalls.program(names=bool(self.connect)).hex()}"
 
-    def _package(self) -> dict[str, Path]:
-        return surroundings.package() if surroundings.PACKAGE in self.read else {}
+    def _readable(self) -> tuple[Path, ...]:
+        return (*surroundings.shared((*self.write, self.scratch)), *self.read)
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """The whole environment of a command in the box: `base` without what steers programs or betrays secrets, with
-        HOME, TMPDIR, PATH (the interpreter's programs first, then what the box may read), and git's settings."""
-        inside = (*self.read, *self.write, self.scratch) if self.enforce else None
-        made = surroundings.cleaned(base) | {
+        """Of the variables in `base` those that neither steer programs nor betray secrets, and the box's own.
+
+        PATH begins with this Python's programs, and names nothing that the box may not read. Commits are signed in
+        Workbench's name unless GIT_AUTHOR_NAME and the like say otherwise.
+        """
+        inside = (*self._readable(), *self.write, self.scratch) if self.enforce else None
+        made = {
             "HOME": str(self.scratch),
             "TMPDIR": str(self.scratch / "tmp"),
             "PATH": surroundings.search_path(base.get("PATH", ""), inside),
-            "GIT_TERMINAL_PROMPT": "0",
             "GIT_CEILING_DIRECTORIES": ":".join(str(place.parent) for place in self.write),
-            **self._git_settings(),
+            "GIT_TERMINAL_PROMPT": "0",
         }
-        if self.enforce and self._package():
+        if surroundings.package():
             made["PYTHONPATH"] = str(self.scratch / "site")
+        if site.ENABLE_USER_SITE and Path(site.getusersitepackages()).is_dir():
+            made["PYTHONUSERBASE"] = site.getuserbase()
         if sys.prefix != sys.base_prefix:
             made["VIRTUAL_ENV"] = sys.prefix
-        return made
+        return surroundings.cleaned(base) | made | self._git_settings()
 
     def _git_settings(self) -> dict[str, str]:
         settings = [
+            ("core.fsmonitor", "false"),
+            ("core.hooksPath", "/dev/null"),
             ("gc.auto", "0"),
             ("maintenance.auto", "false"),
-            ("user.name", "Workbench"),
             ("user.email", "workbench@localhost"),
+            ("user.name", "Workbench"),
             *(("safe.directory", str(place)) for place in self.write),
         ]
         made = {"GIT_CONFIG_COUNT": str(len(settings))}
@@ -120,13 +126,17 @@ class Box:
         return made
 
     def as_json(self) -> dict[str, Any]:
-        """Itself as JSON can carry it."""
-        paths = {"write": [*map(str, self.write)], "read": [*map(str, self.read)], "scratch": str(self.scratch)}
-        return asdict(self) | paths | {"connect": list(self.connect)}
+        """As plain data; `from_json` reads it."""
+        return asdict(self) | {
+            "write": list(map(str, self.write)),
+            "read": list(map(str, self.read)),
+            "scratch": str(self.scratch),
+            "connect": list(self.connect),
+        }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Box:
-        """What `as_json` gave."""
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What `as_json` wrote."""
         return cls(
             write=tuple(map(Path, data["write"])),
             read=tuple(map(Path, data["read"])),
@@ -140,69 +150,26 @@ def box_for_worktree(
     *,
     worktree: Path,
     git_dir: Path,
-    objects: Sequence[Path],
+    objects: Iterable[Path],
     scratch: Path,
-    read: Sequence[Path] = (),
-    write: Sequence[Path] = (),
-    connect: Sequence[int] = (),
+    read: Iterable[Path] = (),
+    write: Iterable[Path] = (),
+    connect: Iterable[int] = (),
     enforce: bool = True,
 ) -> Box:
-    """The box of whoever works in `worktree` with its own repository `git_dir`, which borrows from `objects`.
+    """A worktree and its own repository to work in, and the object directories that it borrows from to read.
 
-    It may read the system's directories, the running interpreter and `objects`, and write the worktree, its repository
-    and `scratch`; besides, `read`, `write` and `connect`. Paths are resolved; those that do not exist are passed over.
+    Symbolic links are followed here and now, and never again: what a worker puts in the place of a path later is not
+    opened to it.
     """
-    own = (worktree.resolve(), git_dir.resolve())
-    private = (*own, *(place.resolve() for place in objects), scratch.resolve())
-    around = [*surroundings.system(), *surroundings.interpreter(private), *surroundings.package().values()]
     return Box(
-        write=(*own, *surroundings.outermost(write)),
-        read=surroundings.outermost([*around, *objects, *read]),
+        write=_resolved((worktree, git_dir, *write)),
+        read=_resolved((*objects, *read)),
         scratch=scratch.resolve(),
         connect=tuple(connect),
         enforce=enforce,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What the settings say about boxes: arguments of `box_for_worktree`."""
-
-    read: tuple[Path, ...]
-    write: tuple[Path, ...]
-    connect: tuple[int, ...]
-    enforce: bool
-
-    @classmethod
-    def of(cls, settings: Settings) -> Chosen:
-        """Those of a project.
-
-        Raises:
-            Unavailable: ``CONFINEMENT_UNAVAILABLE``, see `decide`.
-        """
-        return cls(
-            read=_paths(settings.confinement_read),
-            write=_paths(settings.confinement_write),
-            connect=tuple(int(port) for port in settings.confinement_connect.split(",") if port.strip()),
-            enforce=decide(settings.confinement),
-        )
-
-
-def decide(mode: str, found: Abilities | None = None) -> bool:
-    """Whether boxes are enforced: with ``auto`` as far as this system can, with ``off`` never.
-
-    Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``: the mode is ``required``, and something is missing.
-    """
-    found = found or abilities()
-    if mode == "required" and not found.all:
-        raise Unavailable(
-            "CONFINEMENT_UNAVAILABLE",
-            f"{found.summary} {' '.join(found.missing)} Use a newer Linux, or set confinement to auto to do with less.",
-            missing=list(found.missing),
-        )
-    return mode != "off" and found.any
-
-
-def _paths(text: str) -> tuple[Path, ...]:
-    return tuple(Path(part).expanduser() for part in text.split(":") if part)
+def _resolved(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(path.resolve() for path in paths))

@@ -1,14 +1,15 @@
-"""Confines itself, then becomes another program.
+"""Confines itself, then becomes a command: `python -I -S launcher.py ORDERS -- COMMAND…`.
 
-It is started as a script with ``python -I -S`` (see `Box.argv`), imports nothing but the few built-in modules it needs,
-and so starts in some milliseconds. What is allowed was worked out by whoever started it; here is only how it
-is told to the kernel. Arguments, in any order, then ``--`` and the command:
+A program of its own, because a process with threads cannot confine a child before it executes. It imports as little as
+it can: it runs for every task and for every git command in a worktree. What is allowed was worked out by whoever
+started it; here it is told to the kernel. ORDERS are arguments, in any order:
 
     fs=MASK net=MASK scope=MASK   what Landlock is to handle (hexadecimal); without ``fs`` nothing is confined
     allow=MASK:PATH               rights on what is beneath a directory, or on a file; a path that is missing,
                                   or has a symbolic link in it, is passed over: whoever started it had resolved it
     connect=PORT                  a TCP port that may be connected to
-    limit=NUMBER:SOFT:HARD        a resource limit
+    filter=BYTES                  a filter of system calls (hexadecimal)
+    limit=NUMBER:MOST             a resource limit
     home=DIRECTORY                is made before, and `tmp` in it after, confinement
     link=NAME:TARGET              a symbolic link in `site` in that directory
 
@@ -31,7 +32,8 @@ _RULE_PATH, _RULE_PORT = 1, 2
 _RIGHT_ON_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15 | 1 << 16
 _RIGHT_TO_CONNECT = 0x2
 _RIGHT_TO_READ = 0x4 | 0x8
-_NO_NEW_PRIVS = 38
+_NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 38, 22, 2
+_CAPABILITIES_VERSION, _DAC_OVERRIDE = 0x20080522, 1 << 1
 _O_PATH, _NO_SYMLINKS = 0o10000000, 0x04
 
 
@@ -50,6 +52,14 @@ class _Port(ctypes.Structure):
 
 class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
+
+
+class _Whose(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
 def _call(number: int, *arguments: object) -> int:
@@ -91,10 +101,35 @@ def _confine(orders: dict[str, list[str]]) -> None:
     _allow(ruleset, f"{_RIGHT_TO_READ:x}:/proc/{os.getpid()}", fs)
     for port in orders.get("connect", ()) if net else ():
         _call(_ADD_RULE, ctypes.c_int(ruleset), _RULE_PORT, ctypes.byref(_Port(_RIGHT_TO_CONNECT, int(port))), 0)
-    if _libc.prctl(_NO_NEW_PRIVS, *(ctypes.c_ulong(value) for value in (1, 0, 0, 0))):
-        raise OSError(ctypes.get_errno(), "no_new_privs")
+    _prctl(_NO_NEW_PRIVS, 1)
     _call(_RESTRICT_SELF, ctypes.c_int(ruleset), 0)
     os.close(ruleset)
+    _renounce()
+
+
+def _renounce() -> None:
+    """Of root's powers only the one to open any file that the box allows stays; it may lie in somebody else's."""
+    whose, powers = (
+        _Whose(_CAPABILITIES_VERSION, 0),
+        (ctypes.c_uint32 * 6)(),
+    )  # twice: effective, permitted, inheritable
+    if _libc.capget(ctypes.byref(whose), powers):
+        raise OSError(ctypes.get_errno(), "capget")
+    kept = powers[1] & _DAC_OVERRIDE
+    if _libc.capset(ctypes.byref(whose), (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)):
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def _filter(program: bytes) -> None:
+    wanted = _Filter(len(program) // 8, program)
+    _prctl(_SET_SECCOMP, _FILTER, ctypes.addressof(wanted))
+
+
+def _prctl(option: int, *values: int) -> None:
+    padded = (*values, 0, 0, 0, 0)[:4]
+    if _libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def _close_all() -> None:
@@ -106,10 +141,10 @@ def _close_all() -> None:
 
 def _limit(orders: dict[str, list[str]]) -> None:
     for order in orders.get("limit", ()):
-        which, soft, hard = (int(part) for part in order.split(":"))
+        which, most = (int(part) for part in order.split(":"))
         ceiling = resource.getrlimit(which)[1]
-        soft, hard = (value if ceiling == resource.RLIM_INFINITY else min(value, ceiling) for value in (soft, hard))
-        resource.setrlimit(which, (soft, hard))
+        most = most if ceiling == resource.RLIM_INFINITY else min(most, ceiling)
+        resource.setrlimit(which, (most, most))
 
 
 def _furnish(orders: dict[str, list[str]]) -> None:
@@ -129,20 +164,20 @@ def _become(command: list[str]) -> int:
         signal.signal(ignored_by_python, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        return _say(127, f"there is no {command[0]!r} here ({error.strerror}).")
+    except (FileNotFoundError, NotADirectoryError):
+        return _say(127, f"{command[0]}: there is no such command, or none to interpret it.")
     except PermissionError as error:
         return _say(
             126,
-            f"{command[0]!r} cannot be executed ({error.strerror}). If it lies outside of the system's directories and "
-            "of this Python, add its directory to the setting confinement_read.",
+            f"{command[0]}: {error.strerror}. If it lies outside of the system's directories and of this Python, "
+            "add its directory to the setting confinement_read.",
         )
     except (OSError, ValueError) as error:
-        return _say(126, f"{command[0]!r} cannot be executed ({error}).")
+        return _say(126, f"{command[0]}: {error}.")
 
 
 def _say(code: int, text: str) -> int:
-    sys.stderr.write(f"workbench: {text}\n")
+    sys.stderr.write(f"{text}\n")
     return code
 
 
@@ -161,8 +196,10 @@ def main(arguments: list[str]) -> int:
         if "fs" in orders:
             _confine(orders)
         _furnish(orders)
+        for program in orders.get("filter", ()):
+            _filter(bytes.fromhex(program))
     except (OSError, ValueError) as error:
-        return _say(125, f"the command was not started, because it cannot be confined: {error}.")
+        return _say(125, f"The command could not be confined, so it was not run: {error}.")
     return _become(arguments[end + 1 :])
 
 

@@ -8,6 +8,7 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -27,13 +28,15 @@ _KERNEL = (
     *("sys/kernel/threads-max", "sys/vm/overcommit_memory", "sys/vm/max_map_count", "sys/fs/pipe-max-size"),
     *("sys/net/core/somaxconn", "sys/crypto/fips_enabled"),
 )
-DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "urandom", "random"))
-TERMINAL = Path("/dev/tty")
+_PROCESSORS = "/sys/devices/system/cpu"
+DEVICES = tuple(Path("/dev", name) for name in ("full", "null", "random", "urandom", "zero"))
 
-_PARTS = ("bin", "lib", "lib64", "include", "share", "pyvenv.cfg")
-"""What an interpreter needs of its prefix, where the prefix holds other things too."""
+_PARTS = (*("bin", "sbin", "lib", "lib32", "lib64", "libexec", "libx32", "include", "local", "share", "pyvenv.cfg"),)
+"""What programs need of a directory that holds other things too."""
 
-_KEPT = re.compile(r"WORKBENCH_PROCESS_MARKS")
+_MARK = "WORKBENCH_PROCESS_MARKS"
+"""What `workbench.process` knows a process's descendants by."""
+
 _STEERING = re.compile(
     r"(GIT|LD|DYLD|WORKBENCH|JPY|JUPYTER|IPYTHON|NODE|NPM|NPM_CONFIG|PIP|UV|GEM|BASH|XDG|PYTEST|COV|COVERAGE)_.*"
     r"|(PYTHON|PERL|RUBY).*|BASHOPTS|SHELLOPTS|ENV|EDITOR|VISUAL|PAGER|LESSOPEN|LESSCLOSE|CDPATH|GLOBIGNORE"
@@ -50,31 +53,50 @@ _BETRAYING = re.compile(
 _WITH_PASSWORD = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 
 
-def system() -> Iterator[Path]:
-    """What all programs may read of the system; never all of /etc, /proc or /dev."""
-    yield from map(Path, _SYSTEM)
-    yield from (Path("/etc", name) for name in _ETC)
-    yield from (Path("/proc", name) for name in _KERNEL)
-    yield Path("/sys/devices/system/cpu")
+def shared(private: Iterable[Path]) -> tuple[Path, ...]:
+    """What every box may read: the system's directories, this Python with its packages, and Workbench itself.
+
+    Of a directory that also holds a home or something `private`, it is only the parts where programs lie: a project may
+    be in /usr/src, a Python in a home.
+    """
+    private = (Path.home(), *private)
+    found = (part for place in (*_system(), *_prefixes()) for part in _apart(place, private))
+    return (*found, *package().values())
 
 
-def interpreter(private: Iterable[Path]) -> Iterator[Path]:
-    """The running Python with what is installed for it; of a prefix that holds something `private`, only its parts."""
-    private = [Path.home(), *private]
+def _apart(place: Path, private: tuple[Path, ...]) -> Iterator[Path]:
+    if not any(each.is_relative_to(place) for each in private):
+        yield place
+        return
+    for part in (place / name for name in _PARTS):
+        if part.exists() and not part.is_symlink():
+            yield from _apart(part, private)
+
+
+@cache
+def _system() -> tuple[Path, ...]:
+    """Never all of /etc, /proc or /dev, and nobody's home."""
+    names = (*_SYSTEM, *(f"/etc/{name}" for name in _ETC), *(f"/proc/{name}" for name in _KERNEL), _PROCESSORS)
+    return _outermost(map(Path, names))
+
+
+@cache
+def _prefixes() -> tuple[Path, ...]:
     prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
-    libraries = (*sysconfig.get_paths().values(), *(site.getsitepackages()), str(Path(sys.executable).resolve().parent))
-    for found in (*prefixes, *libraries):
-        place = Path(found).resolve()
-        if any(each.is_relative_to(place) for each in private):
-            yield from (place / part for part in _PARTS)
-        else:
-            yield place
+    libraries = (*sysconfig.get_paths().values(), *site.getsitepackages(), Path(sys.executable).resolve().parent)
+    own = (site.getusersitepackages(),) if site.ENABLE_USER_SITE else ()
+    return tuple(
+        place for place in _outermost(map(Path, (*prefixes, *libraries, *own))) if not _within(place, _system())
+    )
 
 
+@cache
 def package() -> dict[str, Path]:
-    """The directories of Workbench, by name, where it is not installed but checked out."""
-    around = {name: PACKAGE.parent / name for name in ("kernel_ext", "data")}
-    return {PACKAGE.name: PACKAGE} | {name: place for name, place in around.items() if place.is_dir()}
+    """Workbench's own directories, by name, where it is not installed but checked out; else none."""
+    if _within(PACKAGE, (*_system(), *_prefixes())):
+        return {}
+    places = {name: PACKAGE.parent / name for name in (PACKAGE.name, "kernel_ext", "data")}
+    return {name: place for name, place in places.items() if place.is_dir()}
 
 
 def cleaned(base: Mapping[str, str]) -> dict[str, str]:
@@ -82,7 +104,7 @@ def cleaned(base: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in base.items()
-        if _KEPT.fullmatch(name)
+        if name == _MARK
         or not (_STEERING.fullmatch(name) or _BETRAYING.fullmatch(name) or _WITH_PASSWORD.search(value))
     }
 
@@ -99,12 +121,16 @@ def search_path(base: str, readable: Iterable[Path] | None) -> str:
     return os.pathsep.join(dict.fromkeys(allowed))
 
 
-def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
+def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
     """The paths that exist, resolved, without those that lie beneath another."""
     there = {path.resolve() for path in paths if os.path.exists(path)}  # noqa: PTH110 - Path's raises if it may not look
     found = sorted(there, key=lambda path: (len(path.parts), path))
     kept: list[Path] = []
     for path in found:
-        if not any(path.is_relative_to(each) for each in kept):
+        if not _within(path, kept):
             kept.append(path)
     return tuple(kept)
+
+
+def _within(path: Path, places: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place) for place in places)

@@ -14,16 +14,22 @@ backslash escapes. Every method may raise `Unavailable`: ``GIT_FAILED`` (`detail
 """
 
 from workbench.git.checkout import Checkout
+from workbench.git.diff import FileDiff
 from workbench.git.integration import Integration
-from workbench.git.repository import Commit, FileChange, MergePreview, Repository
-from workbench.git.run import Identity
+from workbench.git.predict import MergePreview
+from workbench.git.protected import changed
+from workbench.git.repository import Commit, FileChange, Repository
+from workbench.git.run import Identity, Wrap
 
 __all__ = [
     "Checkout",
     "Commit",
     "FileChange",
+    "FileDiff",
     "Identity",
     "Integration",
     "MergePreview",
     "Repository",
+    "Wrap",
+    "changed",
 ]

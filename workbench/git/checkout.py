@@ -1,29 +1,52 @@
-"""One linked worktree, seen from inside by the process that works there."""
+"""One worktree, seen from inside."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from workbench.git.run import NOBODY, Done, Identity, as_message, run
+from workbench.errors import Conflict, Unavailable
+from workbench.git import diff
+from workbench.git.diff import FileDiff
+from workbench.git.names import is_object_id
+from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, run, shown
 
 _COMMIT = ("--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace", "--file=-")
 _GIVE_UP = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
+_BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
+_ANSWER = 64 << 20
+"""Bytes that are taken of any answer from inside."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A linked worktree.
+    """A worktree at `path` with its own repository `git_dir`, in which a worker has its say.
 
-    Unlike `Repository` this runs git *inside* the worktree, and so believes what is written there:
-    only a worker's own process may use it, and only while nothing else works in the worktree.
-    `environment` is added to git's, `GIT_*` variables too; `limit` is in seconds.
+    So every git command goes through `wrap`, which confines it to what the worker may do anyway,
+    and what it answers is the worker's word. `environment` is all it gets of variables, besides
+    those of git (None: those of this process); `limit` is in seconds.
     """
 
     path: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
+    git_dir: Path
+    wrap: Wrap = list
+    environment: Mapping[str, str] | None = None
     limit: float = 600.0
+
+    def head(self) -> tuple[str | None, str | None]:
+        """The branch (None: detached) and the commit (None: there is none yet)."""
+        full = self._git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).text
+        branch = full.removeprefix("refs/heads/") if full.startswith("refs/heads/") else None
+        return branch, self.commit_of("HEAD")
+
+    def uncommitted(self) -> list[str]:
+        """Files that no commit holds: changed, staged or new, but not ignored."""
+        how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none")
+        return [shown(row[3:]) for row in self._git("status", *how).fields]
 
     def commit_all(self, message: str, author: Identity) -> str | None:
         """Commit everything but ignored files; the commit, or None if there is nothing new.
@@ -32,10 +55,10 @@ class Checkout:
         """
         self._unlock()
         self._git("add", "--all")
-        if not (self._has_staged() or self._is_merging()):
+        if not (self._has_staged() or self._has("MERGE_HEAD")):
             return None
         self._git("commit", *_COMMIT, stdin=as_message(message), env=author.environment())
-        return self._git("rev-parse", "HEAD").text
+        return self.commit_of("HEAD")
 
     def discard_changes(self) -> None:
         """Go back to the last commit.
@@ -48,17 +71,105 @@ class Checkout:
         self._git("reset", "--hard", "--quiet")
         self._git("clean", "-ffd", "--quiet")
 
+    def merge(self, commit: str, message: str, author: Identity) -> list[str]:
+        """Bring a commit of the person's in; the files in conflict, if any, and then nothing changed.
+
+        Raises:
+            Conflict: ``WORKTREE_DIRTY``: uncommitted changes in the way, or something half done.
+        """
+        self._unlock()
+        if any(self._has(name) for name in _BUSY):
+            raise _dirty("has a merge or rebase in progress", [])
+        how = ("--write-tree", "--name-only", "--no-messages", "-z")
+        tried = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
+        if tried.code:
+            return list(dict.fromkeys(shown(name) for name in tried.fields[1:]))
+        how = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
+        merged = self._git(
+            *("merge", *how, f"--message={as_message(message).decode()}", commit),
+            ok=None,
+            env=author.environment(),
+        )
+        if merged.code:
+            if self._has("MERGE_HEAD"):
+                self._git("merge", "--abort")
+            if files := self.uncommitted():
+                raise _dirty("has uncommitted changes in the way", files)
+            raise merged.failure()
+        return []
+
+    def dirty_diff(self, max_bytes: int) -> list[FileDiff]:
+        """What no commit holds, new files too; see `Repository.diff`."""
+        tree, head = self._tree(), self.commit_of("HEAD")
+        return diff.between(self._ask, head or self._empty_tree(), tree, max_bytes)
+
+    def save_all(self, ref: str, message: str, author: Identity) -> str | None:
+        """Keep everything uncommitted as a commit that only `ref` (a full name) points at.
+
+        The branch, the index and the files stay as they are. None if there is nothing to keep.
+        """
+        tree, head = self._tree(), self.commit_of("HEAD")
+        if head is not None and self._git("rev-parse", f"{head}^{{tree}}").text == tree:
+            return None
+        parents = ("-p", head) if head else ()
+        made = self._git("commit-tree", *parents, tree, stdin=as_message(message), env=author.environment()).text
+        self._git("update-ref", "--no-deref", ref, made)
+        return made
+
+    def bundle(self, ref: str, known: Sequence[str], into: BinaryIO, max_bytes: int) -> bool:
+        """Write what `ref` (a full name) has and the commits `known` have not as a bundle, if there is anything.
+
+        Raises:
+            Conflict: ``IMPORT_REFUSED``: it would be longer than `max_bytes`.
+        """
+        wanted = "".join(f"{line}\n" for line in (ref, *(f"^{commit}" for commit in known)))
+        how = ("bundle", "create", "--quiet", "-", "--ignore-missing", "--stdin")
+        done = self._git(*how, ok=None, stdin=os.fsencode(wanted), bound=Bound(max_bytes, into))
+        if done.cut:
+            text = f"{ref.removeprefix('refs/heads/')[:80]!r} has more than {max_bytes:,} bytes that are new."
+            raise Conflict("IMPORT_REFUSED", f"{text} Make it smaller, or have the limit raised.", limit=max_bytes)
+        if done.code == 0:
+            return True
+        if "empty bundle" in done.err or self.commit_of(ref) is None:
+            return False
+        raise done.failure()
+
+    def commit_of(self, name: str) -> str | None:
+        """The commit that a full name means here, or None."""
+        how = ("--verify", "--quiet", "--end-of-options")
+        found = self._git("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text
+        return found if is_object_id(found) else None
+
+    def _empty_tree(self) -> str:
+        return self._git("hash-object", "-t", "tree", "--stdin").text
+
+    def _tree(self) -> str:
+        """The tree that committing everything would make; the index stays as it is."""
+        spare = self.git_dir / "workbench.index"
+        try:
+            how = ("--reset", f"--index-output={spare}", "HEAD") if self.commit_of("HEAD") else ("--empty",)
+            self._git("read-tree", *how, env={} if len(how) > 1 else {"GIT_INDEX_FILE": str(spare)})
+            env = {"GIT_INDEX_FILE": str(spare)}
+            self._git("add", "--all", env=env)
+            return self._git("write-tree", env=env).text
+        finally:
+            with suppress(OSError):
+                spare.unlink(missing_ok=True)
+
     def _has_staged(self) -> bool:
         how = ("--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
         return self._git("diff", *how, ok=(0, 1)).code == 1
 
-    def _is_merging(self) -> bool:
-        return self._git("rev-parse", "--quiet", "--verify", "MERGE_HEAD", ok=(0, 1)).code == 0
+    def _has(self, name: str) -> bool:
+        return self._git("rev-parse", "--quiet", "--verify", name, ok=(0, 1)).code == 0
 
     def _unlock(self) -> None:
         """Remove the lock of a git that was killed: nothing else runs here now."""
-        lock = self._git("rev-parse", "--git-path", "index.lock").text
-        (self.path / lock).unlink(missing_ok=True)
+        with suppress(OSError):
+            (self.git_dir / "index.lock").unlink(missing_ok=True)
+
+    def _ask(self, *arguments: str, bound: Bound = Bound(_ANSWER)) -> Done:
+        return self._git(*arguments, ok=None, bound=bound)
 
     def _git(
         self,
@@ -66,8 +177,15 @@ class Checkout:
         ok: Container[int] | None = (0,),
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
+        bound: Bound = Bound(_ANSWER),
     ) -> Done:
+        if not self.path.is_dir():
+            raise Unavailable("GIT_FAILED", f"{self.path} is gone.", stderr="")
         # Were .git found by searching, a worktree that lost it would lead to the main checkout.
-        places = {"GIT_DIR": str(self.path / ".git"), "GIT_WORK_TREE": str(self.path)}
-        extra = {**NOBODY, **self.environment, **places, **(env or {})}
-        return run(arguments, self.path, extra, self.limit, stdin).expect(ok)
+        extra = {**NOBODY, "GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path), **(env or {})}
+        done = run(arguments, self.path, extra, self.limit, stdin, base=self.environment, wrap=self.wrap, bound=bound)
+        return done.expect(ok)
+
+
+def _dirty(what: str, files: list[str]) -> Conflict:
+    return Conflict("WORKTREE_DIRTY", f"The worktree {what}. Commit or discard it first.", files=files)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from workbench.errors import Conflict, NotFound, Unavailable
+from workbench.git import predict
 from workbench.git.run import PATCH_FREE, Done, Identity, as_message, shown
 
 if TYPE_CHECKING:
@@ -60,6 +61,26 @@ def uncommitted(repository: Repository) -> list[str]:
     return [shown(row[3:]) for row in repository.read("status", "--porcelain=v1", "-z", *how).fields]
 
 
+def check_worktrees(repository: Repository, branch: str, besides: Path | None = None) -> None:
+    """Refuse a branch that is checked out in a linked worktree.
+
+    Raises:
+        Conflict: ``TARGET_CHECKED_OUT``.
+    """
+    here, own = b"refs/heads/" + os.fsencode(branch), os.fsencode(besides or "")
+    listed = repository.read("worktree", "list", "--porcelain", "-z").out
+    for record in listed.split(b"\0\0")[1:]:
+        facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
+        if facts.get(b"branch") == here and b"prunable" not in facts and facts[b"worktree"] != own:
+            raise checked_out(branch, shown(facts[b"worktree"]))
+
+
+def checked_out(branch: str, place: str) -> Conflict:
+    """The error that tells that a branch must not move, because files would not follow."""
+    text = f"{branch} is checked out in {place}. Switch that worktree to another branch."
+    return Conflict("TARGET_CHECKED_OUT", text, worktree=place)
+
+
 @dataclass(frozen=True, slots=True)
 class Merge:
     """A merge that is to be made; see `Repository.integrate`."""
@@ -69,19 +90,39 @@ class Merge:
     author: Identity
     fast_forward: bool
 
-    def into(self, branch: str, source: str) -> Integration:
+    def into(self, branch: str, source: str, merged: str | None = None) -> Integration:
         """Merge the commit `source` into `branch`."""
         target = self.repository.follow(f"refs/heads/{branch}") or branch
         old, new = self._commit_of(target), self.repository.commit(source)
         if self.repository.contains(old, new):
             return Integration(old, "already_merged")
         move = self._move_checkout if self._is_here(target) else self._move
+        if merged is not None:
+            self._require_made_of(target, merged, old, new)
+        made = merged or self._make(target, old, new)
+        move(target, old, made)
+        return Integration(made, "fast_forward" if made == new else "merged")
+
+    def commit(self, branch: str, source: str) -> str:
+        """The commit that `into` would move `branch` to; where it is if `source` is in it."""
+        target = self.repository.follow(f"refs/heads/{branch}") or branch
+        old, new = self._commit_of(target), self.repository.commit(source)
+        return old if self.repository.contains(old, new) else self._make(target, old, new)
+
+    def _make(self, target: str, old: str, new: str) -> str:
         if self.fast_forward and self.repository.contains(new, old):
-            move(target, old, new)
-            return Integration(new, "fast_forward")
-        merged = self._merge(target, old, new)
-        move(target, old, merged)
-        return Integration(merged, "merged")
+            return new
+        return self._merge(target, old, new)
+
+    def _require_made_of(self, target: str, merged: str, old: str, new: str) -> None:
+        """Refuse a commit that is not the merge of these two."""
+        if merged == new and self.fast_forward and self.repository.contains(new, old):
+            return
+        parents = self.repository.read("rev-parse", "--verify", "--quiet", f"{merged}^@", ok=None).text.split()
+        preview = predict.merge(self.repository, old, new) if parents == [old, new] else None
+        tree = self.repository.read("rev-parse", "--verify", "--quiet", f"{merged}^{{tree}}", ok=None).text
+        if preview is None or preview.tree != tree:
+            raise _moved(target)
 
     def _commit_of(self, branch: str) -> str:
         if commit := self.repository.resolve(branch):
@@ -92,7 +133,7 @@ class Merge:
     def _is_here(self, target: str) -> bool:
         """Whether the main checkout is on `target`; raises if `target` must not move."""
         if target not in main_branches(self.repository):
-            self._check_worktrees(target)
+            check_worktrees(self.repository, target)
             return False
         files, directory = uncommitted(self.repository), self.repository.git_dir
         busy = next((what for name, what in _IN_PROGRESS.items() if (directory / name).exists()), "")
@@ -102,21 +143,8 @@ class Merge:
             raise _dirty(target, files, f"has uncommitted changes in {_some(files)}. Commit or stash them")
         return True
 
-    def _check_worktrees(self, target: str) -> None:
-        here = b"refs/heads/" + os.fsencode(target)
-        listed = self.repository.read("worktree", "list", "--porcelain", "-z").out
-        for record in listed.split(b"\0\0")[1:]:
-            facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
-            if facts.get(b"branch") == here and b"prunable" not in facts:
-                place = shown(facts[b"worktree"])
-                raise Conflict(
-                    "TARGET_CHECKED_OUT",
-                    f"{target} is checked out in {place}. Switch that worktree to another branch.",
-                    worktree=place,
-                )
-
     def _merge(self, target: str, old: str, new: str) -> str:
-        preview = self.repository.merge_trees(old, new)
+        preview = predict.merge(self.repository, old, new)
         if preview.conflicts:
             raise Conflict(
                 "MERGE_CONFLICT",

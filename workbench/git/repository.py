@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.errors import BadInput, NotFound
-from workbench.git import integration, worktrees
+from workbench.git import bundles, clones, diff, imports, integration, lock, opening, predict, protected, worktrees
+from workbench.git.checkout import Checkout
+from workbench.git.diff import FileDiff
 from workbench.git.integration import Integration
-from workbench.git.names import check_branch_name, is_name, is_object_id
-from workbench.git.run import NOBODY, PATCH_FREE, Done, Identity, check_version, run, shown
+from workbench.git.names import check_branch_name, is_name
+from workbench.git.plumbing import Plumbing
+from workbench.git.predict import MergePreview
+from workbench.git.run import PATCH_FREE, Bound, Done, Identity, check_version, shown
 
 _YEAR_9999 = 253_402_300_799
 
@@ -36,18 +40,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class MergePreview:
-    """What a merge would give: a tree, or None and the files in conflict.
-
-    Without a tree and without conflicts the two have no commit in common.
-    """
-
-    tree: str | None
-    conflicts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Plumbing):
     """The person's repository, seen from its main checkout.
 
     `root` is the top level of the main checkout and `git_dir` its git directory, the one all
@@ -55,11 +48,6 @@ class Repository:
     Where a branch is asked for, a name under ``refs/heads`` is meant; where a branch or commit is
     asked for, also a commit id, a tag or a remote branch will do, but no revision expression.
     """
-
-    root: Path
-    git_dir: Path
-    limit: float = 60.0
-    checkout_limit: float = 600.0
 
     @classmethod
     def open(cls, path: Path, *, limit: float = 60.0, checkout_limit: float = 600.0) -> Repository:
@@ -70,8 +58,8 @@ class Repository:
             Unavailable: ``GIT_MISSING``, ``GIT_TOO_OLD``.
         """
         check_version(limit)
-        git_dir = _common_dir(path, limit)
-        repository = cls(_top(path, git_dir, limit), git_dir, limit, checkout_limit)
+        git_dir = opening.common_dir(path, limit)
+        repository = cls(opening.top(path, git_dir, limit), git_dir, limit, checkout_limit)
         if repository.parse("HEAD") is None:
             raise BadInput("NO_COMMITS", f"{repository.root} has no commit yet. Make one with `git commit`.")
         return repository
@@ -118,7 +106,7 @@ class Repository:
             NotFound: ``BRANCH_NOT_FOUND``.
         """
         ours, theirs = self.commit(target), self.commit(branch)
-        base = self._merge_base(ours, theirs) or self._empty_tree()
+        base = self.merge_base(ours, theirs) or self.empty_tree()
         rows = self.read("diff-tree", "-r", "--numstat", *PATCH_FREE, base, theirs).fields
         return [_file_change(row) for row in rows]
 
@@ -133,20 +121,63 @@ class Repository:
         found = self.read("rev-list", f"--max-count={max(limit, 0)}", *shape, *span)
         return [_commit(row) for row in found.out.split(b"\n") if row]
 
-    def uncommitted(self, path: Path) -> list[str]:
-        """Files of a linked worktree that no commit holds: changed, staged or new, but not ignored.
-
-        The worktree's own idea of where its repository is, is not believed.
-        """
-        return worktrees.uncommitted(self, path)
-
     def preview_merge(self, target: str, source: str) -> MergePreview:
         """What merging `source` into `target` would give. Writes objects, moves nothing.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
         """
-        return self.merge_trees(self.commit(target), self.commit(source))
+        return predict.merge(self, self.commit(target), self.commit(source))
+
+    def predict_merges(self, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:
+        """What merging the second of each pair into the first would give, in their order.
+
+        The same as `preview_merge` for each, in one process.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        return predict.merges(self, pairs)
+
+    def diff(self, target: str, branch: str, *, path: str | None = None, max_bytes: int) -> list[FileDiff]:
+        """What `branch` changed since it left `target`, as text; only of the file or directory `path`.
+
+        Files are told all; of their patches, in the same order, as many as fit into `max_bytes`.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        ours, theirs = self.commit(target), self.commit(branch)
+        base = self.merge_base(ours, theirs) or self.empty_tree()
+        return diff.between(self.ask, base, theirs, max_bytes, path)
+
+    def only_in(self, branch: str, *, besides: Sequence[str] = ()) -> int:
+        """How many commits would be reached from nowhere if `branch` went, and the branches `besides` too.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        return bundles.only_in(self, branch, besides)
+
+    def object_directories(self) -> list[Path]:
+        """Where this repository's objects are: its own directory first, then those it borrows from."""
+        return clones.object_directories(self.git_dir)
+
+    def peek_branch(self, git_dir: Path, branch: str) -> str | None:
+        """Where a worktree's own repository says `branch` is, read without running git.
+
+        A hint, and not to be believed: it tells whether there is something to import. None: cannot
+        tell, import to know.
+        """
+        return imports.peek(git_dir, branch)
+
+    def protected(self) -> dict[str, str]:
+        """A fingerprint of what no worker may change: path below the git directory, or reference, and its state.
+
+        Settings, hooks, ``info``, HEAD, what is borrowed, records of worktrees, and all references.
+        Compare two with `workbench.git.changed`.
+        """
+        return protected.fingerprint(self)
 
     def dirty_files(self, branch: str) -> list[str]:
         """The tracked files with uncommitted changes, if the main checkout is on `branch`."""
@@ -155,29 +186,86 @@ class Repository:
 
     # -- changing
 
-    def add_worktree(self, path: Path, branch: str, start: str) -> str:
+    def lock(self, limit: float | None = None) -> AbstractContextManager[None]:
+        """Hold off other processes that make, import, integrate or remove worktrees here.
+
+        No method takes it by itself; it cannot be taken twice. It waits for `limit` seconds.
+
+        Raises:
+            Unavailable: ``GIT_BUSY``.
+        """
+        return lock.held(self.git_dir / "workbench.flock", self.limit if limit is None else limit)
+
+    def add_worktree(self, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
         """Make the new branch `branch` at `start` (branch or commit), checked out at `path`.
 
-        `path` must not exist. Whatever fails, neither branch nor directory is left behind, and
-        those that another call made are kept. Returns the commit.
+        The worktree gets a repository of its own in `git_dir`, with the same objects, branches and
+        tags. Neither may exist. Without a branch its HEAD is detached. Whatever fails, nothing is
+        left behind, and what another call made is kept. Returns the commit.
 
         Raises:
             BadInput: ``BAD_BRANCH_NAME``. NotFound: ``BRANCH_NOT_FOUND``.
             Conflict: ``BRANCH_EXISTS``, ``WORKTREE_PATH_TAKEN``.
             Unavailable: ``WORKTREE_PATH_UNUSABLE``.
         """
-        return worktrees.add(self, path, branch, start)
+        return worktrees.add(self, path, git_dir, branch, start)
 
-    def remove_worktree(self, path: Path) -> None:
-        """Delete the worktree at `path` with all that is in it; its branch stays.
+    def remove_worktree(self, path: Path, git_dir: Path) -> None:
+        """Delete the worktree at `path` with all that is in it, and its own repository; its branch stays.
 
-        Also what is left of one: the directory or git's record of it. Others are not pruned.
+        Also what is left of one: directories or git's record of it. Others are not pruned. What
+        was not imported is lost.
 
         Raises:
             BadInput: ``NOT_A_WORKTREE``: the main checkout is there.
             Unavailable: ``WORKTREE_NOT_REMOVED``.
         """
-        worktrees.remove(self, path)
+        worktrees.remove(self, path, git_dir)
+
+    def import_branch(self, checkout: Checkout, branch: str, *, max_bytes: int) -> str:
+        """Make the branch of this name point at what a worktree has on its own; the commit.
+
+        It may have been rewritten: what it pointed at stays in its reflog. Git is run in the
+        worktree only through its `wrap`, and what comes is checked.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED`` (too large, or something
+                is wrong with it), ``TARGET_CHECKED_OUT`` (the person is on that branch).
+        """
+        return imports.branch(self, checkout, branch, max_bytes)
+
+    def import_ref(self, checkout: Checkout, ref: str, *, into: str, max_bytes: int) -> str:
+        """The same for any reference of the worktree, by its full name, `into` another full name here."""
+        return imports.reference(self, checkout, ref, into, max_bytes)
+
+    def write_bundle(self, path: Path, refs: Sequence[str]) -> None:
+        """Write a bundle of branches, or other references by their full names, which are about to go.
+
+        It has what no other reference reaches, and restores with `git fetch` into this repository
+        or a clone of it.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
+        """
+        bundles.write(self, path, refs)
+
+    def delete_branch(self, branch: str, commit: str) -> None:
+        """Delete a branch (or another reference by its full name) if it is at `commit`.
+
+        Raises:
+            Conflict: ``BRANCH_MOVED``.
+        """
+        bundles.delete_branch(self, branch, commit)
+
+    def merge_commit(
+        self, source: str, target: str, message: str, author: Identity, *, fast_forward: bool = False
+    ) -> str:
+        """The commit that `integrate` would make, without moving anything: for trying it out first.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``.
+        """
+        return integration.Merge(self, message, author, fast_forward).commit(target, source)
 
     def integrate(
         self,
@@ -187,115 +275,28 @@ class Repository:
         author: Identity,
         *,
         fast_forward: bool = False,
+        merged: str | None = None,
     ) -> Integration:
         """Merge a commit into a branch, never touching uncommitted work; on error nothing changed.
 
         A merge commit is made even where the branch could just move on, unless `fast_forward`.
         If the main checkout is on the branch, its files follow; untracked and ignored ones stay.
+        With `merged`, from `merge_commit`, the branch moves to just this commit or not at all.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
             Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``; ``TARGET_DIRTY`` (uncommitted or
                 untracked files in the way, or an unfinished merge or rebase); ``TARGET_MOVED``
-                (another commit came first: try again); ``TARGET_CHECKED_OUT`` (in a linked
+                (another commit came first: try again; or `merged` does not follow the target as it is);
+                ``TARGET_CHECKED_OUT`` (in a linked
                 worktree). `details.files` lists files where there are any.
         """
         task = integration.Merge(self, message, author, fast_forward)
-        return task.into(target_branch, source_commit)
+        return task.into(target_branch, source_commit, merged)
 
-    # -- parts for this package
-
-    def commit(self, name: str) -> str:
-        """The commit of an object id, a branch or another plain name, in this order.
-
-        Raises:
-            NotFound: ``BRANCH_NOT_FOUND``.
-        """
-        names = [name] if is_object_id(name) else [f"refs/heads/{name}", name]
-        found = filter(None, map(self.parse, names)) if is_name(name) else iter(())
-        if (commit := next(found, None)) is None:
-            raise NotFound(
-                "BRANCH_NOT_FOUND",
-                f"There is no branch or commit {name[:80]!r}. `git branch` lists branches.",
-            )
-        return commit
-
-    def parse(self, name: str) -> str | None:
-        """The commit that a full name means to git, or None."""
-        how = ("--verify", "--quiet", "--end-of-options")
-        return self.read("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text or None
-
-    def follow(self, ref: str) -> str | None:
-        """The branch a symbolic reference leads to, or None."""
-        full = self.read("symbolic-ref", "--quiet", ref, ok=(0, 1)).text if is_name(ref) else ""
-        return full.removeprefix("refs/heads/") if full.startswith("refs/heads/") else None
-
-    def contains(self, branch: str, commit: str) -> bool:
-        """Whether one commit is another or an ancestor of it."""
-        return self.read("merge-base", "--is-ancestor", commit, branch, ok=(0, 1)).code == 0
-
-    def merge_trees(self, ours: str, theirs: str) -> MergePreview:
-        """What merging two commits would give."""
-        if self._merge_base(ours, theirs) is None:
-            return MergePreview(None, ())
-        how = ("--write-tree", "--name-only", "--no-messages", "-z")
-        merge = self.read("merge-tree", *how, ours, theirs, ok=(0, 1))
-        tree, *conflicts = (shown(field) for field in merge.fields)
-        return MergePreview(None if merge.code else tree, tuple(conflicts))
-
-    def write(
-        self,
-        *arguments: str,
-        ok: Container[int] | None = (0,),
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        limit: float | None = None,
-    ) -> Done:
-        """Run git on the main checkout."""
-        places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.root)}
-        extra = {**NOBODY, **places, **(env or {})}
-        return run(arguments, self.root, extra, limit or self.limit, stdin).expect(ok)
-
-    def read(self, *arguments: str, ok: Container[int] | None = (0,)) -> Done:
-        """Run git on the main checkout without any lock of its own."""
-        return self.write(*arguments, ok=ok, env={"GIT_OPTIONAL_LOCKS": "0"})
-
-    def _merge_base(self, one: str, other: str) -> str | None:
-        return self.read("merge-base", one, other, ok=(0, 1)).text or None
-
-    def _empty_tree(self) -> str:
-        return self.read("hash-object", "-t", "tree", "--stdin").text
-
-
-def _common_dir(path: Path, limit: float) -> Path:
-    if not path.is_dir():
-        raise BadInput("NOT_A_REPOSITORY", f"{path} is no directory. Make it, then run `git init`.")
-    found = run(["rev-parse", "--path-format=absolute", "--git-common-dir"], path, {}, limit)
-    if found.code and "not a git repository" in found.err:
-        raise BadInput(
-            "NOT_A_REPOSITORY",
-            f"{path} is in no git repository. Run `git init` there and make a first commit.",
-        )
-    return Path(found.expect((0,)).text)
-
-
-def _top(path: Path, git_dir: Path, limit: float) -> Path:
-    """The top level of the main checkout, from anywhere in the repository."""
-    # Without core.worktree (submodules have it), git takes the current directory as the top.
-    from_git_dir = (git_dir.parent, {"GIT_DIR": str(git_dir)})
-    if run(["rev-parse", "--is-bare-repository"], *from_git_dir, limit).text == "true":
-        raise BadInput("BARE_REPOSITORY", f"{git_dir} is bare. Open a clone with files in it.")
-    for where, env in ((path, {}), from_git_dir):
-        top = Path(run(["rev-parse", "--show-toplevel"], where, env, limit).text)
-        if top.is_absolute() and _git_dir(top, limit) == git_dir:
-            return top
-    raise BadInput("NOT_A_REPOSITORY", f"Open the main checkout of {git_dir} instead.")
-
-
-def _git_dir(top: Path, limit: float) -> Path:
-    if (top / ".git").is_dir():
-        return (top / ".git").resolve()
-    return Path(run(["rev-parse", "--absolute-git-dir"], top, {}, limit).text)
+    def ask(self, *arguments: str, bound: Bound) -> Done:
+        """Run git without locks, whatever its exit code, for parts of this package."""
+        return self.write(*arguments, ok=None, env={"GIT_OPTIONAL_LOCKS": "0"}, bound=bound)
 
 
 def _file_change(row: bytes) -> FileChange:

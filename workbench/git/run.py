@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import selectors
 import signal
 import subprocess
-from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
+import tempfile
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from workbench.errors import BadInput, Unavailable
 
@@ -29,8 +33,30 @@ _SETTINGS = (
     "maintenance.auto=false",
     "submodule.recurse=false",
 )
-_GIT = ("git", "--no-pager", *(part for setting in _SETTINGS for part in ("-c", setting)))
+
+
+def _as_options(settings: Sequence[str]) -> list[str]:
+    return [part for setting in settings for part in ("-c", setting)]
+
+
+_GIT = ("git", "--no-pager", *_as_options(_SETTINGS))
 _STOP_SECONDS = 5.0
+_CHUNK = 1 << 16
+_MOST_COMPLAINTS = 1 << 20
+
+Wrap = Callable[[Sequence[str]], list[str]]
+"""Puts what confines a command in front of its arguments; `list` where nothing is confined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How many bytes git may write before it is stopped (None: any number), and where they go."""
+
+    size: int | None = None
+    into: BinaryIO | None = None
+
+
+UNBOUND = Bound()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +86,13 @@ NOBODY = Identity("Workbench", "workbench@localhost").environment()
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A git command that ran to its end."""
+    """A git command that ran to its end, or was stopped because it wrote too much (`cut`)."""
 
     command: str
     code: int
     out: bytes
     err: str
+    cut: bool = False
 
     @property
     def text(self) -> str:
@@ -81,9 +108,9 @@ class Done:
         """Itself, if its exit code is one of `ok` (None: any).
 
         Raises:
-            Unavailable: ``GIT_FAILED``.
+            Unavailable: ``GIT_FAILED``, also if it was cut.
         """
-        if ok is None or self.code in ok:
+        if ok is None or (self.code in ok and not self.cut):
             return self
         raise self.failure()
 
@@ -91,6 +118,8 @@ class Done:
         """The error that tells what git said."""
         said = self.err.splitlines()
         reasons = [line for line in said if line.startswith(("fatal:", "error:"))]
+        if self.cut:
+            reasons = ["it writes more than can be taken"]
         return Unavailable(
             "GIT_FAILED",
             f"git {self.command} failed: {(reasons or said or [f'exit code {self.code}'])[0]}",
@@ -99,16 +128,34 @@ class Done:
         )
 
 
-def run(arguments: Sequence[str], cwd: Path, extra: Mapping[str, str], limit: float, stdin: bytes = b"") -> Done:
+def run(
+    arguments: Sequence[str],
+    cwd: Path,
+    extra: Mapping[str, str],
+    limit: float,
+    stdin: bytes | BinaryIO = b"",
+    *,
+    settings: Sequence[str] = (),
+    base: Mapping[str, str] | None = None,
+    wrap: Wrap = list,
+    bound: Bound = UNBOUND,
+) -> Done:
     """Run a git command in `cwd` with `extra` variables, for at most `limit` seconds.
+
+    `settings` (``key=value``) rank before what is configured; `base` are the other variables (None:
+    those of this process). A file as `stdin` is read from where it stands.
 
     Raises:
         Unavailable: ``GIT_TIMEOUT``, ``GIT_MISSING``, ``GIT_FAILED`` (it could not be started).
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    env = {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **extra}
+    env = {**(kept if base is None else base), "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **extra}
     try:
-        return _communicate(arguments, cwd, env, limit, stdin)
+        with ExitStack() as opened:
+            source = opened.enter_context(_as_file(stdin)) if isinstance(stdin, bytes) else stdin
+            os.lseek(source.fileno(), source.tell(), os.SEEK_SET)
+            argv = wrap([*_GIT, *_as_options(settings), *arguments])
+            return _communicate(arguments[0], argv, cwd, env, limit, source, bound)
     except subprocess.TimeoutExpired:
         raise Unavailable(
             "GIT_TIMEOUT",
@@ -121,24 +168,55 @@ def run(arguments: Sequence[str], cwd: Path, extra: Mapping[str, str], limit: fl
         raise Unavailable("GIT_FAILED", f"git cannot run: {error}.", stderr=str(error)) from error
 
 
-def _communicate(arguments: Sequence[str], cwd: Path, env: Mapping[str, str], limit: float, stdin: bytes) -> Done:
+@contextmanager
+def _as_file(text: bytes) -> Iterator[BinaryIO]:
+    with tempfile.TemporaryFile() if text else Path(os.devnull).open("rb+") as file:
+        file.write(text)
+        file.seek(0)
+        yield file
+
+
+def _communicate(
+    command: str, argv: list[str], cwd: Path, env: Mapping[str, str], limit: float, stdin: BinaryIO, bound: Bound
+) -> Done:
     # Not subprocess.run: at the limit it kills git outright, which leaves index.lock behind, and
     # then waits for the filters that git had started.
-    with subprocess.Popen(
-        [*_GIT, *arguments],
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    until = time.monotonic() + limit
+    with subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, start_new_session=True, **pipes) as process:
         try:
-            out, err = process.communicate(stdin, limit)
+            out, err, cut = _listen(process, until, limit, bound)
+            if cut:
+                _stop(process)
+            process.wait(max(until - time.monotonic(), 0.01))
         except BaseException:
             _stop(process)
             raise
-    return Done(arguments[0], process.returncode, out, err.decode("utf-8", "replace"))
+    return Done(command, process.returncode, out, err.decode("utf-8", "replace"), cut)
+
+
+def _listen(process: subprocess.Popen[bytes], until: float, limit: float, bound: Bound) -> tuple[bytes, bytes, bool]:
+    """What it writes to its two ends, until both are closed or more comes than `bound` allows."""
+    out, err, size = bytearray(), bytearray(), 0
+    with selectors.DefaultSelector() as ends:
+        for pipe in (process.stdout, process.stderr):
+            ends.register(pipe or -1, selectors.EVENT_READ)
+        while ends.get_map():
+            ready = ends.select(max(until - time.monotonic(), 0))
+            if not ready and time.monotonic() >= until:
+                raise subprocess.TimeoutExpired(process.args, limit)
+            for key, _ in ready:
+                if not (chunk := os.read(key.fd, _CHUNK)):
+                    ends.unregister(key.fileobj)
+                elif key.fileobj is process.stderr:
+                    err += chunk[: _MOST_COMPLAINTS - len(err)]
+                else:
+                    kept = chunk[: bound.size - size] if bound.size is not None else chunk
+                    size += len(kept)
+                    bound.into.write(kept) if bound.into else out.extend(kept)
+                    if len(kept) < len(chunk):
+                        return bytes(out), bytes(err), True
+    return bytes(out), bytes(err), False
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,58 +1,60 @@
-"""Linked worktrees made and removed from outside, without running or believing anything in them."""
+"""Worktrees made and removed from outside, without running or believing anything in them."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import BadInput, Conflict, Unavailable
-from workbench.git.names import check_branch_name
-from workbench.git.run import run, shown
+from workbench.git import clones
+from workbench.git.names import check_branch_name, is_object_id
 
 if TYPE_CHECKING:
     from workbench.git.repository import Repository
 
 
-def add(repository: Repository, path: Path, branch: str, start: str) -> str:
+def add(repository: Repository, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
     """See `Repository.add_worktree`."""
-    check_branch_name(branch)
-    commit, path = repository.commit(start), _spot(repository.root / path)
+    if branch is not None:
+        check_branch_name(branch)
+    commit, path, git_dir = repository.commit(start), _spot(repository.root / path), _spot(repository.root / git_dir)
     with ExitStack() as undo:
         _make_directory(path)
-        undo.callback(remove, repository, path)
-        _create_branch(repository, branch, commit, start)
-        undo.callback(repository.write, "update-ref", "-d", f"refs/heads/{branch}", commit)
-        _check_out(repository, path, branch)
+        undo.callback(_delete, path)
+        _make_directory(git_dir)
+        undo.callback(_delete, git_dir)
+        if branch is not None:
+            _create_branch(repository, branch, commit, start)
+            undo.callback(repository.write, "update-ref", "-d", f"refs/heads/{branch}", commit)
+        undo.callback(_forget, repository, path)
+        _record(repository, path, branch or commit)
+        clones.make(repository, path, git_dir, branch, commit)
+        (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
+        clones.fill(repository, path, git_dir, commit)
         undo.pop_all()
     return commit
 
 
-def remove(repository: Repository, path: Path) -> None:
+def remove(repository: Repository, path: Path, git_dir: Path) -> None:
     """See `Repository.remove_worktree`."""
-    path = _spot(repository.root / path)
-    if any(_real(mine).is_relative_to(path) for mine in (repository.root, repository.git_dir)):
-        raise BadInput("NOT_A_WORKTREE", f"{path} holds the main checkout and stays.")
-    for victim in (path, *_records(repository, path)):
-        _delete(victim)
+    path, git_dir = _spot(repository.root / path), _spot(repository.root / git_dir)
+    mine = [_real(place) for place in (repository.root, repository.git_dir)]
+    if any(place.is_relative_to(victim) for place in mine for victim in (path, git_dir)):
+        raise BadInput("NOT_A_WORKTREE", f"{path} or {git_dir} holds the main checkout and stays.")
+    _delete(path)
+    _delete(git_dir)
+    _forget(repository, path)
 
 
-def uncommitted(repository: Repository, path: Path) -> list[str]:
-    """See `Repository.uncommitted`."""
-    path = _spot(repository.root / path)
+def _forget(repository: Repository, path: Path) -> None:
+    """Remove git's records of the worktree at `path`."""
     for record in _records(repository, path):
-        places = {
-            "GIT_DIR": str(record),
-            "GIT_COMMON_DIR": str(repository.git_dir),
-            "GIT_WORK_TREE": str(path),
-        }
-        how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
-        done = run(("status", *how), repository.root, places, repository.limit)
-        return [shown(row[3:]) for row in done.expect((0,)).fields]
-    return []
+        _delete(record)
 
 
 def _make_directory(path: Path) -> None:
@@ -89,33 +91,34 @@ def _rival(repository: Repository, branch: str) -> str | None:
     return next((n for n in names if n in above or n.startswith(f"{branch}/")), None)
 
 
-def _check_out(repository: Repository, path: Path, branch: str) -> None:
+def _record(repository: Repository, path: Path, start: str) -> None:
+    """Let git know of the worktree, so that it lists it and keeps its branch from others."""
     # Twice --force: what is recorded of an earlier worktree here gives way, locked or not.
-    how = ("--force", "--force", "--quiet", "--checkout", "--")
-    limit = repository.checkout_limit
-    repository.write("worktree", "add", *how, str(path), branch, limit=limit)
+    how = ("--force", "--force", "--quiet", "--no-checkout", *(("--detach",) if is_object_id(start) else ()))
+    repository.write("worktree", "add", *how, "--", str(path), start)
 
 
 def _records(repository: Repository, path: Path) -> Iterator[Path]:
-    """Git's records (`.git/worktrees/<id>`) of the worktree at `path`.
+    """Git's records (`.git/worktrees/<id>`) of the worktree at `path`, also one that was not finished.
 
-    Not `git worktree remove` or `prune`: where a record says its worktree is was written there,
-    and may name another. So the record that git named after `path` goes too, unless what it
-    names is gone (then it is some other worktree's, on a disk that is away) or confirms it.
+    Not `git worktree remove` or `prune`: the one believes what is in the worktree, the other takes
+    worktrees that are only away.
     """
     for record in (repository.git_dir / "worktrees").glob("*"):
         claimed = _pointee(record / "gitdir")
-        astray = claimed is None or (claimed.exists() and _pointee(claimed) != _real(record))
-        if claimed == path / ".git" or (record.name == path.name and astray):
+        if claimed == path / ".git" or (claimed is None and record.name == path.name):
             yield record
 
 
 def _pointee(pointer: Path) -> Path | None:
-    """Where a `gitdir` or `.git` file points; None if it is no such file."""
+    """The `.git` that a record's `gitdir` file names; None if it is no such file."""
     if not pointer.is_file():
         return None
-    text = pointer.read_bytes()[:8192].removeprefix(b"gitdir: ").removesuffix(b"\n")
-    return _real(pointer.parent / os.fsdecode(text)) if text and b"\0" not in text else None
+    text = pointer.read_bytes()[:8192].removesuffix(b"\n")
+    if not text or b"\0" in text:
+        return None
+    named = pointer.parent / os.fsdecode(text)
+    return _spot(named.parent) / named.name
 
 
 def _real(path: Path) -> Path:
@@ -131,8 +134,8 @@ def _delete(path: Path) -> None:
     try:
         with suppress(OSError, RecursionError):
             return _remove(path)
-        if path.is_dir():
-            _open_up(path)
+        if path.is_dir() and not path.is_symlink():
+            _remove_stubborn(path)
         _remove(path)
     except (OSError, RecursionError) as error:
         raise Unavailable("WORKTREE_NOT_REMOVED", f"{path} cannot be removed: {error}.") from error
@@ -145,9 +148,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _open_up(directory: Path) -> None:
-    """Let the owner delete what is below `directory`, whose modes a worker chose."""
-    directory.chmod(0o700)
-    for entry in directory.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            _open_up(entry)
+def _remove_stubborn(path: Path) -> None:
+    """Remove directories whose modes and depth a worker chose."""
+    for command in (["chmod", "-R", "u+rwx", "--"], ["rm", "-rf", "--"]):
+        subprocess.run([*command, str(path)], check=False, capture_output=True, stdin=subprocess.DEVNULL)

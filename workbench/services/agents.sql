@@ -1,34 +1,32 @@
--- name: list
-SELECT * FROM agents_seen a
-WHERE (CAST(:status AS TEXT) IS NULL OR a.registration_status = :status)
+-- part: in_sight
+(CAST(:everything AS {{big}}) = 1 OR a.id = :me OR a.parent_agent_id = :me
+       OR a.team_id = :my_team OR a.session_id = :my_session)
+
+-- part: wanted
+(CAST(:status AS TEXT) IS NULL OR a.registration_status = :status)
   AND (CAST(:session AS TEXT) IS NULL OR a.session_id = :session)
   AND (CAST(:team AS TEXT) IS NULL OR a.team_id = :team)
   AND (CAST(:search AS TEXT) IS NULL OR LOWER(a.assigned_agent_id) LIKE LOWER(:search) ESCAPE '!'
        OR LOWER(a.name) LIKE LOWER(:search) ESCAPE '!' OR LOWER(a.persona_id) LIKE LOWER(:search) ESCAPE '!')
   AND (a.deleted_at IS NOT NULL) = (CAST(:deleted AS {{big}}) = 1)
-  AND (CAST(:everything AS {{big}}) = 1 OR a.id = :me OR a.parent_agent_id = :me
-       OR a.team_id = :my_team OR a.session_id = :my_session)
+  AND {{in_sight}}
+
+-- name: list
+SELECT * FROM agents_seen a
+WHERE {{wanted}}
   AND (a.registered_at, a.id) > (CAST(:after_at AS {{big}}), CAST(:after_id AS TEXT))
 ORDER BY a.registered_at, a.id LIMIT :limit;
 
 -- name: count
 SELECT COUNT(*) AS n FROM agents a
-WHERE (CAST(:status AS TEXT) IS NULL OR a.registration_status = :status)
-  AND (CAST(:session AS TEXT) IS NULL OR a.session_id = :session)
-  AND (CAST(:team AS TEXT) IS NULL OR a.team_id = :team)
-  AND (CAST(:search AS TEXT) IS NULL OR LOWER(a.assigned_agent_id) LIKE LOWER(:search) ESCAPE '!'
-       OR LOWER(a.name) LIKE LOWER(:search) ESCAPE '!' OR LOWER(a.persona_id) LIKE LOWER(:search) ESCAPE '!')
-  AND (a.deleted_at IS NOT NULL) = (CAST(:deleted AS {{big}}) = 1)
-  AND (CAST(:everything AS {{big}}) = 1 OR a.id = :me OR a.parent_agent_id = :me
-       OR a.team_id = :my_team OR a.session_id = :my_session);
+WHERE {{wanted}};
 
 -- name: one
 SELECT * FROM agents_seen WHERE id = :id;
 
 -- name: seen
 SELECT * FROM agents_seen a WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL
-  AND (CAST(:everything AS {{big}}) = 1 OR a.id = :me OR a.parent_agent_id = :me
-       OR a.team_id = :my_team OR a.session_id = :my_session);
+  AND {{in_sight}};
 
 -- name: deleted_one
 SELECT id, session_id FROM agents WHERE assigned_agent_id = :agent_id AND deleted_at IS NOT NULL;
@@ -43,6 +41,5 @@ UPDATE agents SET deleted_at = CAST(:at AS {{big}}) WHERE id = :id;
 SELECT * FROM agents_seen a
 WHERE a.registration_status IN ('assigned', 'active', 'inactive') AND a.deleted_at IS NULL
   AND (CAST(:persona AS TEXT) IS NULL OR a.persona_id = :persona)
-  AND (CAST(:everything AS {{big}}) = 1 OR a.id = :me OR a.parent_agent_id = :me
-       OR a.team_id = :my_team OR a.session_id = :my_session)
+  AND {{in_sight}}
 ORDER BY a.registered_at, a.id;

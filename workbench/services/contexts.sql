@@ -1,3 +1,26 @@
+-- part: in_sight
+(CAST(:everything AS {{big}}) = 1 OR c.agent_id = :me OR c.session_id = :my_session
+       OR c.agent_id IN (SELECT id FROM agents WHERE team_id = :my_team))
+
+-- part: places
+LEFT JOIN sessions s ON s.id = c.session_id
+LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
+
+-- part: there
+COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) IS NULL
+
+-- part: shown
+SELECT c.number, c.agent_id AS author, c.id, COALESCE(s.project_id, c.project_id) AS project_id, c.session_id,
+    s.name AS session, a.assigned_agent_id AS agent_id, c.sequence_number, c.title, c.content, c.metadata,
+    c.created_at, c.updated_at, COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) AS deleted_at
+FROM contexts c
+{{places}}
+LEFT JOIN agents a ON a.id = c.agent_id
+
+-- part: titled
+(CAST(:title AS TEXT) IS NULL OR c.title = :title)
+  AND (CAST(:sequence_after AS {{big}}) IS NULL OR c.sequence_number > :sequence_after)
+
 -- name: count_on
 UPDATE sessions SET contexts = contexts + 1
 WHERE id = :session AND deleted_at IS NULL
@@ -12,26 +35,13 @@ INSERT INTO contexts (
 );
 
 -- name: get
-SELECT c.number, c.agent_id AS author, c.id, COALESCE(s.project_id, c.project_id) AS project_id, c.session_id,
-    s.name AS session, a.assigned_agent_id AS agent_id, c.sequence_number, c.title, c.content, c.metadata,
-    c.created_at, c.updated_at, COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) AS deleted_at
-FROM contexts c
-LEFT JOIN sessions s ON s.id = c.session_id
-LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
-LEFT JOIN agents a ON a.id = c.agent_id
+{{shown}}
 WHERE c.id = :id AND (c.deleted_at IS NOT NULL) = (CAST(:deleted AS {{big}}) = 1)
   AND COALESCE(s.deleted_at, p.deleted_at) IS NULL
-  AND (CAST(:everything AS {{big}}) = 1 OR c.agent_id = :me OR c.session_id = :my_session
-       OR c.agent_id IN (SELECT id FROM agents WHERE team_id = :my_team));
+  AND {{in_sight}};
 
 -- name: rows
-SELECT c.number, c.agent_id AS author, c.id, COALESCE(s.project_id, c.project_id) AS project_id, c.session_id,
-    s.name AS session, a.assigned_agent_id AS agent_id, c.sequence_number, c.title, c.content, c.metadata,
-    c.created_at, c.updated_at, COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) AS deleted_at
-FROM contexts c
-LEFT JOIN sessions s ON s.id = c.session_id
-LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
-LEFT JOIN agents a ON a.id = c.agent_id
+{{shown}}
 WHERE CAST(:numbers AS TEXT) <> '[]' AND c.number IN (SELECT CAST(n.value AS {{big}}) FROM {{rows_of numbers}} AS n)
 ORDER BY c.number DESC;
 
@@ -42,60 +52,46 @@ SELECT id FROM agents WHERE team_id = :my_team;
 
 -- name: newest
 SELECT c.number FROM contexts c
-LEFT JOIN sessions s ON s.id = c.session_id
-LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
-WHERE c.number < :before AND COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) IS NULL
-  AND (CAST(:everything AS {{big}}) = 1 OR c.agent_id = :me OR c.session_id = :my_session
-       OR c.agent_id IN (SELECT id FROM agents WHERE team_id = :my_team))
-  AND (CAST(:title AS TEXT) IS NULL OR c.title = :title)
-  AND (CAST(:sequence_after AS {{big}}) IS NULL OR c.sequence_number > :sequence_after)
+{{places}}
+WHERE c.number < :before AND {{there}}
+  AND {{in_sight}}
+  AND {{titled}}
 ORDER BY c.number DESC LIMIT :limit;
 
 -- name: of_session
 SELECT c.number FROM contexts c
-LEFT JOIN sessions s ON s.id = c.session_id
-LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
-WHERE c.session_id = :session AND c.number < :before AND COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) IS NULL
-  AND (CAST(:everything AS {{big}}) = 1 OR c.agent_id = :me OR c.session_id = :my_session
-       OR c.agent_id IN (SELECT id FROM agents WHERE team_id = :my_team))
-  AND (CAST(:title AS TEXT) IS NULL OR c.title = :title)
-  AND (CAST(:sequence_after AS {{big}}) IS NULL OR c.sequence_number > :sequence_after)
+{{places}}
+WHERE c.session_id = :session AND c.number < :before AND {{there}}
+  AND {{in_sight}}
+  AND {{titled}}
 ORDER BY c.number DESC LIMIT :limit;
 
 -- name: of_agent
 SELECT c.number FROM contexts c
-LEFT JOIN sessions s ON s.id = c.session_id
-LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
-WHERE c.agent_id = :agent AND c.number < :before AND COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) IS NULL
-  AND (CAST(:everything AS {{big}}) = 1 OR c.agent_id = :me OR c.session_id = :my_session
-       OR c.agent_id IN (SELECT id FROM agents WHERE team_id = :my_team))
+{{places}}
+WHERE c.agent_id = :agent AND c.number < :before AND {{there}}
+  AND {{in_sight}}
   AND (CAST(:session AS TEXT) IS NULL OR c.session_id = :session)
-  AND (CAST(:title AS TEXT) IS NULL OR c.title = :title)
-  AND (CAST(:sequence_after AS {{big}}) IS NULL OR c.sequence_number > :sequence_after)
+  AND {{titled}}
 ORDER BY c.number DESC LIMIT :limit;
 
 -- name: changed
 -- Without the plus signs the rows would be gone through by number.
 SELECT c.number FROM contexts c
-LEFT JOIN sessions s ON s.id = c.session_id
-LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
-WHERE c.updated_at > :since AND +c.number < :before AND COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) IS NULL
-  AND (CAST(:everything AS {{big}}) = 1 OR c.agent_id = :me OR c.session_id = :my_session
-       OR c.agent_id IN (SELECT id FROM agents WHERE team_id = :my_team))
+{{places}}
+WHERE c.updated_at > :since AND +c.number < :before AND {{there}}
+  AND {{in_sight}}
   AND (CAST(:session AS TEXT) IS NULL OR c.session_id = :session)
   AND (CAST(:agent AS TEXT) IS NULL OR c.agent_id = :agent)
-  AND (CAST(:title AS TEXT) IS NULL OR c.title = :title)
-  AND (CAST(:sequence_after AS {{big}}) IS NULL OR c.sequence_number > :sequence_after)
+  AND {{titled}}
 ORDER BY +c.number DESC LIMIT :limit;
 
 -- name: numbered_after
 -- Without the plus signs the rows would be gone through by number.
 SELECT c.number FROM contexts c
-LEFT JOIN sessions s ON s.id = c.session_id
-LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
-WHERE c.session_id = :session AND c.sequence_number > :sequence_after AND +c.number < :before AND COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) IS NULL
-  AND (CAST(:everything AS {{big}}) = 1 OR c.agent_id = :me OR c.session_id = :my_session
-       OR c.agent_id IN (SELECT id FROM agents WHERE team_id = :my_team))
+{{places}}
+WHERE c.session_id = :session AND c.sequence_number > :sequence_after AND +c.number < :before AND {{there}}
+  AND {{in_sight}}
   AND (CAST(:agent AS TEXT) IS NULL OR c.agent_id = :agent)
   AND (CAST(:title AS TEXT) IS NULL OR c.title = :title)
   AND (CAST(:since AS {{big}}) IS NULL OR c.updated_at > :since)
@@ -108,21 +104,18 @@ SELECT c.number FROM contexts_text w JOIN contexts c ON c.number = w.rowid
 {{postgres}}
 SELECT c.number FROM contexts c
 {{end}}
-LEFT JOIN sessions s ON s.id = c.session_id
-LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
-WHERE COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) IS NULL
+{{places}}
+WHERE {{there}}
 {{sqlite}}
   AND contexts_text MATCH :words AND w.rowid < :before
 {{end}}
 {{postgres}}
   AND c.search @@ websearch_to_tsquery('simple', :words) AND c.number < :before
 {{end}}
-  AND (CAST(:everything AS {{big}}) = 1 OR c.agent_id = :me OR c.session_id = :my_session
-       OR c.agent_id IN (SELECT id FROM agents WHERE team_id = :my_team))
+  AND {{in_sight}}
   AND (CAST(:session AS TEXT) IS NULL OR c.session_id = :session)
   AND (CAST(:agent AS TEXT) IS NULL OR c.agent_id = :agent)
-  AND (CAST(:title AS TEXT) IS NULL OR c.title = :title)
-  AND (CAST(:sequence_after AS {{big}}) IS NULL OR c.sequence_number > :sequence_after)
+  AND {{titled}}
   AND (CAST(:since AS {{big}}) IS NULL OR c.updated_at > :since)
 {{sqlite}}
 ORDER BY w.rowid DESC LIMIT :limit

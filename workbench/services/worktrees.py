@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field
 
 from workbench.errors import Conflict, NotFound, Refused, WorkbenchError
-from workbench.git import Identity, Repository
+from workbench.git import Checkout, Identity, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 COMMITTER = Identity("Workbench", "workbench@localhost")
 KIND = "integration"
+IMPORT_BYTES = 1 << 30
 
 WorktreeName = Annotated[str, Field(min_length=1, max_length=50)]
 Branch = Annotated[str, Field(min_length=1, max_length=200)]
@@ -102,11 +103,11 @@ async def create_worktree(
         branch = branch_name or f"wb/{name}/main"
         path = ctx.settings.worktrees / name
         await ctx.read(lambda tx: _require_free(tx, name))
-        commit = await _git(repository.add_worktree, path, branch, source)
+        commit = await _git(repository.add_worktree, path, _own(path), branch, source)
         try:
             return await ctx.write(lambda tx: _add(tx, name, branch, commit, source, path))
         except WorkbenchError:
-            await _git(repository.remove_worktree, path)
+            await _git(repository.remove_worktree, path, _own(path))
             raise
 
 
@@ -157,8 +158,9 @@ async def discard_worktree(
             return _worktree(_require(tx, worktree_name))
 
         await workers.end_all(ctx, "the worktree was discarded", worktree_name)
+        await _git(_import, repository, row)
         discarded = await ctx.write(change)
-        await _git(repository.remove_worktree, Path(row["path"]))
+        await _git(repository.remove_worktree, Path(row["path"]), _own(Path(row["path"])))
         return discarded
 
 
@@ -242,11 +244,12 @@ def _proposal(repository: Repository, row: Row, target: str) -> dict[str, Any]:
     """
     repository.check_branch_name(target)
     branch = row["branch_name"]
+    _import(repository, row)
     source_commit, target_commit = repository.resolve(branch), repository.resolve(target)
     for name, commit in ((branch, source_commit), (target, target_commit)):
         if commit is None:
             raise NotFound("BRANCH_NOT_FOUND", f"There is no branch {name!r}.")
-    left = repository.uncommitted(Path(row["path"]))
+    left = _inside(row).uncommitted()
     if left:
         raise Conflict(
             "WORKTREE_DIRTY",
@@ -285,6 +288,7 @@ async def _merge(ctx: Ctx, approval: Approval) -> dict[str, Any]:
     repository = await _repository(ctx)
     row = await ctx.write(lambda tx: _set_integrating(tx, what["worktree"]))
     try:
+        await _git(_import, repository, row)
         if await _git(repository.resolve, what["branch"]) != what["source_commit"]:
             raise Conflict(
                 "APPROVAL_VOID",
@@ -318,7 +322,7 @@ async def _finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval
 
     outcome = await ctx.write(change)
     await workers.end_all(ctx, "the worktree was integrated", name)
-    await _git(repository.remove_worktree, Path(row["path"]))
+    await _git(repository.remove_worktree, Path(row["path"]), _own(Path(row["path"])))
     return outcome
 
 
@@ -336,6 +340,7 @@ async def _status(ctx: Ctx, repository: Repository, row: Row) -> WorktreeStatus:
 
 def _git_facts(repository: Repository, row: Row) -> dict[str, Any]:
     branch, target = row["branch_name"], row["integration_target"]
+    _import(repository, row)
     commit = repository.resolve(branch)
     if commit is None or repository.resolve(target) is None:
         return {"commit": commit, "ahead": 0, "behind": 0, "files": [], "conflicts": []}
@@ -343,6 +348,22 @@ def _git_facts(repository: Repository, row: Row) -> dict[str, Any]:
     files = [FileStat(path=f.path, added=f.added, removed=f.removed) for f in repository.diff_stat(target, branch)]
     conflicts = list(repository.preview_merge(target, branch).conflicts)
     return {"commit": commit, "ahead": ahead, "behind": behind, "files": files, "conflicts": conflicts}
+
+
+def _own(path: Path) -> Path:
+    """The repository that a worktree has for itself."""
+    return path.parent.parent / "repositories" / path.name
+
+
+def _inside(row: Row) -> Checkout:
+    return Checkout(Path(row["path"]), _own(Path(row["path"])))
+
+
+def _import(repository: Repository, row: Row) -> None:
+    """Take in what was committed in a worktree that is still there and whose branch nobody deleted."""
+    inside = _inside(row)
+    if inside.path.is_dir() and inside.git_dir.is_dir() and repository.resolve(row["branch_name"]):
+        repository.import_branch(inside, row["branch_name"], max_bytes=IMPORT_BYTES)
 
 
 async def _repository(ctx: Ctx) -> Repository:

@@ -1,7 +1,9 @@
 """SQL lives in `.sql` files: this reads them, once, for both databases.
 
-A file holds queries headed `-- name: <identifier>`; parameters are `:named`. What the two
-databases spell differently is a macro in double braces, and the macros are all here:
+A file holds queries headed `-- name: <identifier>`; parameters are `:named`. Text that several of
+them share stands once, above them, headed `-- part: <identifier>`, and is used as
+``{{identifier}}``. What the two databases spell differently is a macro in double braces too, and
+these are all here:
 
 ==================  =================================  ==========================================
 macro               SQLite                             PostgreSQL
@@ -58,7 +60,7 @@ _MACROS = {
 _MACRO = re.compile(r"\{\{(\w+)(?: (\w+))?\}\}")
 _ONLY = re.compile(r"\{\{(sqlite|postgres)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_HEADER = re.compile(r"^-- name: (\w+)[ \t]*\n", re.MULTILINE)
+_HEADER = re.compile(r"^-- (name|part): (\w+)[ \t]*\n", re.MULTILINE)
 
 
 def render(text: str, dialect: Dialect) -> str:
@@ -95,11 +97,15 @@ class Queries:
     """The queries of one file, as attributes."""
 
     def __init__(self, path: Path) -> None:
-        _, *parts = _HEADER.split(path.read_text("utf-8"))
-        self._queries = {
-            name: Query(name, text.strip().removesuffix(";"))
-            for name, text in zip(parts[::2], parts[1::2], strict=True)
-        }
+        self._queries: dict[str, Query] = {}
+        parts: dict[str, str] = {}
+        _, *found = _HEADER.split(path.read_text("utf-8"))
+        for kind, name, text in zip(found[::3], found[1::3], found[2::3], strict=True):
+            whole = _MACRO.sub(lambda m: parts.get(m[1], m[0]), text.strip().removesuffix(";"))
+            if kind == "part":
+                parts[name] = whole
+            else:
+                self._queries[name] = Query(name, whole)
 
     def __getattr__(self, name: str) -> Query:
         try:

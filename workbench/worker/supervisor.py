@@ -177,15 +177,19 @@ class Supervisor:
         if not self._orders.commit:
             return None
         message = f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self._name}."
-        return await asyncio.to_thread(Checkout(self._place).commit_all, message, self._author)
+        return await asyncio.to_thread(self._checkout.commit_all, message, self._author)
 
     @property
     def _author(self) -> Identity:
         return Identity(self._name, f"{self._name}@workbench.localhost")
 
+    @property
+    def _checkout(self) -> Checkout:
+        return Checkout(self._place, self._place.parent.parent / "repositories" / self._place.name)
+
     async def _undo(self) -> None:
         if self._orders.commit:
-            await asyncio.to_thread(Checkout(self._place).discard_changes)
+            await asyncio.to_thread(self._checkout.discard_changes)
 
     async def _call(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Call an operation; a server that is away is waited for."""

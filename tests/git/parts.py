@@ -1,0 +1,155 @@
+"""What the tests of the git program share: git as a person and as a worker runs it, and what can be seen of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.git import Checkout, Identity, Repository
+
+ANNA = Identity("Anna Änderung", "anna@example.org")
+
+HOSTILE_FILES = [
+    "with space",
+    "with\nnewline",
+    "with\ttab",
+    "-leading-dash",
+    "--option=x",
+    "ünïcödé 漢字",
+    "quote\"and'backslash\\",
+    "*.glob?[x]",
+    ":(top)magic",
+    "deep/er/-x/ file ",
+    " ",
+    "{a => b}",
+]
+
+
+def git(place: Path, *arguments: str, stdin: str = "", ok: tuple[int, ...] = (0,), **env: str) -> str:
+    """Git as the person runs it."""
+    who = {f"GIT_{role}_{what}": "pat" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    done = subprocess.run(
+        ["git", *arguments], cwd=place, input=stdin, capture_output=True, text=True, env=os.environ | who | env
+    )
+    assert done.returncode in ok, done.stderr
+    return done.stdout.removesuffix("\n")
+
+
+def write(place: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def commit(place: Path, files: Mapping[str, str], message: str = "change") -> str:
+    """Commit files; what is committed in a worktree is imported."""
+    write(place, files)
+    git(place, "add", "--all")
+    git(place, "commit", "--quiet", "--message", message)
+    bring(place)
+    return git(place, "rev-parse", "HEAD")
+
+
+MEGABYTE = 1 << 20
+
+
+def own(path: Path) -> Path:
+    """Where the repository is that the worktree at a path has for itself."""
+    return path.parent.parent / "repositories" / path.name
+
+
+def inside(path: Path, **more: Any) -> Checkout:
+    """The worktree at a path, from inside."""
+    return Checkout(path, own(path), **more)
+
+
+def add(repo: Repository, path: Path, branch: str | None, start: str = "main") -> str:
+    """Make a worktree."""
+    return repo.add_worktree(path, own(path), branch, start)
+
+
+def remove(repo: Repository, path: Path) -> None:
+    """Remove a worktree."""
+    repo.remove_worktree(path, own(path))
+
+
+def bring(place: Path) -> str | None:
+    """Import the branch of a worktree of the project above it."""
+    branch = inside(place).head()[0] if own(place).is_dir() else None
+    root = place.parents[2]
+    return branch and Repository(root, root / ".git").import_branch(inside(place), branch, max_bytes=MEGABYTE)
+
+
+def script(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a person can see of a repository; equal pictures, nothing changed."""
+
+    refs: str
+    status: str
+    files: Mapping[str, bytes]
+    worktrees: list[str]
+
+    @classmethod
+    def of(cls, root: Path) -> Picture:
+        files = {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in root.rglob("*")
+            if path.is_file() and not {".git", ".aiswarm"} & set(path.relative_to(root).parts)
+        }
+        status = ("status", "--porcelain=v2", "--branch", "--ignored")
+        return cls(git(root, "for-each-ref"), git(root, *status, GIT_OPTIONAL_LOCKS="0"), files, records(root))
+
+
+def records(root: Path) -> list[str]:
+    """The worktrees git knows of."""
+    return sorted(path.name for path in (root / ".git" / "worktrees").glob("*"))
+
+
+def refused(code: str, function: Callable[..., object], *arguments: object, **named: object) -> WorkbenchError:
+    with pytest.raises(WorkbenchError) as caught:
+        function(*arguments, **named)
+    assert caught.value.code == code
+    return caught.value
+
+
+def filtering(root: Path, command: str) -> None:
+    """Commit a file with a filter, and make that filter required; nothing is checked out anew."""
+    commit(root, {".gitattributes": "*.f filter=f\n", "a.f": "a\n"})
+    git(root, "config", "filter.f.clean", "cat")
+    git(root, "config", "filter.f.smudge", command)
+    git(root, "config", "filter.f.required", "true")
+
+
+def ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def log(root: Path, branch: str = "main") -> str:
+    return git(root, "log", "--encoding=UTF-8", "--format=%s|%an <%ae>|%cn <%ce>", "--max-count=1", branch)
+
+
+def racing(root: Path, work: Path, target: str, command: str) -> None:
+    """Make `command` run in the middle of the next merge into `target`, by a merge driver."""
+    git(root, "config", "merge.race.driver", f"({command}) >/dev/null 2>&1; exit 0")
+    git(root, "checkout", "--quiet", target)
+    commit(root, {".gitattributes": "shared merge=race\n", "shared": "ours\n"})
+    commit(work, {"shared": "theirs\n"})

@@ -1,0 +1,124 @@
+"""A worktree, from inside."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.git.parts import ANNA, HOSTILE_FILES, Picture, bring, commit, git, inside, log, own, write
+from workbench.errors import Unavailable
+from workbench.git import Repository
+
+
+def test_everything_but_ignored_files_is_committed(repo: Repository, work: Path) -> None:
+    write(work, dict.fromkeys(HOSTILE_FILES, "x") | {"x.ignored": "", "shared": "changed\n"})
+    (work / "kept").unlink()
+    made = inside(work).commit_all("All\n\nof it", ANNA)
+    assert made == bring(work) == repo.resolve("work")
+    assert git(work, "status", "--porcelain", "--ignored") == "!! x.ignored"
+    changed = {change.path for change in repo.diff_stat("main", "work")}
+    assert changed == {*HOSTILE_FILES, "shared", "kept", "new"}
+    assert log(work, "work") == f"All|{ANNA.name} <{ANNA.email}>|{ANNA.name} <{ANNA.email}>"
+
+
+def test_nothing_new_is_no_commit(repo: Repository, work: Path) -> None:
+    before = repo.resolve("work")
+    os.utime(work / "new", (1, 1))
+    write(work, {"x.ignored": ""})
+    assert inside(work).commit_all("nothing", ANNA) is None
+    assert repo.resolve("work") == before
+
+
+@pytest.mark.parametrize("message", ["", "# not a comment", "a\0b", "\ud800", "-m"])
+def test_any_message_will_do(work: Path, message: str) -> None:
+    write(work, {"file": ""})
+    assert inside(work).commit_all(message, ANNA)
+    expected = message.replace("\0", "").encode("utf-8", "replace").decode()
+    assert git(work, "log", "-1", "--format=%B").strip() == expected
+
+
+def test_a_half_done_merge_is_concluded(root: Path, repo: Repository, work: Path) -> None:
+    commit(root, {"new": "ours\n"})
+    git(work, "merge", "--quiet", git(root, "rev-parse", "main"), ok=(1,))
+    write(work, {"new": "both\n"})
+    made = inside(work).commit_all("resolved", ANNA)
+    assert made == bring(work)
+    assert repo.is_ancestor("main", "work")
+    assert git(work, "show", "work:new") == "both"
+
+
+def test_a_merge_that_changes_no_file_is_concluded_too(root: Path, repo: Repository, work: Path) -> None:
+    commit(root, {"other": "x\n"})
+    git(work, "merge", "--quiet", "--no-commit", "-s", "ours", git(root, "rev-parse", "main"))
+    assert inside(work).commit_all("ours", ANNA) == bring(work)
+    assert repo.is_ancestor("main", "work")
+
+
+def test_the_first_commit_of_a_branch_without_any_is_made(work: Path) -> None:
+    git(work, "checkout", "--quiet", "--orphan", "fresh")
+    assert inside(work).commit_all("fresh", ANNA)
+    assert git(work, "rev-list", "--count", "fresh") == "1"
+
+
+@pytest.mark.parametrize("operation", ["edits", "merge", "rebase", "cherry-pick", "lock", "nested repository"])
+def test_discarding_goes_back_to_the_last_commit(root: Path, work: Path, operation: str) -> None:
+    last = git(work, "rev-parse", "HEAD")
+    commit(root, {"new": "ours\n"})
+    write(work, {"x.ignored": "kept"})
+    match operation:
+        case "edits":
+            write(work, dict.fromkeys(HOSTILE_FILES, "x") | {"new": "changed"})
+            git(work, "add", "--all")
+            (work / "kept").unlink()
+        case "merge":
+            git(work, "merge", "--quiet", git(root, "rev-parse", "main"), ok=(1,))
+        case "rebase":
+            git(work, "rebase", "--quiet", git(root, "rev-parse", "main"), ok=(1,))
+        case "cherry-pick":
+            git(work, "cherry-pick", git(root, "rev-parse", "main"), ok=(1,))
+        case "lock":
+            (own(work) / "index.lock").touch()
+            write(work, {"new": "changed"})
+        case _:
+            git(work, "init", "--quiet", "inner")
+            write(work / "inner", {"file": ""})
+    inside(work).discard_changes()
+    assert git(work, "status", "--porcelain", "--ignored") == "!! x.ignored"
+    assert git(work, "rev-parse", "HEAD") == last
+    assert git(work, "symbolic-ref", "HEAD") == "refs/heads/work"
+    assert not any(own(work).glob("*-merge"))
+    assert "You are currently" not in git(work, "status")
+
+
+def test_the_lock_of_a_git_that_was_killed_does_not_keep_work_from_being_committed(root: Path, work: Path) -> None:
+    (own(work) / "index.lock").touch()
+    write(work, {"more": ""})
+    assert inside(work).commit_all("more", ANNA)
+
+
+@pytest.mark.parametrize("lost", [".git", "repository", "worktree"])
+@pytest.mark.parametrize("action", ["commit", "discard"])
+def test_a_worktree_that_lost_a_part_never_reaches_the_main_checkout(
+    root: Path, work: Path, action: str, lost: str
+) -> None:
+    if lost == ".git":
+        (work / ".git").unlink()
+    else:
+        shutil.rmtree(work if lost == "worktree" else own(work))
+    write(root, {"shared": "uncommitted\n"})
+    before = Picture.of(root)
+    with suppress(Unavailable) if lost == ".git" else pytest.raises(Unavailable, match="GIT_FAILED"):
+        inside(work).commit_all("no", ANNA) if action == "commit" else inside(work).discard_changes()
+    assert Picture.of(root) == before
+
+
+def test_what_is_committed_takes_nothing_of_the_persons_object_directory(root: Path, work: Path) -> None:
+    write(work, {"more": ""})
+    made = inside(work).commit_all("more", ANNA)
+    assert made is not None
+    assert (own(work) / "objects" / made[:2] / made[2:]).exists()
+    assert not (root / ".git" / "objects" / made[:2] / made[2:]).exists()

@@ -1,0 +1,256 @@
+"""Worktrees made and removed, on real repositories that are as hostile as a worker could make them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.git.parts import Picture, add, commit, ended, filtering, git, own, records, refused, remove, write
+from workbench.errors import Conflict
+from workbench.git import Repository
+
+
+def test_a_worktree_has_the_files_of_its_start_on_a_branch_of_its_own(
+    root: Path, repo: Repository, place: Path
+) -> None:
+    first = git(root, "rev-parse", "HEAD")
+    later = commit(root, {"shared": "4\n"})
+    assert add(repo, place / "a", "wb/a/main", "main") == later
+    assert add(repo, place / "b", "wb/b/main", first) == first
+    assert (place / "a" / "shared").read_text() == "4\n"
+    assert git(place / "b", "symbolic-ref", "HEAD") == "refs/heads/wb/b/main"
+    assert git(place / "b", "status", "--porcelain") == ""
+    assert "Created from main" in git(root, "reflog", "wb/a/main")
+
+
+def test_a_worktree_may_start_at_a_tag_a_remote_branch_or_a_short_id(root: Path, repo: Repository, place: Path) -> None:
+    first = git(root, "rev-parse", "HEAD")
+    git(root, "tag", "--annotate", "--message=x", "v1")
+    git(root, "update-ref", "refs/remotes/origin/far", first)
+    for number, start in enumerate(("v1", "origin/far", first[:12])):
+        assert add(repo, place / str(number), f"b{number}", start) == first
+    assert git(root, "config", "--get-regexp", r"^branch\.", ok=(1,)) == ""
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["missing", "main~0", "main^{commit}", "main@{0}", "@{-1}", "@", ":/first", "main..main", "", "-f", "main\0"],
+)
+def test_a_start_that_is_no_plain_name_is_not_found(repo: Repository, place: Path, start: str) -> None:
+    before = Picture.of(repo.root)
+    refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", start)
+    assert Picture.of(repo.root) == before
+
+
+def test_a_file_is_no_start(root: Path, repo: Repository, place: Path) -> None:
+    blob = git(root, "rev-parse", "HEAD:shared")
+    refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", blob)
+
+
+@pytest.mark.parametrize("name", ["work", "work/below", "main/below"])
+def test_a_branch_that_exists_or_is_in_the_way_is_not_replaced(
+    repo: Repository, place: Path, work: Path, name: str
+) -> None:
+    before = Picture.of(repo.root)
+    error = refused("BRANCH_EXISTS", add, repo, place / "x", name, "main")
+    assert error.details["branch"] == name.split("/")[0]
+    assert Picture.of(repo.root) == before
+    assert not (place / "x").exists()
+
+
+def test_a_branch_is_in_the_way_of_the_one_above_it(root: Path, repo: Repository, place: Path) -> None:
+    git(root, "branch", "a/b/c")
+    error = refused("BRANCH_EXISTS", add, repo, place / "x", "a/b", "main")
+    assert error.details["branch"] == "a/b/c"
+
+
+@pytest.mark.parametrize("taken", ["directory", "empty directory", "file", "dangling link", "below a file"])
+def test_a_path_that_is_taken_is_left_alone(repo: Repository, place: Path, taken: str) -> None:
+    path = place / "w"
+    place.mkdir(parents=True)
+    match taken:
+        case "directory":
+            write(path, {"mine": "mine"})
+        case "empty directory":
+            path.mkdir()
+        case "file":
+            path.write_text("mine")
+        case "dangling link":
+            path.symlink_to("nowhere")
+        case _:
+            path.write_text("mine")
+            path = path / "below"
+    before = Picture.of(repo.root)
+    refused("WORKTREE_PATH_TAKEN", add, repo, path, "work", "main")
+    assert Picture.of(repo.root) == before
+    assert os.path.lexists(place / "w")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_path_that_cannot_be_made_is_reported(repo: Repository, tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    refused("WORKTREE_PATH_UNUSABLE", add, repo, tmp_path / "locked" / "w", "work", "main")
+    assert repo.resolve("work") is None
+
+
+def test_a_checkout_that_fails_leaves_no_branch_and_no_directory(root: Path, repo: Repository, place: Path) -> None:
+    filtering(root, "false")
+    before = Picture.of(root)
+    refused("GIT_FAILED", add, repo, place / "w", "work", "main")
+    assert Picture.of(root) == before
+    assert not (place / "w").exists()
+    assert not list((root / ".git").glob("worktrees/*"))
+
+
+def test_a_checkout_that_hangs_is_ended_with_its_filter_and_leaves_nothing(
+    root: Path, repo: Repository, place: Path, tmp_path: Path
+) -> None:
+    filtering(root, f"echo $$ > {tmp_path / 'pid'}; exec sleep 600")
+    before = Picture.of(root)
+    refused("GIT_TIMEOUT", add, replace(repo, checkout_limit=0.5), place / "w", "work", "main")
+    assert Picture.of(root) == before
+    assert not (place / "w").exists()
+    assert not (tmp_path / "pid").exists() or ended(int((tmp_path / "pid").read_text()))
+
+
+def test_of_many_that_want_the_same_branch_one_gets_it(repo: Repository, place: Path) -> None:
+    def make(number: int) -> str:
+        try:
+            add(repo, place / str(number), "work", "main")
+        except Conflict as error:
+            return error.code
+        return "made"
+
+    with ThreadPoolExecutor(8) as pool:
+        results = sorted(pool.map(make, range(8)))
+    assert results == ["BRANCH_EXISTS"] * 7 + ["made"]
+    assert len(list(place.iterdir())) == len(list((repo.git_dir / "worktrees").iterdir())) == 1
+    assert repo.resolve("work") == repo.resolve("main")
+
+
+def test_of_many_that_want_the_same_path_one_gets_it(repo: Repository, place: Path) -> None:
+    def make(number: int) -> str:
+        try:
+            add(repo, place / "w", f"work{number}", "main")
+        except Conflict as error:
+            return error.code
+        return "made"
+
+    with ThreadPoolExecutor(8) as pool:
+        results = sorted(pool.map(make, range(8)))
+    assert results == ["WORKTREE_PATH_TAKEN"] * 7 + ["made"]
+    assert len(git(repo.root, "branch", "--list", "work*").splitlines()) == 1
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_what_is_recorded_of_a_worktree_that_was_here_gives_way(
+    root: Path, repo: Repository, work: Path, locked: bool
+) -> None:
+    if locked:
+        git(root, "worktree", "lock", str(work))
+    shutil.rmtree(work)
+    shutil.rmtree(own(work))
+    add(repo, work, "again", "work")
+    assert (work / "new").read_text() == "new\n"
+    assert git(root, "worktree", "list").count("\n") == 1
+
+
+def test_removing_a_worktree_keeps_its_branch(root: Path, repo: Repository, work: Path) -> None:
+    write(work, {"untracked": "", "x.ignored": "", "new": "changed"})
+    made = repo.resolve("work")
+    remove(repo, work)
+    assert not work.exists()
+    assert (records(root), repo.resolve("work")) == ([], made)
+    remove(repo, work)
+    add(repo, work, "again", "work")
+
+
+@pytest.mark.parametrize("left", ["record", "locked record", "directory", "directory without .git"])
+def test_what_is_left_of_a_worktree_is_removed(root: Path, repo: Repository, work: Path, left: str) -> None:
+    match left:
+        case "record":
+            shutil.rmtree(work)
+        case "locked record":
+            git(root, "worktree", "lock", str(work))
+            shutil.rmtree(work)
+        case "directory":
+            shutil.rmtree(root / ".git" / "worktrees" / "w")
+        case _:
+            (work / ".git").unlink()
+    remove(repo, work)
+    assert not work.exists()
+    assert records(root) == []
+
+
+def test_other_worktrees_stay_also_when_they_are_away(
+    root: Path, repo: Repository, place: Path, tmp_path: Path
+) -> None:
+    for name in ("near", "far", "w"):
+        git(root, "worktree", "add", "--quiet", str(tmp_path / name))
+    for name in ("far", "w"):
+        (tmp_path / name).rename(tmp_path / f"{name} unplugged")
+    add(repo, place / "w", "work", "main")
+    assert records(root) == ["far", "near", "w", "w1"]
+    remove(repo, place / "w")
+    assert records(root) == ["far", "near", "w"]
+
+
+def test_two_worktrees_of_the_same_name_in_one_repository_are_told_apart(root: Path, repo: Repository) -> None:
+    one, other = (root / part / ".aiswarm" / "worktrees" / "w" for part in ("one", "other"))
+    add(repo, one, "one")
+    add(repo, other, "other")
+    remove(repo, other)
+    assert git(one, "symbolic-ref", "HEAD") == "refs/heads/one"
+    assert records(root) == ["w"]
+    add(repo, other, "again")
+    remove(repo, one)
+    assert git(root, "worktree", "list").count("\n") == 1
+    assert other.exists()
+
+
+def test_links_in_a_worktree_are_removed_and_not_followed(repo: Repository, work: Path, tmp_path: Path) -> None:
+    write(tmp_path / "outside", {"precious": "kept"})
+    (work / "link").symlink_to(tmp_path / "outside")
+    remove(repo, work)
+    assert (tmp_path / "outside" / "precious").read_text() == "kept"
+
+
+def test_a_link_in_the_place_of_a_worktree_is_removed_and_not_followed(
+    root: Path, repo: Repository, place: Path, tmp_path: Path
+) -> None:
+    git(root, "worktree", "add", "--quiet", str(tmp_path / "persons"))
+    place.mkdir(parents=True)
+    (place / "w").symlink_to(tmp_path / "persons")
+    remove(repo, place / "w")
+    assert not (place / "w").is_symlink()
+    assert git(tmp_path / "persons", "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("path", ["", "..", ".git", "../repo", "link/repo"])
+def test_the_main_checkout_is_never_removed(root: Path, repo: Repository, tmp_path: Path, path: str) -> None:
+    (root / "link").symlink_to(tmp_path)
+    refused("NOT_A_WORKTREE", remove, repo, root / path)
+    assert repo.current_branch() == "main"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_directories_that_a_worker_closed_are_removed(repo: Repository, work: Path) -> None:
+    write(work / "a" / "b", {"c": ""})
+    (work / "a" / "b").chmod(0)
+    (work / "a").chmod(0o500)
+    remove(repo, work)
+    assert not work.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may delete everywhere")
+def test_a_worktree_that_cannot_be_removed_is_reported(repo: Repository, work: Path) -> None:
+    work.parent.chmod(0o500)
+    try:
+        refused("WORKTREE_NOT_REMOVED", remove, repo, work)
+    finally:
+        work.parent.chmod(0o700)

@@ -1,0 +1,82 @@
+"""`workbench doctor`: whether this machine has what Workbench needs, and what follows where it has not."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import click
+
+from workbench.cli.shown import Partly, Shown, pass_door
+from workbench.door import Door
+from workbench.errors import WorkbenchError
+from workbench.server_file import ServerFile
+from workbench.services.confinement import powers
+from workbench.tables import Table
+
+GIGABYTE = 1 << 30
+SCARCE = 1 * GIGABYTE
+AGENTS = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+
+
+@click.command()
+@pass_door
+def doctor(door: Door) -> Shown:
+    """Say what this machine has and lacks; the exit status is 1 if something needed is missing."""
+    found = [*_checks(door)]
+    bad = any(mark == "missing" for mark, _, _ in found)
+    data = [dict(zip(("state", "what", "says"), row, strict=True)) for row in found]
+    return (Partly if bad else Table)(["", "", ""], [list(row) for row in found], data=data)
+
+
+def _checks(door: Door) -> Iterator[tuple[str, str, str]]:
+    yield "ok", "Python", platform.python_version()
+    yield _git(door)
+    yield _confinement(door)
+    yield "ok", "project", str(door.settings.project)
+    yield _server(door)
+    yield _disk(door)
+    has = find_spec("jupyterlab") is not None
+    yield _optional(has, "JupyterLab", "installed", "not installed: the panels need it (`pip install jupyterlab`)")
+    for command, name in AGENTS.items():
+        where = shutil.which(command)
+        yield _optional(bool(where), name, str(where), f"no `{command}` in PATH: its profile cannot be used")
+
+
+def _optional(has: bool, what: str, says: str, else_says: str) -> tuple[str, str, str]:
+    return ("ok" if has else "-"), what, says if has else else_says
+
+
+def _git(door: Door) -> tuple[str, str, str]:
+    from workbench.git import Repository
+
+    try:
+        repository = Repository.open(door.settings.project)
+    except WorkbenchError as error:
+        # A project may do without a repository, but not without git.
+        return ("missing" if error.code.startswith("GIT_") else "warning"), "git", error.message
+    version = subprocess.run(["git", "version"], capture_output=True, text=True, timeout=10).stdout.strip()
+    return "ok", "git", f"{version.removeprefix('git version ')}, repository {repository.root}"
+
+
+def _confinement(door: Door) -> tuple[str, str, str]:
+    found = powers(door.settings)
+    if found.mode == "off" or found.missing:
+        return ("missing" if found.mode == "required" else "warning"), "confinement", found.summary
+    return "ok", "confinement", found.summary
+
+
+def _server(door: Door) -> tuple[str, str, str]:
+    info = ServerFile(door.settings.server_file).load().info
+    if info is None:
+        return "-", "server", "none runs; `%workbench start` in a notebook or `workbench serve` starts one"
+    return "ok", "server", f"{info.url}, process {info.pid}"
+
+
+def _disk(door: Door) -> tuple[str, str, str]:
+    free = shutil.disk_usage(door.settings.project).free
+    says = f"{free / GIGABYTE:.1f} GB free"
+    return ("ok" if free > SCARCE else "warning"), "disk", says

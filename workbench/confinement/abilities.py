@@ -1,0 +1,72 @@
+"""What the kernel of this machine enforces, said so that a person can decide whether it is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from workbench.confinement import landlock, syscalls
+
+_FILES = 1
+
+_SINCE = (
+    (
+        _FILES,
+        "files outside the box are neither read nor written, processes outside not looked into",
+        "a worker can read and write whatever its user can",
+    ),
+    (2, "files move between directories only within the box", "a worker cannot move files between its own directories"),
+    (3, "files outside are not emptied", "a worker can empty files outside, though not read them"),
+    (
+        4,
+        "TCP reaches the allowed ports only, and serves none",
+        "a worker can open TCP connections to any port, and bind ports",
+    ),
+    (6, "signals reach no process outside", "a worker can end other processes of the same user"),
+)
+"""The version of Landlock that brings it, what it brings, what its absence means."""
+
+_FILTERED = (
+    "no UNIX sockets, no UDP (but for names where TCP is allowed), no shared memory of the system",
+    "a worker can use UDP and UNIX sockets, such as those of Docker or of the desktop",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What is enforced, and what follows from what is not; `abi` is Landlock's version, 0 where there is none."""
+
+    abi: int
+    enforced: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
+
+    @property
+    def summary(self) -> str:
+        """One sentence, or two."""
+        if self.abi == 0:
+            return (
+                "Workers are not confined: this system has no Landlock (Linux 5.13 or newer, switched on). "
+                f"So {self.missing[0]}."
+            )
+        if self.missing:
+            return f"Workers are confined in part (Landlock ABI {self.abi}): {'; '.join(self.missing)}."
+        return f"Workers are confined (Landlock ABI {self.abi})."
+
+
+@cache
+def abilities() -> Abilities:
+    """What this machine's kernel enforces."""
+    return of(landlock.version(), filtered=syscalls.available())
+
+
+def of(abi: int, *, filtered: bool) -> Abilities:
+    """What a kernel with this version of Landlock enforces; `filtered`: it can filter our system calls as well."""
+    steps = [(abi >= since, yes, no) for since, yes, no in _SINCE]
+    steps.append((abi >= _FILES and filtered, *_FILTERED))
+    enforced = tuple(yes for has, yes, _ in steps if has)
+    return Abilities(abi, enforced, missing=tuple(no for has, _, no in steps if not has))

@@ -1,0 +1,83 @@
+"""Giving branches up: what would be lost with them, and a file that keeps it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import Conflict, NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from workbench.git.repository import Repository
+
+
+def only_in(repository: Repository, branch: str, besides: Sequence[str]) -> int:
+    """See `Repository.only_in`."""
+    commit = repository.commit(branch)
+    wanted = [commit, *(f"^{other}" for other in _others(repository, [branch, *besides]))]
+    return int(repository.read("rev-list", "--count", "--stdin", stdin=_lines(wanted)).text)
+
+
+def write(repository: Repository, path: Path, refs: Sequence[str]) -> None:
+    """See `Repository.write_bundle`."""
+    names = [_full(ref) for ref in refs]
+    tips = {name: repository.parse(name) for name in names}
+    for name, commit in tips.items():
+        if commit is None:
+            raise NotFound("BRANCH_NOT_FOUND", f"There is no branch {name.removeprefix('refs/heads/')[:80]!r}.")
+    others = [other for other in _others(repository, names) if other not in tips.values()]
+    spare = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _bundle(repository, spare, names, others)
+        repository.read("bundle", "verify", "--quiet", str(spare))
+        spare.replace(path)
+    except OSError as error:
+        raise Unavailable("BUNDLE_NOT_WRITTEN", f"{path} cannot be written: {error}.") from error
+    finally:
+        spare.unlink(missing_ok=True)
+
+
+def delete_branch(repository: Repository, branch: str, commit: str) -> None:
+    """See `Repository.delete_branch`."""
+    ref = _full(branch)
+    try:
+        repository.write("update-ref", "--no-deref", "-d", ref, commit)
+    except Unavailable:
+        now = repository.parse(ref)
+        if now not in (None, commit):
+            raise Conflict("BRANCH_MOVED", f"{branch} is at {str(now)[:12]} by now and stays.", commit=now) from None
+        if now is not None:
+            raise
+
+
+def _bundle(repository: Repository, path: Path, names: list[str], others: list[str]) -> None:
+    how = ("bundle", "create", "--quiet", str(path), "--stdin")
+    wanted = [*names, *(f"^{other}" for other in others)]
+    made = repository.write(*how, stdin=_lines(wanted), limit=repository.checkout_limit, ok=None)
+    if made.code:
+        # All of it is elsewhere too: then the last commits alone, which git takes for something.
+        limits = [f"^{parent}" for name in names for parent in repository.read("rev-parse", f"{name}^@").text.split()]
+        repository.write(*how, stdin=_lines([*names, *limits]), limit=repository.checkout_limit)
+
+
+def _others(repository: Repository, without: Sequence[str]) -> list[str]:
+    """The commits that other references are at, and a detached HEAD."""
+    left = {_full(name) for name in without}
+    peeled = "%(if)%(*objectname)%(then)%(*objectname) %(*objecttype)%(else)%(objectname) %(objecttype)%(end)"
+    listed = repository.read("for-each-ref", f"--format=%(refname)%00{peeled}").out
+    rows = (os.fsdecode(row).split("\0") for row in listed.split(b"\n") if row)
+    found = [what.split()[0] for name, what in rows if name not in left and what.endswith(" commit")]
+    if repository.current_branch() is None and (head := repository.parse("HEAD")):
+        found.append(head)
+    return list(dict.fromkeys(found))
+
+
+def _full(name: str) -> str:
+    return name if name.startswith("refs/") else f"refs/heads/{name}"
+
+
+def _lines(words: Sequence[str]) -> bytes:
+    return os.fsencode("".join(f"{word}\n" for word in words))

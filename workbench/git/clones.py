@@ -1,0 +1,152 @@
+"""The repository that a worktree has for itself: objects borrowed from the person's, everything else its own.
+
+What is made here is a worker's to write from then on. So nothing of it is ever read again on the
+person's side, but for what `workbench.git.imports` checks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from workbench.git.plumbing import Plumbing
+from workbench.git.run import NOBODY, Done, run
+
+_COPIED = re.compile(
+    r"core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)"
+    r"|filter\..*|merge\..+\..*|diff\..+\.(binary|xfuncname|algorithm)",
+    re.IGNORECASE | re.DOTALL,
+)
+_OWN = {
+    "core.bare": "false",
+    "core.splitIndex": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "receive.denyCurrentBranch": "refuse",
+}
+_DEEPEST = 5
+"""How far git follows those that borrow from those that borrow."""
+_WHOLE = ("core.splitIndex=false", "core.sparseCheckout=false", "core.untrackedCache=false", "index.sparse=false")
+
+
+def make(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, commit: str) -> None:
+    """Fill the empty directory `git_dir` with a repository that is on `branch` (None: detached)."""
+    _initialise(repository, git_dir)
+    _borrow(repository, git_dir)
+    _configure(repository, path, git_dir)
+    _copy_refs(repository, git_dir, branch)
+    ref = f"refs/heads/{branch}" if branch else "HEAD"
+    if branch:
+        _inside(repository, git_dir, "symbolic-ref", "HEAD", ref)
+    _inside(repository, git_dir, "update-ref", "--no-deref", "--create-reflog", ref, commit)
+
+
+def fill(repository: Plumbing, path: Path, git_dir: Path, commit: str) -> None:
+    """Write the files of `commit` into the empty directory `path`, as the person's git would."""
+    places = {"GIT_INDEX_FILE": str(git_dir / "index"), "GIT_WORK_TREE": str(path)}
+    how = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
+    repository.write(*how, settings=_WHOLE, env=places, limit=repository.checkout_limit)
+
+
+def object_directories(git_dir: Path) -> list[Path]:
+    """The object directory of a repository, and those it borrows from."""
+    found: dict[Path, None] = {}
+    _follow(Path(os.path.realpath(git_dir / "objects")), found, _DEEPEST)
+    return list(found)
+
+
+def _follow(objects: Path, found: dict[Path, None], depth: int) -> None:
+    if objects in found or not objects.is_dir():
+        return
+    found[objects] = None
+    listed = objects / "info" / "alternates"
+    if depth and listed.is_file():
+        for line in listed.read_bytes().split(b"\n"):
+            if line and not line.startswith(b"#"):
+                _follow(Path(os.path.realpath(objects / os.fsdecode(_unquoted(line)))), found, depth - 1)
+
+
+def _unquoted(line: bytes) -> bytes:
+    if not (line.startswith(b'"') and line.endswith(b'"')):
+        return line
+    return line[1:-1].decode("unicode_escape", "surrogateescape").encode("latin-1", "ignore")
+
+
+def _initialise(repository: Plumbing, git_dir: Path) -> None:
+    format_ = repository.read("rev-parse", "--show-object-format").text
+    how = ("--quiet", "--bare", "--template=", f"--object-format={format_}", "--initial-branch=main")
+    done = run(["init", *how, str(git_dir)], repository.root, {}, repository.limit)
+    done.expect((0,))
+
+
+def _borrow(repository: Plumbing, git_dir: Path) -> None:
+    lines = [f"{quoted(str(path))}\n" for path in object_directories(repository.git_dir)]
+    (git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode("".join(lines)))
+    shallow = repository.git_dir / "shallow"
+    if shallow.is_file():
+        (git_dir / "shallow").write_bytes(shallow.read_bytes())
+
+
+def quoted(path: str, also: str = "") -> str:
+    """A path as git reads it in a list of object directories."""
+    if not path.startswith(('"', "#")) and not set(path) & {"\n", *also}:
+        return path
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _configure(repository: Plumbing, path: Path, git_dir: Path) -> None:
+    copied = [(key, value) for key, value in _settings(repository) if _COPIED.fullmatch(key)]
+    own = {**_OWN, "core.worktree": str(path)}
+    text = "".join(_setting(key, value) for key, value in [*copied, *own.items()])
+    with (git_dir / "config").open("a", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    for name, key in (("exclude", "core.excludesFile"), ("attributes", "core.attributesFile")):
+        (git_dir / "info").mkdir(exist_ok=True)
+        (git_dir / "info" / name).write_bytes(b"\n".join(_taste(repository, name, key)))
+
+
+def _settings(repository: Plumbing) -> Iterator[tuple[str, str | None]]:
+    for row in repository.read("config", "--list", "--includes", "-z").fields:
+        key, equals, value = os.fsdecode(row).partition("\n")
+        yield key, value if equals else None
+
+
+def _setting(key: str, value: str | None) -> str:
+    section, _, name = key.rpartition(".")
+    head, _, middle = section.partition(".")
+    escaped = middle.replace("\\", "\\\\").replace('"', '\\"')
+    title = f'[{head} "{escaped}"]' if middle else f"[{head}]"
+    if value is None:
+        return f"{title}\n\t{name}\n"
+    value = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'{title}\n\t{name} = "{value}"\n'
+
+
+def _taste(repository: Plumbing, name: str, key: str) -> Iterator[bytes]:
+    """What the person ignores, or says of files, everywhere and in this repository."""
+    configured = repository.read("config", "--type=path", key, ok=(0, 1)).text
+    home = (
+        Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / name.replace("exclude", "ignore")
+    )
+    for file in (Path(configured) if configured else home, repository.git_dir / "info" / name):
+        if file.is_file():
+            yield file.read_bytes()
+    yield b""
+
+
+def _copy_refs(repository: Plumbing, git_dir: Path, branch: str | None) -> None:
+    """Give the worktree the person's branches and tags as they are now, to compare and merge with."""
+    kinds = ("refs/heads", "refs/tags", "refs/remotes")
+    shape = "--format=%(objectname) %(refname)"
+    lines = repository.read("for-each-ref", shape, *kinds).out.split(b"\n")
+    own = b" refs/heads/" + os.fsencode(branch) if branch else b"\0"
+    kept = [line + b"\n" for line in lines if line and not line.endswith(own)]
+    (git_dir / "packed-refs").write_bytes(b"".join(kept))
+
+
+def _inside(repository: Plumbing, git_dir: Path, *arguments: str) -> Done:
+    """Run git in a repository that was just made, and is nobody else's yet."""
+    places = {**NOBODY, "GIT_DIR": str(git_dir)}
+    return run(arguments, repository.root, places, repository.limit).expect((0,))

@@ -1,0 +1,97 @@
+"""Differences as text, file by file, without running anything that attributes or settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from workbench.git.run import Bound, Done, shown
+
+_HOW = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-color", "--submodule=short")
+_TEXT = ("-p", "--full-index", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--no-relative")
+_LIST = 64 << 20
+
+
+class Ask(Protocol):
+    """Runs git, whatever its exit code; what it writes may be cut."""
+
+    def __call__(self, *arguments: str, bound: Bound) -> Done: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """How one file differs.
+
+    `status` is added, modified, deleted, renamed (from `old_path`) or changed in type. Lines added
+    and removed are None for a binary file. `patch` is the unified text; None if the file is binary,
+    or the patch too long (`truncated`).
+    """
+
+    path: str
+    old_path: str | None
+    status: Literal["A", "M", "D", "R", "T"]
+    added: int | None
+    removed: int | None
+    binary: bool
+    patch: str | None
+    truncated: bool
+
+
+def between(ask: Ask, old: str, new: str, max_bytes: int, path: str | None = None) -> list[FileDiff]:
+    """The differences of two trees or commits; see `Repository.diff`."""
+    ends = ("--end-of-options", old, new, *(("--", f":(top,literal){path}") if path is not None else ("--",)))
+    listed = ask("diff-tree", *_HOW, "--raw", "--numstat", "-z", *ends, bound=Bound(_LIST)).expect((0,))
+    files = list(_files(listed.fields))
+    if not files:
+        return []
+    text = ask("diff-tree", *_HOW, *_TEXT, *ends, bound=Bound(max(max_bytes, 0)))
+    whole = text.out if text.cut else text.expect((0,)).out
+    return list(_with_patches(files, _patches(whole), text.cut))
+
+
+def _files(fields: list[bytes]) -> Iterator[FileDiff]:
+    """What `--raw --numstat -z` lists: each file's kind first, then each file's lines."""
+    rows, kinds = iter(fields), []
+    counted: list[tuple[bytes, bytes]] = []
+    for row in rows:
+        if row.startswith(b":"):
+            status = row.rpartition(b" ")[2][:1].decode("ascii")
+            old = next(rows)
+            kinds.append((status, old, next(rows) if status == "R" else old))
+        else:
+            added, removed, name = row.split(b"\t", 2)
+            counted.append((added, removed))
+            if not name:
+                next(rows), next(rows)
+    for (status, old, new), (added, removed) in zip(kinds, counted, strict=True):
+        binary = added == b"-"
+        yield FileDiff(
+            path=shown(new),
+            old_path=shown(old) if status == "R" else None,
+            status=status,  # type: ignore[arg-type]
+            added=None if binary else int(added),
+            removed=None if binary else int(removed),
+            binary=binary,
+            patch=None,
+            truncated=False,
+        )
+
+
+def _patches(text: bytes) -> list[bytes]:
+    """The patches in a row of them: only what begins one begins a line so."""
+    _, *more = (b"\n" + text).split(b"\ndiff --git ")
+    return [b"diff --git " + patch for patch in more]
+
+
+def _with_patches(files: list[FileDiff], patches: list[bytes], cut: bool) -> Iterator[FileDiff]:
+    if cut and patches:
+        patches.pop()
+    rest = iter(patches)
+    for file in files:
+        parts = [part for _ in range(2 if file.status == "T" else 1) if (part := next(rest, None)) is not None]
+        missing = len(parts) < (2 if file.status == "T" else 1)
+        if missing:
+            yield replace(file, truncated=cut)
+        else:
+            yield file if file.binary else replace(file, patch=shown(b"\n".join(parts)).rstrip("\n") + "\n")

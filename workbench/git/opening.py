@@ -1,0 +1,48 @@
+"""Finding the repository that a directory is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workbench.errors import BadInput
+from workbench.git.run import run
+
+
+def common_dir(path: Path, limit: float) -> Path:
+    """The git directory of the repository that `path` is in.
+
+    Raises:
+        BadInput: ``NOT_A_REPOSITORY``.
+    """
+    if not path.is_dir():
+        raise BadInput("NOT_A_REPOSITORY", f"{path} is no directory. Make it, then run `git init`.")
+    found = run(["rev-parse", "--path-format=absolute", "--git-common-dir"], path, {}, limit)
+    if found.code and "not a git repository" in found.err:
+        raise BadInput(
+            "NOT_A_REPOSITORY",
+            f"{path} is in no git repository. Run `git init` there and make a first commit.",
+        )
+    return Path(found.expect((0,)).text)
+
+
+def top(path: Path, git_dir: Path, limit: float) -> Path:
+    """The top level of the main checkout, from anywhere in the repository.
+
+    Raises:
+        BadInput: ``NOT_A_REPOSITORY``, ``BARE_REPOSITORY``.
+    """
+    # Without core.worktree (submodules have it), git takes the current directory as the top.
+    from_git_dir = (git_dir.parent, {"GIT_DIR": str(git_dir)})
+    if run(["rev-parse", "--is-bare-repository"], *from_git_dir, limit).text == "true":
+        raise BadInput("BARE_REPOSITORY", f"{git_dir} is bare. Open a clone with files in it.")
+    for where, env in ((path, {}), from_git_dir):
+        found = Path(run(["rev-parse", "--show-toplevel"], where, env, limit).text)
+        if found.is_absolute() and _git_dir(found, limit) == git_dir:
+            return found
+    raise BadInput("NOT_A_REPOSITORY", f"Open the main checkout of {git_dir} instead.")
+
+
+def _git_dir(top: Path, limit: float) -> Path:
+    if (top / ".git").is_dir():
+        return (top / ".git").resolve()
+    return Path(run(["rev-parse", "--absolute-git-dir"], top, {}, limit).text)

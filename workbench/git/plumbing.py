@@ -1,0 +1,78 @@
+"""What every question to the person's repository is made of: names to commits, git run on the main checkout."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from workbench.errors import NotFound
+from workbench.git.names import is_name, is_object_id
+from workbench.git.run import NOBODY, UNBOUND, Bound, Done, run
+
+
+@dataclass(frozen=True, slots=True)
+class Plumbing:
+    """The main checkout and its git directory, and git run on them; see `Repository`."""
+
+    root: Path
+    git_dir: Path
+    limit: float = 60.0
+    checkout_limit: float = 600.0
+
+    def commit(self, name: str) -> str:
+        """The commit of an object id, a branch or another plain name, in this order.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        names = [name] if is_object_id(name) else [f"refs/heads/{name}", name]
+        found = filter(None, map(self.parse, names)) if is_name(name) else iter(())
+        if (commit := next(found, None)) is None:
+            raise NotFound(
+                "BRANCH_NOT_FOUND",
+                f"There is no branch or commit {name[:80]!r}. `git branch` lists branches.",
+            )
+        return commit
+
+    def parse(self, name: str) -> str | None:
+        """The commit that a full name means to git, or None."""
+        how = ("--verify", "--quiet", "--end-of-options")
+        return self.read("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text or None
+
+    def follow(self, ref: str) -> str | None:
+        """The branch a symbolic reference leads to, or None."""
+        full = self.read("symbolic-ref", "--quiet", ref, ok=(0, 1)).text if is_name(ref) else ""
+        return full.removeprefix("refs/heads/") if full.startswith("refs/heads/") else None
+
+    def contains(self, branch: str, commit: str) -> bool:
+        """Whether one commit is another or an ancestor of it."""
+        return self.read("merge-base", "--is-ancestor", commit, branch, ok=(0, 1)).code == 0
+
+    def write(
+        self,
+        *arguments: str,
+        ok: Container[int] | None = (0,),
+        stdin: bytes | BinaryIO = b"",
+        env: Mapping[str, str] | None = None,
+        limit: float | None = None,
+        settings: Sequence[str] = (),
+        bound: Bound = UNBOUND,
+    ) -> Done:
+        """Run git on the main checkout."""
+        places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.root)}
+        extra = {**NOBODY, **places, **(env or {})}
+        return run(arguments, self.root, extra, limit or self.limit, stdin, settings=settings, bound=bound).expect(ok)
+
+    def read(self, *arguments: str, ok: Container[int] | None = (0,), stdin: bytes = b"") -> Done:
+        """Run git on the main checkout without any lock of its own."""
+        return self.write(*arguments, ok=ok, stdin=stdin, env={"GIT_OPTIONAL_LOCKS": "0"})
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """One of the best common ancestors, or None."""
+        return self.read("merge-base", one, other, ok=(0, 1)).text or None
+
+    def empty_tree(self) -> str:
+        """The tree without a file."""
+        return self.read("hash-object", "-t", "tree", "--stdin").text

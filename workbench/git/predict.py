@@ -1,0 +1,99 @@
+"""What merges would give: one, or many in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from workbench.errors import NotFound, Unavailable
+from workbench.git.names import is_object_id
+from workbench.git.plumbing import Plumbing
+from workbench.git.run import shown
+
+_HOW = ("--name-only", "--no-messages", "-z")
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MergePreview:
+    """What a merge would give: a tree, or None and the files in conflict.
+
+    Without a tree and without conflicts the two have no commit in common.
+    """
+
+    tree: str | None
+    conflicts: tuple[str, ...]
+
+
+UNRELATED = MergePreview(None, ())
+
+
+def merge(repository: Plumbing, ours: str, theirs: str) -> MergePreview:
+    """What merging two commits would give. Writes objects, moves nothing."""
+    if repository.merge_base(ours, theirs) is None:
+        return UNRELATED
+    done = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
+    tree, *conflicts = (shown(field) for field in done.fields)
+    return MergePreview(None if done.code else tree, tuple(dict.fromkeys(conflicts)))
+
+
+def merges(repository: Plumbing, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:
+    """See `Repository.predict_merges`."""
+    known = _commits(repository, list(dict.fromkeys(name for pair in pairs for name in pair)))
+    wanted = list(dict.fromkeys((known[ours], known[theirs]) for ours, theirs in pairs))
+    related = _related(repository, wanted)
+    found = dict.fromkeys(wanted, UNRELATED) | dict(zip(related, _predict(repository, related), strict=True))
+    return [found[known[ours], known[theirs]] for ours, theirs in pairs]
+
+
+def _commits(repository: Plumbing, names: list[str]) -> dict[str, str]:
+    ids = [name for name in names if is_object_id(name)]
+    asked = "".join(f"{name}^{{commit}}\n" for name in ids).encode()
+    shape = "--batch-check=%(objectname) %(objecttype)"
+    lines = repository.read("cat-file", shape, stdin=asked).text.splitlines() if ids else []
+    found = {}
+    for name, line in zip(ids, lines, strict=True):
+        commit, _, kind = line.partition(" ")
+        if kind != "commit":
+            raise NotFound("BRANCH_NOT_FOUND", f"There is no commit {name[:80]!r}.")
+        found[name] = commit
+    return found | {name: repository.commit(name) for name in names if name not in found}
+
+
+def _related(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs that have a commit in common: mostly all, which one question tells."""
+    commits = list(dict.fromkeys(commit for pair in pairs for commit in pair))
+    if len(commits) > 1 and repository.read("merge-base", "--octopus", *commits, ok=(0, 1)).code == 0:
+        return pairs
+    return [pair for pair in pairs if repository.merge_base(*pair) is not None]
+
+
+def _predict(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[MergePreview]:
+    if not pairs:
+        return []
+    asked = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs).encode()
+    limit = repository.checkout_limit
+    done = repository.write("merge-tree", "--stdin", *_HOW, stdin=asked, ok=None, limit=limit)
+    if done.code == 0:
+        found = list(_parse(iter(done.fields)))
+        if len(found) == len(pairs):
+            return found
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(partial(_one, repository), pairs))
+
+
+def _one(repository: Plumbing, pair: tuple[str, str]) -> MergePreview:
+    return merge(repository, *pair)
+
+
+def _parse(fields: Iterator[bytes]) -> Iterator[MergePreview]:
+    """Per merge: 1 if it is clean, its tree, the names in conflict, nothing."""
+    for clean in fields:
+        tree, names = shown(next(fields)), []
+        while name := next(fields, b""):
+            names.append(shown(name))
+        if clean not in (b"0", b"1"):
+            raise Unavailable("GIT_FAILED", "git merge-tree answered in a way that is not understood.")
+        yield MergePreview(tree, ()) if clean == b"1" else MergePreview(None, tuple(dict.fromkeys(names)))

@@ -1,0 +1,101 @@
+"""Whether what workers run is held to its worktree here, and what may be touched by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from workbench.confinement import Box, abilities, box_for_worktree
+from workbench.errors import Unavailable
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op
+from workbench.settings import Settings
+
+
+class Confinement(Wire):
+    """Whether something runs confined, and what of it is not enforced, in words."""
+
+    enforced: bool
+    missing: list[str]
+
+
+class Powers(Wire):
+    """What this system can enforce, and what the settings ask for.
+
+    `abi` is the version of Landlock (0: there is none).
+    """
+
+    mode: Literal["auto", "required", "off"]
+    abi: int
+    enforced: list[str]
+    missing: list[str]
+    summary: str
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def get_confinement(ctx: Ctx) -> Powers:
+    """How far workers are held to their worktrees on this machine."""
+    return powers(ctx.settings)
+
+
+def powers(settings: Settings) -> Powers:
+    """What is enforced here, and what the settings make of it."""
+    able, mode = abilities(), settings.confinement
+    off = "Workers are not confined: the setting confinement is off."
+    return Powers(
+        mode=mode,
+        abi=able.abi,
+        enforced=list(able.enforced),
+        missing=list(able.missing),
+        summary=off if mode == "off" else able.summary,
+    )
+
+
+def confinement_of(settings: Settings) -> Confinement:
+    """Whether what is started now runs confined.
+
+    Raises:
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``: the settings require more than this system can.
+    """
+    able = abilities()
+    if settings.confinement == "off":
+        return Confinement(enforced=False, missing=["switched off by the setting confinement"])
+    if settings.confinement == "required" and not able.complete:
+        raise Unavailable(
+            "CONFINEMENT_UNAVAILABLE",
+            f"{able.summary} The setting confinement requires all of it: use a newer Linux, or allow less.",
+            missing=list(able.missing),
+        )
+    return Confinement(enforced=able.abi > 0, missing=list(able.missing))
+
+
+def box(
+    settings: Settings,
+    *,
+    worktree: Path,
+    git_dir: Path,
+    objects: Iterable[Path],
+    scratch: Path,
+    read: Iterable[Path] = (),
+    connect: Iterable[int] = (),
+) -> Box:
+    """What may be touched by what runs in a worktree, with what the settings add for all.
+
+    Raises:
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+    """
+    return box_for_worktree(
+        worktree=worktree,
+        git_dir=git_dir,
+        objects=objects,
+        scratch=scratch,
+        read=(*read, *_paths(settings.confinement_read)),
+        write=_paths(settings.confinement_write),
+        connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
+        enforce=confinement_of(settings).enforced,
+    )
+
+
+def _paths(setting: str) -> tuple[Path, ...]:
+    return tuple(Path(path).expanduser() for path in setting.split(":") if path)
