@@ -130,7 +130,9 @@ class Settings(BaseSettings):
     )
     confinement_read: str = Field("", description="More paths that workers may read and execute, by ':'.")
     confinement_write: str = Field("", description="More paths that workers may change, by ':'; such as /dev/shm.")
-    confinement_connect: str = Field("", description="TCP ports that workers may connect to, by comma.")
+    confinement_connect: str = Field(
+        "", pattern=r"^(\d{1,5}(,\d{1,5})*)?$", description="TCP ports that workers may connect to, by comma."
+    )
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )

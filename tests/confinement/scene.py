@@ -22,13 +22,10 @@ SOMEBODY = 65_534
 SYSTEM_PYTHON = next(filter(None, map(shutil.which, ("/usr/bin/python3", "python3"))), sys.executable)
 
 _AS_SOMEBODY = f"""
-import ctypes.util, json, os, pathlib, resource, sys
+import __future__, ctypes, os, resource, signal, stat, sys
 sys.argv = sys.argv[3:]  # -I -S
 with open(sys.argv[0]) as file:
     launcher = compile(file.read(), sys.argv[0], "exec")
-sys.path.append(json.loads(sys.argv[1])["packages"])
-ctypes.util.find_library = lambda name: f"lib{{name}}.so.6"
-import py_landlock
 os.setgroups([]), os.setgid({SOMEBODY}), os.setuid({SOMEBODY})
 exec(launcher)
 """

@@ -5,22 +5,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-COMPLETE = 6
-"""The Landlock ABI (Linux 6.12) from which on all that `Box` promises is enforced."""
+from workbench.confinement import landlock, syscalls
+
+_FILES = 1
 
 _SINCE = (
-    (1, "files outside the worktree can be neither read nor written"),
-    (2, "files cannot be linked or moved in from outside"),
-    (3, "files that may only be read cannot be truncated"),
-    (4, "TCP connections are refused but to the allowed ports"),
-    (5, "devices cannot be reconfigured"),
-    (6, "signals reach no process outside, nor do abstract sockets"),
+    (
+        _FILES,
+        "files outside the box are neither read nor written, processes outside not looked into",
+        "a worker can read and write whatever its user can",
+    ),
+    (2, "files move between directories only within the box", "a worker cannot move files between its own directories"),
+    (3, "files outside are not emptied", "a worker can empty files outside, though not read them"),
+    (
+        4,
+        "TCP reaches the allowed ports only, and serves none",
+        "a worker can open TCP connections to any port, and bind ports",
+    ),
+    (6, "signals reach no process outside", "a worker can end other processes of the same user"),
+)
+"""The version of Landlock that brings it, what it brings, what its absence means."""
+
+_FILTERED = (
+    "no UNIX sockets, no UDP (but for names where TCP is allowed), no shared memory of the system",
+    "a worker can use UDP and UNIX sockets, such as those of Docker or of the desktop",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What is enforced and what is not; `abi` is 0 where there is no Landlock."""
+    """What is enforced, and what follows from what is not; `abi` is Landlock's version, 0 where there is none."""
 
     abi: int
     enforced: tuple[str, ...]
@@ -33,31 +47,26 @@ class Abilities:
 
     @property
     def summary(self) -> str:
-        """One sentence."""
+        """One sentence, or two."""
         if self.abi == 0:
-            return "Workers are not confined: this system has no Landlock (Linux 5.13 or newer, enabled)."
+            return (
+                "Workers are not confined: this system has no Landlock (Linux 5.13 or newer, switched on). "
+                f"So {self.missing[0]}."
+            )
         if self.missing:
-            return f"Workers are confined in part (Landlock ABI {self.abi}). Not enforced: {'; '.join(self.missing)}."
+            return f"Workers are confined in part (Landlock ABI {self.abi}): {'; '.join(self.missing)}."
         return f"Workers are confined (Landlock ABI {self.abi})."
 
 
 @cache
 def abilities() -> Abilities:
     """What this machine's kernel enforces."""
-    abi = _abi()
-    return Abilities(
-        abi=abi,
-        enforced=tuple(what for since, what in _SINCE if since <= abi),
-        missing=tuple(what for since, what in _SINCE if since > abi),
-    )
+    return of(landlock.version(), filtered=syscalls.available())
 
 
-def _abi() -> int:
-    try:
-        from py_landlock import LandlockError, get_abi_version
-    except ImportError:  # it is for Linux alone
-        return 0
-    try:
-        return int(get_abi_version())
-    except LandlockError:
-        return 0
+def of(abi: int, *, filtered: bool) -> Abilities:
+    """What a kernel with this version of Landlock enforces; `filtered`: it can filter our system calls as well."""
+    steps = [(abi >= since, yes, no) for since, yes, no in _SINCE]
+    steps.append((abi >= _FILES and filtered, *_FILTERED))
+    enforced = tuple(yes for has, yes, _ in steps if has)
+    return Abilities(abi, enforced, missing=tuple(no for has, _, no in steps if not has))

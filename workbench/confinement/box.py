@@ -2,55 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import re
 import resource
+import site
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-HERE = Path(__file__).parent
+from workbench.confinement import landlock, surroundings, syscalls
+from workbench.confinement.abilities import abilities
 
-_SYSTEM = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"),
-    *("/etc/alternatives", "/etc/fonts", "/etc/group", "/etc/gitconfig", "/etc/hosts", "/etc/ld.so.cache"),
-    *("/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf"),
-    *("/etc/os-release", "/etc/passwd", "/etc/pki/tls/certs", "/etc/protocols", "/etc/resolv.conf", "/etc/services"),
-    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone"),
-    *("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime"),
-    *("/proc/version", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/random", "/proc/sys/vm/overcommit_memory"),
-    "/sys/devices/system/cpu",
-)
-"""What programs read of the system. Not the rest of /etc, /proc and /sys, and nobody's home."""
-
-_DEVICES = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
-
-_STEERING = ("GIT_", "LD_", "PYTHON", "WORKBENCH_", "XDG_", "DYLD_")
-_SECRET = re.compile(
-    r"TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE|COOKIE|API_?KEY|_KEY\Z|_PAT\Z|_DSN\Z|\A(SSH|GPG|AWS|AZURE|GOOGLE|DBUS|KUBE)|"
-    r"\A(DATABASE_URL|NETRC|XAUTHORITY|DISPLAY|WAYLAND_DISPLAY|BASH_ENV|ENV|NODE_OPTIONS|PERL5LIB|RUBYOPT)\Z",
-    re.IGNORECASE,
-)
-_GIT = {
-    "core.fsmonitor": "false",
-    "core.hooksPath": os.devnull,
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-}
+LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a worker may use; None is no limit.
 
-    `cpu_seconds`, `memory_bytes` and `wall_seconds` are those of a command with all it starts;
-    `tasks` is how many a worker takes before it ends.
+    `cpu_seconds`, `memory_bytes` and `wall_seconds` are those of a command with all it starts; `tasks` is how many a
+    worker takes before it ends.
     """
 
     cpu_seconds: float | None = None
@@ -63,7 +35,7 @@ class Limits:
         # Not RLIMIT_AS: node and others reserve far more addresses than they use.
         found = {resource.RLIMIT_CORE: 0}
         if self.cpu_seconds is not None:
-            found[resource.RLIMIT_CPU] = math.ceil(self.cpu_seconds)
+            found[resource.RLIMIT_CPU] = max(1, math.ceil(self.cpu_seconds))
         if self.memory_bytes is not None:
             found[resource.RLIMIT_DATA] = self.memory_bytes
         return found
@@ -73,9 +45,10 @@ class Limits:
 class Box:
     """Paths and ports that a command and all it starts may touch; everything else is refused.
 
-    Paths in `read` can be read and executed; those in `write`, and `scratch`, also changed.
-    `scratch` is HOME and TMPDIR. `connect` are TCP ports; nothing can be bound. Without `enforce`
-    the command runs unconfined, in the same surroundings.
+    Paths in `read` can be read and executed, besides those of the system and of this Python; those in `write`, and
+    `scratch`, also changed. A path with a symbolic link in it is as if it were not there. `scratch` is HOME, and `tmp`
+    in it TMPDIR. `connect` are TCP ports; none can be served. Without `enforce` the command runs unconfined, in the
+    same surroundings.
     """
 
     write: tuple[Path, ...]
@@ -85,26 +58,72 @@ class Box:
     enforce: bool = True
 
     def argv(self, command: Sequence[str], limits: Limits | None = None) -> list[str]:
-        """The command with the launcher in front of it."""
-        rules = {
-            "read": [*_SYSTEM, *map(str, [*_interpreter(), *self.read])],
-            "write": [*_DEVICES, *map(str, [*self.write, self.scratch])],
-            "connect": list(self.connect),
-            "enforce": self.enforce,
-            "packages": _packages(),
-            "rlimits": (limits or Limits()).rlimits(),
-        }
-        return [sys.executable, "-I", "-S", str(HERE / "launch.py"), json.dumps(rules), *command]
+        """The command with the launcher in front of it, which passes on no more than the file descriptors 0 to 2.
+
+        Exit statuses of the launcher: 125 the command could not be confined, and has not run; 126 it cannot be
+        executed; 127 there is none.
+        """
+        return [sys.executable, "-I", "-S", str(LAUNCHER), *self._orders(limits or Limits()), "--", *command]
+
+    def _orders(self, limits: Limits) -> Iterator[str]:
+        yield f"home={self.scratch}"
+        yield from (f"limit={number}:{most}" for number, most in limits.rlimits().items())
+        yield from (f"link={name}:{place}" for name, place in surroundings.package().items())
+        if self.enforce:
+            yield from self._walls()
+
+    def _walls(self) -> Iterator[str]:
+        fs, net, scope = landlock.handled(abilities().abi)
+        yield from (f"fs={fs:x}", f"net={net:x}", f"scope={scope:x}")
+        yield from (f"connect={port}" for port in self.connect)
+        for access, paths in (
+            (landlock.READ, self._readable()),
+            (landlock.WRITE, (*self.write, self.scratch)),
+            (landlock.DEVICE, surroundings.DEVICES),
+        ):
+            yield from (f"allow={access:x}:{path}" for path in paths)
+        if syscalls.available():
+            yield f"filter={syscalls.program(names=bool(self.connect)).hex()}"
+
+    def _readable(self) -> tuple[Path, ...]:
+        return (*surroundings.shared((*self.write, self.scratch)), *self.read)
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """Of the variables in `base` those that neither steer programs nor betray secrets, and the box's own."""
-        kept = {name: value for name, value in base.items() if not (name.startswith(_STEERING) or _SECRET.search(name))}
-        path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
-        settings = {**_GIT, "safe.directory": "*"}
-        git = {"GIT_CONFIG_COUNT": str(len(settings)), "GIT_TERMINAL_PROMPT": "0"}
-        for number, (key, value) in enumerate(settings.items()):
-            git |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        return kept | {"PATH": path, "HOME": str(self.scratch), "TMPDIR": str(self.scratch)} | git
+        """Of the variables in `base` those that neither steer programs nor betray secrets, and the box's own.
+
+        PATH begins with this Python's programs, and names nothing that the box may not read. Commits are signed in
+        Workbench's name unless GIT_AUTHOR_NAME and the like say otherwise.
+        """
+        inside = (*self._readable(), *self.write, self.scratch) if self.enforce else None
+        made = {
+            "HOME": str(self.scratch),
+            "TMPDIR": str(self.scratch / "tmp"),
+            "PATH": surroundings.search_path(base.get("PATH", ""), inside),
+            "GIT_CEILING_DIRECTORIES": ":".join(str(place.parent) for place in self.write),
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+        if surroundings.package():
+            made["PYTHONPATH"] = str(self.scratch / "site")
+        if site.ENABLE_USER_SITE and Path(site.getusersitepackages()).is_dir():
+            made["PYTHONUSERBASE"] = site.getuserbase()
+        if sys.prefix != sys.base_prefix:
+            made["VIRTUAL_ENV"] = sys.prefix
+        return surroundings.cleaned(base) | made | self._git_settings()
+
+    def _git_settings(self) -> dict[str, str]:
+        settings = [
+            ("core.fsmonitor", "false"),
+            ("core.hooksPath", "/dev/null"),
+            ("gc.auto", "0"),
+            ("maintenance.auto", "false"),
+            ("user.email", "workbench@localhost"),
+            ("user.name", "Workbench"),
+            *(("safe.directory", str(place)) for place in self.write),
+        ]
+        made = {"GIT_CONFIG_COUNT": str(len(settings))}
+        for number, (name, value) in enumerate(settings):
+            made |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return made
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` reads it."""
@@ -138,23 +157,19 @@ def box_for_worktree(
     connect: Iterable[int] = (),
     enforce: bool = True,
 ) -> Box:
-    """A worktree and its own repository to work in, and the object directories that it borrows from to read."""
+    """A worktree and its own repository to work in, and the object directories that it borrows from to read.
+
+    Symbolic links are followed here and now, and never again: what a worker puts in the place of a path later is not
+    opened to it.
+    """
     return Box(
-        write=(worktree, git_dir, *write),
-        read=(*objects, *read),
-        scratch=scratch,
+        write=_resolved((worktree, git_dir, *write)),
+        read=_resolved((*objects, *read)),
+        scratch=scratch.resolve(),
         connect=tuple(connect),
         enforce=enforce,
     )
 
 
-@cache
-def _interpreter() -> tuple[Path, ...]:
-    """The running Python with its packages, and what of Workbench runs in a box."""
-    return tuple({Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)} | {HERE, HERE.parent / "worker"})
-
-
-@cache
-def _packages() -> str:
-    spec = find_spec("py_landlock")
-    return str(Path(spec.origin).parents[1]) if spec and spec.origin else ""
+def _resolved(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(path.resolve() for path in paths))

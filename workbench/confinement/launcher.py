@@ -1,0 +1,210 @@
+"""Confines itself, then becomes a command: `python -I -S launcher.py ORDERS -- COMMAND…`.
+
+A program of its own, because a process with threads cannot confine a child before it executes. It imports as little as
+it can: it runs for every task and for every git command in a worktree. What is allowed was worked out by whoever
+started it; here it is told to the kernel. ORDERS are arguments, in any order:
+
+    fs=MASK net=MASK scope=MASK   what Landlock is to handle (hexadecimal); without ``fs`` nothing is confined
+    allow=MASK:PATH               rights on what is beneath a directory, or on a file; a path that is missing,
+                                  or has a symbolic link in it, is passed over: whoever started it had resolved it
+    connect=PORT                  a TCP port that may be connected to
+    filter=BYTES                  a filter of system calls (hexadecimal)
+    limit=NUMBER:MOST             a resource limit
+    home=DIRECTORY                is made before, and `tmp` in it after, confinement
+    link=NAME:TARGET              a symbolic link in `site` in that directory
+
+Exit codes: 125 it could not confine itself (the command never ran), 126 the command cannot be executed, 127 there is
+no such command. Otherwise the command's own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import stat
+import sys
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_OPENAT2, _CLOSE_RANGE = 437, 436
+_RULE_PATH, _RULE_PORT = 1, 2
+_RIGHT_ON_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15
+_RIGHT_TO_CONNECT = 0x2
+_RIGHT_TO_READ = 0x4 | 0x8
+_NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 38, 22, 2
+_CAPABILITIES_VERSION, _DAC_OVERRIDE = 0x20080522, 1 << 1
+_O_PATH, _NO_SYMLINKS = 0o10000000, 0x04
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scope", ctypes.c_uint64))
+
+
+class _Path(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("access", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+class _Port(ctypes.Structure):
+    _fields_ = (("access", ctypes.c_uint64), ("port", ctypes.c_uint64))
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
+
+
+class _Whose(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def _call(number: int, *arguments: object) -> int:
+    """A system call, raising `OSError` as those of `os` do."""
+    result: int = _syscall(ctypes.c_long(number), *arguments)
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def _open(path: str) -> int:
+    how = _How(_O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+    return _call(_OPENAT2, ctypes.c_int(-100), os.fsencode(path), ctypes.byref(how), ctypes.c_size_t(24))
+
+
+def _allow(ruleset: int, rule: str, handled: int) -> None:
+    mask, _, path = rule.partition(":")
+    try:
+        parent = _open(path)
+    except OSError:
+        return
+    access = int(mask, 16) & handled
+    if not stat.S_ISDIR(os.fstat(parent).st_mode):
+        access &= _RIGHT_ON_FILES
+    if access:
+        _call(_ADD_RULE, ctypes.c_int(ruleset), _RULE_PATH, ctypes.byref(_Path(access, parent)), 0)
+    os.close(parent)
+
+
+def _confine(orders: dict[str, list[str]]) -> None:
+    """Give up, for good, what `orders` do not allow; this process and all it will start."""
+    fs, net, scope = (int(orders.get(name, ["0"])[0], 16) for name in ("fs", "net", "scope"))
+    wanted = _Ruleset(fs, net, scope)
+    # Kernels before 6.7 and 6.12 know a shorter structure, and take a longer one if the rest is zero.
+    ruleset = _call(_CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(ctypes.sizeof(wanted)), 0)
+    for rule in orders.get("allow", ()):
+        _allow(ruleset, rule, fs)
+    _allow(ruleset, f"{_RIGHT_TO_READ:x}:/proc/{os.getpid()}", fs)
+    for port in orders.get("connect", ()) if net else ():
+        _call(_ADD_RULE, ctypes.c_int(ruleset), _RULE_PORT, ctypes.byref(_Port(_RIGHT_TO_CONNECT, int(port))), 0)
+    _prctl(_NO_NEW_PRIVS, 1)
+    _call(_RESTRICT_SELF, ctypes.c_int(ruleset), 0)
+    os.close(ruleset)
+    _renounce()
+
+
+def _renounce() -> None:
+    """Of root's powers only the one to open any file that the box allows stays; it may lie in somebody else's."""
+    whose, powers = (
+        _Whose(_CAPABILITIES_VERSION, 0),
+        (ctypes.c_uint32 * 6)(),
+    )  # twice: effective, permitted, inheritable
+    if _libc.capget(ctypes.byref(whose), powers):
+        raise OSError(ctypes.get_errno(), "capget")
+    kept = powers[1] & _DAC_OVERRIDE
+    if _libc.capset(ctypes.byref(whose), (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)):
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def _filter(program: bytes) -> None:
+    wanted = _Filter(len(program) // 8, program)
+    _prctl(_SET_SECCOMP, _FILTER, ctypes.addressof(wanted))
+
+
+def _prctl(option: int, *values: int) -> None:
+    padded = (*values, 0, 0, 0, 0)[:4]
+    if _libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def _close_all() -> None:
+    if sys.platform == "linux":
+        _call(_CLOSE_RANGE, ctypes.c_uint(3), ctypes.c_uint(0xFFFFFFFF), 0)
+    else:
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+
+
+def _limit(orders: dict[str, list[str]]) -> None:
+    for order in orders.get("limit", ()):
+        which, most = (int(part) for part in order.split(":"))
+        ceiling = resource.getrlimit(which)[1]
+        most = most if ceiling == resource.RLIM_INFINITY else min(most, ceiling)
+        resource.setrlimit(which, (most, most))
+
+
+def _furnish(orders: dict[str, list[str]]) -> None:
+    """Make what the environment names. After confinement: links that a worker left there lead nowhere."""
+    for home in orders.get("home", ()):
+        os.makedirs(os.path.join(home, "tmp"), 0o700, exist_ok=True)
+        for order in orders.get("link", ()):
+            name, _, target = order.partition(":")
+            os.makedirs(os.path.join(home, "site"), 0o700, exist_ok=True)
+            place = os.path.join(home, "site", name)
+            if not os.path.lexists(place):
+                os.symlink(target, place)
+
+
+def _become(command: list[str]) -> int:
+    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(ignored_by_python, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)
+    except (FileNotFoundError, NotADirectoryError):
+        return _say(127, f"{command[0]}: there is no such command, or none to interpret it.")
+    except PermissionError as error:
+        return _say(
+            126,
+            f"{command[0]}: {error.strerror}. If it lies outside of the system's directories and of this Python, "
+            "add its directory to the setting confinement_read.",
+        )
+    except (OSError, ValueError) as error:
+        return _say(126, f"{command[0]}: {error}.")
+
+
+def _say(code: int, text: str) -> int:
+    sys.stderr.write(f"{text}\n")
+    return code
+
+
+def main(arguments: list[str]) -> int:
+    """Become the command, or return why not as an exit code."""
+    end = arguments.index("--")
+    orders: dict[str, list[str]] = {}
+    for argument in arguments[:end]:
+        name, _, value = argument.partition("=")
+        orders.setdefault(name, []).append(value)
+    try:
+        for home in orders.get("home", ()):
+            os.makedirs(home, 0o700, exist_ok=True)
+        _close_all()
+        _limit(orders)
+        if "fs" in orders:
+            _confine(orders)
+        _furnish(orders)
+        for program in orders.get("filter", ()):
+            _filter(bytes.fromhex(program))
+    except (OSError, ValueError) as error:
+        return _say(125, f"The command could not be confined, so it was not run: {error}.")
+    return _become(arguments[end + 1 :])
+
+
+if __name__ == "__main__":
+    _libc = ctypes.CDLL(None, use_errno=True)
+    _syscall = _libc.syscall
+    _syscall.restype = ctypes.c_long
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,126 @@
+"""A filter of system calls, for the ways out of a box that Landlock cannot close.
+
+Refused are: sockets that are not TCP (UNIX sockets reach Docker and the desktop's services, which run commands for
+whoever asks; multipath TCP passes by the rules for ports), connecting while sending, listening on a port that was never
+bound, limits of other processes, keys and shared memory of the system, typing into a terminal, and io_uring, which no
+filter sees. Source: https://docs.kernel.org/userspace-api/seccomp_filter.html.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import platform
+import socket
+import struct
+import sys
+
+_Step = tuple[int, int, int, int]
+"""An instruction: operation, how many to skip if it holds, and if not, operand."""
+_Steps = list[_Step]
+
+_MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_NUMBERS: dict[str, tuple[int, int]] = {
+    "ioctl": (16, 29),
+    "socket": (41, 198),
+    "sendto": (44, 206),
+    "sendmsg": (46, 211),
+    "sendmmsg": (307, 269),
+    "listen": (50, 201),
+    "prlimit64": (302, 261),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    "msgctl": (71, 187),
+    "msgget": (68, 186),
+    "msgrcv": (70, 188),
+    "msgsnd": (69, 189),
+    "semctl": (66, 191),
+    "semget": (64, 190),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
+    "shmget": (29, 194),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+}
+_X32 = 0x40000000
+"""From here on, x86_64 has the same calls a second time."""
+
+_LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _MACHINE = 0, 4
+
+_ALLOW: _Steps = [(_RETURN, 0, 0, 0x7FFF0000)]
+_REFUSE: _Steps = [(_RETURN, 0, 0, 0x00050000 | errno.EPERM)]
+_ABSENT: _Steps = [(_RETURN, 0, 0, 0x00050000 | errno.ENOSYS)]
+
+_MSG_FASTOPEN = 0x20000000
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_KINDS = 0xF
+"""The kind of a socket; above it are flags."""
+_PR_GET_SECCOMP = 21
+
+
+def available() -> bool:
+    """Whether this kernel can filter, and we know this processor's numbers of system calls."""
+    return sys.platform == "linux" and platform.machine() in _MACHINES and ctypes.CDLL(None).prctl(_PR_GET_SECCOMP) >= 0
+
+
+def program(*, names: bool) -> bytes:
+    """The filter for this machine, as the kernel takes it. `names`: UDP is allowed, to look up names."""
+    machine = platform.machine()
+    column = list(_MACHINES).index(machine)
+    steps: _Steps = [(_LOAD, 0, 0, _NUMBER)]
+    if machine == "x86_64":
+        steps += _if(_AT_LEAST, _X32, _REFUSE, [])
+    for name, numbers in _NUMBERS.items():
+        steps += _if(_EQUAL, numbers[column], _answer(name, names), [])
+    whole = [(_LOAD, 0, 0, _MACHINE), *_if(_EQUAL, _MACHINES[machine], [*steps, *_ALLOW], _REFUSE)]
+    return b"".join(struct.pack("=HBBI", *step) for step in whole)
+
+
+def _answer(name: str, names: bool) -> _Steps:
+    match name:
+        case "socket":
+            return _socket(names)
+        case "sendto" | "sendmmsg":
+            return _argument(3, _if(_ANY_BIT, _MSG_FASTOPEN, _REFUSE, _ALLOW))
+        case "sendmsg":
+            return _argument(2, _if(_ANY_BIT, _MSG_FASTOPEN, _REFUSE, _ALLOW))
+        case "prlimit64":
+            return _argument(0, _if(_EQUAL, 0, _ALLOW, _REFUSE))
+        case "ioctl":
+            return _argument(1, _one_of((_TIOCSTI, _TIOCLINUX), _REFUSE, _ALLOW))
+        case _:
+            return _ABSENT if name.startswith("io_uring") else _REFUSE
+
+
+def _socket(names: bool) -> _Steps:
+    stream = _argument(2, _one_of((0, socket.IPPROTO_TCP), _ALLOW, _REFUSE))
+    datagram = _argument(2, _one_of((0, socket.IPPROTO_UDP), _ALLOW, _REFUSE)) if names else _REFUSE
+    kind = _if(_EQUAL, socket.SOCK_STREAM, stream, _if(_EQUAL, socket.SOCK_DGRAM, datagram, _REFUSE))
+    internet = [*_argument(1, [(_AND, 0, 0, _KINDS)]), *kind]
+    # Addresses of the machine's own interfaces; changing them takes privileges that nobody has here.
+    interfaces = _argument(2, _if(_EQUAL, 0, _ALLOW, _REFUSE))
+    family = _one_of((socket.AF_INET, socket.AF_INET6), internet, _if(_EQUAL, 16, interfaces, _REFUSE))
+    return _argument(0, family)
+
+
+def _argument(number: int, then: _Steps) -> _Steps:
+    """Look at the lower half of an argument; all that we look at have 32 bits. Both machines are little-endian."""
+    return [(_LOAD, 0, 0, 16 + 8 * number), *then]
+
+
+def _if(test: int, value: int, then: _Steps, otherwise: _Steps) -> _Steps:
+    """`then` must return; it has at most 255 steps."""
+    return [(test, 0, len(then), value), *then, *otherwise]
+
+
+def _one_of(values: tuple[int, ...], then: _Steps, otherwise: _Steps) -> _Steps:
+    for value in reversed(values):
+        otherwise = _if(_EQUAL, value, then, otherwise)
+    return otherwise
