@@ -209,7 +209,7 @@ def marked(deed: str) -> Any:
     return pytest.param(deed, marks=[pytest.mark.chaos] if any(word in deed for word in LINGERING) else [])
 
 
-@pytest.mark.parametrize("deed", map(marked, DEEDS))
+@pytest.mark.parametrize("deed", [marked(deed) for deed in DEEDS])
 def test_the_persons_git_works_and_runs_nothing_of_it(
     root: Path, repo: Repository, work: Path, tmp_path: Path, spy: Path, deed: str
 ) -> None:

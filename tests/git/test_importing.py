@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, MEGABYTE, Picture, bring, commit, git, inside, own, refused, write
+from tests.git.parts import ANNA, MEGABYTE, Picture, add, bring, commit, git, inside, own, refused, write
 from workbench.git import Repository, Wrap
 
 
@@ -239,6 +239,13 @@ def test_only_the_branch_moves_and_only_what_it_needs_comes(root: Path, repo: Re
     assert repo.resolve("work") == made
     assert "import" in git(root, "reflog", "-1", "work")
     git(root, "cat-file", "-e", git(work, "rev-parse", "refs/stash"), ok=(1,))
+
+
+def test_what_a_commit_is_called_may_be_long_and_look_like_anything(root: Path, repo: Repository, place: Path) -> None:
+    for number, message in enumerate(("x " * 9_000, f"{'1' * 40} refs/heads/main", "# v2 git bundle")):
+        commit(root, {"shared": f"{number}\n"}, message)
+        add(repo, place / str(number), f"work{number}")
+        assert commit(place / str(number), {"new": "new\n"}, message) == repo.resolve(f"work{number}")
 
 
 def test_a_branch_may_be_rewritten_and_what_it_was_stays_in_the_reflog(
