@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import ANNA, MEGABYTE, Picture, bring, commit, git, inside, own, refused, write
+from tests.git.parts import ANNA, MEGABYTE, Picture, add, bring, commit, git, inside, own, refused, write
 from workbench.git import Repository, Wrap
 
 
@@ -241,6 +241,13 @@ def test_only_the_branch_moves_and_only_what_it_needs_comes(root: Path, repo: Re
     git(root, "cat-file", "-e", git(work, "rev-parse", "refs/stash"), ok=(1,))
 
 
+def test_what_a_commit_is_called_may_be_long_and_look_like_anything(root: Path, repo: Repository, place: Path) -> None:
+    for number, message in enumerate(("x " * 9_000, f"{'1' * 40} refs/heads/main", "# v2 git bundle")):
+        commit(root, {"shared": f"{number}\n"}, message)
+        add(repo, place / str(number), f"work{number}")
+        assert commit(place / str(number), {"new": "new\n"}, message) == repo.resolve(f"work{number}")
+
+
 def test_a_branch_may_be_rewritten_and_what_it_was_stays_in_the_reflog(
     root: Path, repo: Repository, work: Path
 ) -> None:
@@ -311,6 +318,14 @@ def test_who_takes_too_long_is_refused(repo: Repository, work: Path) -> None:
     slow = inside(work, wrap=lambda _: ["sleep", "600"], limit=0.2)
     error = refused("IMPORT_REFUSED", repo.import_branch, slow, "work", max_bytes=MEGABYTE)
     assert "0.2 s" in error.message
+
+
+@pytest.mark.parametrize("end", [1, 2])
+def test_who_talks_all_the_time_is_refused_in_time_too(repo: Repository, work: Path, end: int) -> None:
+    differ(repo, work)
+    talk = f"while :; do echo talk >&{end}; sleep 0.01; done"
+    slow = inside(work, wrap=lambda _: ["sh", "-c", talk], limit=0.3)
+    refused("IMPORT_REFUSED", repo.import_branch, slow, "work", max_bytes=MEGABYTE)
 
 
 def test_a_branch_that_the_person_is_on_is_not_moved_under_their_feet(

@@ -77,8 +77,7 @@ def _unquoted(line: bytes) -> bytes:
 def _initialise(repository: Plumbing, git_dir: Path) -> None:
     format_ = repository.read("rev-parse", "--show-object-format").text
     how = ("--quiet", "--bare", "--template=", f"--object-format={format_}", "--initial-branch=main")
-    done = run(["init", *how, str(git_dir)], repository.root, {}, repository.limit)
-    done.expect((0,))
+    run(["init", *how, str(git_dir)], repository.root, {}, repository.limit).expect((0,))
 
 
 def _borrow(repository: Plumbing, git_dir: Path) -> None:
@@ -127,10 +126,9 @@ def _setting(key: str, value: str | None) -> str:
 def _taste(repository: Plumbing, name: str, key: str) -> Iterator[bytes]:
     """What the person ignores, or says of files, everywhere and in this repository."""
     configured = repository.read("config", "--type=path", key, ok=(0, 1)).text
-    home = (
-        Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / name.replace("exclude", "ignore")
-    )
-    for file in (Path(configured) if configured else home, repository.git_dir / "info" / name):
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
+    everywhere = repository.root / configured if configured else settings / name.replace("exclude", "ignore")
+    for file in (everywhere, repository.git_dir / "info" / name):
         if file.is_file():
             yield file.read_bytes()
     yield b""

@@ -25,7 +25,8 @@ from workbench.git.run import shown
 if TYPE_CHECKING:
     from workbench.git.repository import Repository
 
-_LONGEST_LINE = 5_000
+_LONGEST_LINE = 1 << 20
+"""What the receiver must have comes with the first line of its message."""
 _MOST_LINES = 20_000
 _FEW_OBJECTS = 100
 """Fewer objects are kept one by one, as git does when it fetches."""
