@@ -634,15 +634,11 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 
 
 async def recover(ctx: Ctx) -> None:
-    """Settle everything that a crash left half done, if anything is."""
-    if await ctx.read(_something_left):
+    """Settle everything that a crash left half done, where there ever was a worktree."""
+    if await ctx.read(lambda tx: tx.all(worktrees.SQL.steps) or tx.all(SQL.branches)):
         async with ctx.repositories.ground(ctx):
             pass
     await clear_gates(ctx)
-
-
-def _something_left(tx: Reader) -> bool:
-    return bool(tx.all(worktrees.SQL.steps) or tx.all(SQL.cut_off))
 
 
 def someone_queued(tx: Reader) -> bool:
