@@ -313,6 +313,14 @@ def test_who_takes_too_long_is_refused(repo: Repository, work: Path) -> None:
     assert "0.2 s" in error.message
 
 
+@pytest.mark.parametrize("end", [1, 2])
+def test_who_talks_all_the_time_is_refused_in_time_too(repo: Repository, work: Path, end: int) -> None:
+    differ(repo, work)
+    talk = f"while :; do echo talk >&{end}; sleep 0.01; done"
+    slow = inside(work, wrap=lambda _: ["sh", "-c", talk], limit=0.3)
+    refused("IMPORT_REFUSED", repo.import_branch, slow, "work", max_bytes=MEGABYTE)
+
+
 def test_a_branch_that_the_person_is_on_is_not_moved_under_their_feet(
     root: Path, repo: Repository, work: Path, tmp_path: Path
 ) -> None:

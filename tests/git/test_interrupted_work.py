@@ -30,7 +30,7 @@ from tests.git.parts import (
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")]
 
 
 def dying(tmp_path: Path, call: int, when: str) -> Path:

@@ -18,6 +18,7 @@ from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, r
 
 _COMMIT = ("--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace", "--file=-")
 _GIVE_UP = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
+_BRING_IN = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
 _ANSWER = 64 << 20
 """Bytes that are taken of any answer from inside."""
@@ -85,12 +86,8 @@ class Checkout:
         tried = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
         if tried.code:
             return list(predict.paths(tried.fields[1:]))
-        how = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
-        merged = self._git(
-            *("merge", *how, f"--message={as_message(message).decode()}", commit),
-            ok=None,
-            env=author.environment(),
-        )
+        said = f"--message={as_message(message).decode()}"
+        merged = self._git("merge", *_BRING_IN, said, commit, ok=None, env=author.environment())
         if merged.code:
             if self._has("MERGE_HEAD"):
                 self._git("merge", "--abort")
