@@ -143,7 +143,7 @@ async def _put_question(
         "changed": await to_thread(_changed, repository, row, branches),
         "refused": dict(refused) if refused else None,
         "merged_commit": None,
-        "gates": [Gate(command).as_json() for command in ctx.settings.integration_gates],
+        "gates": [] if payload["conflicts"] else _waiting_gates(ctx),
     }
 
     def change(tx: Tx) -> Approval:
@@ -252,7 +252,9 @@ def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[
     return [
         name
         for name in changed(before, after)
-        if name not in own and after.get(name) not in merged and not name.startswith((*records, "worktrees/files"))
+        if name not in own
+        and not (name.startswith("refs/heads/") and after.get(name) in merged)
+        and not name.startswith((*records, "worktrees/files"))
     ]
 
 
@@ -336,7 +338,7 @@ async def _next(ctx: Ctx, repository: Repository, row: Row, approval: Approval, 
     step = rules.next_step(
         source_moved=source != what["source_commit"],
         target_moved=moved,
-        gates=_states(what),
+        gates=_states(what) if what.get("merged_commit") else _states({"gates": _waiting_gates(ctx)}),
         despite_gates=despite,
     )
     if step is Next.VOID:
@@ -359,7 +361,7 @@ async def _source(ctx: Ctx, repository: Repository, row: Row) -> str | None:
 async def _anew(ctx: Ctx, repository: Repository, approval: Approval, target_commit: str) -> Approval:
     """Merge with the target as it is now, among objects; the gates have to run again."""
     merged = await to_thread(_merge_commit, repository, approval)
-    waiting = [Gate(gate["command"]).as_json() for gate in approval.payload["gates"]]
+    waiting = _waiting_gates(ctx)
     fresh = {"target_commit": target_commit, "merged_commit": merged, "conflicts": [], "gates": waiting}
 
     def change(tx: Tx) -> Approval:
@@ -368,6 +370,10 @@ async def _anew(ctx: Ctx, repository: Repository, approval: Approval, target_com
         return approvals.find(tx, approval.id) or approval
 
     return await ctx.write(change)
+
+
+def _waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:
+    return [Gate(command).as_json() for command in ctx.settings.integration_gates]
 
 
 def _states(payload: Mapping[str, Any]) -> list[str]:
