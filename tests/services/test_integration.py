@@ -248,6 +248,21 @@ async def test_a_choice_means_nothing_to_an_integration(workbench: Workbench) ->
     assert (await approval(workbench, question))["status"] == "pending"
 
 
+async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbench, repository: Path) -> None:
+    for name in ("a", "b", "c"):
+        commit(await make(workbench, name), f"{name}.txt")
+        question = await ask(workbench, name)
+        answers = [workbench.call(verb, approval_id=question) for verb in ("approve", "reject", "reject")]
+        if name == "b":
+            answers.reverse()
+        done = [a for a in await asyncio.gather(*answers, return_exceptions=True) if isinstance(a, dict)]
+        assert len(done) == 1
+        found = await one(workbench, name)
+        integrated = done[0]["outcome"]["state"] == "integrated"
+        assert found["status"] == ("integrated" if integrated else "active")
+        assert (repository / f"{name}.txt").exists() == integrated
+
+
 # What is shown besides
 
 

@@ -88,8 +88,7 @@ async def request_integration(
 async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Merge what was approved, at once or in its turn; or leave the worktree as it is."""
     if not yes:
-        reason = str(choices.get("reason", ""))
-        return await ctx.write(lambda tx: _reject(tx, approval, reason))
+        return await ctx.repositories.whole(_refuse(ctx, approval, str(choices.get("reason", ""))))
     approvals.check_choices(choices, {"despite_gates"})
     despite = choices.get("despite_gates", False)
     if not isinstance(despite, bool):
@@ -285,6 +284,12 @@ def _message(approval: Approval) -> str:
 
 
 # -- deciding
+
+
+async def _refuse(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
+    """Say no, but not in the middle of a merge that was approved at the same time."""
+    async with ctx.repositories.ground(ctx):
+        return await ctx.write(lambda tx: _reject(tx, approval, reason))
 
 
 def _reject(tx: Tx, approval: Approval, reason: str) -> dict[str, Any]:

@@ -45,6 +45,8 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 KIND = "integration"
+SHOWN_FILES = 500
+"""Changed files that a status lists; the numbers of lines are those of all."""
 SAVED = "refs/workbench/saved"
 """Where what is nowhere else is kept while a bundle of it is written."""
 MOST_REFERENCES = 50
@@ -449,7 +451,7 @@ async def _statuses(
                 commit=own,
                 ahead=facts.ahead,
                 behind=facts.behind,
-                files=[FileStat(path=f.path, added=f.added, removed=f.removed) for f in facts.files],
+                files=[FileStat(path=f.path, added=f.added, removed=f.removed) for f in facts.files[:SHOWN_FILES]],
                 added=sum(f.added or 0 for f in facts.files),
                 removed=sum(f.removed or 0 for f in facts.files),
                 dirty=dirty,
