@@ -7,9 +7,11 @@ and lets another one come.
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 from tests.conftest import git
 from tests.services.lab import approval, ask, commit, kinds, make, one
 from workbench.app import Workbench
+from workbench.errors import WorkbenchError
 from workbench.git import Repository
 from workbench.rules.integration import Action
 from workbench.services import approvals, integration, worktrees
@@ -247,5 +250,71 @@ async def test_files_that_were_left_when_a_merge_was_cut_off_are_saved_before_th
     async with another(settings, "serves") as workbench:
         (saved,) = (await workbench.call("list_events", kinds=["worktree.saved"]))["events"]
         heads = git("bundle", "list-heads", saved["data"]["bundle"], cwd=repository)
-        assert "refs/workbench/uncommitted/lab" in json.dumps(heads)
+        assert "refs/workbench/saved/lab/uncommitted" in json.dumps(heads)
         assert there(repository) == {**NOTHING, "branch": True}
+
+
+# A full disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes; only root can make one."""
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(mounted)], capture_output=True)
+    if mount.returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield mounted
+    subprocess.run(["umount", "-l", str(mounted)], check=True)
+
+
+@pytest.mark.chaos
+async def test_on_a_full_disk_nothing_is_left_half_done(small_disk: Path, repository: Path) -> None:
+    root = small_disk / "project"
+    shutil.copytree(repository, root)
+    (root / "large.bin").write_bytes(os.urandom(1_500_000))
+    git("add", ".", cwd=root)
+    git("commit", "-q", "-m", "Something large", cwd=root)
+    async with Workbench.open(Settings(project=root, port=0)) as workbench:
+        place = await make(workbench)
+        commit(place)
+        question = await ask(workbench)
+        filler = small_disk / "filler"
+        seen = set()
+        for free in (2_500_000, 1_200_000, 300_000, 60_000, 8_000, 0):
+            _fill(small_disk, filler, free)
+            for name, arguments in (
+                ("create_worktree", {"name": "other"}),
+                ("discard_worktree", {"worktree_name": "other", "delete_branch": True}),
+            ):
+                try:
+                    await workbench.call(name, **arguments)
+                except WorkbenchError as error:
+                    seen.add(error.code)
+            filler.unlink()
+            left = (await workbench.call("get_worktree_status"))["worktrees"]
+            if "other" in [one_["name"] for one_ in left]:
+                await workbench.call("discard_worktree", worktree_name="other", delete_branch=True)
+            await make(workbench, "next")
+            await workbench.call("discard_worktree", worktree_name="next", delete_branch=True)
+            assert sorted(path.name for path in (root / ".aiswarm" / "worktrees").iterdir()) == ["lab"]
+            assert sorted(path.name for path in (root / ".aiswarm" / "repositories").iterdir()) == ["lab"]
+            assert git("branch", "--format=%(refname:short)", cwd=root).split() == ["main", BRANCH]
+        _fill(small_disk, filler, 0)
+        with pytest.raises(WorkbenchError):
+            await workbench.call("approve", approval_id=question)
+        filler.unlink()
+        git("fsck", "--no-dangling", cwd=root)
+        await workbench.call("approve", approval_id=question)
+        assert (root / "new.txt").read_text() == "new\n"
+        assert git("status", "--porcelain", cwd=root) == ""
+    assert seen - {"WORKTREE_NOT_FOUND"}
+
+
+def _fill(disk: Path, filler: Path, free: int) -> None:
+    """Leave so many bytes of the disk."""
+    with filler.open("wb") as file, suppress(OSError):
+        while (left := shutil.disk_usage(disk).free) > free:
+            file.write(b"\0" * min(left - free, 65_536))
+            file.flush()

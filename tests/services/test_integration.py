@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
-from tests.services.lab import approval, ask, commit, everything, kinds, make, one
+from tests.services.lab import approval, ask, commit, everything, finished, kinds, make, one
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.settings import Settings
+from workbench.shells.serve import Servers
 
 pytestmark = pytest.mark.anyio
 
@@ -245,3 +246,125 @@ async def test_a_choice_means_nothing_to_an_integration(workbench: Workbench) ->
     with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
         await workbench.call("approve", approval_id=question, choices={"target": "dev"})
     assert (await approval(workbench, question))["status"] == "pending"
+
+
+async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbench, repository: Path) -> None:
+    for name in ("a", "b", "c"):
+        commit(await make(workbench, name), f"{name}.txt")
+        question = await ask(workbench, name)
+        answers = [workbench.call(verb, approval_id=question) for verb in ("approve", "reject", "reject")]
+        if name == "b":
+            answers.reverse()
+        done = [a for a in await asyncio.gather(*answers, return_exceptions=True) if isinstance(a, dict)]
+        assert len(done) == 1
+        found = await one(workbench, name)
+        integrated = done[0]["outcome"]["state"] == "integrated"
+        assert found["status"] == ("integrated" if integrated else "active")
+        assert (repository / f"{name}.txt").exists() == integrated
+
+
+# What is shown besides
+
+
+async def test_the_commit_that_is_shown_is_the_one_that_is_merged(workbench: Workbench, repository: Path) -> None:
+    commit(await make(workbench))
+    payload = (await approval(workbench, await ask(workbench)))["payload"]
+    assert payload["fast_forward"] is False
+    assert git("rev-list", "--parents", "-1", payload["merged_commit"], cwd=repository).split()[1:] == [
+        payload["target_commit"],
+        payload["source_commit"],
+    ]
+    decided = await workbench.call("approve", approval_id=1)
+    assert decided["outcome"]["commit"] == payload["merged_commit"] == git("rev-parse", "main", cwd=repository)
+
+
+@pytest.mark.parametrize("by", ["argument", "setting"])
+async def test_a_target_may_just_move_on(settings: Settings, repository: Path, by: str) -> None:
+    changed = settings.model_copy(update={"integration_fast_forward": by == "setting"})
+    async with Workbench.open(changed) as workbench:
+        tip = commit(await make(workbench))
+        question = await ask(workbench, **({"fast_forward": True} if by == "argument" else {}))
+        assert (await approval(workbench, question))["payload"]["merged_commit"] == tip
+        await workbench.call("approve", approval_id=question)
+        assert git("rev-parse", "main", cwd=repository) == tip
+        commit(await make(workbench, "other"), "other.txt")
+        mine = commit(repository, "mine.txt")
+        await workbench.call("approve", approval_id=await ask(workbench, "other", fast_forward=True))
+        assert git("rev-parse", "main^1", cwd=repository) == mine
+        commit(await make(workbench, "third"), "third.txt")
+        await workbench.call("approve", approval_id=await ask(workbench, "third", fast_forward=False))
+        assert len(git("rev-list", "--parents", "-1", "main", cwd=repository).split()) == 3
+
+
+async def test_what_changed_in_the_protected_parts_meanwhile_is_told(workbench: Workbench, repository: Path) -> None:
+    commit(await make(workbench))
+    commit(await make(workbench, "other"), "other.txt")
+    await workbench.call("approve", approval_id=await ask(workbench, "other"))
+    assert (await approval(workbench, await ask(workbench)))["payload"]["changed"] == []
+    git("config", "alias.x", "status", cwd=repository)
+    (repository / ".git" / "hooks" / "post-merge").write_text("#!/bin/sh\n")
+    git("tag", "v1", cwd=repository)
+    commit(await make(workbench, "young"), "young.txt")
+    assert (await approval(workbench, await ask(workbench, "young")))["payload"]["changed"] == []
+    commit(repository / ".aiswarm" / "worktrees" / "lab", "more.txt")
+    payload = (await approval(workbench, await ask(workbench)))["payload"]
+    assert payload["changed"] == ["config", "hooks/post-merge", "refs/tags/v1"]
+    (event,) = (await workbench.call("list_events", kinds=["worktree.audited"]))["events"]
+    assert event["data"]["changed"] == payload["changed"]
+
+
+async def test_a_branch_may_not_bring_settings_or_state(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    state = place / ".aiswarm"
+    state.mkdir()
+    (state / "settings.toml").write_text('confinement = "off"\n')
+    git("add", "-f", ".aiswarm/settings.toml", cwd=place)
+    git("commit", "-q", "-m", "Settings", cwd=place)
+    with pytest.raises(Conflict, match="STATE_IN_BRANCH") as refused:
+        await ask(workbench)
+    assert refused.value.details["files"] == [".aiswarm/settings.toml"]
+    git("rm", "-q", "--cached", ".aiswarm/settings.toml", cwd=place)
+    (state / "settings.toml").unlink()
+    (state / "personas").mkdir()
+    (state / "personas" / "poet.md").write_text("---\nname: Poet\n---\nRhyme.\n")
+    git("add", "-A", "-f", ".", cwd=place)
+    git("commit", "-q", "-m", "A persona", cwd=place)
+    await workbench.call("approve", approval_id=await ask(workbench))
+    assert (repository / ".aiswarm" / "personas" / "poet.md").exists()
+
+
+# The queue
+
+
+async def test_the_queue_merges_one_after_another_and_sends_conflicts_back(
+    settings: Settings, repository: Path
+) -> None:
+    changed = settings.model_copy(update={"integration_gates": ("test ! -e broken",)})
+    async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
+        await servers.start(0)
+        files = {"a": "a.txt", "b": "README.md", "c": "README.md", "d": "d.txt", "e": "e.txt"}
+        places = {name: await make(workbench, name) for name in files}
+        for name, file in files.items():
+            commit(places[name], file, f"{name}\n")
+        questions = {name: await ask(workbench, name) for name in files}
+        for question in questions.values():
+            await workbench.call("approve", approval_id=question)
+        commit(places["e"], "late.txt")
+        found = {name: await finished(workbench, question) for name, question in questions.items()}
+        outcomes = {name: one_["outcome"].get("code", one_["outcome"]["state"]) for name, one_ in found.items()}
+        assert outcomes == {
+            **{"a": "integrated", "b": "integrated", "c": "MERGE_CONFLICT", "d": "integrated"},
+            "e": outcomes["e"],
+        }
+        assert outcomes["e"] in ("APPROVAL_VOID", "integrated")
+        assert found["c"]["outcome"]["details"]["files"] == ["README.md"]
+        assert (repository / "README.md").read_text() == "b\n"
+        while not (again := (await workbench.call("list_approvals"))["approvals"]):
+            await asyncio.sleep(0.02)
+        assert [(one_["payload"]["worktree"], one_["payload"]["conflicts"]) for one_ in again] == [("c", ["README.md"])]
+        assert again[0]["payload"]["refused"]["code"] == "MERGE_CONFLICT"
+        assert again[0]["payload"]["gates"] == []
+        assert (await one(workbench, "c"))["status"] == "active"
+        with pytest.raises(Conflict, match="MERGE_CONFLICT"):
+            await workbench.call("approve", approval_id=again[0]["id"])
+        assert git("status", "--porcelain", cwd=repository) == ""

@@ -362,7 +362,7 @@ async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workb
     assert bundle.parent == repository / ".aiswarm" / "trash"
     assert not place.exists()
     assert git("for-each-ref", "refs/workbench", cwd=repository) == ""
-    git("fetch", "-q", str(bundle), "refs/workbench/uncommitted/lab:refs/heads/back", cwd=repository)
+    git("fetch", "-q", str(bundle), "refs/workbench/saved/lab/uncommitted:refs/heads/back", cwd=repository)
     assert git("show", "back:draft.txt", cwd=repository) == "a draft"
 
 
@@ -393,7 +393,26 @@ async def test_commits_and_what_was_not_committed_after_them_are_saved_together(
     git("gc", "-q", "--prune=now", cwd=repository)
     git("fetch", "-q", discarded["bundle"], "refs/*:refs/back/*", cwd=repository)
     assert git("rev-parse", "refs/back/heads/wb/lab/main", cwd=repository) == tip
-    assert git("show", "refs/back/workbench/uncommitted/lab:draft.txt", cwd=repository) == "a draft"
+    assert git("show", "refs/back/workbench/saved/lab/uncommitted:draft.txt", cwd=repository) == "a draft"
+
+
+async def test_other_branches_and_a_stash_of_a_worktree_are_not_lost_either(
+    workbench: Workbench, repository: Path
+) -> None:
+    place = await make(workbench)
+    git("switch", "-q", "-c", "idea", cwd=place)
+    idea = commit(place, "idea.txt")
+    git("switch", "-q", "wb/lab/main", cwd=place)
+    (place / "README.md").write_text("# Stashed\n")
+    git("stash", "-q", cwd=place)
+    with pytest.raises(Conflict, match="COMMITS_ONLY_HERE") as refused:
+        await workbench.call("discard_worktree", worktree_name="lab")
+    assert refused.value.details["refs"] == ["refs/heads/idea", "refs/stash"]
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    git("fetch", "-q", discarded["bundle"], "refs/*:refs/back/*", cwd=repository)
+    assert git("rev-parse", "refs/back/workbench/saved/lab/heads/idea", cwd=repository) == idea
+    assert git("show", "refs/back/workbench/saved/lab/stash:README.md", cwd=repository) == "# Stashed"
+    assert git("for-each-ref", "refs/workbench", "refs/heads/idea", "refs/stash", cwd=repository) == ""
 
 
 async def test_a_branch_that_others_contain_goes_without_a_bundle(workbench: Workbench, repository: Path) -> None:
@@ -442,7 +461,7 @@ async def test_what_was_left_uncommitted_when_a_worktree_was_merged_is_saved(
     await workbench.call("approve", approval_id=question)
     assert not place.exists()
     (saved,) = (await workbench.call("list_events", kinds=["worktree.saved"]))["events"]
-    ref = "refs/workbench/uncommitted/lab"
+    ref = "refs/workbench/saved/lab/uncommitted"
     git("fetch", "-q", saved["data"]["bundle"], f"{ref}:refs/heads/back", cwd=repository)
     assert git("show", "back:late.txt", cwd=repository) == "late"
 

@@ -101,6 +101,13 @@ class Checkout:
         tree, head = self._tree(), self.commit_of("HEAD")
         return diff.between(self._ask, head or self._empty_tree(), tree, max_bytes)
 
+    def references(self) -> dict[str, str]:
+        """What each reference of the worktree's own repository is at, and HEAD if it is on no branch."""
+        listed = self._git("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
+        found = {ref: commit for commit, _, ref in (line.partition(" ") for line in listed)}
+        branch, commit = self.head()
+        return found | ({"HEAD": commit} if branch is None and commit else {})
+
     def save_all(self, ref: str, message: str, author: Identity) -> str | None:
         """Keep everything uncommitted as a commit that only `ref` (a full name) points at.
 

@@ -88,8 +88,7 @@ async def request_integration(
 async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Merge what was approved, at once or in its turn; or leave the worktree as it is."""
     if not yes:
-        reason = str(choices.get("reason", ""))
-        return await ctx.write(lambda tx: _reject(tx, approval, reason))
+        return await ctx.repositories.whole(_refuse(ctx, approval, str(choices.get("reason", ""))))
     approvals.check_choices(choices, {"despite_gates"})
     despite = choices.get("despite_gates", False)
     if not isinstance(despite, bool):
@@ -143,7 +142,7 @@ async def _put_question(
         "changed": await to_thread(_changed, repository, row, branches),
         "refused": dict(refused) if refused else None,
         "merged_commit": None,
-        "gates": [Gate(command).as_json() for command in ctx.settings.integration_gates],
+        "gates": [] if payload["conflicts"] else _waiting_gates(ctx),
     }
 
     def change(tx: Tx) -> Approval:
@@ -252,7 +251,9 @@ def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[
     return [
         name
         for name in changed(before, after)
-        if name not in own and after.get(name) not in merged and not name.startswith((*records, "worktrees/files"))
+        if name not in own
+        and not (name.startswith("refs/heads/") and after.get(name) in merged)
+        and not name.startswith((*records, "worktrees/files"))
     ]
 
 
@@ -283,6 +284,12 @@ def _message(approval: Approval) -> str:
 
 
 # -- deciding
+
+
+async def _refuse(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
+    """Say no, but not in the middle of a merge that was approved at the same time."""
+    async with ctx.repositories.ground(ctx):
+        return await ctx.write(lambda tx: _reject(tx, approval, reason))
 
 
 def _reject(tx: Tx, approval: Approval, reason: str) -> dict[str, Any]:
@@ -336,7 +343,7 @@ async def _next(ctx: Ctx, repository: Repository, row: Row, approval: Approval, 
     step = rules.next_step(
         source_moved=source != what["source_commit"],
         target_moved=moved,
-        gates=_states(what),
+        gates=_states(what) if what.get("merged_commit") else _states({"gates": _waiting_gates(ctx)}),
         despite_gates=despite,
     )
     if step is Next.VOID:
@@ -359,7 +366,7 @@ async def _source(ctx: Ctx, repository: Repository, row: Row) -> str | None:
 async def _anew(ctx: Ctx, repository: Repository, approval: Approval, target_commit: str) -> Approval:
     """Merge with the target as it is now, among objects; the gates have to run again."""
     merged = await to_thread(_merge_commit, repository, approval)
-    waiting = [Gate(gate["command"]).as_json() for gate in approval.payload["gates"]]
+    waiting = _waiting_gates(ctx)
     fresh = {"target_commit": target_commit, "merged_commit": merged, "conflicts": [], "gates": waiting}
 
     def change(tx: Tx) -> Approval:
@@ -368,6 +375,10 @@ async def _anew(ctx: Ctx, repository: Repository, approval: Approval, target_com
         return approvals.find(tx, approval.id) or approval
 
     return await ctx.write(change)
+
+
+def _waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:
+    return [Gate(command).as_json() for command in ctx.settings.integration_gates]
 
 
 def _states(payload: Mapping[str, Any]) -> list[str]:
@@ -634,15 +645,11 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 
 
 async def recover(ctx: Ctx) -> None:
-    """Settle everything that a crash left half done, if anything is."""
-    if await ctx.read(_something_left):
+    """Settle everything that a crash left half done, where there ever was a worktree."""
+    if await ctx.read(lambda tx: tx.all(worktrees.SQL.steps) or tx.all(SQL.branches)):
         async with ctx.repositories.ground(ctx):
             pass
     await clear_gates(ctx)
-
-
-def _something_left(tx: Reader) -> bool:
-    return bool(tx.all(worktrees.SQL.steps) or tx.all(SQL.cut_off))
 
 
 def someone_queued(tx: Reader) -> bool:
