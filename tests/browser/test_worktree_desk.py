@@ -230,7 +230,7 @@ def test_newer_commits_do_not_tear_away_what_is_read(open_desk: OpenDesk, projec
     expect(mine.get_by_text("There are newer changes than these.")).to_be_visible(timeout=20_000)
     mine.get_by_role("button", name="Show them").click()
     expect(mine.get_by_text("later = 1")).to_be_visible()
-    expect(mine.get_by_text("the branch has moved, and approving would be refused")).to_be_visible()
+    expect(mine.get_by_text("approving would be refused. Ask again under Worktrees.")).to_be_visible()
     shot(desk, "worktrees-moved")
 
 

@@ -5,7 +5,7 @@ import { Confirm } from "./confirm.js";
 import { button, checkbox } from "./controls.js";
 import { h, setText } from "./dom.js";
 import { counted } from "./format.js";
-import { lossOf, some } from "./worktreestate.js";
+import { hasMoved, lossOf, questionAbout, some } from "./worktreestate.js";
 
 const SETTLED = new Set(["queued", "integrating", "closed"]);
 
@@ -38,11 +38,13 @@ export class WorktreeActions {
     setText(this.review, decide ? "Review and approve" : "Review");
     this.review.classList.toggle("wb-primary", decide);
     this.review.hidden = this.onPage;
-    this.ask.hidden = decide || SETTLED.has(state) || !ahead;
+    const moved = decide && hasMoved(worktree, questionAbout(worktree, this.desk.store.tables));
+    this.ask.hidden = (decide && !moved) || SETTLED.has(state) || !ahead;
+    if (!this.asker.sending) setText(this.ask, moved ? "Ask again" : "Ask to integrate");
     this.renew.hidden = SETTLED.has(state) || !behind;
     this.renew.title = `Bring ${counted(behind ?? 0, "commit")} of ${target} into ${name}`;
     this.drop.hidden = SETTLED.has(state);
-    for (const [one, words] of [[this.review, this.review.textContent], [this.ask, "Ask to integrate"], [this.renew, `Update from ${target}`], [this.drop, "Discard…"]]) {
+    for (const [one, words] of [[this.review, this.review.textContent], [this.ask, this.ask.textContent], [this.renew, `Update from ${target}`], [this.drop, "Discard…"]]) {
       one.setAttribute("aria-label", one === this.renew ? `Update ${name} from ${target}` : `${words} ${name}`);
     }
     this.buttons.hidden = state === "closed";
@@ -65,12 +67,11 @@ export class WorktreeActions {
 
   discard() {
     this.asker.clear();
-    const { ahead } = this.worktree;
     const close = () => {
       this.put(null);
       this.drop.focus();
     };
-    const branch = checkbox(`Delete the branch too${ahead ? `, with ${counted(ahead, "commit")}` : ""}`, () => this.tell());
+    const branch = checkbox("Delete the branch too", () => this.tell());
     const losses = h("ul", { class: "wb-losses" });
     const words = { label: `Discard ${this.worktree.id}`, why: "Its directory is removed.", reason: "Reason (optional; kept in the history)" };
     const question = new Confirm(words, (reason, pressed) => this.discarded(reason, branch.box.checked, pressed), close);

@@ -5,6 +5,7 @@ import { Conflicts } from "./conflicts.js";
 import { button, field, form, input } from "./controls.js";
 import { freshId, h, prose, setAttribute, setText } from "./dom.js";
 import { counted } from "./format.js";
+import { icon } from "./icons.js";
 import { WorktreeCard } from "./worktreecard.js";
 import { WorktreePage } from "./worktree.js";
 import { conflictsOf, occupation, stateOf } from "./worktreestate.js";
@@ -46,6 +47,7 @@ export class Worktrees {
     this.make = button("New worktree…", "wb-button", () => this.toggleMaking(true));
     this.making = h("div", {});
     this.note = h("div", { class: "wb-note", hidden: true });
+    this.problem = h("p", { class: "wb-problem", hidden: true });
     this.chips = new Map();
     this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show worktrees" });
     this.list = h("ul", { class: "wb-trees", "aria-labelledby": id });
@@ -58,6 +60,7 @@ export class Worktrees {
       h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Worktrees"), this.summary, this.shapeBox, this.search, this.make),
       this.making,
       this.note,
+      this.problem,
       this.empty,
       this.chipBox,
       this.nothing,
@@ -155,8 +158,10 @@ export class Worktrees {
 
   drawEmpty(total) {
     const why = this.store.tables.worktrees.get("")?.error;
-    this.empty.hidden = total > 0 || this.store.version === null;
-    this.make.hidden = Boolean(why);
+    this.problem.hidden = !why || !total;
+    if (why) this.problem.replaceChildren(icon("warning"), h("code", {}, why.code), h("span", {}, ...prose(why.message)));
+    this.empty.hidden = total > 0 || !this.store.known.has("worktrees");
+    this.make.hidden = Boolean(why) && !total;
     if (this.empty.hidden || this.empty.dataset.why === (why?.code ?? "none")) return;
     this.empty.dataset.why = why?.code ?? "none";
     this.empty.replaceChildren(
