@@ -149,7 +149,7 @@ def test_what_a_discard_loses_is_said_before_and_kept_in_a_bundle(open_desk: Ope
     expect(card(desk, "robust")).to_contain_text("1 uncommitted", timeout=20_000)
     card(desk, "robust").get_by_role("button", name="Discard… robust").click()
     asked = card(desk, "robust").locator(".wb-confirm")
-    expect(asked).to_contain_text("1 uncommitted file: notes.txt. What they hold is written to a bundle")
+    expect(asked).to_contain_text("1 uncommitted file: notes.txt. It is written to a bundle")
     expect(asked).to_contain_text("The branch wb/robust/main stays, with its 1 commit that main does not have.")
     asked.get_by_label("Delete the branch too").check()
     expect(asked).to_contain_text("The branch wb/robust/main is deleted, with 1 commit that main does not have.")

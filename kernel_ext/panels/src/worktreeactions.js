@@ -61,7 +61,7 @@ export class WorktreeActions {
     const { id: name, integration_target: target } = this.worktree;
     const outcome = await this.asker.ask("update_worktree", { worktree_name: name }, this.renew, "Updating…");
     if (!outcome) return;
-    if (outcome.conflicts?.length) this.asker.show({ code: "MERGE_CONFLICT", message: `${target} conflicts with ${name} in ${some(outcome.conflicts)}. Nothing was changed; resolve it in the worktree with \`git merge ${target}\`.` });
+    if (outcome.conflicts?.length) this.asker.show({ code: "MERGE_CONFLICT", message: `${target} conflicts with ${name} in ${some(outcome.conflicts)}. Nothing was changed. Have an agent resolve it there, or run \`workbench worktrees run ${name} -- git merge ${target}\`.` });
     else this.on.said(outcome.merged === false ? `${name} had all of ${target} already.` : `${name} has the newest commits of ${target} now.`);
   }
 

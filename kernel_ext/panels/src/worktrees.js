@@ -35,6 +35,8 @@ export class Worktrees {
     this.wanted = null;
     this.text = "";
     this.opened = null;
+    /** @type {string|null} what is to be opened as soon as it is known */
+    this.toOpen = null;
     this.enabled = true;
     /** @type {Map<string, WorktreeCard>} */
     this.cards = new Map();
@@ -86,11 +88,12 @@ export class Worktrees {
     this.enabled = enabled;
     const { tables } = this.store;
     const { rows } = this;
+    if (tables.worktrees.has(this.toOpen)) return this.open(this.toOpen);
     const there = occupation(tables, now);
     const states = new Map(rows.map((row) => [row.id, stateOf(row, tables)]));
     if (this.opened) this.drawPage(there, now);
     this.all.hidden = this.opened !== null;
-    if (this.opened) return;
+    if (this.opened) return undefined;
     this.drawCounts(rows, states, there);
     const cards = this.shape === "cards";
     const fitting = cards ? rows.filter((row) => this.fits(row, states.get(row.id), there(row.id))) : [];
@@ -100,6 +103,7 @@ export class Worktrees {
     this.conflicts.element.hidden = cards || !rows.length;
     if (!cards) this.conflicts.update();
     this.drawEmpty(rows.length);
+    return undefined;
   }
 
   drawCounts(rows, states, there) {
@@ -159,7 +163,7 @@ export class Worktrees {
   drawEmpty(total) {
     const why = this.store.tables.worktrees.get("")?.error;
     this.problem.hidden = !why || !total;
-    if (why) this.problem.replaceChildren(icon("warning"), h("code", {}, why.code), h("span", {}, ...prose(why.message)));
+    if (!this.problem.hidden) this.problem.replaceChildren(icon("warning"), h("code", {}, why.code), h("span", {}, ...prose(why.message)));
     this.empty.hidden = total > 0 || !this.store.known.has("worktrees");
     this.make.hidden = Boolean(why) && !total;
     if (this.empty.hidden || this.empty.dataset.why === (why?.code ?? "none")) return;
@@ -203,6 +207,7 @@ export class Worktrees {
   /** @param {string} name */
   open(name) {
     const row = this.store.tables.worktrees.get(name);
+    this.toOpen = row ? null : name; // a conflict may be told before the worktree itself
     if (!row) return;
     this.opened = row;
     this.page.open(row);

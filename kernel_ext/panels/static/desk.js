@@ -872,14 +872,15 @@ hidden=Us.has(t)||!o,this.renew.title=`Bring ${y(o??0,"commit")} of ${l} into ${
  ${i}`);this.buttons.hidden=t==="closed",this.tell?.()}async integrate(){let{id:e,integration_target:t}=this.worktree,s=await this.asker.ask("integrate_worktree",
 {worktree_name:e},this.ask,"Asking…");s&&this.on.said(s.state==="integrated"?`${e} is integrated into ${t}.`:`${e} waits for your approval.`,s)}async update(){
 let{id:e,integration_target:t}=this.worktree,s=await this.asker.ask("update_worktree",{worktree_name:e},this.renew,"Updating…");s&&(s.conflicts?.length?this.asker.
-show({code:"MERGE_CONFLICT",message:`${t} conflicts with ${e} in ${J(s.conflicts)}. Nothing was changed; resolve it in the worktree with \`git merge ${t}\`.`}):
-this.on.said(s.merged===!1?`${e} had all of ${t} already.`:`${e} has the newest commits of ${t} now.`))}discard(){this.asker.clear();let e=()=>{this.put(null),this.
-drop.focus()},t=te("Delete the branch too",()=>this.tell()),s=a("ul",{class:"wb-losses"}),i={label:`Discard ${this.worktree.id}`,why:"Its directory is removed.",
-reason:"Reason (optional; kept in the history)"},r=new X(i,(o,l)=>this.discarded(o,t.box.checked,l),e);r.element.firstChild.after(s,t.element),this.put(r.element,
-()=>{let o=Rn(this.worktree,this.agents,t.box.checked);s.textContent!==o.join("")&&s.replaceChildren(...o.map(l=>a("li",{},l)))}),r.focus()}put(e,t=null){this.asked.
-replaceChildren(...e?[e]:[]),this.tell=t,t?.()}clear(){this.put(null),this.asker.clear()}async discarded(e,t,s){let{id:i,uncommitted:r,ahead:o}=this.worktree,l=!!(r||
-t&&o),c=await this.asker.ask("discard_worktree",{worktree_name:i,reason:e,delete_branch:t,force:l},s,"Discarding…");if(!c)return;this.put(null);let h=c.branch_kept===
-!1?"Its branch is deleted too":`Its branch ${c.branch_name} stays`;this.on.said(`${i} was discarded. ${h}.${c.bundle?` What is nowhere else is in ${c.bundle}`:""}`)}};var oo={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function js(n){
+show({code:"MERGE_CONFLICT",message:`${t} conflicts with ${e} in ${J(s.conflicts)}. Nothing was changed. Have an agent resolve it there, or run \`workbench workt\
+rees run ${e} -- git merge ${t}\`.`}):this.on.said(s.merged===!1?`${e} had all of ${t} already.`:`${e} has the newest commits of ${t} now.`))}discard(){this.asker.
+clear();let e=()=>{this.put(null),this.drop.focus()},t=te("Delete the branch too",()=>this.tell()),s=a("ul",{class:"wb-losses"}),i={label:`Discard ${this.worktree.
+id}`,why:"Its directory is removed.",reason:"Reason (optional; kept in the history)"},r=new X(i,(o,l)=>this.discarded(o,t.box.checked,l),e);r.element.firstChild.
+after(s,t.element),this.put(r.element,()=>{let o=Rn(this.worktree,this.agents,t.box.checked);s.textContent!==o.join("")&&s.replaceChildren(...o.map(l=>a("li",{},
+l)))}),r.focus()}put(e,t=null){this.asked.replaceChildren(...e?[e]:[]),this.tell=t,t?.()}clear(){this.put(null),this.asker.clear()}async discarded(e,t,s){let{id:i,
+uncommitted:r,ahead:o}=this.worktree,l=!!(r||t&&o),c=await this.asker.ask("discard_worktree",{worktree_name:i,reason:e,delete_branch:t,force:l},s,"Discarding…");
+if(!c)return;this.put(null);let h=c.branch_kept===!1?"Its branch is deleted too":`Its branch ${c.branch_name} stays`;this.on.said(`${i} was discarded. ${h}.${c.
+bundle?` What is nowhere else is in ${c.bundle}`:""}`)}};var oo={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function js(n){
 return N(oo[n])}var Xt=class{constructor(e,t,s){let i=A("worktree");this.mark=a("span",{class:"wb-mark"}),this.opener=f(e,"wb-open-row",()=>s.open(e)),this.opener.
 id=i,this.word=a("span",{class:"wb-tree-state"}),this.branches=a("span",{class:"wb-muted wb-cut wb-tree-branches"}),this.commits=a("div",{class:"wb-cut wb-tree-\
 counts"}),this.more=a("div",{class:"wb-muted wb-cut"}),this.clash=a("div",{class:"wb-cut wb-tree-clash"}),this.actions=new qe(t,{open:()=>s.open(e),said:s.said}),
@@ -1274,45 +1275,46 @@ e.settle("Decided elsewhere.",!1):e.settleWithProblem()}dismiss(){this.card=null
 defaultPrevented||(e.preventDefault(),this.on.close())}};var _l=new Set(["awaiting","failing","checking"]),yl=6,cr={yours:["For you",(n,e)=>_l.has(e)],queue:["In the queue",(n,e)=>e==="queued"||e==="integrating"],conflicts:[
 "With conflicts",n=>at(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,e,t)=>t.agents.size>0]},kl={cards:"Cards",conflicts:"\
 Conflicts"},El=(n,e)=>n.id.localeCompare(e.id,void 0,{numeric:!0}),rs=class{constructor(e,t,s){this.store=e,this.desk={store:e,channel:t,announce:s},this.shape=
-"cards",this.wanted=null,this.text="",this.opened=null,this.enabled=!0,this.cards=new Map;let i=A("worktrees"),r=o=>this.say(o);this.summary=a("span",{class:"wb\
--muted"}),this.search=a("input",{class:"wb-input wb-search",type:"search",placeholder:"Filter worktrees","aria-label":"Filter worktrees by name, branch or agent",
-on:{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}}),this.shapes=Object.fromEntries(Object.entries(kl).map(([o,l])=>[o,f(l,"wb-button wb-\
-shape",()=>this.turn(o))])),this.shapeBox=a("div",{class:"wb-shapes",role:"group","aria-label":"Show worktrees as"},...Object.values(this.shapes)),this.make=f("\
-New worktree…","wb-button",()=>this.toggleMaking(!0)),this.making=a("div",{}),this.note=a("div",{class:"wb-note",hidden:!0}),this.problem=a("p",{class:"wb-pro\
-blem",hidden:!0}),this.chips=new Map,this.chipBox=a("div",{class:"wb-chips",role:"group","aria-label":"Show worktrees"}),this.list=a("ul",{class:"wb-trees","ari\
-a-labelledby":i}),this.conflicts=new Yt(e,o=>this.open(o)),this.empty=a("div",{class:"wb-empty wb-empty-trees"}),this.nothing=a("p",{class:"wb-empty"},"No workt\
-ree matches. ",f("Show all","wb-link",()=>this.clear())),this.all=a("div",{},a("div",{class:"wb-bar-line"},a("h3",{class:"wb-heading",id:i},"Worktrees"),this.summary,
-this.shapeBox,this.search,this.make),this.making,this.note,this.problem,this.empty,this.chipBox,this.nothing,this.list,this.conflicts.element),this.page=new is(
-this.desk,{close:()=>this.close(),said:r}),this.element=a("section",{class:"wb-section","aria-labelledby":i},this.all,this.page.element)}get rows(){return[...this.
-store.tables.worktrees.values()].filter(({id:e})=>e!=="").sort(El)}count(){return this.rows.length}update(e,t){this.enabled=e;let{tables:s}=this.store,{rows:i}=this,
-r=$n(s,t),o=new Map(i.map(h=>[h.id,Es(h,s)]));if(this.opened&&this.drawPage(r,t),this.all.hidden=this.opened!==null,this.opened)return;this.drawCounts(i,o,r);let l=this.
-shape==="cards",c=l?i.filter(h=>this.fits(h,o.get(h.id),r(h.id))):[];this.drawCards(c,o,r,t),this.nothing.hidden=!l||c.length>0||!i.length,this.list.hidden=!l||
-!c.length,this.conflicts.element.hidden=l||!i.length,l||this.conflicts.update(),this.drawEmpty(i.length)}drawCounts(e,t,s){let i=this.conflicts.pairs.length;u(this.
-summary,e.length?y(e.length,"worktree"):""),u(this.shapes.conflicts,i?`Conflicts ${i.toLocaleString("en")}`:"Conflicts");for(let[r,o]of Object.entries(this.shapes))
-S(o,"aria-pressed",r===this.shape);this.shapeBox.hidden=!e.length,this.search.hidden=this.shape!=="cards"||e.length<=yl,this.chipBox.hidden=this.shape!=="cards"||
-e.length<2,this.drawChip(null,"All",e.length);for(let[r,[o,l]]of Object.entries(cr))this.drawChip(r,o,e.filter(c=>l(c,t.get(c.id),s(c.id))).length)}drawChip(e,t,s){
-let i=this.chips.get(e);if(!i){let r=a("span",{class:"wb-chip-count"});i={number:r,element:a("button",{class:"wb-chip",type:"button",on:{click:()=>this.filter({
-wanted:this.wanted===e?null:e})}},a("span",{},t),r)},this.chips.set(e,i),this.chipBox.append(i.element)}u(i.number,s.toLocaleString("en")),S(i.element,"aria-pre\
-ssed",this.wanted===e),i.element.hidden=e!==null&&!s&&this.wanted!==e}drawCards(e,t,s,i){let r=new Set(e.map(({id:l})=>l));for(let[l,c]of this.cards)r.has(l)||this.
-drop(l,c);let o=null;for(let l of e){let c=this.cards.get(l.id)??this.add(l.id);c.show(l,t.get(l.id),s(l.id),i),(c.element.previousElementSibling!==o||!c.element.
-parentNode)&&(o?o.after(c.element):this.list.prepend(c.element)),o=c.element}}add(e){let t=new Xt(e,this.desk,{open:s=>this.open(s),said:s=>this.say(s)});return this.
-cards.set(e,t),t}drop(e,t){let s=t.element.contains(document.activeElement),i=t.element.nextElementSibling??t.element.previousElementSibling;t.element.remove(),
-this.cards.delete(e),s&&(i?.querySelector(".wb-open-row")??this.make).focus()}drawEmpty(e){let t=this.store.tables.worktrees.get("")?.error;this.problem.hidden=
-!t||!e,t&&this.problem.replaceChildren(N("warning"),a("code",{},t.code),a("span",{},...Se(t.message))),this.empty.hidden=e>0||!this.store.known.has("worktrees"),
-this.make.hidden=!!t&&!e,!(this.empty.hidden||this.empty.dataset.why===(t?.code??"none"))&&(this.empty.dataset.why=t?.code??"none",this.empty.replaceChildren(a(
-"p",{},"A worktree is a directory of its own with a branch of its own: an agent works there, and your files stay as they are until you approve what it made."),t?
-a("p",{},...Se(t.message)):a("p",{},"Make one with ",f("New worktree…","wb-link",()=>this.toggleMaking(!0))," or ",a("code",{},'wb.call("create_worktree", nam\
-e="…")'),".")))}drawPage(e,t){let{tables:s}=this.store,i=s.worktrees.get(this.opened.id);i&&(this.opened=i);let r=i??{...this.opened,status:"closed"};this.page.
-update(r,Es(r,s),e(r.id),t,this.enabled)}fits(e,t,s){if(this.wanted&&!cr[this.wanted][1](e,t,s))return!1;let i=[e.id,e.branch_name,...s.agents].join(`
+"cards",this.wanted=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0,this.cards=new Map;let i=A("worktrees"),r=o=>this.say(o);this.summary=a(
+"span",{class:"wb-muted"}),this.search=a("input",{class:"wb-input wb-search",type:"search",placeholder:"Filter worktrees","aria-label":"Filter worktrees by name\
+, branch or agent",on:{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}}),this.shapes=Object.fromEntries(Object.entries(kl).map(([o,l])=>[o,
+f(l,"wb-button wb-shape",()=>this.turn(o))])),this.shapeBox=a("div",{class:"wb-shapes",role:"group","aria-label":"Show worktrees as"},...Object.values(this.shapes)),
+this.make=f("New worktree…","wb-button",()=>this.toggleMaking(!0)),this.making=a("div",{}),this.note=a("div",{class:"wb-note",hidden:!0}),this.problem=a("p",{
+class:"wb-problem",hidden:!0}),this.chips=new Map,this.chipBox=a("div",{class:"wb-chips",role:"group","aria-label":"Show worktrees"}),this.list=a("ul",{class:"w\
+b-trees","aria-labelledby":i}),this.conflicts=new Yt(e,o=>this.open(o)),this.empty=a("div",{class:"wb-empty wb-empty-trees"}),this.nothing=a("p",{class:"wb-empt\
+y"},"No worktree matches. ",f("Show all","wb-link",()=>this.clear())),this.all=a("div",{},a("div",{class:"wb-bar-line"},a("h3",{class:"wb-heading",id:i},"Worktr\
+ees"),this.summary,this.shapeBox,this.search,this.make),this.making,this.note,this.problem,this.empty,this.chipBox,this.nothing,this.list,this.conflicts.element),
+this.page=new is(this.desk,{close:()=>this.close(),said:r}),this.element=a("section",{class:"wb-section","aria-labelledby":i},this.all,this.page.element)}get rows(){
+return[...this.store.tables.worktrees.values()].filter(({id:e})=>e!=="").sort(El)}count(){return this.rows.length}update(e,t){this.enabled=e;let{tables:s}=this.
+store,{rows:i}=this;if(s.worktrees.has(this.toOpen))return this.open(this.toOpen);let r=$n(s,t),o=new Map(i.map(h=>[h.id,Es(h,s)]));if(this.opened&&this.drawPage(
+r,t),this.all.hidden=this.opened!==null,this.opened)return;this.drawCounts(i,o,r);let l=this.shape==="cards",c=l?i.filter(h=>this.fits(h,o.get(h.id),r(h.id))):[];
+this.drawCards(c,o,r,t),this.nothing.hidden=!l||c.length>0||!i.length,this.list.hidden=!l||!c.length,this.conflicts.element.hidden=l||!i.length,l||this.conflicts.
+update(),this.drawEmpty(i.length)}drawCounts(e,t,s){let i=this.conflicts.pairs.length;u(this.summary,e.length?y(e.length,"worktree"):""),u(this.shapes.conflicts,
+i?`Conflicts ${i.toLocaleString("en")}`:"Conflicts");for(let[r,o]of Object.entries(this.shapes))S(o,"aria-pressed",r===this.shape);this.shapeBox.hidden=!e.length,
+this.search.hidden=this.shape!=="cards"||e.length<=yl,this.chipBox.hidden=this.shape!=="cards"||e.length<2,this.drawChip(null,"All",e.length);for(let[r,[o,l]]of Object.
+entries(cr))this.drawChip(r,o,e.filter(c=>l(c,t.get(c.id),s(c.id))).length)}drawChip(e,t,s){let i=this.chips.get(e);if(!i){let r=a("span",{class:"wb-chip-count"});
+i={number:r,element:a("button",{class:"wb-chip",type:"button",on:{click:()=>this.filter({wanted:this.wanted===e?null:e})}},a("span",{},t),r)},this.chips.set(e,i),
+this.chipBox.append(i.element)}u(i.number,s.toLocaleString("en")),S(i.element,"aria-pressed",this.wanted===e),i.element.hidden=e!==null&&!s&&this.wanted!==e}drawCards(e,t,s,i){
+let r=new Set(e.map(({id:l})=>l));for(let[l,c]of this.cards)r.has(l)||this.drop(l,c);let o=null;for(let l of e){let c=this.cards.get(l.id)??this.add(l.id);c.show(
+l,t.get(l.id),s(l.id),i),(c.element.previousElementSibling!==o||!c.element.parentNode)&&(o?o.after(c.element):this.list.prepend(c.element)),o=c.element}}add(e){
+let t=new Xt(e,this.desk,{open:s=>this.open(s),said:s=>this.say(s)});return this.cards.set(e,t),t}drop(e,t){let s=t.element.contains(document.activeElement),i=t.
+element.nextElementSibling??t.element.previousElementSibling;t.element.remove(),this.cards.delete(e),s&&(i?.querySelector(".wb-open-row")??this.make).focus()}drawEmpty(e){
+let t=this.store.tables.worktrees.get("")?.error;this.problem.hidden=!t||!e,this.problem.hidden||this.problem.replaceChildren(N("warning"),a("code",{},t.code),a(
+"span",{},...Se(t.message))),this.empty.hidden=e>0||!this.store.known.has("worktrees"),this.make.hidden=!!t&&!e,!(this.empty.hidden||this.empty.dataset.why===(t?.
+code??"none"))&&(this.empty.dataset.why=t?.code??"none",this.empty.replaceChildren(a("p",{},"A worktree is a directory of its own with a branch of its own: an a\
+gent works there, and your files stay as they are until you approve what it made."),t?a("p",{},...Se(t.message)):a("p",{},"Make one with ",f("New worktree…","\
+wb-link",()=>this.toggleMaking(!0))," or ",a("code",{},'wb.call("create_worktree", name="…")'),".")))}drawPage(e,t){let{tables:s}=this.store,i=s.worktrees.get(
+this.opened.id);i&&(this.opened=i);let r=i??{...this.opened,status:"closed"};this.page.update(r,Es(r,s),e(r.id),t,this.enabled)}fits(e,t,s){if(this.wanted&&!cr[this.
+wanted][1](e,t,s))return!1;let i=[e.id,e.branch_name,...s.agents].join(`
 `).toLowerCase();return this.text.split(/\s+/).every(r=>i.includes(r))}filter(e){Object.assign(this,e),this.update(this.enabled,Date.now()),this.desk.announce(`${y(
 this.cards.size,"worktree")} shown.`)}clear(){this.search.value="",this.filter({wanted:null,text:""})}turn(e){this.shape=e,this.update(this.enabled,Date.now())}open(e){
-let t=this.store.tables.worktrees.get(e);t&&(this.opened=t,this.page.open(t),this.update(this.enabled,Date.now()),this.page.focus(),this.element.closest(".wb-de\
-sk")?.scrollIntoView({block:"nearest"}))}close(){let e=this.opened?.id;this.opened=null,this.page.close(),this.update(this.enabled,Date.now()),(this.cards.get(e)?.
-opener??this.make).focus()}say(e){this.desk.announce(e),this.note.replaceChildren(a("span",{class:"wb-grow"},e),f("Dismiss","wb-link",()=>this.dismiss())),this.
-note.hidden=!1}dismiss(){this.note.hidden=!0,this.make.focus()}toggleMaking(e){if(this.making.replaceChildren(),!e)return this.make.focus();let t=new sn(this.desk,
-s=>{this.toggleMaking(!1),s&&this.say(`${s.name} is made: ${s.branch_name}, to be integrated into ${s.integration_target}. Its files are in ${s.path}.`)});return this.
-making.append(t.element),t.name.focus()}},sn=class{constructor(e,t){this.asker=new O(e),this.onDone=t,this.name=F("",{maxlength:60,required:!0,placeholder:"robu\
-st-statistics"}),this.branch=F("",{maxlength:200,placeholder:"wb/<name>/main"}),this.source=F("",{maxlength:200,placeholder:"the branch checked out now"}),this.
+let t=this.store.tables.worktrees.get(e);this.toOpen=t?null:e,t&&(this.opened=t,this.page.open(t),this.update(this.enabled,Date.now()),this.page.focus(),this.element.
+closest(".wb-desk")?.scrollIntoView({block:"nearest"}))}close(){let e=this.opened?.id;this.opened=null,this.page.close(),this.update(this.enabled,Date.now()),(this.
+cards.get(e)?.opener??this.make).focus()}say(e){this.desk.announce(e),this.note.replaceChildren(a("span",{class:"wb-grow"},e),f("Dismiss","wb-link",()=>this.dismiss())),
+this.note.hidden=!1}dismiss(){this.note.hidden=!0,this.make.focus()}toggleMaking(e){if(this.making.replaceChildren(),!e)return this.make.focus();let t=new sn(this.
+desk,s=>{this.toggleMaking(!1),s&&this.say(`${s.name} is made: ${s.branch_name}, to be integrated into ${s.integration_target}. Its files are in ${s.path}.`)});
+return this.making.append(t.element),t.name.focus()}},sn=class{constructor(e,t){this.asker=new O(e),this.onDone=t,this.name=F("",{maxlength:60,required:!0,placeholder:"\
+robust-statistics"}),this.branch=F("",{maxlength:200,placeholder:"wb/<name>/main"}),this.source=F("",{maxlength:200,placeholder:"the branch checked out now"}),this.
 submit=a("button",{class:"wb-button wb-primary",type:"submit"},"Create"),this.element=K({class:"wb-making","aria-label":"New worktree"},{submit:()=>this.run(),escape:()=>t(
 null)},a("div",{class:"wb-fields"},ce("Name",this.name),ce("Branch (optional)",this.branch),ce("Starts from, is integrated into (optional)",this.source)),a("div",
 {class:"wb-line"},this.submit,f("Cancel","wb-button",()=>t(null))),this.asker.problem)}async run(){let e={name:this.name.value.trim(),branch_name:this.branch.value.
