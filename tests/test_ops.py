@@ -22,6 +22,7 @@ from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
 ALLOWED = """
 anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
+read       get_worktree_diff list_conflicts
 read       get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
 read       list_agents list_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
@@ -31,7 +32,7 @@ worker     report_task_progress complete_task fail_task release_task
 worker     create_subtask add_dependency remove_dependency
 worker     write update_context delete_context restore_context
 planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
-planner    create_worktree discard_worktree integrate_worktree request_integration
+planner    create_worktree discard_worktree integrate_worktree request_integration update_worktree
 planner    spawn_agent restart_agent terminate_agent get_managed_agents get_agent_process_info list_profiles
 operator   enlist_worker list_approvals approve reject approve_many reject_many save_persona
 operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
@@ -39,7 +40,7 @@ operator   add_admission_rule list_admission_rules remove_admission_rule list_al
 operator   create_project update_project delete_project restore_project
 operator   create_session update_session delete_session restore_session
 operator   create_team update_team move_team delete_team restore_team
-operator   update_agent_tool export get_performance connection_instructions
+operator   update_agent_tool export get_performance connection_instructions prune_worktrees
 """
 """Who may call what, as the design has it; each line includes those above it."""
 

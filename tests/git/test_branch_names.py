@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.git.parts import ANNA, add, commit, git, refused, remove
-from workbench.errors import BadInput
+from tests.git.parts import ANNA, MEGABYTE, Picture, add, commit, git, inside, refused, remove, write
+from workbench.errors import BadInput, WorkbenchError
 from workbench.git import Repository
 
 BAD_NAMES = [
@@ -41,6 +41,81 @@ def test_a_strange_name_that_git_takes_names_a_branch(repo: Repository, place: P
     remove(repo, place / "w")
     assert repo.commits("main", name, 1)[0].id == made
     assert repo.integrate(name, "main", "all", ANNA).kind == "merged"
+
+
+HOSTILE_NAMES = [
+    *BAD_NAMES,
+    *(f"a{letter}b" for letter in map(chr, range(0x21))),
+    *(f"-{option}" for option in ("h", "v", "D", "-all", "-upload-pack=x", "-exec=x", "-output=/tmp/x", "c core.x=y")),
+    *("../../x", "..", "x/../y", "/etc/passwd", "~root", "~/x", "C:\\x", "C:/x", "\\\\host\\x", "file:///x", "ext::sh"),
+    *("$(touch x)", "`touch x`", "a;touch x", "a|touch", "a&touch&", "$HOME", "${IFS}", "%00", "%2e%2e", "a>b", "a<b"),
+    *("'", '"', "''", '"; DROP TABLE worktrees; --', "a\\'b", "!!", "!x", "#x", "#", "a#b", "=", "a=b", "=x"),
+    *("refs/heads/main", "refs/heads/x", "refs/tags/x", "refs/stash", "refs", "heads/main", "heads", "tags/v1"),
+    *("HEAD/x", "x/HEAD", "ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "head", "Head", "stash", "FETCH_HEAD/x"),
+    *("main/x", "main/", "Main", "MAIN", "origin/main", "remotes/origin/x", "worktrees/x", "main-worktree/x"),
+    *("x.lock/y", "x.LOCK", "x.lock.", ".lock", "a/.lock", "x.loc", ".git", "a/.git", ".git/hooks/x", "GIT~1", "a/.."),
+    *("CON", "NUL", "aux", "com1", "a:$DATA", "con/x", "lpt1.txt", "a. ", "a .b"),
+    *("\u200b", "a\u200bb", "\u202egnp.exe", "\ufeffx", "\u00ad", "\u2028", "\u0000x", "\u0085", "\u00a0", "\u3000"),
+    *("e\u0301", "\u00e9", "ﬁ", "ⅷ", "İ", "ß", "ı", "Å", "🦜", "👩\u200d💻", "漢字", "עברית", "\U0010ffff", "\ue000"),
+    *("x" * 199, "x" * 200, "x" * 201, "ü" * 100, "ü" * 101, "🦜" * 50, "a/" * 50 + "a", "a/" * 499 + "a", "a/" * 500),
+    *("0", "00", "1", "-0", "0x1", "1e9", "null", "None", "true", "undefined", "NaN", "0" * 39, "0" * 41, "f" * 40),
+    *("a" * 7, "deadbeef", "a@{1}", "a@{upstream}", "a@{-1}", "@{now}", "a@", "@a", "a@b", "@@", "@/x", "{", "}", "{}"),
+    *(
+        "a^0",
+        "a^!",
+        "a^{}",
+        "a~0",
+        "a...b",
+        ":a",
+        ":0:a",
+        ":/a",
+        "a:b",
+        "^a",
+        "^",
+        "*",
+        "a*",
+        "?",
+        "a?b",
+        "[a]",
+        "[",
+        "]",
+    ),
+    *("<script>", "a,b", "a+b", "+a", "+refs/heads/*:refs/heads/*", ",", "&amp;", "(a)", "a|b", "wb/../../x"),
+]
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_a_hostile_name_is_refused_or_works_and_nothing_else_is_touched(
+    root: Path, repo: Repository, place: Path, part: int
+) -> None:
+    before, outside = Picture.of(root), sorted(path.name for path in root.parent.iterdir())
+    for name in sorted(set(HOSTILE_NAMES))[part::10]:
+        try:
+            start = add(repo, place / "w", name)
+        except WorkbenchError as error:
+            assert error.code in ("BAD_BRANCH_NAME", "BRANCH_EXISTS"), ascii(name)
+            assert not list(root.glob(".aiswarm/*/*"))
+        else:
+            assert inside(place / "w").head() == (name, start)
+            live(repo, place / "w", name)
+    assert Picture.of(root) == before
+    assert sorted(path.name for path in root.parent.iterdir()) == outside
+
+
+def live(repo: Repository, path: Path, name: str) -> None:
+    """What comes after a worktree was made."""
+    write(path, {"new": "new\n"})
+    made = inside(path).commit_all("new", ANNA)
+    assert made == repo.import_branch(inside(path), name, max_bytes=MEGABYTE) == repo.resolve(name)
+    assert repo.only_in(name) == 1
+    assert repo.integrate(name, "main", "merge", ANNA).kind == "merged"
+    git(repo.root, "reset", "--quiet", "--hard", "HEAD~1")
+    remove(repo, path)
+    repo.delete_branch(name, made)
+
+
+def test_there_are_two_hundred_hostile_names() -> None:
+    assert len(set(HOSTILE_NAMES)) >= 200
 
 
 @settings(max_examples=80, deadline=None)

@@ -130,7 +130,11 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("mcp",): "NO_SERVER",
         ("terminate", "nobody"): "AGENT_NOT_FOUND",
         ("revoke", "nobody"): "AGENT_NOT_FOUND",
-        ("worktrees", "nowhere"): "WORKTREE_NOT_FOUND",
+        ("worktrees", "status", "nowhere"): "WORKTREE_NOT_FOUND",
+        ("worktrees", "diff", "nowhere"): "WORKTREE_NOT_FOUND",
+        ("worktrees", "update", "nowhere"): "WORKTREE_NOT_FOUND",
+        ("worktrees", "run", "nowhere", "true"): "WORKTREE_NOT_FOUND",
+        ("worktrees", "create", "../x"): "BAD_WORKTREE_NAME",
         ("integrate", "nowhere"): "WORKTREE_NOT_FOUND",
         ("discard", "nowhere"): "WORKTREE_NOT_FOUND",
         ("reject", "99"): "APPROVAL_NOT_FOUND",
@@ -281,7 +285,9 @@ def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) 
     git("add", ".", cwd=Path(island["path"]))
     git("commit", "-q", "-m", "Count", cwd=Path(island["path"]))
     assert "island" in run("worktrees").out
-    assert data(run("--json", "worktrees", "island"))[0]["ahead"] == 1
+    assert data(run("--json", "worktrees", "status", "island"))["ahead"] == 1
+    assert "count.txt" in run("worktrees", "status", "island").out
+    assert "+344" in run("worktrees", "diff", "island", "count.txt").out
     assert run("integrate", "island").out == "Approval 1 merges island into main.\n"
     assert "wb/island/main into main: 1 commits" in run("approvals").out
     assert run("approve", "1").out.endswith("island is integrated\n")
@@ -289,6 +295,28 @@ def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) 
     run("call", "create_worktree", "name=other")
     assert run("discard", "other").out == "other is discarded; the branch wb/other/main is kept.\n"
     assert run("worktrees").out == "There is no active worktree.\n"
+
+
+def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repository: Path) -> None:
+    assert run("worktrees", "conflicts").out == "No conflict is coming.\n"
+    assert run("worktrees", "create", "one", "--from", "main").out.startswith("one is on branch wb/one/main, in /")
+    run("worktrees", "create", "two", "--branch", "feature/two")
+    for name in ("one", "two"):
+        place = repository / ".aiswarm" / "worktrees" / name
+        (place / "README.md").write_text(f"# {name}\n")
+        git("commit", "-q", "-a", "-m", name, cwd=place)
+    assert run("worktrees", "conflicts").out.splitlines()[1].split() == ["one", "two", "README.md"]
+    assert run("worktrees", "update", "one").out == "one has everything already.\n"
+    (repository / ".aiswarm" / "worktrees" / "two" / "draft.txt").write_text("draft\n")
+    assert "+draft" in run("worktrees", "diff", "two", "--uncommitted").out
+    assert run("worktrees", "discard", "two").err.startswith("WORKTREE_DIRTY")
+    said = run("worktrees", "discard", "two", "--force", "--delete-branch").out
+    assert said.startswith("two is discarded; the branch feature/two is deleted. What was nowhere else is in /")
+    assert "trash" in run("worktrees", "prune").out
+    assert run("worktrees", "prune", "--yes").out.splitlines()[-1].endswith("freed")
+    assert run("worktrees", "integrate", "one", "--fast-forward").status == 0
+    assert run("approve", "1", "--despite-gates").out.endswith("one is integrated\n")
+    assert (repository / "README.md").read_text() == "# one\n"
 
 
 # Arguments of `call`

@@ -27,10 +27,17 @@ def approvals(door: Door, everything: bool) -> Shown:
 @click.option("--all", "everything", is_flag=True, help="Everything that waits.")
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
+@click.option("--despite-gates", is_flag=True, help="Merge although gates have failed, or still run.")
 @grant_options
 @pass_door
 def approve(
-    door: Door, approval_ids: tuple[int, ...], everything: bool, kind: str | None, agent_id: str | None, **options: Any
+    door: Door,
+    approval_ids: tuple[int, ...],
+    everything: bool,
+    kind: str | None,
+    agent_id: str | None,
+    despite_gates: bool,
+    **options: Any,
 ) -> Shown:
     """Admit agents and merge worktrees that wait for you."""
     if everything:
@@ -39,7 +46,7 @@ def approve(
         raise click.UsageError("Name approvals by id, or give --all. `approvals` lists them.")
     if agent_id is not None and len(approval_ids) > 1:
         raise click.UsageError("An id is for one agent. Leave --id out, or approve one by one.")
-    chosen = choices(options, agent_id=agent_id)
+    chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
     if len(approval_ids) == 1:
         made = door.call("approve", approval_id=approval_ids[0], choices=chosen)
         return _decided([{"approval_id": approval_ids[0], "ok": True, "outcome": made["outcome"]}])
@@ -82,7 +89,9 @@ def _about(approval: dict[str, Any]) -> str:
     payload = approval["payload"]
     if approval["kind"] == "registration":
         return f"{payload['name']} wants to be {payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
-    return f"{payload['branch']} into {payload['target']}: {payload['ahead']} commits"
+    gates = [gate["state"] for gate in payload.get("gates", ())]
+    told = f", gates {' '.join(gates)}" if gates else ""
+    return f"{payload['branch']} into {payload['target']}: {payload['ahead']} commits{told}"
 
 
 def _origin(approval: dict[str, Any]) -> str:

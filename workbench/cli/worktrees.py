@@ -175,7 +175,8 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     if not is_there(place):
         raise gone(place)
     box = box_of(door.settings, Repository.open(door.settings.project), place)
-    code = subprocess.run(box.argv(command), cwd=place.path, env=box.environment(os.environ), check=False).returncode
+    words = command[1:] if command[0] == "--" else command
+    code = subprocess.run(box.argv(words), cwd=place.path, env=box.environment(os.environ), check=False).returncode
     ctx.exit(code if code >= 0 else 128 - code)
 
 

@@ -53,12 +53,20 @@ def confine(read: list[str], write: list[str], connect: list[int]) -> None:
     of_a_file = AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.TRUNCATE | AccessFs.EXECUTE
     rules = Landlock(strict=False)
     for paths, access in ((read, reading), (write, writing)):
-        for path in filter(Path.exists, map(Path, paths)):
+        for path in filter(_within_reach, map(Path, paths)):
             # A rule about a file may not name the rights of a directory (EINVAL).
             rules.add_path_rule(path, access=access if path.is_dir() else access & of_a_file)
     if connect:
         rules.allow_network(*connect, bind=False)
     rules.apply()
+
+
+def _within_reach(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError:  # what cannot be reached needs no rule
+        return False
+    return True
 
 
 def _limit(number: int, most: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,8 @@ def write(repository: Repository, path: Path, refs: Sequence[str]) -> None:
     except OSError as error:
         raise Unavailable("BUNDLE_NOT_WRITTEN", f"{path} cannot be written: {error}.") from error
     finally:
-        spare.unlink(missing_ok=True)
+        with suppress(OSError):
+            spare.unlink(missing_ok=True)
 
 
 def delete_branch(repository: Repository, branch: str, commit: str) -> None:
@@ -66,10 +68,7 @@ def _bundle(repository: Repository, path: Path, names: list[str], others: list[s
 def _others(repository: Repository, without: Sequence[str]) -> list[str]:
     """The commits that other references are at, and a detached HEAD."""
     left = {_full(name) for name in without}
-    peeled = "%(if)%(*objectname)%(then)%(*objectname) %(*objecttype)%(else)%(objectname) %(objecttype)%(end)"
-    listed = repository.read("for-each-ref", f"--format=%(refname)%00{peeled}").out
-    rows = (os.fsdecode(row).split("\0") for row in listed.split(b"\n") if row)
-    found = [what.split()[0] for name, what in rows if name not in left and what.endswith(" commit")]
+    found = [commit for name, commit in repository.tips().items() if name not in left]
     if repository.current_branch() is None and (head := repository.parse("HEAD")):
         found.append(head)
     return list(dict.fromkeys(found))

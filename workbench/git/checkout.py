@@ -7,16 +7,18 @@ from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 from workbench.errors import Conflict, Unavailable
-from workbench.git import diff
+from workbench.git import diff, predict
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
 from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, run, shown
 
 _COMMIT = ("--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace", "--file=-")
 _GIVE_UP = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
+_BRING_IN = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
 _ANSWER = 64 << 20
 """Bytes that are taken of any answer from inside."""
@@ -83,13 +85,9 @@ class Checkout:
         how = ("--write-tree", "--name-only", "--no-messages", "-z")
         tried = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
         if tried.code:
-            return list(dict.fromkeys(shown(name) for name in tried.fields[1:]))
-        how = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
-        merged = self._git(
-            *("merge", *how, f"--message={as_message(message).decode()}", commit),
-            ok=None,
-            env=author.environment(),
-        )
+            return list(predict.paths(tried.fields[1:]))
+        said = f"--message={as_message(message).decode()}"
+        merged = self._git("merge", *_BRING_IN, said, commit, ok=None, env=author.environment())
         if merged.code:
             if self._has("MERGE_HEAD"):
                 self._git("merge", "--abort")
@@ -102,6 +100,13 @@ class Checkout:
         """What no commit holds, new files too; see `Repository.diff`."""
         tree, head = self._tree(), self.commit_of("HEAD")
         return diff.between(self._ask, head or self._empty_tree(), tree, max_bytes)
+
+    def references(self) -> dict[str, str]:
+        """What each reference of the worktree's own repository is at, and HEAD if it is on no branch."""
+        listed = self._git("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
+        found = {ref: commit for commit, _, ref in (line.partition(" ") for line in listed)}
+        branch, commit = self.head()
+        return found | ({"HEAD": commit} if branch is None and commit else {})
 
     def save_all(self, ref: str, message: str, author: Identity) -> str | None:
         """Keep everything uncommitted as a commit that only `ref` (a full name) points at.
@@ -154,12 +159,12 @@ class Checkout:
         return self._git("hash-object", "-t", "tree", "--stdin").text
 
     def _tree(self) -> str:
-        """The tree that committing everything would make; the index stays as it is."""
-        spare = self.git_dir / "workbench.index"
+        """The tree that committing everything would make, without the index, which others may hold."""
+        spare = self.git_dir / f"workbench-{token_hex(4)}.index"
+        env = {"GIT_INDEX_FILE": str(spare)}
         try:
-            how = ("--reset", f"--index-output={spare}", "HEAD") if self.commit_of("HEAD") else ("--empty",)
-            self._git("read-tree", *how, env={} if len(how) > 1 else {"GIT_INDEX_FILE": str(spare)})
-            env = {"GIT_INDEX_FILE": str(spare)}
+            if self.commit_of("HEAD"):
+                self._git("read-tree", "HEAD", env=env)
             self._git("add", "--all", env=env)
             return self._git("write-tree", env=env).text
         finally:
@@ -192,7 +197,8 @@ class Checkout:
         if not self.path.is_dir():
             raise Unavailable("GIT_FAILED", f"{self.path} is gone.", stderr="")
         # Were .git found by searching, a worktree that lost it would lead to the main checkout.
-        extra = {**NOBODY, "GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path), **(env or {})}
+        places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path), "GIT_OPTIONAL_LOCKS": "0"}
+        extra = {**NOBODY, **places, **(env or {})}
         done = run(arguments, self.path, extra, self.limit, stdin, base=self.environment, wrap=self.wrap, bound=bound)
         return done.expect(ok)
 

@@ -138,12 +138,10 @@ def _taste(repository: Plumbing, name: str, key: str) -> Iterator[bytes]:
 
 def _copy_refs(repository: Plumbing, git_dir: Path, branch: str | None) -> None:
     """Give the worktree the person's branches and tags as they are now, to compare and merge with."""
-    kinds = ("refs/heads", "refs/tags", "refs/remotes")
-    shape = "--format=%(objectname) %(refname)"
-    lines = repository.read("for-each-ref", shape, *kinds).out.split(b"\n")
-    own = b" refs/heads/" + os.fsencode(branch) if branch else b"\0"
-    kept = [line + b"\n" for line in lines if line and not line.endswith(own)]
-    (git_dir / "packed-refs").write_bytes(b"".join(kept))
+    own = f"refs/heads/{branch}"
+    tips = repository.tips("refs/heads", "refs/tags", "refs/remotes")
+    lines = [f"{commit} {name}\n" for name, commit in tips.items() if name != own]
+    (git_dir / "packed-refs").write_bytes(os.fsencode("".join(lines)))
 
 
 def _inside(repository: Plumbing, git_dir: Path, *arguments: str) -> Done:

@@ -31,7 +31,8 @@ _FEW_OBJECTS = 100
 """Fewer objects are kept one by one, as git does when it fetches."""
 _UNPACK = ("unpack-objects", "-q", "--strict")
 _INDEX = ("index-pack", "--stdin", "--fix-thin", "--strict")
-_NOT_ITS_FAULT = ("No space left on device", "Disk quota exceeded", "File too large", "Permission denied", "Read-only")
+_FULL = ("No space left on device", "Disk quota exceeded")
+_NOT_ITS_FAULT = (*_FULL, "File too large", "Permission denied", "Read-only")
 _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
 
 
@@ -94,21 +95,33 @@ def objects(repository: Repository, checkout: Checkout, ref: str, max_bytes: int
     """
     if not is_name(ref):
         raise _missing(ref)
-    with tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as waiting:
-        commit = _fetch(repository, checkout, ref, file, max_bytes)
+    known = set(repository.tips().values())
+    with _told(), tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as waiting:
+        commit = _fetch(checkout, ref, known, file, max_bytes)
         if file.tell():
             _unpack(repository, waiting, file, ref, max_bytes)
-        _check(repository, waiting, commit, ref)
+        _check(repository, waiting, commit, ref, known)
         waiting.release()
     return commit
 
 
-def _fetch(repository: Plumbing, checkout: Checkout, ref: str, file: BinaryIO, max_bytes: int) -> str:
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell of a disk that is full, or read-only, with a code."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable("GIT_FAILED", f"Nothing can be imported: {error}.", stderr=str(error)) from error
+
+
+def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_bytes: int) -> str:
     """Have a bundle written into `file`, which is left at its pack; the commit that is offered."""
     try:
-        written = checkout.bundle(ref, _tips(repository), file, max_bytes)
+        written = checkout.bundle(ref, sorted(known), file, max_bytes)
         commit = None if written else checkout.commit_of(ref)
     except Unavailable as error:
+        if any(reason in str(error) for reason in _FULL):
+            raise
         raise refused(ref, f"cannot be read ({error.message})", **error.details) from error
     file.seek(0)
     if written:
@@ -116,14 +129,6 @@ def _fetch(repository: Plumbing, checkout: Checkout, ref: str, file: BinaryIO, m
     if commit is None:
         raise _missing(ref)
     return commit
-
-
-def _tips(repository: Plumbing) -> list[str]:
-    """What the person has, by the commits everything else is reached from."""
-    kinds = ("refs/heads", "refs/remotes", "refs/tags")
-    shape = "--format=%(if)%(*objecttype)%(then)%(*objectname) %(*objecttype)%(else)%(objectname) %(objecttype)%(end)"
-    listed = repository.read("for-each-ref", shape, *kinds).text.splitlines()
-    return list(dict.fromkeys(line.split()[0] for line in listed if line.endswith(" commit")))
 
 
 def _header(bundle: BinaryIO, ref: str) -> str:
@@ -166,14 +171,14 @@ def _unpack(repository: Plumbing, waiting: Quarantine, bundle: BinaryIO, ref: st
         raise refused(ref, f"is not sound ({failure.message})", **failure.details)
 
 
-def _check(repository: Plumbing, waiting: Quarantine, commit: str, ref: str) -> None:
+def _check(repository: Plumbing, waiting: Quarantine, commit: str, ref: str, known: set[str]) -> None:
     """Require a commit, and that all it is made of and builds on is here, as ``git fetch`` does."""
     env = waiting.environment
     kind = repository.write("cat-file", "-t", commit, env=env, ok=None).text
     if kind != "commit":
         raise refused(ref, f"is no commit, but {kind or 'nothing that came'}")
-    how = ("rev-list", "--objects", "--quiet", commit, "--not", "--all")
-    walk = repository.write(*how, env=env, ok=None, limit=repository.checkout_limit)
+    how, ends = ("rev-list", "--objects", "--quiet", "--stdin"), [commit, *(f"^{tip}" for tip in known)]
+    walk = repository.write(*how, stdin="\n".join(ends).encode(), env=env, ok=None, limit=repository.checkout_limit)
     if walk.code:
         raise refused(ref, "builds on what is missing", stderr=walk.err[-4000:])
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git import predict
+from workbench.git.names import is_object_id
 from workbench.git.run import PATCH_FREE, Done, Identity, as_message, shown
 
 if TYPE_CHECKING:
@@ -118,10 +119,10 @@ class Merge:
         """Refuse a commit that is not the merge of these two."""
         if merged == new and self.fast_forward and self.repository.contains(new, old):
             return
-        parents = self.repository.read("rev-parse", "--verify", "--quiet", f"{merged}^@", ok=None).text.split()
-        preview = predict.merge(self.repository, old, new) if parents == [old, new] else None
-        tree = self.repository.read("rev-parse", "--verify", "--quiet", f"{merged}^{{tree}}", ok=None).text
-        if preview is None or preview.tree != tree:
+        known = is_object_id(merged) and self.repository.parse(merged) == merged
+        facts = self.repository.read("rev-parse", f"{merged}^@", f"{merged}^{{tree}}") if known else None
+        *parents, tree = facts.text.split() if facts else [""]
+        if parents != [old, new] or predict.merge(self.repository, old, new).tree != tree:
             raise _moved(target)
 
     def _commit_of(self, branch: str) -> str:

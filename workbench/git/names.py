@@ -11,13 +11,15 @@ from workbench.errors import BadInput
 # git-check-ref-format(1), and no leading dash (git-branch).
 _NOT_A_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\A[-/]|(?:\A|/)\.|\.lock(?:/|\Z)|[/.]\Z|\A@?\Z")
 _OBJECT_ID = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
+_LONGEST = 1_100
+_LONGEST_NEW = 1_000
 _PSEUDO_REF = re.compile(r"[A-Z_]*HEAD")
 
 
 def is_name(text: str) -> bool:
     """Whether git would take `text` as the name of a reference, however long."""
     with suppress(UnicodeEncodeError):
-        return len(os.fsencode(text)) <= 1000 and not _NOT_A_NAME.search(text)
+        return len(os.fsencode(text)) <= _LONGEST and not _NOT_A_NAME.search(text)
     return False
 
 
@@ -32,9 +34,14 @@ def check_branch_name(name: str) -> None:
     Raises:
         BadInput: ``BAD_BRANCH_NAME``.
     """
-    ambiguous = is_object_id(name) or _PSEUDO_REF.fullmatch(name)
-    if ambiguous or not is_name(name) or any(len(os.fsencode(p)) > 200 for p in name.split("/")):
+    ambiguous = is_object_id(name) or _PSEUDO_REF.fullmatch(name) or name.startswith("refs/")
+    if ambiguous or not is_name(name) or _is_long(name):
         raise BadInput(
             "BAD_BRANCH_NAME",
             f"{name[:80]!r} cannot name a branch. Use letters, digits, '-', '_' and '/', as in 'feature/login'.",
         )
+
+
+def _is_long(name: str) -> bool:
+    parts = [len(os.fsencode(part)) for part in name.split("/")]
+    return max(parts) > 200 or sum(parts) + len(parts) > _LONGEST_NEW

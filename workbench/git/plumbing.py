@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,15 @@ class Plumbing:
     def read(self, *arguments: str, ok: Container[int] | None = (0,), stdin: bytes = b"") -> Done:
         """Run git on the main checkout without any lock of its own."""
         return self.write(*arguments, ok=ok, stdin=stdin, env={"GIT_OPTIONAL_LOCKS": "0"})
+
+    def tips(self, *kinds: str) -> dict[str, str]:
+        """The commit of every reference, or those below `kinds`, that leads to one that is there."""
+        rows = self.read("for-each-ref", "--format=%(objectname) %(refname)", *kinds).out.split(b"\n")
+        named = [(name, id_) for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)]
+        asked = "".join(f"{id_}^{{commit}}\n" for _, id_ in named).encode()
+        answers = self.read("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked).text.splitlines()
+        found = zip(named, (answer.partition(" ") for answer in answers), strict=True)
+        return {name: commit for (name, _), (commit, _, kind) in found if kind == "commit"}
 
     def merge_base(self, one: str, other: str) -> str | None:
         """One of the best common ancestors, or None."""

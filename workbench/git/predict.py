@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from workbench.git.run import shown
 
 _HOW = ("--name-only", "--no-messages", "-z")
 _AT_ONCE = 4
+_MOVED_ASIDE = re.compile(rb"~(?:[0-9a-f]{40}|[0-9a-f]{64})(?:_\d+)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,8 @@ def merge(repository: Plumbing, ours: str, theirs: str) -> MergePreview:
     if repository.merge_base(ours, theirs) is None:
         return UNRELATED
     done = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
-    tree, *conflicts = (shown(field) for field in done.fields)
-    return MergePreview(None if done.code else tree, tuple(dict.fromkeys(conflicts)))
+    tree, *names = done.fields
+    return MergePreview(shown(tree), ()) if done.code == 0 else MergePreview(None, paths(names))
 
 
 def merges(repository: Plumbing, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:
@@ -91,9 +93,14 @@ def _one(repository: Plumbing, pair: tuple[str, str]) -> MergePreview:
 def _parse(fields: Iterator[bytes]) -> Iterator[MergePreview]:
     """Per merge: 1 if it is clean, its tree, the names in conflict, nothing."""
     for clean in fields:
-        tree, names = shown(next(fields)), []
+        tree, names = shown(next(fields)), list[bytes]()
         while name := next(fields, b""):
-            names.append(shown(name))
+            names.append(name)
         if clean not in (b"0", b"1"):
             raise Unavailable("GIT_FAILED", "git merge-tree answered in a way that is not understood.")
-        yield MergePreview(tree, ()) if clean == b"1" else MergePreview(None, tuple(dict.fromkeys(names)))
+        yield MergePreview(tree, ()) if clean == b"1" else MergePreview(None, paths(names))
+
+
+def paths(names: Sequence[bytes]) -> tuple[str, ...]:
+    """The files in conflict. A file where the other side has a directory is told by its own name."""
+    return tuple(dict.fromkeys(shown(_MOVED_ASIDE.sub(b"", name)) for name in names))

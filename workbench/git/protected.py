@@ -12,6 +12,8 @@ from workbench.git.plumbing import Plumbing
 
 _FILES = ("config", "config.worktree", "HEAD", "shallow", "objects/info/alternates")
 _TREES = ("hooks", "info", "worktrees")
+_GENERATED = frozenset({"info/refs"})
+"""Written anew by ``git gc``, from the references."""
 _OWN_OF_RECORDS = frozenset({"index", "index.lock", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "logs"})
 
 
@@ -42,7 +44,8 @@ def _below(top: Path, directory: Path) -> Iterator[tuple[str, str]]:
             if not in_record:
                 yield from _below(top, entry)
         elif not in_record and (print_ := _print(entry)) is not None:
-            yield str(entry.relative_to(top)), print_
+            name = str(entry.relative_to(top))
+            yield from () if name in _GENERATED else ((name, print_),)
 
 
 def _print(path: Path) -> str | None:

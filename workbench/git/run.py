@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -181,42 +181,67 @@ def _communicate(
 ) -> Done:
     # Not subprocess.run: at the limit it kills git outright, which leaves index.lock behind, and
     # then waits for the filters that git had started.
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     until = time.monotonic() + limit
-    with subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, start_new_session=True, **pipes) as process:
+    with subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
         try:
-            out, err, cut = _listen(process, until, limit, bound)
-            if cut:
+            heard = _listen(process, until, limit, bound)
+            if heard.cut:
                 _stop(process)
-            process.wait(max(until - time.monotonic(), 0.01))
+            process.wait(None if heard.cut else max(until - time.monotonic(), 0.01))
         except BaseException:
             _stop(process)
             raise
-    return Done(command, process.returncode, out, err.decode("utf-8", "replace"), cut)
+    return Done(command, process.returncode, bytes(heard.out), heard.err.decode("utf-8", "replace"), heard.cut)
 
 
-def _listen(process: subprocess.Popen[bytes], until: float, limit: float, bound: Bound) -> tuple[bytes, bytes, bool]:
-    """What it writes to its two ends, until both are closed or more comes than `bound` allows."""
-    out, err, size = bytearray(), bytearray(), 0
+@dataclass(slots=True)
+class _Heard:
+    """What a process has written so far."""
+
+    bound: Bound
+    out: bytearray = field(default_factory=bytearray)
+    err: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    cut: bool = False
+
+    def hear(self, chunk: bytes) -> None:
+        """Keep what may be kept of its output."""
+        kept = chunk if self.bound.size is None else chunk[: self.bound.size - self.size]
+        self.size += len(kept)
+        self.cut = len(kept) < len(chunk)
+        if self.bound.into is None:
+            self.out += kept
+        else:
+            self.bound.into.write(kept)
+
+    def hear_complaint(self, chunk: bytes) -> None:
+        """Keep the first of its complaints."""
+        self.err += chunk[: _MOST_COMPLAINTS - len(self.err)]
+
+
+def _listen(process: subprocess.Popen[bytes], until: float, limit: float, bound: Bound) -> _Heard:
+    """What it writes, until it has closed both ends or writes more than `bound` allows."""
+    heard = _Heard(bound)
     with selectors.DefaultSelector() as ends:
-        for pipe in (process.stdout, process.stderr):
-            ends.register(pipe or -1, selectors.EVENT_READ)
-        while ends.get_map():
-            ready = ends.select(max(until - time.monotonic(), 0))
-            if not ready and time.monotonic() >= until:
+        for pipe, hear in ((process.stdout, heard.hear), (process.stderr, heard.hear_complaint)):
+            ends.register(pipe or -1, selectors.EVENT_READ, hear)
+        while ends.get_map() and not heard.cut:
+            if time.monotonic() >= until:
                 raise subprocess.TimeoutExpired(process.args, limit)
-            for key, _ in ready:
-                if not (chunk := os.read(key.fd, _CHUNK)):
-                    ends.unregister(key.fileobj)
-                elif key.fileobj is process.stderr:
-                    err += chunk[: _MOST_COMPLAINTS - len(err)]
+            for key, _ in ends.select(until - time.monotonic()):
+                if chunk := os.read(key.fd, _CHUNK):
+                    key.data(chunk)
                 else:
-                    kept = chunk[: bound.size - size] if bound.size is not None else chunk
-                    size += len(kept)
-                    bound.into.write(kept) if bound.into else out.extend(kept)
-                    if len(kept) < len(chunk):
-                        return bytes(out), bytes(err), True
-    return bytes(out), bytes(err), False
+                    ends.unregister(key.fileobj)
+    return heard
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

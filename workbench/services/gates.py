@@ -27,6 +27,7 @@ TAIL_BYTES = 16_384
 """What is kept of a gate's output: its end."""
 MOST_BYTES = 64 << 20
 """A gate that writes more is stopped."""
+_COLOURS = ("CLICOLOR_FORCE", "FORCE_COLOR", "PY_COLORS")
 LOOK_SECONDS = 0.05
 TELL_SECONDS = 1.0
 """How often a gate is looked after, and its output told on."""
@@ -130,7 +131,7 @@ async def _run_one(
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
     argv = box.argv(["/bin/sh", "-c", gate.command], Limits(wall_seconds=limit + 60))
-    ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=box.environment(os.environ), log=output)
+    ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=_environment(box), log=output)
     began = time.monotonic()
     told, gate = began, replace(gate, state=GateState.RUNNING)
     wanted = await progress(gate)
@@ -152,6 +153,12 @@ async def _run_one(
         return _ended(gate, state, code, time.monotonic() - began, output)
     finally:
         await ctx.repositories.whole(_end(ctx, ref))
+
+
+def _environment(box: Box) -> dict[str, str]:
+    """Variables of a gate: it writes for a page, not for a terminal."""
+    kept = {name: value for name, value in os.environ.items() if name not in _COLOURS}
+    return box.environment({**kept, "NO_COLOR": "1", "TERM": "dumb"})
 
 
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:

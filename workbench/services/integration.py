@@ -490,11 +490,10 @@ async def advance(ctx: Ctx) -> None:
 async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
     """Do what is next with the front of the queue, unless it is to be gated."""
     async with ctx.repositories.ground(ctx) as repository:
-        question = await ctx.read(lambda tx: tx.one(SQL.get, id=approval_id))
-        approval = await ctx.read(lambda tx: approvals.find(tx, approval_id))
-        if question is None or approval is None or question["state"] != "queued":
+        waiting = await ctx.read(lambda tx: _waiting(tx, approval_id))
+        if waiting is None:
             return None
-        row = await ctx.read(lambda tx: worktrees.require(tx, approval.payload["worktree"]))
+        question, approval, row = waiting
         try:
             step, approval = await _next(ctx, repository, row, approval, bool(question["despite_gates"]))
             if step is Next.MERGE:
@@ -507,6 +506,13 @@ async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
             await _send_back(ctx, repository, row, approval, error)
             return None
         return step
+
+
+def _waiting(tx: Reader, approval_id: int) -> tuple[Row, Approval, Row] | None:
+    question, approval = tx.one(SQL.get, id=approval_id), approvals.find(tx, approval_id)
+    if question is None or approval is None or question["state"] != "queued":
+        return None
+    return question, approval, worktrees.require(tx, question["worktree"])
 
 
 async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Approval, error: WorkbenchError) -> None:
@@ -628,15 +634,11 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 
 
 async def recover(ctx: Ctx) -> None:
-    """Settle everything that a crash left half done, if anything is."""
-    if await ctx.read(_something_left):
+    """Settle everything that a crash left half done, where there ever was a worktree."""
+    if await ctx.read(lambda tx: tx.all(worktrees.SQL.steps) or tx.all(SQL.branches)):
         async with ctx.repositories.ground(ctx):
             pass
     await clear_gates(ctx)
-
-
-def _something_left(tx: Reader) -> bool:
-    return bool(tx.all(worktrees.SQL.steps) or tx.all(SQL.cut_off))
 
 
 def someone_queued(tx: Reader) -> bool:

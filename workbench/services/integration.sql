@@ -1,9 +1,6 @@
 -- name: get
 SELECT * FROM integrations WHERE approval_id = :id;
 
--- name: of_worktree
-SELECT * FROM integrations WHERE worktree = :name;
-
 -- name: put
 INSERT INTO integrations (approval_id, worktree, state, checked, despite_gates, queued_at)
 VALUES (:id, :name, 'asked', :checked, 0, NULL)

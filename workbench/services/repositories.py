@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,10 @@ from workbench.settings import Settings
 from workbench.store.base import Row
 
 T = TypeVar("T")
+AFTER_PROBLEM_SECONDS = 30.0
+UNSEEN_SECONDS = 5.0
+"""How long a branch that could not be taken over is left alone, and one that cannot be seen from outside."""
+
 Settle = Callable[[Ctx, Repository], Awaitable[None]]
 """Undoes or does again what a crash left half done. Whoever is in `ground` knows that nobody else is at it."""
 
@@ -48,6 +53,20 @@ class Place:
         return cls(f"gates-{approval_id}", home / "files", home / "repository", home / "scratch")
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An attempt to take over a branch that was seen at some commit, and why it failed if it did."""
+
+    seen: str | None
+    problem: str | None = None
+    at: float = field(default_factory=time.monotonic)
+
+    def holds(self, seen: str | None) -> bool:
+        """Whether another attempt would only say the same again."""
+        lasts = AFTER_PROBLEM_SECONDS if self.problem else UNSEEN_SECONDS if seen is None else 0.0
+        return seen == self.seen and time.monotonic() - self.at < lasts
+
+
 class Repositories:
     """What an open project knows of its repository; one for each `Workbench`.
 
@@ -60,6 +79,7 @@ class Repositories:
         self._lock = asyncio.Lock()
         self._found: Repository | None = None
         self.glances = Glances()
+        self.tried: dict[str, Tried] = {}
         self._under_way: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> Repository:
@@ -138,7 +158,9 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
 def checkout_of(settings: Settings, repository: Repository, place: Place) -> Checkout:
     """A worktree seen from inside its box. Blocks on making its home."""
     box = box_of(settings, repository, place)
-    return Checkout(place.path, place.git_dir, wrap=box.argv, environment=box.environment(os.environ), limit=repository.limit)
+    return Checkout(
+        place.path, place.git_dir, wrap=box.argv, environment=box.environment(os.environ), limit=repository.limit
+    )
 
 
 def heads(repository: Repository, names: Iterable[str]) -> dict[str, str]:

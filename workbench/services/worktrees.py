@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workbench.errors import Conflict, NotFound, Refused, WorkbenchError
-from workbench.git import FileDiff, Repository
+from workbench.git import Checkout, FileDiff, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access, integration
@@ -33,6 +33,7 @@ from workbench.services.confinement import confinement_of
 from workbench.services.repositories import (
     COMMITTER,
     Place,
+    Tried,
     checkout_of,
     gone,
     heads,
@@ -44,8 +45,10 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 KIND = "integration"
-SHOWN_FILES = 500
-AT_ONCE = 4
+SAVED = "refs/workbench/saved"
+"""Where what is nowhere else is kept while a bundle of it is written."""
+MOST_REFERENCES = 50
+"""A worktree with more branches of its own is kept as it is instead."""
 
 WorktreeName = Annotated[str, Field(min_length=1, max_length=50)]
 Branch = Annotated[str, Field(min_length=1, max_length=200)]
@@ -230,6 +233,15 @@ async def settle_steps(ctx: Ctx, repository: Repository) -> None:
     """Finish or undo what was begun among files; see `Repositories.ground`."""
     for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
         await _settle(ctx, repository, step)
+    if (repository.git_dir / SAVED).is_dir():
+        await to_thread(_forget_saved, repository)
+
+
+def _forget_saved(repository: Repository) -> None:
+    """Delete the references that a bundle was, or was to be, written of."""
+    found = repository.read("for-each-ref", "--format=%(objectname) %(refname)", SAVED).text
+    for commit, _, ref in (line.partition(" ") for line in found.splitlines()):
+        repository.delete_branch(ref, commit)
 
 
 async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
@@ -353,14 +365,22 @@ def _imported(tx: Tx, name: str, commit: str) -> None:
 
 async def take_over_all(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
     """Take over what is new in some worktrees; why it could not be, by name. Where nothing is, nothing is run."""
-    news = [row for row, fresh in zip(rows, await to_thread(_have_news, ctx, repository, rows), strict=True) if fresh]
     problems: dict[str, str] = {}
-    for row in news:
-        try:
-            await ctx.repositories.whole(_take_over_now(ctx, row["name"]))
-        except WorkbenchError as error:
-            problems[row["name"]] = f"{error.code}: {error.message}"
+    for row, seen in await to_thread(_with_news, ctx, repository, rows):
+        tried = ctx.repositories.tried.get(row["name"])
+        if tried is None or not tried.holds(seen):
+            tried = ctx.repositories.tried[row["name"]] = await _try(ctx, row["name"], seen)
+        if tried.problem:
+            problems[row["name"]] = tried.problem
     return problems
+
+
+async def _try(ctx: Ctx, name: str, seen: str | None) -> Tried:
+    try:
+        await ctx.repositories.whole(_take_over_now(ctx, name))
+    except WorkbenchError as error:
+        return Tried(seen, f"{error.code}: {error.message}")
+    return Tried(seen)
 
 
 async def _take_over_now(ctx: Ctx, name: str) -> None:
@@ -369,17 +389,15 @@ async def _take_over_now(ctx: Ctx, name: str) -> None:
         await take_over(ctx, repository, row)
 
 
-def _have_news(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[bool]:
-    """Which worktrees are not where the person's repository has them, as far as a look at a file tells."""
+def _with_news(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
+    """Worktrees that are not where the person's repository has them, as far as a look at a file tells, and where."""
     known = heads(repository, (row["branch_name"] for row in rows))
-
-    def news(row: Row) -> bool:
-        if row["status"] not in integration.OPEN:
-            return False
-        seen = repository.peek_branch(place_of(ctx, row).git_dir, row["branch_name"])
-        return seen is None or seen != known.get(row["branch_name"])
-
-    return [news(row) for row in rows]
+    seen = [
+        (row, repository.peek_branch(place_of(ctx, row).git_dir, row["branch_name"]))
+        for row in rows
+        if row["status"] in integration.OPEN
+    ]
+    return [(row, commit) for row, commit in seen if commit is None or commit != known.get(row["branch_name"])]
 
 
 # -- looking
@@ -562,7 +580,7 @@ def close(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
 
 
 async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with_branch: bool) -> None:
-    name, place = row["name"], place_of(ctx, row)
+    name, place, alone, refs = row["name"], place_of(ctx, row), 0, list[str]()
     if await to_thread(is_there, place):
         await take_over(ctx, repository, row)
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
@@ -573,17 +591,31 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
                 "as a bundle.",
                 files=files,
             )
-    if with_branch and (alone := await to_thread(_commits_alone, repository, row["branch_name"])):
+        refs = await to_thread(_only_there, repository, checkout)
+    if with_branch:
+        alone = await to_thread(_commits_alone, repository, row["branch_name"])
+    if alone or refs:
+        what = f"{alone} commits of {row['branch_name']}" if alone else f"What {', '.join(refs[:3])} of {name} has"
         raise Conflict(
             "COMMITS_ONLY_HERE",
-            f"{alone} commits of {row['branch_name']} are on no other branch. Keep the branch, or discard with force: "
-            "they are then saved as a bundle.",
+            f"{what} would be on no branch of yours. Keep the branch, or discard with force: it is then saved as a "
+            "bundle.",
             commits=alone,
+            refs=refs,
         )
 
 
-def _commits_alone(repository: Repository, branch: str) -> int:
-    return repository.only_in(branch) if repository.resolve(branch) else 0
+def _commits_alone(repository: Repository, branch: str, besides: Sequence[str] = ()) -> int:
+    """How many commits go if the branch does, and the references `besides` do too."""
+    return repository.only_in(branch, besides=besides) if repository.resolve(branch) else 0
+
+
+def _only_there(repository: Repository, checkout: Checkout) -> list[str]:
+    """References of a worktree's own (a stash, other branches) whose commits the person's repository has not."""
+    found = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith("refs/workbench/")}
+    asked = "".join(f"{commit}\n" for commit in found.values()).encode("ascii", "replace")
+    known = repository.read("cat-file", "--batch-check=%(objectname)", stdin=asked).text.splitlines()
+    return sorted(ref for (ref, commit), said in zip(found.items(), known, strict=True) if said != commit)
 
 
 async def _save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, *, with_branch: bool) -> str | None:
@@ -596,14 +628,13 @@ async def _save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row,
     """
     place, branch = place_of(ctx, row), row["branch_name"]
     try:
-        saved = await _save_uncommitted(ctx, repository, row, place)
+        refs = await _save_references(ctx, repository, row, place)
     except WorkbenchError as error:
         if error.code in ("BUNDLE_NOT_WRITTEN", "GIT_BUSY", "GIT_MISSING"):
             raise
         log.warning("worktree %s is moved to the trash as it is: %s", row["name"], error.message)
         return str(await to_thread(_move_to_trash, ctx.settings.trash, place, _stamp(ctx)))
-    refs = [saved] if saved else []
-    if with_branch and await to_thread(_commits_alone, repository, branch):
+    if with_branch and await to_thread(_commits_alone, repository, branch, refs) > 0:
         refs.append(f"refs/heads/{branch}")
     if not refs:
         return None
@@ -611,23 +642,28 @@ async def _save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row,
     try:
         await to_thread(repository.write_bundle, bundle, refs)
     finally:
-        if saved and (commit := await to_thread(repository.parse, saved)):
-            await to_thread(repository.delete_branch, saved, commit)
+        await to_thread(_forget_saved, repository)
     return str(bundle)
 
 
-async def _save_uncommitted(ctx: Ctx, repository: Repository, row: Row, place: Place) -> str | None:
-    """Take over everything of a worktree, its uncommitted files under a reference of their own; its name."""
+async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Place) -> list[str]:
+    """Take over everything of a worktree that would go with it, under references of their own; their names."""
     if not await to_thread(is_there, place):
-        return None
+        return []
     await take_over(ctx, repository, row)
-    ref = f"refs/workbench/uncommitted/{row['name']}"
     checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    own = f"{SAVED}/{row['name']}"
+    wanted = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(_only_there, repository, checkout)}
+    if len(wanted) > MOST_REFERENCES:
+        raise Conflict("IMPORT_REFUSED", f"{row['name']} has {len(wanted)} branches of its own.")
     message = f"What was not committed in {row['name']}"
-    if await to_thread(checkout.save_all, ref, message, COMMITTER) is None:
-        return None
-    await to_thread(repository.import_ref, checkout, ref, into=ref, max_bytes=ctx.settings.max_import_bytes)
-    return ref
+    uncommitted = "refs/workbench/uncommitted"
+    if await to_thread(checkout.save_all, uncommitted, message, COMMITTER) is not None:
+        wanted[uncommitted] = f"{own}/uncommitted"
+    for ref, into in wanted.items():
+        limit = ctx.settings.max_import_bytes
+        await to_thread(repository.import_ref, checkout, ref, into=into, max_bytes=limit)
+    return list(wanted.values())
 
 
 def _move_to_trash(trash: Path, place: Place, stamp: str) -> Path:

@@ -30,7 +30,7 @@ WHERE name = :name AND (imported_commit IS NULL OR imported_commit <> :commit);
 
 -- name: agents
 SELECT assigned_worktree AS worktree, assigned_agent_id FROM agents
-WHERE assigned_worktree IN (SELECT value FROM {{rows_of names}})
+WHERE assigned_worktree IN (SELECT value FROM {{rows_of names}} AS n)
   AND registration_status IN ('pending', 'assigned', 'active', 'inactive')
 ORDER BY registered_at;
 
@@ -39,7 +39,7 @@ SELECT worktree,
     SUM(CASE WHEN status IN ('pending', 'claimed', 'in_progress') THEN 1 ELSE 0 END) AS open_tasks,
     SUM(CASE WHEN status IN ('claimed', 'in_progress') THEN 1 ELSE 0 END) AS running,
     MAX(claimed_at) AS claimed_at, MAX(started_at) AS started_at, MAX(completed_at) AS completed_at
-FROM task_status WHERE worktree IN (SELECT value FROM {{rows_of names}}) GROUP BY worktree;
+FROM task_status WHERE worktree IN (SELECT value FROM {{rows_of names}} AS n) GROUP BY worktree;
 
 -- name: running
 SELECT task_id FROM task_status

@@ -1,0 +1,176 @@
+"""A person's machine in small: home, project, two worktrees, a supervisor that runs; and what a worker does there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.confinement import Box, Limits, box_for_worktree
+from workbench.git import Checkout, Repository
+
+SECRET = "what-nobody-else-may-know"
+SOMEBODY = 65_534
+"""The number of an ordinary user."""
+SYSTEM_PYTHON = next(filter(None, map(shutil.which, ("/usr/bin/python3", "python3"))), sys.executable)
+
+_AS_SOMEBODY = f"""
+import ctypes.util, json, os, pathlib, resource, sys
+sys.argv = sys.argv[3:]  # -I -S
+with open(sys.argv[0]) as file:
+    launcher = compile(file.read(), sys.argv[0], "exec")
+sys.path.append(json.loads(sys.argv[1])["packages"])
+ctypes.util.find_library = lambda name: f"lib{{name}}.so.6"
+import py_landlock
+os.setgroups([]), os.setgid({SOMEBODY}), os.setuid({SOMEBODY})
+exec(launcher)
+"""
+"""The launcher as an ordinary user: what it imports may lie where only its owner may look."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`root` holds it all; `user` is who works, None being who runs the tests."""
+
+    root: Path
+    user: int | None
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def project(self) -> Path:
+        return self.root / "project"
+
+    @property
+    def state(self) -> Path:
+        return self.project / ".aiswarm"
+
+    @property
+    def worktree(self) -> Path:
+        return self.state / "worktrees" / "a"
+
+    @property
+    def own(self) -> Path:
+        return self.state / "repositories" / "a"
+
+    @property
+    def scratch(self) -> Path:
+        return self.state / "scratch" / "a"
+
+    @property
+    def marker(self) -> Path:
+        """What comes to be if anything of a worker's runs on the person's side."""
+        return self.root / "marker"
+
+    @property
+    def repository(self) -> Repository:
+        return Repository(self.project, self.project / ".git")
+
+    @property
+    def box(self) -> Box:
+        return box_for_worktree(
+            worktree=self.worktree,
+            git_dir=self.own,
+            objects=self.repository.object_directories(),
+            scratch=self.scratch,
+        )
+
+    @property
+    def checkout(self) -> Checkout:
+        return Checkout(self.worktree, self.own, self.wrap, self.environment, limit=5.0)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        # Not the interpreter of the tests: an ordinary user may not be able to reach it.
+        base = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+        names = {"P": self.project, "H": self.home, "MARK": self.marker, "ROOT": self.root, "PYTHON": SYSTEM_PYTHON}
+        who = {f"GIT_{role}_{what}": "worker" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        return self.box.environment(base) | {name: str(value) for name, value in names.items()} | who
+
+    def wrap(self, command: Sequence[str], box: Box | None = None, limits: Limits | None = None) -> list[str]:
+        """The command in its box, by whoever works here."""
+        boxed = (box or self.box).argv(command, limits)
+        return boxed if self.user is None else [sys.executable, "-I", "-c", _AS_SOMEBODY, *boxed[1:]]
+
+    def work(self, script: str, box: Box | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a shell script as the worker does, in its worktree."""
+        return self.run(["/bin/sh", "-c", script], box, **more)
+
+    def tried(self, script: str, **more: str) -> str:
+        """What an attack prints, which has run to its end."""
+        done = self.work(f"{script}\necho the end", **more)
+        assert done.stdout.endswith("the end\n"), done.stdout
+        return done.stdout
+
+    def run(self, command: Sequence[str], box: Box | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as the worker does, in its worktree."""
+        return subprocess.run(
+            self.wrap(command, box),
+            cwd=self.worktree,
+            env=self.environment | more,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+
+    def outside(self) -> dict[str, str]:
+        """All that is not the worker's: what each path holds, and how it may be used."""
+        mine = (self.worktree, self.own, self.scratch)
+        found = (path for path in sorted(self.root.rglob("*")) if not any(path.is_relative_to(m) for m in mine))
+        return {str(path): _print(path) for path in found}
+
+    def hand_over(self) -> None:
+        """Give everything to whoever works here."""
+        for path in (self.root, *self.root.rglob("*")):
+            os.chown(path, self.user or os.getuid(), -1, follow_symlinks=False)
+
+
+def make(root: Path, user: int | None) -> Scene:
+    """A project with its secrets, two worktrees whose names begin alike, and a home."""
+    scene = Scene(root, user)
+    for directory in (scene.home / ".ssh", scene.home / ".aws", scene.project, scene.scratch):
+        directory.mkdir(parents=True)
+    (scene.home / ".ssh" / "id_ed25519").write_text(SECRET)
+    (scene.home / ".aws" / "credentials").write_text(SECRET)
+    (scene.project / "shared.txt").write_text("shared\n")
+    (scene.project / ".gitignore").write_text(".aiswarm/\n")
+    (scene.project / "untracked.txt").write_text(SECRET)
+    for arguments in (
+        ["init", "-q", "-b", "main"],
+        ["config", "remote.origin.url", f"https://me:{SECRET}@localhost/x.git"],
+        ["config", "user.name", "Person"],
+        ["config", "user.email", "person@localhost"],
+        ["add", "shared.txt", ".gitignore"],
+        ["commit", "-q", "-m", "First"],
+    ):
+        subprocess.run(["git", *arguments], cwd=scene.project, check=True)
+    for name in ("a", "a-evil"):
+        scene.repository.add_worktree(
+            scene.state / "worktrees" / name, scene.state / "repositories" / name, f"wb/{name}/main", "main"
+        )
+    (scene.state / "worktrees" / "a-evil" / "mine.txt").write_text(SECRET)
+    (scene.state / "server.json").write_text(json.dumps({"operator_token": SECRET}))
+    for name in ("coordination.db", "coordination.db-wal"):
+        (scene.state / name).write_text(SECRET)
+    (scene.state / "profiles").mkdir()
+    scene.hand_over()
+    return scene
+
+
+def _print(path: Path) -> str:
+    state = path.lstat()
+    how = f"{stat.filemode(state.st_mode)} {state.st_uid}"
+    if stat.S_ISREG(state.st_mode):
+        return f"{how} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return f"{how} {os.readlink(path)}" if stat.S_ISLNK(state.st_mode) else how

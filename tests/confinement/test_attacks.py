@@ -1,0 +1,145 @@
+"""A hostile worker: each attack is refused by the kernel, or harms nobody but itself."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.confinement.scene import SECRET, Scene
+from workbench.errors import WorkbenchError
+from workbench.git import Identity, changed
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
+
+ATTACKS: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("attacks.yaml").read_text("utf-8"))
+
+
+def each(kind: str) -> pytest.MarkDecorator:
+    """Every attack of one kind, as the parameter `attack`."""
+    return pytest.mark.parametrize("attack", ATTACKS[kind].values(), ids=ATTACKS[kind].keys())
+
+
+@pytest.fixture
+def supervisor(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
+    """A process by the same user as the worker, with a secret in its environment and in an open file."""
+    script = f"exec 5< untracked.txt; echo; read line {SECRET}"
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", script],
+        cwd=scene.project,
+        env={"PATH": os.defpath, "SUPERVISORS_TOKEN": SECRET},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        user=scene.user,
+        group=scene.user,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process
+    process.communicate(timeout=10)
+
+
+@each("reading")
+def test_a_worker_that_reads_what_is_not_its_own_learns_nothing(
+    scene: Scene, supervisor: subprocess.Popen[bytes], attack: str
+) -> None:
+    before = scene.outside()
+    assert SECRET not in scene.tried(attack, SUPERVISOR=str(supervisor.pid))
+    assert scene.outside() == before
+
+
+@each("writing")
+def test_a_worker_that_changes_what_is_not_its_own_changes_nothing(
+    scene: Scene, supervisor: subprocess.Popen[bytes], attack: str
+) -> None:
+    before = scene.outside()
+    scene.tried(attack, SUPERVISOR=str(supervisor.pid))
+    assert scene.outside() == before
+    assert supervisor.poll() is None
+
+
+@each("traps")
+def test_what_a_worker_leaves_behind_does_not_run_when_the_person_looks_at_it(scene: Scene, attack: str) -> None:
+    scene.tried(attack)
+    repository, before = scene.repository, scene.repository.protected()
+    branch = "wb/a/main"
+    for look in (
+        scene.checkout.head,
+        scene.checkout.uncommitted,
+        lambda: scene.checkout.dirty_diff(100_000),
+        lambda: scene.checkout.commit_all("All", Identity("Worker", "worker@localhost")),
+        lambda: repository.peek_branch(scene.own, branch),
+        lambda: repository.import_branch(scene.checkout, branch, max_bytes=1_000_000),
+        lambda: repository.diff("main", branch, max_bytes=100_000),
+        lambda: repository.preview_merge("main", branch),
+        lambda: repository.merge_commit(branch, "main", "Try", Identity("P", "p@localhost")),
+    ):
+        with suppress(WorkbenchError):  # a worker may spoil its own work
+            look()
+    ours = f"refs/heads/{branch}"
+    assert [what for what in changed(before, repository.protected()) if ours not in what] == []
+    for command in (["status"], ["log", "--all"], ["worktree", "list"], ["pack-refs", "--all"], ["gc"], ["fsck"]):
+        done = subprocess.run(["git", *command], cwd=scene.project, capture_output=True, text=True)
+        assert done.returncode == 0, f"git {command[0]}: {done.stderr}"
+    assert not scene.marker.exists()
+
+
+def test_what_the_kernel_lets_a_worker_change_of_the_persons_files_is_found_afterwards(scene: Scene) -> None:
+    """Landlock does not cover modes."""
+    hook = scene.project / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\n")
+    scene.hand_over()
+    before = scene.repository.protected()
+    scene.tried('chmod +x "$P/.git/hooks/pre-commit"')
+    assert [what for what in changed(before, scene.repository.protected()) if "pre-commit" in what]
+
+
+@pytest.mark.parametrize(
+    "attack", ["climbs up", "reads the server's token", "goes through the supervisor's directory", "links a file in"]
+)
+def test_without_a_box_the_attack_succeeds(scene: Scene, supervisor: subprocess.Popen[bytes], attack: str) -> None:
+    script = ATTACKS["reading"][attack]
+    done = scene.work(script, replace(scene.box, enforce=False), SUPERVISOR=str(supervisor.pid))
+    assert SECRET in done.stdout
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+CONNECT = "import socket; socket.create_connection(('127.0.0.1', {})); print('connected')"
+
+
+def test_a_worker_reaches_the_ports_it_was_given_and_no_others(scene: Scene, server: socket.socket) -> None:
+    port = server.getsockname()[1]
+    script = f'"$PYTHON" -c "{CONNECT.format(port)}"'
+    refused = scene.work(script)
+    assert "Permission denied" in refused.stdout
+    allowed = scene.work(script, replace(scene.box, connect=(port,)))
+    assert allowed.stdout == "connected\n"
+
+
+def test_a_worker_cannot_serve(scene: Scene) -> None:
+    done = scene.work("""exec "$PYTHON" -c "import socket; socket.create_server(('127.0.0.1', 0))" """)
+    assert "Permission denied" in done.stdout
+
+
+def test_a_worker_reaches_no_abstract_socket(scene: Scene) -> None:
+    name = f"\0workbench-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(name)
+        listening.listen()
+        done = scene.work(
+            f"""exec "$PYTHON" -c "import socket; socket.socket(socket.AF_UNIX).connect('\\0'+'{name[1:]}')" """
+        )
+    assert "not permitted" in done.stdout

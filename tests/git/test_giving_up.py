@@ -1,0 +1,208 @@
+"""What would be lost with a branch, the file that keeps it, and what is kept of uncommitted work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.git.parts import (
+    ANNA,
+    HOSTILE_FILES,
+    MEGABYTE,
+    bring,
+    commit,
+    git,
+    inside,
+    log,
+    own,
+    refused,
+    remove,
+    write,
+)
+from workbench.git import Repository
+
+
+def test_commits_that_nothing_else_reaches_are_counted(root: Path, repo: Repository, work: Path) -> None:
+    assert repo.only_in("work") == 1
+    commit(work, {"more": ""})
+    assert repo.only_in("work") == 2
+    git(root, "branch", "copy", "work~1")
+    assert (repo.only_in("work"), repo.only_in("work", besides=["copy"])) == (1, 2)
+    git(root, "tag", "--annotate", "--message=x", "kept", "work")
+    assert (repo.only_in("work"), repo.only_in("main")) == (0, 0)
+    refused("BRANCH_NOT_FOUND", repo.only_in, "missing")
+
+
+def test_a_detached_head_keeps_its_commits(root: Path, repo: Repository, work: Path) -> None:
+    git(root, "checkout", "--quiet", "--detach", "work")
+    assert repo.only_in("work") == 0
+
+
+@pytest.mark.parametrize("name", ["a[b".replace("[", "{"), "refs/heads/x", "ünï"])
+def test_a_name_is_no_pattern(root: Path, repo: Repository, name: str) -> None:
+    git(root, "branch", name)
+    lost = commit(root, {"x": ""})
+    git(root, "update-ref", f"refs/heads/{name}", lost)
+    git(root, "reset", "--quiet", "--hard", "HEAD~1")
+    full = f"refs/heads/{name}" if name.startswith("refs/") else name
+    assert repo.only_in(full) == 1
+
+
+def test_a_bundle_restores_what_was_deleted_into_a_fresh_clone(
+    root: Path, repo: Repository, work: Path, tmp_path: Path
+) -> None:
+    made = commit(work, {"more": "more\n"})
+    write(work, {"new": "uncommitted\n", "untracked": "untracked\n", "x.ignored": ""})
+    saved = inside(work).save_all("refs/workbench/saved", "What was not committed", ANNA)
+    kept = repo.import_ref(inside(work), "refs/workbench/saved", into="refs/workbench/trash/w", max_bytes=MEGABYTE)
+    assert kept == saved
+
+    trash = root / ".aiswarm" / "trash" / "w.bundle"
+    repo.write_bundle(trash, ["work", "refs/workbench/trash/w"])
+    remove(repo, work)
+    repo.delete_branch("work", made)
+    repo.delete_branch("refs/workbench/trash/w", kept)
+    git(root, "reflog", "expire", "--expire=now", "--all")
+    git(root, "gc", "--quiet", "--prune=now")
+    git(root, "cat-file", "-e", made, ok=(1,))
+    assert git(root, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+
+    git(tmp_path, "clone", "--quiet", str(root), "fresh")
+    fresh = tmp_path / "fresh"
+    git(fresh, "bundle", "verify", "--quiet", str(trash))
+    git(fresh, "fetch", "--quiet", str(trash), "refs/heads/*:refs/heads/*", "refs/workbench/*:refs/workbench/*")
+    assert git(fresh, "rev-parse", "work") == made
+    assert git(fresh, "show", "refs/workbench/trash/w:untracked") == "untracked"
+    assert git(fresh, "show", "refs/workbench/trash/w:new") == "uncommitted"
+    assert git(fresh, "ls-tree", "refs/workbench/trash/w", "x.ignored") == ""
+    assert list(trash.parent.iterdir()) == [trash]
+
+
+def test_a_bundle_of_what_is_elsewhere_too_is_written_all_the_same(
+    root: Path, repo: Repository, work: Path, tmp_path: Path
+) -> None:
+    git(root, "branch", "copy", "work")
+    repo.write_bundle(tmp_path / "b", ["work"])
+    assert git(root, "bundle", "list-heads", str(tmp_path / "b")) == f"{repo.resolve('work')} refs/heads/work"
+
+
+def test_a_bundle_that_cannot_be_written_leaves_nothing(repo: Repository, work: Path, tmp_path: Path) -> None:
+    write(tmp_path, {"file": ""})
+    refused("BUNDLE_NOT_WRITTEN", repo.write_bundle, tmp_path / "file" / "b", ["work"])
+    refused("BRANCH_NOT_FOUND", repo.write_bundle, tmp_path / "b", ["work", "missing"])
+    assert not list(tmp_path.glob("*b"))
+
+
+def test_a_branch_that_moved_is_not_deleted(root: Path, repo: Repository, work: Path) -> None:
+    before = str(repo.resolve("work"))
+    made = commit(work, {"more": ""})
+    error = refused("BRANCH_MOVED", repo.delete_branch, "work", before)
+    assert error.details["commit"] == made
+    repo.delete_branch("work", made)
+    repo.delete_branch("work", made)
+    assert repo.resolve("work") is None
+
+
+# -- uncommitted work, from inside
+
+
+def test_uncommitted_work_is_kept_beside_the_branch(root: Path, repo: Repository, work: Path) -> None:
+    last = git(work, "rev-parse", "HEAD")
+    write(work, dict.fromkeys(HOSTILE_FILES, "x\n") | {"new": "changed\n", "staged": "s\n"})
+    git(work, "add", "staged")
+    (work / "kept").unlink()
+    status, index = git(work, "status", "--porcelain"), (own(work) / "index").read_bytes()
+    saved = inside(work).save_all("refs/workbench/saved", "Saved", ANNA)
+    assert saved == git(work, "rev-parse", "refs/workbench/saved")
+    assert git(work, "rev-parse", f"{saved}^") == last == git(work, "rev-parse", "work")
+    assert (git(work, "status", "--porcelain"), (own(work) / "index").read_bytes()) == (status, index)
+    tracked = git(work, "ls-tree", "-r", "-z", "--name-only", str(saved)).split("\0")
+    assert {*tracked} - {""} == {*HOSTILE_FILES, "new", "staged", "shared", ".gitignore"}
+    assert not list(own(work).glob("*.index"))
+
+
+def test_nothing_uncommitted_is_nothing_to_keep(work: Path) -> None:
+    assert inside(work).save_all("refs/workbench/saved", "Saved", ANNA) is None
+    git(work, "rev-parse", "--verify", "--quiet", "refs/workbench/saved", ok=(1,))
+
+
+@pytest.mark.parametrize("half", ["merge", "unborn", "detached", "locked"])
+def test_uncommitted_work_is_kept_in_every_state(root: Path, repo: Repository, work: Path, half: str) -> None:
+    match half:
+        case "merge":
+            ours = commit(root, {"new": "ours\n"})
+            git(work, "merge", "--quiet", ours, ok=(1,))
+        case "unborn":
+            git(work, "checkout", "--quiet", "--orphan", "fresh")
+        case "detached":
+            git(work, "checkout", "--quiet", "--detach")
+        case _:
+            (own(work) / "index.lock").touch()
+    write(work, {"more": "more\n"})
+    assert inside(work).save_all("refs/workbench/saved", "Saved", ANNA)
+    repo.import_ref(inside(work), "refs/workbench/saved", into="refs/workbench/x", max_bytes=MEGABYTE)
+    assert git(root, "show", "refs/workbench/x:more") == "more"
+
+
+def test_what_is_not_committed_is_shown_as_text(work: Path) -> None:
+    write(work, {"new": "changed\n", "untracked": "u\n"})
+    (work / "kept").unlink()
+    (own(work) / "index.lock").touch()
+    found = {file.path: file for file in inside(work).dirty_diff(MEGABYTE)}
+    assert {path: file.status for path, file in found.items()} == {"new": "M", "untracked": "A", "kept": "D"}
+    assert "-new\n+changed\n" in str(found["new"].patch)
+    assert inside(work).uncommitted() == ["kept", "new", "untracked"]
+
+
+# -- bringing the person's commits in
+
+
+def test_a_commit_of_the_persons_comes_in(root: Path, repo: Repository, work: Path) -> None:
+    write(work, {"uncommitted": "stays\n"})
+    ours = commit(root, {"kept": "changed\n"})
+    assert inside(work).merge(ours, "Bring main in\n\nBecause.", ANNA) == []
+    branch, made = inside(work).head()
+    assert (branch, git(work, "rev-parse", "HEAD^2")) == ("work", ours)
+    assert log(work, "work") == f"Bring main in|{ANNA.name} <{ANNA.email}>|{ANNA.name} <{ANNA.email}>"
+    assert ((work / "kept").read_text(), (work / "uncommitted").read_text()) == ("changed\n", "stays\n")
+    assert inside(work).merge(ours, "again", ANNA) == []
+    assert inside(work).head() == ("work", made) == ("work", bring(work))
+
+
+def test_conflicts_are_told_and_everything_is_left_as_it_was(root: Path, work: Path) -> None:
+    write(work, {"shared": "uncommitted\n"})
+    ours = commit(root, {"new": "ours\n", "kept": "ours\n"})
+    before = (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD"))
+    assert inside(work).merge(ours, "merge", ANNA) == ["new"]
+    assert (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD")) == before
+    assert (work / "shared").read_text() == "uncommitted\n"
+
+
+@pytest.mark.parametrize("how", ["changed", "untracked", "staged", "half done"])
+def test_uncommitted_work_in_the_way_of_a_merge_is_kept(root: Path, work: Path, how: str) -> None:
+    ours = commit(root, {"kept": "ours\n", "fresh": "ours\n"})
+    match how:
+        case "changed":
+            write(work, {"kept": "mine\n"})
+        case "untracked":
+            write(work, {"fresh": "mine\n"})
+        case "staged":
+            write(work, {"staged": "mine\n"})
+            git(work, "add", "staged")
+        case _:
+            git(work, "merge", "--quiet", "--no-commit", ours)
+    before = (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD"))
+    refused("WORKTREE_DIRTY", inside(work).merge, ours, "merge", ANNA)
+    assert (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD")) == before
+
+
+@pytest.mark.parametrize("state", ["branch", "detached", "unborn"])
+def test_where_the_worktree_stands_is_told(work: Path, state: str) -> None:
+    commit_ = git(work, "rev-parse", "HEAD")
+    if state == "detached":
+        git(work, "checkout", "--quiet", "--detach")
+    if state == "unborn":
+        git(work, "checkout", "--quiet", "--orphan", "fresh")
+    expected = {"branch": ("work", commit_), "detached": (None, commit_), "unborn": ("fresh", None)}
+    assert inside(work).head() == expected[state]

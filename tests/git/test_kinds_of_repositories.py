@@ -1,0 +1,260 @@
+"""Worktrees work in every kind of repository, or an error says why not and nothing is half done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.git.parts import (
+    ANNA,
+    HOSTILE_FILES,
+    MEGABYTE,
+    Picture,
+    add,
+    commit,
+    git,
+    inside,
+    own,
+    records,
+    refused,
+    remove,
+    write,
+)
+from workbench.git import Integration, Repository
+
+
+def life(repo: Repository, path: Path) -> str:
+    """A worktree from its making to its end: it changes a file, is imported, merged and removed; the merge."""
+    target = repo.current_branch() or "main"
+    start = add(repo, path, "work", repo.resolve(target) or "main")
+    assert inside(path).head() == ("work", start)
+    assert inside(path).uncommitted() == []
+    write(path, {"made/in worktree": "made\n"})
+    made = inside(path).commit_all("made", ANNA)
+    assert made == repo.import_branch(inside(path), "work", max_bytes=MEGABYTE) == repo.resolve("work")
+    assert [file.path for file in repo.diff(target, "work", max_bytes=MEGABYTE)] == ["made/in worktree"]
+    merged = repo.merge_commit("work", target, "merge", ANNA)
+    assert repo.integrate("work", target, "merge", ANNA, merged=merged) == Integration(merged, "merged")
+    assert inside(path).merge(merged, "update", ANNA) == []
+    assert inside(path).head() == ("work", merged)
+    remove(repo, path)
+    assert (records(repo.root), path.exists(), own(path).exists()) == ([], False, False)
+    for question in (("fsck", "--full", "--no-dangling"), ("worktree", "prune", "-v"), ("status", "--porcelain")):
+        assert "error" not in git(repo.root, *question)
+    return merged
+
+
+def test_in_a_plain_one(repo: Repository, place: Path) -> None:
+    life(repo, place / "w")
+
+
+def test_with_a_sha256_one(tmp_path: Path) -> None:
+    root = tmp_path / "long"
+    git(tmp_path, "init", "--quiet", "--object-format=sha256", "--initial-branch=main", str(root))
+    commit(root, {"a": ""})
+    assert len(life(Repository.open(root), root / ".aiswarm" / "worktrees" / "w")) == 64
+
+
+def test_with_a_detached_head(root: Path, repo: Repository, place: Path) -> None:
+    git(root, "checkout", "--quiet", "--detach")
+    write(root, {"shared": "uncommitted\n"})
+    life(repo, place / "w")
+    assert (root / "shared").read_text() == "uncommitted\n"
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_without_commits_or_files_it_is_refused(tmp_path: Path, bare: bool) -> None:
+    git(tmp_path, "init", "--quiet", *(["--bare"] if bare else []), "x")
+    refused("BARE_REPOSITORY" if bare else "NO_COMMITS", Repository.open, tmp_path / "x")
+
+
+def test_on_a_branch_without_commits(root: Path, repo: Repository, place: Path) -> None:
+    git(root, "checkout", "--quiet", "--orphan", "fresh")
+    refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", "fresh")
+    assert (records(root), list(place.glob("*"))) == ([], [])
+    assert add(repo, place / "w", "work") == repo.resolve("main")
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_in_a_shallow_clone(root: Path, tmp_path: Path, depth: int) -> None:
+    for number in range(4):
+        commit(root, {"shared": f"{number}\n"})
+    git(tmp_path, "clone", "--quiet", f"--depth={depth}", f"file://{root}", "shallow")
+    shallow = tmp_path / "shallow"
+    life(Repository.open(shallow), shallow / ".aiswarm" / "worktrees" / "w")
+    assert git(shallow, "rev-parse", "--is-shallow-repository") == "true"
+
+
+def test_a_worker_that_makes_its_history_shallow_is_found_out(root: Path, repo: Repository, work: Path) -> None:
+    tree = git(work, "rev-parse", "HEAD^{tree}")
+    orphan = git(work, "commit-tree", "-m", "x", "-p", git(work, "commit-tree", "-m", "lost", tree), tree)
+    (own(work) / "shallow").write_text(f"{orphan}\n")
+    git(work, "update-ref", "refs/heads/work", orphan)
+    before = Picture.of(root)
+    refused("IMPORT_REFUSED", repo.import_branch, inside(work), "work", max_bytes=MEGABYTE)
+    assert Picture.of(root) == before
+
+
+def test_one_that_borrows_objects(root: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", "--shared", str(root), "a: 'b")
+    git(tmp_path, "clone", "--quiet", "--shared", "a: 'b", "c")
+    borrower = Repository.open(tmp_path / "c")
+    assert [path.parent.parent for path in borrower.object_directories()] == [tmp_path / "c", tmp_path / "a: 'b", root]
+    life(borrower, tmp_path / "c" / ".aiswarm" / "worktrees" / "w")
+
+
+@pytest.mark.parametrize("name", ["with space", "colon:s", 'quote"s', "back\\slash", "new\nline", "#hash", "ünï"])
+def test_a_place_whose_name_means_something(root: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    moved = root.rename(tmp_path / name / "repo")
+    life(Repository.open(moved), moved / ".aiswarm" / "worktrees" / "w")
+
+
+def test_a_submodule_and_what_has_one(root: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", str(root), "source")
+    git(root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "source"), "sub")
+    commit(root, {})
+    life(Repository.open(root), root / ".aiswarm" / "worktrees" / "w")
+    life(Repository.open(root / "sub"), root / "sub" / ".aiswarm" / "worktrees" / "w")
+    assert git(root / "sub", "rev-parse", "--abbrev-ref", "HEAD") == "main"
+
+
+def test_a_project_in_a_part_of_a_repository(root: Path) -> None:
+    commit(root, {"part/file": ""})
+    repo = Repository.open(root / "part")
+    assert repo.root == root
+    life(repo, root / "part" / ".aiswarm" / "worktrees" / "w")
+
+
+@pytest.mark.parametrize("how", ["separate git directory", "core.worktree", "link"])
+def test_a_git_directory_elsewhere(root: Path, tmp_path: Path, how: str) -> None:
+    (root / ".git").rename(tmp_path / "away")
+    match how:
+        case "link":
+            (root / ".git").symlink_to(tmp_path / "away")
+        case _:
+            (root / ".git").write_text(f"gitdir: {tmp_path / 'away'}\n")
+    if how == "core.worktree":
+        git(root, "config", "core.worktree", str(root))
+    repo = Repository.open(root)
+    assert repo.git_dir == tmp_path / "away"
+    life(repo, root / ".aiswarm" / "worktrees" / "w")
+    assert not list((tmp_path / "away" / "worktrees").glob("*"))
+
+
+def test_references_that_are_packed_symbolic_broken_or_many(root: Path, repo: Repository, place: Path) -> None:
+    tip = git(root, "rev-parse", "main")
+    git(root, "update-ref", "--stdin", stdin="".join(f"create refs/heads/b{n} {tip}\n" for n in range(2_000)))
+    git(root, "tag", "--annotate", "--message=x", "v1")
+    git(root, "update-ref", "refs/tags/file", git(root, "rev-parse", "main:kept"))
+    git(root, "pack-refs", "--all")
+    git(root, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    (root / ".git" / "refs" / "heads" / "broken").write_text("1" * 40 + "\n")
+    add(repo, place / "w", "work")
+    assert git(place / "w", "describe", "--tags", "main") == "v1"
+    made = commit(place / "w", {"new": ""})
+    assert repo.resolve("work") == made
+
+
+def test_with_every_kind_of_file(root: Path, repo: Repository, place: Path) -> None:
+    write(root, dict.fromkeys(HOSTILE_FILES, "x\n") | {"run": "#!/bin/sh\n"})
+    (root / "run").chmod(0o755)
+    (root / "link").symlink_to("nowhere")
+    git(root, "mv", "kept", "KEPT")
+    commit(root, {})
+    life(repo, place / "w")
+    assert os.access(root / "run", os.X_OK)
+
+
+def test_a_rename_of_case_only(root: Path, repo: Repository, place: Path) -> None:
+    add(repo, place / "w", "work")
+    git(place / "w", "mv", "kept", "Kept")
+    commit(place / "w", {})
+    (file,) = repo.diff("main", "work", max_bytes=MEGABYTE)
+    assert (file.status, file.old_path, file.path) == ("R", "kept", "Kept")
+    assert repo.integrate("work", "main", "merge", ANNA).kind == "merged"
+    assert sorted(path.name for path in root.iterdir() if path.is_file()) == [".gitignore", "Kept", "shared"]
+    assert git(root, "status", "--porcelain") == "?? .aiswarm/"
+
+
+def test_what_the_person_configured_for_all_repositories_works_inside(
+    root: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    commit(root, {".gitattributes": "*.f filter=f\n", "a.f": "a\n"})
+    git(root, "config", "--file", str(tmp_path / ".gitconfig"), "filter.f.clean", "tr A-Z a-z")
+    git(
+        root,
+        "config",
+        "--file",
+        str(tmp_path / ".gitconfig"),
+        "filter.f.smudge",
+        'tr a-z A-Z; : "quoted\t\\"'.replace('\\"', ' # ;"'),
+    )
+    git(root, "config", "--file", str(tmp_path / ".gitconfig"), "filter.f.required", "true")
+    git(root, "config", "--file", str(tmp_path / ".gitconfig"), "core.excludesFile", "~/ignored")
+    git(root, "config", "--file", str(tmp_path / ".gitconfig"), "core.attributesFile", "~/attributes")
+    write(tmp_path, {"ignored": "*.mine\n", "attributes": "*.g filter=f\n"})
+    write(root, {".git/info/exclude": "*.here\n.aiswarm\n"})
+    repo = Repository(root, root / ".git")
+    add(repo, place / "w", "work")
+    assert (place / "w" / "a.f").read_text() == "A\n"
+
+    box = inside(place / "w", environment={"PATH": os.environ["PATH"], "HOME": str(tmp_path / "empty")})
+    assert box.uncommitted() == []
+    write(place / "w", {"b.f": "BEE\n", "c.g": "CEE\n", "x.mine": "", "y.here": "", "z": ""})
+    assert sorted(box.uncommitted()) == ["b.f", "c.g", "z"]
+    assert box.commit_all("all", ANNA) == repo.import_branch(box, "work", max_bytes=MEGABYTE)
+    assert [git(root, "show", f"work:{name}") for name in ("b.f", "c.g")] == ["bee", "cee"]
+    assert git(root, "ls-tree", "-r", "--name-only", "work").splitlines() == [
+        *(".gitattributes", ".gitignore", "a.f", "b.f", "c.g", "kept", "shared", "z"),
+    ]
+
+
+def test_settings_for_line_ends_and_merge_drivers_come_along(root: Path, repo: Repository, place: Path) -> None:
+    git(root, "config", "core.autocrlf", "true")
+    git(root, "config", "merge.both.driver", "cat %B >> %A")
+    git(root, "config", "merge.both.name", 'a "name"\twith\\ all')
+    commit(root, {".gitattributes": "shared merge=both\n"})
+    git(root, "checkout-index", "--all", "--force")
+    add(repo, place / "w", "work")
+    assert (place / "w" / "kept").read_bytes() == b"kept\r\n"
+    assert git(place / "w", "config", "merge.both.name") == 'a "name"\twith\\ all'
+    write(place / "w", {"shared": "theirs\n"})
+    inside(place / "w").commit_all("theirs", ANNA)
+    ours = commit(root, {"shared": "ours\n"})
+    assert inside(place / "w").merge(ours, "both", ANNA) == []
+    assert (place / "w" / "shared").read_bytes().split() == [b"theirs", b"ours"]
+
+
+def test_a_sparse_checkout_and_a_split_index_of_the_persons_are_not_the_worktrees(
+    root: Path, repo: Repository, place: Path
+) -> None:
+    commit(root, {"in/a": "", "out/b": ""})
+    git(root, "config", "core.splitIndex", "true")
+    git(root, "sparse-checkout", "set", "--cone", "in")
+    assert not (root / "out").exists()
+    add(repo, place / "w", "work")
+    assert (place / "w" / "out" / "b").exists()
+    assert inside(place / "w").uncommitted() == []
+    commit(place / "w", {"out/c": "", "in/d": ""})
+    assert repo.integrate("work", "main", "merge", ANNA).kind == "merged"
+    assert ((root / "in" / "d").exists(), (root / "out").exists()) == (True, False)
+
+
+def test_a_clone_without_blobs(root: Path, tmp_path: Path) -> None:
+    commit(root, {"later": "1\n" * 100})
+    git(root, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "--quiet", "--filter=blob:none", f"file://{root}", "partial")
+    partial = tmp_path / "partial"
+    life(Repository.open(partial), partial / ".aiswarm" / "worktrees" / "w")
+
+
+@pytest.mark.long
+def test_ten_thousand_files(root: Path, repo: Repository, place: Path) -> None:
+    commit(root, {f"d{number % 100}/f{number}": f"{number}\n" for number in range(10_000)})
+    life(repo, place / "w")
+    assert git(root, "status", "--porcelain") == ""

@@ -1,0 +1,122 @@
+"""Differences as text, of every kind of change and of files that are anything."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.git.parts import HOSTILE_FILES, MEGABYTE, add, commit, git, refused, script, write
+from workbench.errors import WorkbenchError
+from workbench.git import FileDiff, Repository
+
+
+def shown(repo: Repository, **more: Any) -> dict[str, FileDiff]:
+    """What the branch changed, by path."""
+    return {file.path: file for file in repo.diff("main", "work", max_bytes=more.pop("max_bytes", MEGABYTE), **more)}
+
+
+def test_every_kind_of_change_is_told(root: Path, repo: Repository, place: Path) -> None:
+    commit(root, {"m": "1\n2\n3\n", "d": "d\n", "r": "r\n" * 9, "t": "t\n", "mode": "x\n"})
+    add(repo, place / "w", "work")
+    work = place / "w"
+    write(work, {"m": "1\ntwo\n3\n", "a/new": "a\n", "moved": "r\n" * 9})
+    for name in ("d", "r", "t"):
+        (work / name).unlink()
+    (work / "t").symlink_to("m")
+    (work / "mode").chmod(0o755)
+    (work / "bin").write_bytes(b"\0\1")
+    commit(work, {})
+    found = shown(repo)
+    assert {path: (f.status, f.old_path, f.added, f.removed, f.binary) for path, f in found.items()} == {
+        "a/new": ("A", None, 1, 0, False),
+        "bin": ("A", None, None, None, True),
+        "d": ("D", None, 0, 1, False),
+        "m": ("M", None, 1, 1, False),
+        "mode": ("M", None, 0, 0, False),
+        "moved": ("R", "r", 0, 0, False),
+        "t": ("T", None, 1, 1, False),
+    }
+    assert str(found["m"].patch).endswith("@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n")
+    assert "deleted file mode 100644" in str(found["t"].patch)
+    assert "new file mode 120000" in str(found["t"].patch)
+    assert "new mode 100755" in str(found["mode"].patch)
+    assert "rename from r\nrename to moved\n" in str(found["moved"].patch)
+    assert found["bin"].patch is None
+    assert not any(file.truncated for file in found.values())
+
+
+def test_patches_apply(root: Path, repo: Repository, work: Path) -> None:
+    commit(work, {"shared": "1\n2\nthree", "a/b": "new\n", "ü n": "diff --git a/x b/x\n"})
+    (work / "kept").unlink()
+    commit(work, {})
+    text = "".join(str(file.patch) for file in shown(repo).values())
+    git(root, "update-index", "--refresh")
+    git(root, "apply", "--index", "-", stdin=text)
+    assert git(root, "write-tree") == git(root, "rev-parse", "work^{tree}")
+
+
+def test_text_that_looks_like_a_patch_is_only_text(repo: Repository, work: Path) -> None:
+    lies = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n\0"[:-1]
+    commit(work, {"lies": lies, "shared": f"1\n{lies}"})
+    found = shown(repo)
+    assert {*found} == {"lies", "shared", "new"}
+    assert str(found["lies"].patch).count("+diff --git a/x b/x") == 1
+
+
+def test_hostile_names_are_told_as_they_are(repo: Repository, work: Path) -> None:
+    commit(work, {f"{number}/{name}": "x\n" for number, name in enumerate(HOSTILE_FILES)})
+    names = {f"{number}/{name}" for number, name in enumerate(HOSTILE_FILES)}
+    assert {*shown(repo)} == {*names, "new"}
+    for name in names:
+        assert [*shown(repo, path=name)] == [name]
+
+
+def test_one_file_or_directory_can_be_asked_for(repo: Repository, work: Path) -> None:
+    commit(work, {"d/a": "", "d/b": "", "dd": ""})
+    assert [*shown(repo, path="d")] == ["d/a", "d/b"]
+    assert [*shown(repo, path="d/")] == ["d/a", "d/b"]
+    for nothing in ("missing", "../x", "*", ":/", ":(exclude)d", "/etc"):
+        with suppress(WorkbenchError):
+            assert shown(repo, path=nothing) == {}
+
+
+@pytest.mark.parametrize("most", [0, 1, 300, 5_000, 100_000])
+def test_what_is_too_long_is_cut_between_files_and_said(repo: Repository, work: Path, most: int) -> None:
+    commit(work, {f"f{number}": "line\n" * 200 for number in range(10)})
+    files = list(shown(repo, max_bytes=most).values())
+    assert [file.added for file in files] == [200] * 10 + [1]
+    whole = [file.patch is not None for file in files]
+    assert whole == sorted(whole, reverse=True)
+    assert [file.truncated for file in files] == [not there for there in whole]
+    assert sum(len(file.patch or "") for file in files) <= most
+    assert all(whole) == (most == 100_000)
+
+
+def test_what_is_not_utf8_is_escaped(repo: Repository, work: Path) -> None:
+    (work / "latin").write_bytes("grün\n".encode("latin-1"))
+    commit(work, {})
+    assert "+gr\\xfcn" in str(shown(repo)["latin"].patch)
+
+
+def test_nothing_that_attributes_or_settings_name_runs(
+    root: Path, repo: Repository, work: Path, tmp_path: Path
+) -> None:
+    spy = script(tmp_path / "spy", f"touch {tmp_path / 'ran'}; cat")
+    for key in ("diff.external", "diff.spy.command", "diff.spy.textconv", "core.pager", "pager.diff"):
+        git(root, "config", key, str(spy))
+    for key, value in {"color.ui": "always", "diff.noprefix": "true", "diff.mnemonicPrefix": "true"}.items():
+        git(root, "config", key, value)
+    write(root, {".gitattributes": "* diff=spy\n"})
+    commit(work, {".gitattributes": "* diff=spy\n", "shared": "other\n"})
+    (tmp_path / "ran").unlink(missing_ok=True)
+    patch = str(shown(repo)["shared"].patch)
+    assert patch.startswith("diff --git a/shared b/shared\n")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_nothing_changed_is_nothing(repo: Repository) -> None:
+    assert repo.diff("main", "main", max_bytes=MEGABYTE) == []
+    refused("BRANCH_NOT_FOUND", repo.diff, "main", "missing", max_bytes=1)

@@ -1,0 +1,320 @@
+"""What a crash can leave of a creation, an integration or a removal, step by step, and how it is settled.
+
+Each test does the first steps of an operation through the layers below it, as if the process had been killed then,
+and lets another one come.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import git
+from tests.services.lab import approval, ask, commit, kinds, make, one
+from workbench.app import Workbench
+from workbench.errors import WorkbenchError
+from workbench.git import Repository
+from workbench.rules.integration import Action
+from workbench.services import approvals, integration, worktrees
+from workbench.services.repositories import COMMITTER, Place
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+from workbench.store.queries import Query
+
+pytestmark = pytest.mark.anyio
+
+BRANCH = "wb/lab/main"
+STEPS = Query("steps", "SELECT * FROM worktree_steps")
+
+
+@asynccontextmanager
+async def another(settings: Settings, how: str) -> AsyncIterator[Workbench]:
+    """Another process comes: it serves, or it makes some other change."""
+    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+        if how == "serves":
+            await servers.start(0)
+        else:
+            await make(workbench, "other")
+        yield workbench
+
+
+def there(root: Path) -> dict[str, bool]:
+    """What there is of the worktree `lab`."""
+    home = root / ".aiswarm"
+    return {
+        "files": (home / "worktrees" / "lab").exists(),
+        "repository": (home / "repositories" / "lab").exists(),
+        "record": "worktrees/lab" in git("worktree", "list", cwd=root),
+        "branch": git("branch", "--list", BRANCH, cwd=root) != "",
+    }
+
+
+NOTHING = {"files": False, "repository": False, "record": False, "branch": False}
+
+
+# A creation
+
+
+def _nothing_yet(repository: Repository, place: Place) -> None:
+    """The intention alone."""
+
+
+def _directories(repository: Repository, place: Place) -> None:
+    place.path.mkdir(parents=True)
+    place.git_dir.mkdir(parents=True)
+
+
+def _branch(repository: Repository, place: Place) -> None:
+    _directories(repository, place)
+    git("branch", BRANCH, "main", cwd=repository.root)
+
+
+def _record(repository: Repository, place: Place) -> None:
+    git("worktree", "add", "-q", "--no-checkout", "-b", BRANCH, str(place.path), cwd=repository.root)
+    place.git_dir.mkdir(parents=True)
+
+
+def _half_a_repository(repository: Repository, place: Place) -> None:
+    _everything(repository, place)
+    shutil.rmtree(place.git_dir / "refs")
+    (place.path / "README.md").unlink()
+
+
+def _everything(repository: Repository, place: Place) -> None:
+    repository.add_worktree(place.path, place.git_dir, BRANCH, "main")
+
+
+CREATION = (_nothing_yet, _directories, _branch, _record, _half_a_repository, _everything)
+
+
+@pytest.mark.parametrize("how", ["serves", "works"])
+@pytest.mark.parametrize("steps", CREATION)
+async def test_a_creation_that_was_cut_off_is_undone(
+    settings: Settings, repository: Path, steps: Callable[[Repository, Place], None], how: str
+) -> None:
+    place, before = Place.of(settings, "lab"), git("rev-parse", "main", cwd=repository)
+    async with Workbench.open(settings) as workbench:
+        await workbench.store.write(lambda tx: worktrees.begin(tx, "create", place, BRANCH, before))
+    steps(Repository.open(repository), place)
+    async with another(settings, how) as workbench:
+        assert there(repository) == NOTHING
+        assert await workbench.store.read(lambda tx: tx.all(STEPS)) == []
+        assert (await make(workbench)).is_dir()
+        assert all(there(repository).values())
+
+
+async def test_a_branch_on_which_somebody_worked_meanwhile_stays(settings: Settings, repository: Path) -> None:
+    place, before = Place.of(settings, "lab"), git("rev-parse", "main", cwd=repository)
+    async with Workbench.open(settings) as workbench:
+        await workbench.store.write(lambda tx: worktrees.begin(tx, "create", place, BRANCH, before))
+    _everything(Repository.open(repository), place)
+    tip = git("commit-tree", "-p", "main", "-m", "Mine", "main^{tree}", cwd=repository)
+    git("update-ref", f"refs/heads/{BRANCH}", tip, cwd=repository)
+    async with another(settings, "serves"):
+        assert there(repository) == {**NOTHING, "branch": True}
+
+
+# A removal
+
+
+@pytest.mark.parametrize("how", ["serves", "works"])
+@pytest.mark.parametrize("left", ["everything", "repository", "record", "nothing"])
+@pytest.mark.parametrize("delete_branch", [False, True])
+async def test_a_removal_that_was_cut_off_is_done(
+    settings: Settings, repository: Path, left: str, how: str, delete_branch: bool
+) -> None:
+    place = Place.of(settings, "lab")
+    async with Workbench.open(settings) as workbench:
+        tip = commit(await make(workbench))
+        await one(workbench)
+
+        def change(tx: Any) -> None:
+            worktrees.close(tx, worktrees.require(tx, "lab"), Action.DISCARD, None)
+            worktrees.begin(tx, "remove", place, BRANCH, tip if delete_branch else None)
+
+        await workbench.store.write(change)
+    if left != "everything":
+        shutil.rmtree(place.path)
+    if left in ("record", "nothing"):
+        shutil.rmtree(place.git_dir)
+    if left == "nothing":
+        shutil.rmtree(repository / ".git" / "worktrees" / "lab")
+    async with another(settings, how) as workbench:
+        assert there(repository) == {**NOTHING, "branch": not delete_branch}
+        assert (await one(workbench))["status"] == "discarded"
+
+
+# An integration
+
+
+async def ready(settings: Settings) -> int:
+    """A worktree with a commit that is asked for; the approval's id."""
+    async with Workbench.open(settings) as workbench:
+        commit(await make(workbench))
+        return await ask(workbench)
+
+
+async def begin_merge(settings: Settings, question: int) -> approvals.Approval:
+    """What is written down before the merge."""
+
+    def change(tx: Any) -> approvals.Approval:
+        found = approvals.find(tx, question)
+        assert found is not None
+        integration._set_merging(tx, found)
+        return found
+
+    async with Workbench.open(settings) as workbench:
+        return await workbench.store.write(change)
+
+
+@pytest.mark.parametrize("how", ["serves", "works"])
+async def test_a_merge_that_was_cut_off_before_it_happened_can_be_approved_again(
+    settings: Settings, repository: Path, how: str
+) -> None:
+    question = await ready(settings)
+    await begin_merge(settings, question)
+    before = git("rev-parse", "main", cwd=repository)
+    async with another(settings, how) as workbench:
+        assert (await one(workbench))["status"] == "active"
+        assert (await approval(workbench, question))["status"] == "pending"
+        assert "worktree.refused" in await kinds(workbench)
+        assert git("rev-parse", "main", cwd=repository) == before
+        decided = await workbench.call("approve", approval_id=question)
+        assert decided["outcome"]["commit"] == git("rev-parse", "main", cwd=repository)
+
+
+@pytest.mark.parametrize("how", ["serves", "works"])
+@pytest.mark.parametrize("by", ["workbench", "hand"])
+async def test_a_merge_that_happened_counts(settings: Settings, repository: Path, how: str, by: str) -> None:
+    question = await ready(settings)
+    what = (await begin_merge(settings, question)).payload
+    if by == "workbench":
+        source, merged = what["source_commit"], what["merged_commit"]
+        Repository.open(repository).integrate(source, "main", "m", COMMITTER, merged=merged)
+    else:
+        git("merge", "-q", "--no-ff", "--no-edit", what["source_commit"], cwd=repository)
+    reached = git("rev-parse", "main", cwd=repository)
+    async with another(settings, how) as workbench:
+        found = await one(workbench)
+        assert (found["status"], found["integrated_commit"]) == ("integrated", reached)
+        assert (await approval(workbench, question))["status"] == "approved"
+        assert there(repository) == {**NOTHING, "branch": True}
+        assert (repository / "new.txt").exists()
+        assert git("rev-parse", "main", cwd=repository) == reached
+
+
+async def test_what_was_queued_stays_queued_and_is_merged_by_the_next_server(
+    settings: Settings, repository: Path
+) -> None:
+    question = await ready(settings)
+
+    def change(tx: Any) -> None:
+        found = approvals.find(tx, question)
+        assert found is not None
+        integration._enqueue(tx, found, False)
+
+    async with Workbench.open(settings) as workbench:
+        await workbench.store.write(change)
+        await make(workbench, "other")
+        found = await one(workbench)
+        assert (found["status"], found["queue_place"]) == ("integrating", 1)
+    async with another(settings, "serves") as workbench:
+        while (await one(workbench))["status"] != "integrated":
+            await workbench.call("list_events", after=None, wait_seconds=0.1)
+        assert (await approval(workbench, question))["outcome"]["state"] == "integrated"
+
+
+async def test_files_that_were_left_when_a_merge_was_cut_off_are_saved_before_they_go(
+    settings: Settings, repository: Path
+) -> None:
+    question = await ready(settings)
+    place = Place.of(settings, "lab")
+    (place.path / "late.txt").write_text("late\n")
+    what = (await begin_merge(settings, question)).payload
+    Repository.open(repository).integrate(what["source_commit"], "main", "m", COMMITTER, merged=what["merged_commit"])
+
+    def change(tx: Any) -> None:
+        worktrees.close(tx, worktrees.require(tx, "lab"), Action.FINISH, what["merged_commit"])
+        worktrees.begin(tx, "rescue", place, BRANCH, None)
+
+    async with Workbench.open(settings) as workbench:
+        await workbench.store.write(change)
+    async with another(settings, "serves") as workbench:
+        (saved,) = (await workbench.call("list_events", kinds=["worktree.saved"]))["events"]
+        heads = git("bundle", "list-heads", saved["data"]["bundle"], cwd=repository)
+        assert "refs/workbench/saved/lab/uncommitted" in json.dumps(heads)
+        assert there(repository) == {**NOTHING, "branch": True}
+
+
+# A full disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes; only root can make one."""
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(mounted)], capture_output=True)
+    if mount.returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield mounted
+    subprocess.run(["umount", "-l", str(mounted)], check=True)
+
+
+@pytest.mark.chaos
+async def test_on_a_full_disk_nothing_is_left_half_done(small_disk: Path, repository: Path) -> None:
+    root = small_disk / "project"
+    shutil.copytree(repository, root)
+    (root / "large.bin").write_bytes(os.urandom(1_500_000))
+    git("add", ".", cwd=root)
+    git("commit", "-q", "-m", "Something large", cwd=root)
+    async with Workbench.open(Settings(project=root, port=0)) as workbench:
+        place = await make(workbench)
+        commit(place)
+        question = await ask(workbench)
+        filler = small_disk / "filler"
+        seen = set()
+        for free in (2_500_000, 1_200_000, 300_000, 60_000, 8_000, 0):
+            _fill(small_disk, filler, free)
+            for name, arguments in (
+                ("create_worktree", {"name": "other"}),
+                ("discard_worktree", {"worktree_name": "other", "delete_branch": True}),
+            ):
+                try:
+                    await workbench.call(name, **arguments)
+                except WorkbenchError as error:
+                    seen.add(error.code)
+            filler.unlink()
+            left = (await workbench.call("get_worktree_status"))["worktrees"]
+            if "other" in [one_["name"] for one_ in left]:
+                await workbench.call("discard_worktree", worktree_name="other", delete_branch=True)
+            await make(workbench, "next")
+            await workbench.call("discard_worktree", worktree_name="next", delete_branch=True)
+            assert sorted(path.name for path in (root / ".aiswarm" / "worktrees").iterdir()) == ["lab"]
+            assert sorted(path.name for path in (root / ".aiswarm" / "repositories").iterdir()) == ["lab"]
+            assert git("branch", "--format=%(refname:short)", cwd=root).split() == ["main", BRANCH]
+        _fill(small_disk, filler, 0)
+        with pytest.raises(WorkbenchError):
+            await workbench.call("approve", approval_id=question)
+        filler.unlink()
+        git("fsck", "--no-dangling", cwd=root)
+        await workbench.call("approve", approval_id=question)
+        assert (root / "new.txt").read_text() == "new\n"
+        assert git("status", "--porcelain", cwd=root) == ""
+    assert seen - {"WORKTREE_NOT_FOUND"}
+
+
+def _fill(disk: Path, filler: Path, free: int) -> None:
+    """Leave so many bytes of the disk."""
+    with filler.open("wb") as file, suppress(OSError):
+        while (left := shutil.disk_usage(disk).free) > free:
+            file.write(b"\0" * min(left - free, 65_536))
+            file.flush()

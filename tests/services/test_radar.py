@@ -1,0 +1,89 @@
+"""The conflict radar: merges of all active worktrees are foreseen, and told when they change."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Served, git
+from tests.services.lab import commit, make, one
+from workbench.app import Workbench
+from workbench.git import Repository
+
+pytestmark = pytest.mark.anyio
+
+
+async def pairs(workbench: Workbench) -> list[tuple[str, str, bool, list[str]]]:
+    """The coming conflicts."""
+    found = (await workbench.call("list_conflicts"))["pairs"]
+    return [(pair["one"], pair["other"], pair["is_target"], pair["files"]) for pair in found]
+
+
+async def told(workbench: Workbench) -> list[Any]:
+    """What the events about conflicts said."""
+    found = (await workbench.call("list_events", kinds=["worktree.conflicts_changed"]))["events"]
+    return [[(pair["one"], pair["other"], pair["files"]) for pair in event["data"]["pairs"]] for event in found]
+
+
+async def test_conflicts_are_foreseen_with_the_target_and_with_each_other(
+    workbench: Workbench, repository: Path
+) -> None:
+    assert (await workbench.call("list_conflicts"))["checked"] == 0
+    one_, two, three = [await make(workbench, name) for name in ("a", "b", "c")]
+    commit(one_, "README.md", "# One\n")
+    commit(two, "README.md", "# Two\n")
+    tip = commit(three, "three.txt")
+    found = await workbench.call("list_conflicts")
+    assert found["commits"]["c"] == tip
+    assert found["checked"] == 6
+    assert await pairs(workbench) == [("a", "b", False, ["README.md"])]
+    commit(repository, "README.md", "# Mine\n")
+    assert await pairs(workbench) == [
+        ("a", "main", True, ["README.md"]),
+        ("b", "main", True, ["README.md"]),
+        ("a", "b", False, ["README.md"]),
+    ]
+    status = await one(workbench, "a")
+    assert (status["conflicts"], status["overlaps"]) == (["README.md"], [{"worktree": "b", "files": ["README.md"]}])
+    await workbench.call("discard_worktree", worktree_name="a")
+    assert await pairs(workbench) == [("b", "main", True, ["README.md"])]
+
+
+async def test_what_is_known_of_two_commits_is_not_asked_again(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    real = Repository.predict_merges
+
+    def counting(self: Repository, wanted: Any) -> Any:
+        asked.append(len(wanted))
+        return real(self, wanted)
+
+    monkeypatch.setattr(Repository, "predict_merges", counting)
+    places = [await make(workbench, f"w{number}") for number in range(4)]
+    for number, place in enumerate(places):
+        commit(place, f"{number}.txt")
+    for _ in range(3):
+        await workbench.call("list_conflicts")
+        await workbench.call("get_worktree_status")
+    assert asked == [6 + 4]
+    commit(places[0], "more.txt")
+    await workbench.call("list_conflicts")
+    assert asked == [10, 3 + 1]
+
+
+async def test_who_serves_tells_when_coming_conflicts_change(served: Served, repository: Path) -> None:
+    workbench = served.workbench
+    one_, two = await make(workbench, "a"), await make(workbench, "b")
+    commit(one_, "README.md", "# One\n")
+    commit(two, "README.md", "# Two\n")
+    while not await told(workbench):
+        await asyncio.sleep(0.05)
+    git("reset", "-q", "--hard", "HEAD~1", cwd=two)
+    while len(await told(workbench)) < 2:
+        await asyncio.sleep(0.05)
+    assert await told(workbench) == [[("a", "b", ["README.md"])], []]
+    assert git("rev-parse", "wb/b/main", cwd=repository) == git("rev-parse", "main", cwd=repository)

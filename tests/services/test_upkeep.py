@@ -1,0 +1,70 @@
+"""Clearing up: what worktrees take is shown, what nobody misses goes, and for the rest it is said why it stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.services.lab import commit, make
+from workbench.app import Workbench
+from workbench.errors import Refused
+
+pytestmark = pytest.mark.anyio
+
+
+async def look(workbench: Workbench, **more: Any) -> dict[tuple[str, str], tuple[bool, str]]:
+    """What there is: whether it is safe to remove, and why."""
+    found = await workbench.call("prune_worktrees", **more)
+    assert found["bytes"] == sum(item["bytes"] for item in found["items"])
+    return {(item["kind"], item["name"]): (item["safe"], item["reason"]) for item in found["items"]}
+
+
+async def test_what_is_in_use_stays_and_what_nobody_misses_goes(workbench: Workbench, repository: Path) -> None:
+    home = repository / ".aiswarm"
+    place = await make(workbench)
+    commit(place)
+    await workbench.call("get_worktree_status")
+    for name in ("worktrees/empty", "worktrees/full", "repositories/stray", "gates/7/files", "scratch/other"):
+        (home / name).mkdir(parents=True)
+    (home / "worktrees" / "full" / "work.txt").write_text("work of hours")
+    (home / "repositories" / "stray" / "HEAD").write_text("x")
+    (home / "gates" / "7" / "files" / "big").write_bytes(b"x" * 100_000)
+    for name in ("trash/old.bundle", "logs/agent.log"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text("x")
+    seen = await look(workbench)
+    assert {key for key, (safe, _) in seen.items() if safe} == {("worktree", "empty"), ("gates", "7")}
+    assert seen["worktree", "lab"] == (False, "It is active: integrate or discard it.")
+    assert "may hold work" in seen["worktree", "full"][1]
+    assert "only copy" in seen["trash", "old.bundle"][1]
+    assert (home / "gates" / "7").exists()
+
+    done = await workbench.call("prune_worktrees", apply=True)
+    assert done["freed"] >= 100_000
+    assert not (home / "gates" / "7").exists()
+    assert not (home / "worktrees" / "empty").exists()
+    assert (home / "worktrees" / "full" / "work.txt").read_text() == "work of hours"
+    assert (home / "repositories" / "stray").exists()
+    assert (place / "new.txt").exists()
+    assert [key for key, (safe, _) in (await look(workbench)).items() if safe] == []
+
+
+async def test_links_that_somebody_put_there_are_not_followed(workbench: Workbench, repository: Path) -> None:
+    home, outside = repository / ".aiswarm", repository.parent / "outside"
+    outside.mkdir()
+    (outside / "precious").write_bytes(b"x" * 50_000)
+    (home / "gates").mkdir()
+    (home / "gates" / "9").symlink_to(outside)
+    (home / "worktrees").mkdir()
+    (home / "worktrees" / "link").symlink_to(outside)
+    found = await workbench.call("prune_worktrees", apply=True)
+    assert found["bytes"] < 50_000
+    assert (outside / "precious").exists()
+
+
+async def test_only_the_person_clears_up(workbench: Workbench, admit: Any) -> None:
+    planner = await admit("paula", "planner")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(planner.caller, "prune_worktrees", {})
