@@ -7,6 +7,8 @@ import { h, setText } from "./dom.js";
 import { counted } from "./format.js";
 import { hasMoved, lossOf, questionAbout, some } from "./worktreestate.js";
 
+/** Refusals that can be overruled: what would be lost is saved first. */
+const LOSSES = new Set(["WORKTREE_DIRTY", "COMMITS_ONLY_HERE"]);
 const SETTLED = new Set(["queued", "integrating", "closed"]);
 
 export class WorktreeActions {
@@ -19,6 +21,7 @@ export class WorktreeActions {
     this.desk = desk;
     this.on = on;
     this.onPage = onPage;
+    this.insists = false;
     this.asker = new Asker(desk);
     this.review = button("", "wb-button", on.open);
     this.ask = button("Ask to integrate", "wb-button", () => this.integrate());
@@ -54,7 +57,7 @@ export class WorktreeActions {
   async integrate() {
     const { id: name, integration_target: target } = this.worktree;
     const outcome = await this.asker.ask("integrate_worktree", { worktree_name: name }, this.ask, "Asking…");
-    if (outcome) this.on.said(outcome.state === "integrated" ? `${name} is integrated into ${target}.` : `${name} waits for your approval.`, outcome);
+    if (outcome) this.on.said(outcome.state === "integrated" ? `${name} is integrated into ${target}.` : `${name} waits for your approval.`);
   }
 
   async update() {
@@ -67,6 +70,7 @@ export class WorktreeActions {
 
   discard() {
     this.asker.clear();
+    this.insists = false;
     const close = () => {
       this.put(null);
       this.drop.focus();
@@ -97,11 +101,18 @@ export class WorktreeActions {
 
   async discarded(reason, delete_branch, pressed) {
     const { id: name, uncommitted, ahead } = this.worktree;
-    const force = Boolean(uncommitted || (delete_branch && ahead));
+    const force = this.insists || Boolean(uncommitted || (delete_branch && ahead));
     const outcome = await this.asker.ask("discard_worktree", { worktree_name: name, reason, delete_branch, force }, pressed, "Discarding…");
-    if (!outcome) return;
+    if (!outcome) return this.refused(pressed);
     this.put(null);
     const kept = outcome.branch_kept === false ? "Its branch is deleted too" : `Its branch ${outcome.branch_name} stays`;
     this.on.said(`${name} was discarded. ${kept}.${outcome.bundle ? ` What is nowhere else is in ${outcome.bundle}` : ""}`);
+    return undefined;
+  }
+
+  /** It holds more than was known here: what is said of that is read before it is pressed again. */
+  refused(pressed) {
+    this.insists = LOSSES.has(this.asker.problem.querySelector("code").textContent);
+    if (this.insists) setText(pressed, `Discard ${this.worktree.id} all the same`);
   }
 }

@@ -61,7 +61,6 @@ export class Worktrees {
       {},
       h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Worktrees"), this.summary, this.shapeBox, this.search, this.make),
       this.making,
-      this.note,
       this.problem,
       this.empty,
       this.chipBox,
@@ -70,7 +69,7 @@ export class Worktrees {
       this.conflicts.element,
     );
     this.page = new WorktreePage(this.desk, { close: () => this.close(), said });
-    this.element = h("section", { class: "wb-section", "aria-labelledby": id }, this.all, this.page.element);
+    this.element = h("section", { class: "wb-section", "aria-labelledby": id }, this.note, this.all, this.page.element);
   }
 
   /** Worktrees by name, and why there can be none. */
@@ -233,7 +232,8 @@ export class Worktrees {
 
   dismiss() {
     this.note.hidden = true;
-    this.make.focus();
+    if (this.opened) this.page.focus();
+    else this.make.focus();
   }
 
   toggleMaking(open) {
