@@ -17,8 +17,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
-from kernel_ext.panels.rows import Row, Tables, diff, task_row
-from kernel_ext.panels.sources import CLOCK, FOLLOWED, READERS, stale
+from kernel_ext.panels.rows import Change, Row, Tables, diff, task_row
+from kernel_ext.panels.sources import ASIDE, CLOCK, FOLLOWED, READERS, stale
 from workbench.errors import BadInput, WorkbenchError
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Publisher:
 
     Messages sent: `snapshot` and `diff` (`ver`, `base`; one buffer of JSON; `touched`, the tasks that
     something happened to, whether or not their rows changed), `trouble` (an error; it is tried again)
-    and `stopped`.
+    and `stopped`. The first snapshot comes without the tables of `ASIDE`; they follow as soon as they are read.
     """
 
     def __init__(self, host: Host, send: Send, *, pace: float = PACE_SECONDS) -> None:
@@ -94,6 +94,7 @@ class Publisher:
         self._version = 0
         self._rest_until = 0.0
         self._refresh_at = 0.0
+        self._wanted = {name: asyncio.Event() for name in ASIDE}
         self._farewell: dict[str, Any] | None = None
 
     def resync(self) -> None:
@@ -136,6 +137,15 @@ class Publisher:
     async def _follow(self) -> None:
         cursor = await newest_event(self._host)
         self._send_snapshot(await self._read_all())
+        beside = [asyncio.create_task(self._read_beside(name)) for name in ASIDE]
+        try:
+            await self._follow_from(cursor)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+
+    async def _follow_from(self, cursor: int) -> None:
         while True:
             page = await self._news(cursor, max(0.0, self._refresh_at - _now()))
             cursor, subjects = page["next_after"], set[str]()
@@ -161,17 +171,45 @@ class Publisher:
 
     async def _publish(self, subjects: set[str]) -> None:
         began = _now()
-        before = self._tables
-        assert before is not None, "a snapshot was read first"
+        assert self._tables is not None, "a snapshot was read first"
         touched = sorted(int(number) for noun, _, number in map(_split, subjects) if noun == "task")
-        self._tables = after = {**before, **await self._reread(before, subjects, touched)}
-        change = diff(before, after)
-        if change or touched:
-            base, self._version = self._version, self._version + 1
-            told = {"kind": "diff", "base": base, "ver": self._version, "touched": touched}
-            self._send(told, [_json(change)])
+        self._show(await self._reread(self._tables, subjects, touched), touched)
         # Many tasks are read less often: reading takes at most a quarter of the loop's time.
         self._rest_until = _now() + max(self._pace, 3 * (_now() - began))
+
+    def _show(self, made: Tables, touched: Sequence[int] = ()) -> None:
+        """Send what differs in tables that were read anew."""
+        before = self._tables or {}
+        self._tables = {**before, **made}
+        new: Change = {name: {"set": [], "gone": []} for name in made if name not in before}
+        change = new | diff(before, self._tables)
+        if change or touched:
+            base, self._version = self._version, self._version + 1
+            told = {"kind": "diff", "base": base, "ver": self._version, "touched": list(touched)}
+            self._send(told, [_json(change)])
+
+    async def _read_beside(self, name: str) -> None:
+        """Read one of `ASIDE`, and again when it may have changed, at most half of the time."""
+        while True:
+            self._wanted[name].clear()
+            began = _now()
+            await self._read_aside(name)
+            await asyncio.sleep(max(self._pace, _now() - began))
+            await self._wanted[name].wait()
+
+    async def _read_aside(self, name: str) -> None:
+        try:
+            self._show({name: await READERS[name](self._host.acall)})
+            return
+        except WorkbenchError as problem:
+            error = problem
+        except Exception:
+            log.exception("the table of %s could not be read; it is tried again", name)
+            error = _internal()
+        known = (self._tables or {}).get(name, {})
+        self._show({name: {**known, "": {"id": "", "error": error.as_dict()}}})
+        if not isinstance(error, BadInput):  # such as: there is no repository
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._wanted[name].set)
 
     def _send_snapshot(self, tables: Tables) -> None:
         self._tables = tables
@@ -181,7 +219,7 @@ class Publisher:
 
     async def _read_all(self) -> Tables:
         self._refresh_at = _now() + REFRESH_SECONDS
-        return {name: await read(self._host.acall) for name, read in READERS.items()}
+        return {name: await read(self._host.acall) for name, read in READERS.items() if name not in ASIDE}
 
     async def _reread(self, before: Tables, subjects: set[str], touched: Sequence[int]) -> dict[str, Mapping[Any, Row]]:
         """The tables that events about `subjects`, or time alone, may have changed."""
@@ -189,7 +227,12 @@ class Publisher:
         if _now() >= self._refresh_at:
             self._refresh_at = _now() + REFRESH_SECONDS
             nouns.add(CLOCK)
-        made = {name: await READERS[name](self._host.acall) for name in stale(nouns) if name != "tasks"}
+        made: dict[str, Mapping[Any, Row]] = {}
+        for name in stale(nouns):
+            if name in ASIDE:
+                self._wanted[name].set()
+            elif name != "tasks":
+                made[name] = await READERS[name](self._host.acall)
         if touched:
             made["tasks"] = await self._some_tasks(before["tasks"], set(touched))
         return made

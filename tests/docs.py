@@ -30,8 +30,8 @@ def reference() -> str:
         "# Reference\n\nMade from the code by `make docs`; do not edit.",
         "## Operations\n\nEach is an MCP tool, a WebSocket action, `POST /api/ops/<name>`, "
         '`workbench call <name>` and `wb.call("<name>", …)`.\n\n' + _operations(),
-        "## Settings\n\nAs `WORKBENCH_<NAME>` in the environment, or as a line in `.aiswarm/settings.toml`. Times in seconds, sizes in "
-        "bytes.\n\n" + _settings(),
+        "## Settings\n\nAs `WORKBENCH_<NAME>` in the environment, or as a line in `.aiswarm/settings.toml`. Times in "
+        "seconds, sizes in bytes.\n\n" + _settings(),
         "## Events\n\nRows of the feed, `<noun>.<past>`.\n\n" + "\n".join(f"- `{kind}`" for kind in event_kinds()),
         "## What each operation may answer besides its result\n\nAny may answer "
         + " ".join(f"`{code}`" for code in sorted(EVERYWHERE))

@@ -11,7 +11,7 @@ from kernel_ext.bridge import Actions, Publisher
 from kernel_ext.panels import STATIC, Panel
 from kernel_ext.panels.rows import Row, in_tree, waits_for
 from kernel_ext.panels.sources import READERS, read_tasks
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.tables import State, Table
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Desk(Panel):
             approvals = host.call("list_approvals", status="pending")["approvals"]
             agents = host.call("list_agents", limit=500)["agents"]
             tasks = host.submit(read_tasks(host.acall)).result()
-            worktrees = host.submit(READERS["worktrees"](host.acall)).result()
-            processes = host.submit(READERS["processes"](host.acall)).result()
+            worktrees = _rows(host, "worktrees")
+            processes = _rows(host, "processes")
         except WorkbenchError as error:
             return [("Workbench", Table([], [], f"{error.code}: {error.message}"))]
         shown = [
@@ -75,6 +75,14 @@ class Desk(Panel):
             ("Processes", process_table(processes)),
         ]
         return [(title, table) for title, table in shown if table.rows or title not in ("Worktrees", "Processes")]
+
+
+def _rows(host: KernelHost, table: str) -> Mapping[Any, Row]:
+    """A table; empty where the project cannot have it, such as one without a repository."""
+    try:
+        return host.submit(READERS[table](host.acall)).result()
+    except BadInput:
+        return {}
 
 
 def inbox_table(approvals: Sequence[Mapping[str, Any]]) -> Table:
@@ -136,7 +144,6 @@ def worktree_table(worktrees: Mapping[str, Row]) -> Table:
             ", ".join(row["conflicts"]),
         ]
         for name, row in sorted(worktrees.items())
-        if "error" not in row
     ]
     heads = ["Worktree", "Branch", "State", "Commits", "Files", "Uncommitted", "Conflicts"]
     return Table(heads, rows, "There are no worktrees.")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_ext.panels.rows import Row, agent_row, by_id, conflict_rows, process_row, task_rows, worktree_row
-from workbench.errors import Unavailable, WorkbenchError
 
 Call = Callable[..., Awaitable[dict[str, Any]]]
 """Runs an operation by name."""
-Read = Callable[[Call], Awaitable[Mapping[Any, Row]]]
+Read = Callable[[Call], Coroutine[Any, Any, Mapping[Any, Row]]]
 """Reads a table."""
 
 CLOCK = "clock"
@@ -67,20 +66,6 @@ async def _conflicts(call: Call) -> Mapping[Any, Row]:
     return conflict_rows(await call("list_conflicts"))
 
 
-def explained(read: Read) -> Read:
-    """The table; where it cannot be had in this project, one row that says why: `{"id": "", "error": …}`."""
-
-    async def reading(call: Call) -> Mapping[Any, Row]:
-        try:
-            return await read(call)
-        except Unavailable:
-            raise
-        except WorkbenchError as error:
-            return {"": {"id": "", "error": error.as_dict()}}
-
-    return reading
-
-
 _LISTED: dict[str, Source] = {
     "approvals": Source("list_approvals", "approvals", frozenset({"approval", "worktree"}), arguments={"limit": 500}),
     "personas": Source("get_personas", "personas", frozenset({"persona"})),
@@ -105,27 +90,31 @@ _LISTED: dict[str, Source] = {
     "rules": Source("list_admission_rules", "rules", frozenset({"rule"}), key="name"),
     "tools": Source("list_agent_tools", "agent_tools", frozenset({"agent_tool"})),
     "processes": Source("get_managed_agents", "agents", frozenset({"agent"}), key="agent_id", row=process_row),
+    "worktrees": Source(
+        "get_worktree_status",
+        "worktrees",
+        frozenset({"worktree", "approval", CLOCK}),
+        key="name",
+        row=worktree_row,
+    ),
 }
-_WORKTREES = Source(
-    "get_worktree_status",
-    "worktrees",
-    frozenset({"worktree", "approval", CLOCK}),
-    key="name",
-    row=worktree_row,
-)
 
 READERS: Mapping[str, Read] = {
     **{name: source.read for name, source in _LISTED.items()},
-    "worktrees": explained(_WORKTREES.read),
-    "conflicts": explained(_conflicts),
+    "conflicts": _conflicts,
     "allowlist": _allowlist,
     "tasks": read_tasks,
 }
 """How each table is read whole."""
 
+ASIDE = ("worktrees", "conflicts", "processes")
+"""Tables that ask git or the system: read beside the others, which do not wait for them.
+
+Where one cannot be had, its row with the empty id says why: `{"id": "", "error": …}`.
+"""
+
 _NOUNS: Mapping[str, Collection[str]] = {
     **{name: source.nouns for name, source in _LISTED.items()},
-    "worktrees": _WORKTREES.nouns,
     "conflicts": {"worktree"},
     "allowlist": {"allowlist"},
     "tasks": {"task"},

@@ -141,13 +141,13 @@ def test_a_merge_is_shown_and_approved(open_desk: OpenDesk, project: Project) ->
     desk = open_desk()
     proposal(project, "robust")
     mine = card(desk, "robust")
-    expect(mine).to_contain_text("wb/robust/main → main · 1 commit · 2 files +3 −1 · no conflicts")
+    expect(mine).to_contain_text(" → main · 1 commit · 2 files +3 −1 · no conflicts")
     mine.get_by_role("button", name="Details…").click()
     expect(mine).to_contain_text("Add robust statistics")
     expect(mine).to_contain_text("stats.py")
     shot(desk, "integration")
-    mine.get_by_role("button", name="Approve and merge").click()
-    expect(mine).to_contain_text("Merged into main.")
+    mine.get_by_role("button", name="Approve and integrate").click()
+    expect(mine).to_contain_text("Integrated into main.")
     assert (project.path / "stats.py").exists()
 
 
@@ -159,7 +159,7 @@ def test_a_coming_conflict_is_named_before_and_refused_in_place(open_desk: OpenD
     expect(mine).to_contain_text("Conflicts are predicted in 1 file: model.py.")
     mine.get_by_role("button", name="Details…").click()
     shot(desk, "conflict")
-    mine.get_by_role("button", name="Approve and merge").click()
+    mine.get_by_role("button", name="Approve and integrate").click()
     expect(mine.get_by_role("button", name="Dismiss")).to_be_visible()  # the question is closed, the answer stays
     expect(mine).to_contain_text("MERGE_CONFLICT")
     shot(desk, "refused")

@@ -9,7 +9,7 @@ import pytest
 from desk_lab import ROOT, Lab, Project, command, shot, wait_until
 from playwright.sync_api import Page, expect
 
-DECISIONS = re.compile("^(Admit|Approve and merge)")
+DECISIONS = re.compile("^(Admit|Approve and integrate)")
 ASKED = 5 + 3
 """A planner, three workers and a reviewer to admit; three worktrees to merge."""
 

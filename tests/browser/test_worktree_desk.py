@@ -149,7 +149,7 @@ def test_what_a_discard_loses_is_said_before_and_kept_in_a_bundle(open_desk: Ope
     expect(card(desk, "robust")).to_contain_text("1 uncommitted", timeout=20_000)
     card(desk, "robust").get_by_role("button", name="Discard… robust").click()
     asked = card(desk, "robust").locator(".wb-confirm")
-    expect(asked).to_contain_text("1 uncommitted file: notes.txt. What they hold is written to a bundle")
+    expect(asked).to_contain_text("1 uncommitted file: notes.txt. It is written to a bundle")
     expect(asked).to_contain_text("The branch wb/robust/main stays, with its 1 commit that main does not have.")
     asked.get_by_label("Delete the branch too").check()
     expect(asked).to_contain_text("The branch wb/robust/main is deleted, with 1 commit that main does not have.")
@@ -230,7 +230,7 @@ def test_newer_commits_do_not_tear_away_what_is_read(open_desk: OpenDesk, projec
     expect(mine.get_by_text("There are newer changes than these.")).to_be_visible(timeout=20_000)
     mine.get_by_role("button", name="Show them").click()
     expect(mine.get_by_text("later = 1")).to_be_visible()
-    expect(mine.get_by_text("the branch has moved, and approving would be refused")).to_be_visible()
+    expect(mine.get_by_text("approving would be refused. Ask again under Worktrees.")).to_be_visible()
     shot(desk, "worktrees-moved")
 
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,8 +142,37 @@ def test_a_page_is_told_of_tasks_that_something_happened_to_though_their_rows_ar
     page.until(lambda: page.tables["tasks"].get(task_id, {}).get("priority") == 900)
     seen = len(page.messages)
     serving.call("set_priority", task_id=task_id, priority=900)
-    page.until(lambda: len(page.messages) > seen)
-    assert page.messages[seen]["touched"] == [task_id]
+    page.until(lambda: any(message.get("touched") == [task_id] for message in page.messages[seen:]))
+
+
+def test_worktrees_and_processes_follow_the_first_snapshot_and_are_live(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    page.until(lambda: {"worktrees", "conflicts", "processes"} <= set(page.tables))
+    assert page.messages[0]["kind"] == "snapshot"
+    path = Path(serving.call("create_worktree", name="robust")["path"])
+    page.until(lambda: "robust" in page.tables["worktrees"])
+    assert page.tables["worktrees"]["robust"]["uncommitted"] == 0
+    (path / "left.txt").write_text("not committed")
+    serving.call("create_worktree", name="other")
+    page.until(lambda: page.tables["worktrees"]["robust"]["dirty"] == ["left.txt"])
+    assert set(page.tables["conflicts"]) == {""}
+    assert page.tables["processes"] == {}
+
+
+def test_a_project_without_a_repository_says_why_it_has_no_worktrees(tmp_path: Path, page: FrontEnd) -> None:
+    host = KernelHost(Settings(project=tmp_path))
+    host.start(0)
+    publisher = Publisher(host, page.take)
+    try:
+        publisher.resync()
+        page.until(lambda: "" in page.tables.get("worktrees", {}))
+        assert page.tables["worktrees"][""]["error"]["code"] == "NOT_A_REPOSITORY"
+        host.call("create_task", title="It goes on", persona_id="tester")
+        page.until(lambda: len(page.tables["tasks"]) == 1)
+    finally:
+        publisher.stop()
+        host.stop()
 
 
 def test_a_page_that_asks_again_gets_everything_and_goes_on(

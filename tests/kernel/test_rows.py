@@ -14,7 +14,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel_ext.panels.rows import Change, apply, by_id, diff, in_tree, task_rows, waits_for
+from kernel_ext.panels.rows import (
+    Change,
+    apply,
+    by_id,
+    conflict_rows,
+    diff,
+    in_tree,
+    process_row,
+    task_rows,
+    waits_for,
+    worktree_row,
+)
 
 
 def task(task_id: int, parent: int | None = None, **more: Any) -> dict[str, Any]:
@@ -88,6 +99,28 @@ def test_a_chain_may_be_deeper_than_the_stack() -> None:
 )
 def test_a_task_waits_for_what_is_not_completed(task: dict[str, Any], expected: list[int]) -> None:
     assert waits_for(task, by_id([row(1, "completed"), row(2, "failed"), row(3)])) == expected
+
+
+def test_a_worktree_is_told_with_counts_instead_of_its_files() -> None:
+    files = [{"path": f"f{n}", "added": 1, "removed": 0} for n in range(3)]
+    told = {"name": "w", "files": files, "dirty": ["x"] * 300, "agents": ["ada"], "open_tasks": 2, "ahead": 1}
+    row = worktree_row(told)
+    assert row == {"name": "w", "ahead": 1, "changed": 3, "uncommitted": 300, "dirty": ["x"] * 200}
+
+
+def test_conflicts_are_rows_of_pairs_and_one_of_how_many_were_looked_at() -> None:
+    pair = {"one": "a", "other": "main", "is_target": True, "files": ["f"]}
+    assert conflict_rows({"pairs": [pair], "checked": 3}) == {
+        "": {"id": "", "checked": 3},
+        "a\nmain": {"id": "a\nmain", **pair},
+    }
+
+
+def test_what_a_process_uses_is_not_part_of_its_row_and_who_has_none_has_no_row() -> None:
+    process = {"state": "running", "cpu_percent": 3.0, "memory_bytes": 1, "log_tail": [], "exit_code": None}
+    agent = {"agent_id": "ada", "name": "Ada", "persona_id": "tester"}
+    assert process_row(agent | {"process": process}) == {"name": "Ada", "persona_id": "tester", "state": "running"}
+    assert process_row(agent | {"process": None}) is None
 
 
 @pytest.fixture(scope="module")

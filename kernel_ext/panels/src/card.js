@@ -21,12 +21,12 @@ import { registration } from "./registration.js";
  * @property {(approval: any, tables: import("./store.js").Tables) => (Node|string|null)[]} summary what saying yes
  *   at once would do
  * @property {(approval: any) => string} [facts] what else there is to know, in a line
- * @property {(approval: any) => string|null|(string|null)[]} [warning]
+ * @property {(approval: any, tables: import("./store.js").Tables) => string|null|(string|null)[]} [warning]
  * @property {() => {element: HTMLElement, update: (approval: any) => void}} [live] what goes on meanwhile
  * @property {(approval: any) => {label: string, why: string, choices: object}|null} [doubt] what saying yes is asked
  *   once more for, and the choices that come with it
  * @property {(outcome: any, approval: any, tables: import("./store.js").Tables) => string} done
- * @property {(approval: any) => boolean} careful the answer is likely to be no: yes is not proposed
+ * @property {(approval: any, tables: import("./store.js").Tables) => boolean} careful the answer is likely to be no: yes is not proposed
  * @property {(approval: any, tables: import("./store.js").Tables) => object} [choices] those of saying yes at once
  * @property {(approval: any, tables: import("./store.js").Tables) => Details} [details]
  *
@@ -59,8 +59,6 @@ export class Card {
   constructor(approval, desk) {
     this.approval = approval;
     this.desk = desk;
-    /** @type {string|null} */
-    this.other = null;
     this.kind = KINDS[approval.kind] ?? anything;
     /** @type {"waiting"|"sending"|"settled"} */
     this.state = "waiting";
@@ -116,7 +114,6 @@ export class Card {
   take(approval) {
     if (approval === this.approval || this.state === "settled") return;
     this.approval = approval;
-    this.draw();
     this.renew();
   }
 
@@ -125,18 +122,11 @@ export class Card {
     const label = typeof kind.primary === "string" ? kind.primary : kind.primary(approval);
     if (this.state === "waiting") setText(this.yes, label);
     this.yes.setAttribute("aria-label", `${label}: ${this.name}`);
-    this.yes.classList.toggle("wb-primary", !kind.careful(approval) && !this.other);
-    const warnings = [kind.warning?.(approval), this.other].flat().filter(Boolean);
+    this.yes.classList.toggle("wb-primary", !kind.careful(approval, this.desk.tables));
+    const warnings = [kind.warning?.(approval, this.desk.tables)].flat().filter(Boolean);
     if (warnings.join("\n") !== this.warned) this.warning.replaceChildren(...warnings.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))));
     this.warned = warnings.join("\n");
     this.live?.update(approval);
-  }
-
-  /** One more warning, from where the card is shown. @param {string|null} text */
-  warn(text) {
-    if (this.other === text) return;
-    this.other = text;
-    this.draw();
   }
 
   buttons() {
@@ -331,6 +321,7 @@ export class Card {
   }
   /** What saying yes would do may have changed with what was decided elsewhere. */
   renew() {
+    this.draw();
     const fresh = h("div", {}, ...this.kind.summary(this.approval, this.desk.tables));
     if (fresh.textContent !== this.summary.textContent) this.summary.replaceChildren(...fresh.childNodes);
     this.details?.refresh?.();

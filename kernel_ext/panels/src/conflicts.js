@@ -43,6 +43,7 @@ export class Conflicts {
   words(pairs, checked) {
     if (checked?.error) return checked.error.message;
     const all = this.store.tables.worktrees.size;
+    if (!checked) return "";
     if (!pairs.length) return all ? "No conflicts are predicted, neither between worktrees nor with what they are integrated into." : "There are no worktrees.";
     const named = new Set(pairs.flatMap(({ one, other, is_target: target }) => (target ? [one] : [one, other])));
     const free = all - named.size;

@@ -56,11 +56,6 @@ export class DiffView {
     else this.newer.hidden = !stale;
   }
 
-  /** The commit that is shown, null before. */
-  get commit() {
-    return this.side === "committed" ? (this.found?.commit ?? null) : null;
-  }
-
   drawSides() {
     const numbers = { committed: this.worktree.changed ?? 0, uncommitted: this.worktree.uncommitted ?? 0 };
     for (const [side, element] of Object.entries(this.sides)) {

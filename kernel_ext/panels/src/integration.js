@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { counted, lineCounts } from "./format.js";
 import { Gates } from "./gates.js";
 import { icon } from "./icons.js";
-import { nth, some, verdict } from "./worktreestate.js";
+import { hasMoved, nth, some, verdict } from "./worktreestate.js";
 
 const SHOWN = 12;
 
@@ -31,7 +31,10 @@ export const integration = {
       payload.conflicts.length ? null : " · no conflicts",
     ];
   },
-  warning: ({ payload }) => [
+  warning: ({ payload }, tables) => [
+    hasMoved(tables.worktrees.get(payload.worktree), { payload })
+      ? `${payload.branch} is at ${tables.worktrees.get(payload.worktree).commit.slice(0, 7)} now, not at ${payload.source_commit.slice(0, 7)}: approving would be refused. Ask again under Worktrees.`
+      : null,
     payload.refused ? `It was approved and sent back: ${payload.refused.message}` : null,
     payload.conflicts.length
       ? `Conflicts are predicted in ${counted(payload.conflicts.length, "file")}: ${some(payload.conflicts)}. Integrating would be refused.`
@@ -53,7 +56,7 @@ export const integration = {
         }
       : null,
   done: (outcome, approval, tables) => settledWords(outcome, approval, tables.worktrees.get(approval.payload.worktree)),
-  careful: (approval) => approval.payload.conflicts.length > 0 || approval.payload.changed?.length > 0 || failing(approval),
+  careful: (approval, tables) => hasMoved(tables.worktrees.get(approval.payload.worktree), approval) || approval.payload.conflicts.length > 0 || approval.payload.changed?.length > 0 || failing(approval),
   details: (approval) => new Changes(approval),
 };
 

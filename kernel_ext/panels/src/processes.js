@@ -37,9 +37,14 @@ export class Processes {
     this.polling = new WhileSeen(this.table, POLL_MS, () => this.poll(), signal);
   }
 
+  /** The processes, without the row that says why there can be none. */
+  get known() {
+    return [...this.desk.store.tables.processes.values()].filter(({ id }) => id !== "");
+  }
+
   /** How many run. */
   count() {
-    return [...this.desk.store.tables.processes.values()].filter(({ state }) => state === "running").length;
+    return this.known.filter(({ state }) => state === "running").length;
   }
 
   /** What moves by itself is asked for only while it is seen. */
@@ -63,10 +68,11 @@ export class Processes {
   /** @param {number} now in ms */
   update(now) {
     const { processes, tasks } = this.desk.store.tables;
-    const all = [...processes.values()].sort(runningFirst);
+    const all = this.known.sort(runningFirst);
+    this.drawProblem(processes.get("")?.error);
     const ended = all.filter(({ state }) => state === "ended");
     const shown = this.showAll ? all : all.filter((row) => row.state !== "ended" || ended.indexOf(row) < ENDED_SHOWN || row.id === this.opened);
-    this.empty.hidden = all.length > 0 || this.desk.store.version === null;
+    this.empty.hidden = all.length > 0 || !this.desk.store.known.has("processes");
     this.main.hidden = all.length === 0;
     this.more.hidden = ended.length <= ENDED_SHOWN;
     setText(this.more, this.showAll ? "Show fewer that have ended" : `Show all ${ended.length.toLocaleString("en")} that have ended`);
@@ -78,7 +84,7 @@ export class Processes {
 
   /** How they stand, in a line. */
   summary() {
-    const all = [...this.desk.store.tables.processes.values()];
+    const all = this.known;
     const of = (state) => all.filter((row) => row.state === state);
     const open = of("running").filter(({ confinement }) => !confinementWords(confinement).whole).length;
     if (!all.length) return "";
@@ -88,6 +94,14 @@ export class Processes {
       of("ended").length ? `${of("ended").length.toLocaleString("en")} ended` : null,
       open ? `${counted(open, "process", "processes")} not wholly confined` : null,
     ].filter(Boolean).join(" · "); // prettier-ignore
+  }
+
+  /** Say once that they could not be read. */
+  drawProblem(error) {
+    if (error?.message === this.said) return;
+    this.said = error?.message;
+    if (error) this.asker.show(error);
+    else this.asker.clear();
   }
 
   drawRows(rows, now) {

@@ -2,6 +2,8 @@
 
 import { button } from "./controls.js";
 import { h } from "./dom.js";
+import { added } from "./tail.js";
+import { inProject } from "./worktreestate.js";
 
 const NEAR = 24;
 const KEPT = 2_000;
@@ -30,7 +32,7 @@ export class ProcessLog {
 
   /** @param {string[]} tail the newest lines @param {string} path where all of them are */
   take(tail, path) {
-    this.where.textContent = path;
+    this.where.textContent = inProject(path);
     this.where.title = path;
     const { atEnd } = this;
     const fresh = added(this.known, tail);
@@ -52,13 +54,4 @@ export class ProcessLog {
   drawJump() {
     this.jump.hidden = this.atEnd;
   }
-}
-
-/** What a newer tail has after what is known; the tail itself when they do not meet. */
-export function added(known, tail) {
-  for (let size = Math.min(known.length, tail.length); size > 0; size -= 1) {
-    const start = known.length - size;
-    if (tail.every((line, at) => at >= size || line === known[start + at])) return tail.slice(size);
-  }
-  return tail;
 }

@@ -16,6 +16,8 @@ export class Store {
     this.version = null;
     /** What the last message was about besides its rows: ids of tasks, or null for all of them. @type {Set<number>|null} */
     this.touched = null;
+    /** The tables that came so far; the slow ones come after the snapshot. @type {Set<string>} */
+    this.known = new Set();
     this.listeners = new Set();
   }
 
@@ -26,6 +28,7 @@ export class Store {
     }
     this.version = version;
     this.touched = null;
+    this.known = new Set(Object.keys(rows));
     this.tell();
   }
 
@@ -39,6 +42,7 @@ export class Store {
     if (base !== this.version) return false;
     applyChange(this.tables, change);
     this.version = version;
+    for (const name of Object.keys(change)) this.known.add(name);
     this.touched = new Set(touched);
     this.tell();
     return true;

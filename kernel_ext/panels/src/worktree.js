@@ -7,7 +7,7 @@ import { freshId, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { WorktreeActions } from "./worktreeactions.js";
 import { factsOf, setCounts, stateIcon } from "./worktreecard.js";
-import { questionAbout, stateWords, troublesOf } from "./worktreestate.js";
+import { inProject, questionAbout, stateWords, troublesOf } from "./worktreestate.js";
 
 export class WorktreePage {
   /** @param {any} desk @param {{close: () => void, said: (text: string) => void}} on */
@@ -63,7 +63,8 @@ export class WorktreePage {
     this.state = state;
     setText(this.title, worktree.id);
     setText(this.word, stateWords(worktree, state));
-    setText(this.branches, `${worktree.branch_name} → ${worktree.integration_target} · ${worktree.path}`);
+    setText(this.branches, `${worktree.branch_name} → ${worktree.integration_target} · ${inProject(worktree.path)}`);
+    this.branches.title = worktree.path;
     setCounts(this.counts, worktree);
     setText(this.facts, factsOf(worktree, there, now).join(" · "));
     this.drawClashes(worktree);
@@ -92,15 +93,6 @@ export class WorktreePage {
     else if (card.state === "waiting") this.gone(card);
     card.refresh(enabled);
     card.tick(now);
-    this.warnOfOther(card);
-  }
-
-  /** Approving is about one commit; the changes shown must be of the same. */
-  warnOfOther(card) {
-    const { commit } = this.diff;
-    const other = card.state === "waiting" && commit && commit !== card.approval.payload.source_commit;
-    if (other) card.warn(`The question is about ${card.approval.payload.source_commit.slice(0, 7)}, the changes below are of ${commit.slice(0, 7)}: the branch has moved, and approving would be refused. Ask again.`);
-    else card.warn(null);
   }
 
   gone(card) {

@@ -5,8 +5,10 @@ import { Confirm } from "./confirm.js";
 import { button, checkbox } from "./controls.js";
 import { h, setText } from "./dom.js";
 import { counted } from "./format.js";
-import { lossOf, some } from "./worktreestate.js";
+import { hasMoved, lossOf, questionAbout, some } from "./worktreestate.js";
 
+/** Refusals that can be overruled: what would be lost is saved first. */
+const LOSSES = new Set(["WORKTREE_DIRTY", "COMMITS_ONLY_HERE"]);
 const SETTLED = new Set(["queued", "integrating", "closed"]);
 
 export class WorktreeActions {
@@ -19,6 +21,7 @@ export class WorktreeActions {
     this.desk = desk;
     this.on = on;
     this.onPage = onPage;
+    this.insists = false;
     this.asker = new Asker(desk);
     this.review = button("", "wb-button", on.open);
     this.ask = button("Ask to integrate", "wb-button", () => this.integrate());
@@ -38,11 +41,13 @@ export class WorktreeActions {
     setText(this.review, decide ? "Review and approve" : "Review");
     this.review.classList.toggle("wb-primary", decide);
     this.review.hidden = this.onPage;
-    this.ask.hidden = decide || SETTLED.has(state) || !ahead;
+    const moved = decide && hasMoved(worktree, questionAbout(worktree, this.desk.store.tables));
+    this.ask.hidden = (decide && !moved) || SETTLED.has(state) || !ahead;
+    if (!this.asker.sending) setText(this.ask, moved ? "Ask again" : "Ask to integrate");
     this.renew.hidden = SETTLED.has(state) || !behind;
     this.renew.title = `Bring ${counted(behind ?? 0, "commit")} of ${target} into ${name}`;
     this.drop.hidden = SETTLED.has(state);
-    for (const [one, words] of [[this.review, this.review.textContent], [this.ask, "Ask to integrate"], [this.renew, `Update from ${target}`], [this.drop, "Discard…"]]) {
+    for (const [one, words] of [[this.review, this.review.textContent], [this.ask, this.ask.textContent], [this.renew, `Update from ${target}`], [this.drop, "Discard…"]]) {
       one.setAttribute("aria-label", one === this.renew ? `Update ${name} from ${target}` : `${words} ${name}`);
     }
     this.buttons.hidden = state === "closed";
@@ -52,25 +57,25 @@ export class WorktreeActions {
   async integrate() {
     const { id: name, integration_target: target } = this.worktree;
     const outcome = await this.asker.ask("integrate_worktree", { worktree_name: name }, this.ask, "Asking…");
-    if (outcome) this.on.said(outcome.state === "integrated" ? `${name} is integrated into ${target}.` : `${name} waits for your approval.`, outcome);
+    if (outcome) this.on.said(outcome.state === "integrated" ? `${name} is integrated into ${target}.` : `${name} waits for your approval.`);
   }
 
   async update() {
     const { id: name, integration_target: target } = this.worktree;
     const outcome = await this.asker.ask("update_worktree", { worktree_name: name }, this.renew, "Updating…");
     if (!outcome) return;
-    if (outcome.conflicts?.length) this.asker.show({ code: "MERGE_CONFLICT", message: `${target} conflicts with ${name} in ${some(outcome.conflicts)}. Nothing was changed; resolve it in the worktree with \`git merge ${target}\`.` });
+    if (outcome.conflicts?.length) this.asker.show({ code: "MERGE_CONFLICT", message: `${target} conflicts with ${name} in ${some(outcome.conflicts)}. Nothing was changed. Have an agent resolve it there, or run \`workbench worktrees run ${name} -- git merge ${target}\`.` });
     else this.on.said(outcome.merged === false ? `${name} had all of ${target} already.` : `${name} has the newest commits of ${target} now.`);
   }
 
   discard() {
     this.asker.clear();
-    const { ahead } = this.worktree;
+    this.insists = false;
     const close = () => {
       this.put(null);
       this.drop.focus();
     };
-    const branch = checkbox(`Delete the branch too${ahead ? `, with ${counted(ahead, "commit")}` : ""}`, () => this.tell());
+    const branch = checkbox("Delete the branch too", () => this.tell());
     const losses = h("ul", { class: "wb-losses" });
     const words = { label: `Discard ${this.worktree.id}`, why: "Its directory is removed.", reason: "Reason (optional; kept in the history)" };
     const question = new Confirm(words, (reason, pressed) => this.discarded(reason, branch.box.checked, pressed), close);
@@ -96,11 +101,18 @@ export class WorktreeActions {
 
   async discarded(reason, delete_branch, pressed) {
     const { id: name, uncommitted, ahead } = this.worktree;
-    const force = Boolean(uncommitted || (delete_branch && ahead));
+    const force = this.insists || Boolean(uncommitted || (delete_branch && ahead));
     const outcome = await this.asker.ask("discard_worktree", { worktree_name: name, reason, delete_branch, force }, pressed, "Discarding…");
-    if (!outcome) return;
+    if (!outcome) return this.refused(pressed);
     this.put(null);
     const kept = outcome.branch_kept === false ? "Its branch is deleted too" : `Its branch ${outcome.branch_name} stays`;
     this.on.said(`${name} was discarded. ${kept}.${outcome.bundle ? ` What is nowhere else is in ${outcome.bundle}` : ""}`);
+    return undefined;
+  }
+
+  /** It holds more than was known here: what is said of that is read before it is pressed again. */
+  refused(pressed) {
+    this.insists = LOSSES.has(this.asker.problem.querySelector("code").textContent);
+    if (this.insists) setText(pressed, `Discard ${this.worktree.id} all the same`);
   }
 }

@@ -5,6 +5,7 @@ import { Conflicts } from "./conflicts.js";
 import { button, field, form, input } from "./controls.js";
 import { freshId, h, prose, setAttribute, setText } from "./dom.js";
 import { counted } from "./format.js";
+import { icon } from "./icons.js";
 import { WorktreeCard } from "./worktreecard.js";
 import { WorktreePage } from "./worktree.js";
 import { conflictsOf, occupation, stateOf } from "./worktreestate.js";
@@ -34,6 +35,8 @@ export class Worktrees {
     this.wanted = null;
     this.text = "";
     this.opened = null;
+    /** @type {string|null} what is to be opened as soon as it is known */
+    this.toOpen = null;
     this.enabled = true;
     /** @type {Map<string, WorktreeCard>} */
     this.cards = new Map();
@@ -46,6 +49,7 @@ export class Worktrees {
     this.make = button("New worktree…", "wb-button", () => this.toggleMaking(true));
     this.making = h("div", {});
     this.note = h("div", { class: "wb-note", hidden: true });
+    this.problem = h("p", { class: "wb-problem", hidden: true });
     this.chips = new Map();
     this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show worktrees" });
     this.list = h("ul", { class: "wb-trees", "aria-labelledby": id });
@@ -57,7 +61,7 @@ export class Worktrees {
       {},
       h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Worktrees"), this.summary, this.shapeBox, this.search, this.make),
       this.making,
-      this.note,
+      this.problem,
       this.empty,
       this.chipBox,
       this.nothing,
@@ -65,7 +69,7 @@ export class Worktrees {
       this.conflicts.element,
     );
     this.page = new WorktreePage(this.desk, { close: () => this.close(), said });
-    this.element = h("section", { class: "wb-section", "aria-labelledby": id }, this.all, this.page.element);
+    this.element = h("section", { class: "wb-section", "aria-labelledby": id }, this.note, this.all, this.page.element);
   }
 
   /** Worktrees by name, and why there can be none. */
@@ -83,11 +87,12 @@ export class Worktrees {
     this.enabled = enabled;
     const { tables } = this.store;
     const { rows } = this;
+    if (tables.worktrees.has(this.toOpen)) return this.open(this.toOpen);
     const there = occupation(tables, now);
     const states = new Map(rows.map((row) => [row.id, stateOf(row, tables)]));
     if (this.opened) this.drawPage(there, now);
     this.all.hidden = this.opened !== null;
-    if (this.opened) return;
+    if (this.opened) return undefined;
     this.drawCounts(rows, states, there);
     const cards = this.shape === "cards";
     const fitting = cards ? rows.filter((row) => this.fits(row, states.get(row.id), there(row.id))) : [];
@@ -97,6 +102,7 @@ export class Worktrees {
     this.conflicts.element.hidden = cards || !rows.length;
     if (!cards) this.conflicts.update();
     this.drawEmpty(rows.length);
+    return undefined;
   }
 
   drawCounts(rows, states, there) {
@@ -155,8 +161,10 @@ export class Worktrees {
 
   drawEmpty(total) {
     const why = this.store.tables.worktrees.get("")?.error;
-    this.empty.hidden = total > 0 || this.store.version === null;
-    this.make.hidden = Boolean(why);
+    this.problem.hidden = !why || !total;
+    if (!this.problem.hidden) this.problem.replaceChildren(icon("warning"), h("code", {}, why.code), h("span", {}, ...prose(why.message)));
+    this.empty.hidden = total > 0 || !this.store.known.has("worktrees");
+    this.make.hidden = Boolean(why) && !total;
     if (this.empty.hidden || this.empty.dataset.why === (why?.code ?? "none")) return;
     this.empty.dataset.why = why?.code ?? "none";
     this.empty.replaceChildren(
@@ -198,6 +206,7 @@ export class Worktrees {
   /** @param {string} name */
   open(name) {
     const row = this.store.tables.worktrees.get(name);
+    this.toOpen = row ? null : name; // a conflict may be told before the worktree itself
     if (!row) return;
     this.opened = row;
     this.page.open(row);
@@ -223,7 +232,8 @@ export class Worktrees {
 
   dismiss() {
     this.note.hidden = true;
-    this.make.focus();
+    if (this.opened) this.page.focus();
+    else this.make.focus();
   }
 
   toggleMaking(open) {

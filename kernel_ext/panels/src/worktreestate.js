@@ -68,6 +68,17 @@ export function occupation(tables, now) {
   return (name) => found.get(name) ?? { agents: new Set(), tasks: 0 };
 }
 
+/** Whether the branch has moved since its integration was asked for. @param {any} worktree @param {any} question */
+export function hasMoved(worktree, question) {
+  return Boolean(worktree?.commit && question && worktree.commit !== question.payload.source_commit);
+}
+
+/** A path in the project as seen from it; the whole of another. @param {string} path */
+export function inProject(path) {
+  const at = path.indexOf("/.aiswarm/");
+  return at < 0 ? path : path.slice(at + 1);
+}
+
 /** What is wrong with it, in sentences. @param {any} worktree @returns {string[]} */
 export function troublesOf(worktree) {
   const clashes = conflictsOf(worktree).map(([other, files]) => `Conflicts with ${other} in ${some(files, 4)}`);
@@ -86,10 +97,10 @@ export function lossOf(worktree, agents, andBranch) {
   const commits = ahead ? `${counted(ahead, "commit")} that ${target} does not have` : "";
   return [
     uncommitted
-      ? `${counted(uncommitted, "uncommitted file")}: ${some(dirty, 5, uncommitted)}. What they hold is written to a bundle in .aiswarm/trash/ first.`
+      ? `${counted(uncommitted, "uncommitted file")}: ${some(dirty, 5, uncommitted)}. ${uncommitted === 1 ? "It is" : "They are"} written to a bundle in .aiswarm/trash/ first.`
       : "Nothing there is uncommitted.",
     andBranch
-      ? `The branch ${branch} is deleted${commits ? `, with ${commits}. Those on no other branch are written to a bundle first.` : `; ${target} has every commit of it.`}`
+      ? `The branch ${branch} is deleted${commits ? `, with ${commits}. What is on no other branch is written to a bundle in .aiswarm/trash/ first.` : `; ${target} has every commit of it.`}`
       : `The branch ${branch} stays${commits ? `, with its ${commits}` : ""}.`,
     agents.length ? `${some(agents, 3)} ${agents.length === 1 ? "is" : "are"} ended.` : "",
   ].filter(Boolean);
