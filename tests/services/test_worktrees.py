@@ -569,7 +569,7 @@ def hostile_names() -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, repository: Path) -> None:
     names = hostile_names()
     assert len(set(names)) == 200

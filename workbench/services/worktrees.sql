@@ -28,26 +28,9 @@ WHERE name = :name AND status = :before;
 UPDATE worktrees SET imported_commit = :commit, imported_at = :now
 WHERE name = :name AND (imported_commit IS NULL OR imported_commit <> :commit);
 
--- name: agents
-SELECT assigned_worktree AS worktree, assigned_agent_id FROM agents
-WHERE assigned_worktree IN (SELECT value FROM {{rows_of names}} AS n)
-  AND registration_status IN ('pending', 'assigned', 'active', 'inactive')
-ORDER BY registered_at;
-
--- name: work
-SELECT worktree,
-    SUM(CASE WHEN status IN ('pending', 'claimed', 'in_progress') THEN 1 ELSE 0 END) AS open_tasks,
-    SUM(CASE WHEN status IN ('claimed', 'in_progress') THEN 1 ELSE 0 END) AS running,
-    MAX(claimed_at) AS claimed_at, MAX(started_at) AS started_at, MAX(completed_at) AS completed_at
-FROM task_status WHERE worktree IN (SELECT value FROM {{rows_of names}} AS n) GROUP BY worktree;
-
 -- name: running
 SELECT task_id FROM task_status
 WHERE worktree = :name AND status IN ('claimed', 'in_progress') ORDER BY task_id;
-
--- name: questions
-SELECT approval_id, worktree, state FROM integrations
-ORDER BY CASE WHEN state = 'asked' THEN 1 ELSE 0 END, queued_at, approval_id;
 
 -- name: forget_question
 DELETE FROM integrations WHERE worktree = :name;
