@@ -53,6 +53,7 @@ SUBCOMMANDS = [
     "discard",
     "spawn",
     "terminate",
+    "doctor",
     "events",
     "performance",
     "report",
