@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernel_ext.host import KernelHost
 from kernel_ext.panels import WIDGET_VIEW, has_frontend
-from kernel_ext.panels.desk import Desk
+from kernel_ext.panels.desk import Desk, process_table
 from workbench.settings import Settings
 
 EXPECTED = """\
@@ -68,6 +70,34 @@ def test_an_empty_project_says_so(host: KernelHost) -> None:
         text(Desk(host))
         == "Waiting for you\nNobody is waiting.\n\nAgents\nNo agent was admitted yet.\n\nTasks\nThere are no tasks yet."
     )
+
+
+def test_worktrees_are_a_table_without_commits_and_times(host: KernelHost) -> None:
+    path = Path(host.call("create_worktree", name="robust")["path"])
+    (path / "left.txt").write_text("not committed")
+    lines = text(Desk(host)).split("Worktrees\n")[1].splitlines()
+    assert [line.split() for line in lines] == [
+        ["Worktree", "Branch", "State", "Commits", "Files", "Uncommitted", "Conflicts"],
+        ["robust", "wb/robust/main", "→", "main", "active", "0", "ahead,", "0", "behind", "0", "1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("process", "state", "confinement"),
+    [
+        ({"state": "queued", "queue_place": 2}, "queued, number 2", "not confined"),
+        ({"state": "running", "confinement": {"enforced": True, "missing": []}}, "running", "confined"),
+        (
+            {"state": "ended", "exit_code": 3, "confinement": {"enforced": True, "missing": ["ports"]}},
+            "ended with 3",
+            "confined, but for ports",
+        ),
+    ],
+    ids=["queued", "running", "ended"],
+)
+def test_processes_are_told_in_words(process: dict[str, Any], state: str, confinement: str) -> None:
+    row = {"id": "ada", "persona_id": "tester", "profile": "script", "worktree": "w", **process}
+    assert process_table({"ada": row}).rows == [["ada", "tester", "script", state, "w", confinement]]
 
 
 def test_many_tasks_are_cut_short(host: KernelHost) -> None:
