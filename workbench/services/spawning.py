@@ -260,9 +260,7 @@ def check_place(tx: Reader, ctx: Ctx, worktree: str | None) -> None:
         if not ctx.settings.spawn_outside_worktrees:
             raise Refused("WORKTREE_REQUIRED", "Agents work in worktrees here. Name one, or ask for a new one.")
         return
-    row = _active(tx, access.check_worktree_name(worktree))
-    if ctx.caller.level is not Level.OPERATOR and row["created_by"] != ctx.caller.name:
-        raise Refused("FORBIDDEN", f"The worktree {worktree} belongs to {row['created_by']}.")
+    worktrees.check_owner(ctx.caller, _active(tx, access.check_worktree_name(worktree)))
 
 
 def _active(tx: Reader, worktree: str) -> Row:

@@ -1,5 +1,5 @@
 -- name: worktree
-SELECT path, branch_name, status, created_by FROM worktrees WHERE name = :name;
+SELECT name, path, branch_name, status, created_by, creator FROM worktrees WHERE name = :name;
 
 -- name: taken_names
 SELECT name FROM worktrees WHERE name LIKE :prefix || '%';

@@ -511,10 +511,19 @@ def require_own(tx: Reader, caller: Caller, name: str, action: Action) -> Row:
         NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``. Refused: ``FORBIDDEN``.
     """
     row = require(tx, name)
-    if caller.level is not Level.OPERATOR and row["creator"] != caller.agent:
-        raise Refused("FORBIDDEN", f"The worktree {name} belongs to {row['created_by']}.")
+    check_owner(caller, row)
     integration.step(name, row["status"], action)
     return row
+
+
+def check_owner(caller: Caller, row: Row) -> None:
+    """Refuse a planner the worktree of somebody else.
+
+    Raises:
+        Refused: ``FORBIDDEN``.
+    """
+    if caller.level is not Level.OPERATOR and row["creator"] != caller.agent:
+        raise Refused("FORBIDDEN", f"The worktree {row['name']} belongs to {row['created_by']}.")
 
 
 def require_to(tx: Reader, name: str, action: Action) -> Row:
