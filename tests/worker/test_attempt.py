@@ -101,7 +101,7 @@ async def test_the_environment_names_task_attempt_result_and_persona_and_what_wa
     assert (env["WORKBENCH_AGENT"], env["WORKBENCH_PROJECT"]) == ("ada", str(run.place))
     assert json.loads(env["WORKBENCH_TASK"])["title"] == "t"
     assert run.lines[-1] == "You are thorough."
-    assert Path(env["WORKBENCH_RESULT"]).parent == Path(env["HOME"]) == Path(env["TMPDIR"])
+    assert Path(env["WORKBENCH_RESULT"]).parent == Path(env["HOME"]) == Path(env["TMPDIR"]).parent
     assert list(run.scratch.iterdir()) == [], "the scratch directory is gone"
 
 
@@ -367,7 +367,7 @@ async def test_a_prompt_comes_on_standard_input(run: Runner) -> None:
 
 
 async def test_only_who_talks_to_the_server_is_given_the_token(run: Runner) -> None:
-    run.profile = profile(command=["sh", "-c", "env; cat $HOME/*"])
+    run.profile = profile(command=["sh", "-c", "env; cat $HOME/*.*"])
     assert (await run(None)).ok
     assert "wba_secret" not in "\n".join(run.lines)
     files = {".cli/config.toml": 'token = "{token}"', ".cli/a.json": '["{description}"]'}
