@@ -231,6 +231,13 @@ async def reached(served: Served, task_id: int, *states: str) -> dict[str, Any]:
     return task
 
 
+async def beat(served: Served, caller: Caller) -> None:
+    """Renew an agent's leases until cancelled."""
+    while True:
+        await served.workbench.dispatch(caller, "heartbeat", {})
+        await asyncio.sleep(0.1)
+
+
 @pytest.mark.timeout(120)
 async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_refused(
     served: Served, admit: Any
@@ -250,7 +257,9 @@ async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_r
     (lab / "go").touch()
     os.kill(walt["pid"], signal.SIGCONT)
     other = await served.workbench.call("create_task", **new | {"run": "true"})
+    beating = asyncio.create_task(beat(served, bob))
     assert (await reached(served, other["id"], "completed", "failed"))["attempts"][0]["agent_id"] == "walt"
+    beating.cancel()
     await served.workbench.dispatch(bob, "complete_task", {"task_id": task["id"], "attempt": 2, "result_data": "bob's"})
     found = await served.workbench.call("get_task", task_id=task["id"])
     assert (found["status"], found["result_data"]) == ("completed", "bob's")
