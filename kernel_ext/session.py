@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kernel_ext.panels.desk import Desk
 
-NOT_HERE = {"serve", "mcp", "demo", "sql", "token"}
+NOT_HERE = {"serve", "mcp", "demo", "sql", "token", "worker"}
 """Commands that make no sense in a kernel, that are magics of their own, or whose secret a notebook would keep."""
 
 

@@ -238,6 +238,7 @@ async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench)
 
 GOOD: dict[str, Any] = {
     "task_id": 1,
+    "scratch": "/tmp",
     "title": "Title",
     "persona_id": "implementer",
     "name": "name",

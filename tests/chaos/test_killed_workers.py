@@ -231,12 +231,21 @@ async def reached(served: Served, task_id: int, *states: str) -> dict[str, Any]:
     return task
 
 
+async def beat(served: Served, caller: Caller) -> None:
+    """Renew an agent's leases until cancelled."""
+    while True:
+        await served.workbench.dispatch(caller, "heartbeat", {})
+        await asyncio.sleep(0.1)
+
+
 @pytest.mark.timeout(120)
 async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_refused(
-    served: Served, admit: Any, tmp_path: Path
+    served: Served, admit: Any
 ) -> None:
-    walt = await served.workbench.call("spawn_agent", persona_id="implementer", name="walt")
-    new = {"title": "t", "persona_id": "implementer", "run": f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"}
+    lab = Path((await served.workbench.call("create_worktree", name="lab"))["path"])
+    spawn = {"persona_id": "implementer", "name": "walt", "assigned_worktree": "lab"}
+    walt = await served.workbench.call("spawn_agent", **spawn)
+    new = {"title": "t", "persona_id": "implementer", "run": "while [ ! -e go ]; do sleep 0.05; done"}
     task = await served.workbench.call("create_task", **new, lease_seconds=1)
     await reached(served, task["id"], "in_progress")
     bob = (await admit("bob")).caller
@@ -245,10 +254,12 @@ async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_r
         assert [(await anext(events)).kind for _ in range(2)] == ["task.expired", "task.rested"]
     (again,) = [(await served.workbench.dispatch(bob, "claim_task", {}))["task"]]
     assert (again["id"], again["attempt"]) == (task["id"], 2)
-    (tmp_path / "go").touch()
+    (lab / "go").touch()
     os.kill(walt["pid"], signal.SIGCONT)
     other = await served.workbench.call("create_task", **new | {"run": "true"})
+    beating = asyncio.create_task(beat(served, bob))
     assert (await reached(served, other["id"], "completed", "failed"))["attempts"][0]["agent_id"] == "walt"
+    beating.cancel()
     await served.workbench.dispatch(bob, "complete_task", {"task_id": task["id"], "attempt": 2, "result_data": "bob's"})
     found = await served.workbench.call("get_task", task_id=task["id"])
     assert (found["status"], found["result_data"]) == ("completed", "bob's")

@@ -260,6 +260,17 @@ async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Ser
     assert not (repository / "here").exists()
 
 
+async def test_where_nothing_is_confined_it_is_said(settings: Settings) -> None:
+    async with crowded(settings, confinement="off") as served:
+        said = {"enforced": False, "missing": ["switched off by the setting confinement"]}
+        made = await spawn(served, name="walt")
+        assert made["confinement"] == said
+        await reached(served, await make(served, "true"), "completed")
+        found = await process(served, "walt")
+        assert found["confinement"] == said
+        assert "not confined in all: switched off" in Path(found["log"]).read_text()
+
+
 async def test_where_all_have_to_work_in_worktrees_nobody_works_elsewhere(settings: Settings) -> None:
     async with crowded(settings, spawn_outside_worktrees=False) as served:
         with pytest.raises(Refused, match="WORKTREE_REQUIRED"):
@@ -440,7 +451,7 @@ async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
 
 
 @asynccontextmanager
-async def crowded(settings: Settings, **limits: int) -> AsyncIterator[Served]:
+async def crowded(settings: Settings, **limits: Any) -> AsyncIterator[Served]:
     """A served project in which few agents may run."""
     async with Workbench.open(settings.model_copy(update=limits)) as workbench, Servers(workbench) as servers:
         yield Served(workbench, await servers.start(0), servers)

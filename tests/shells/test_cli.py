@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +130,9 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
     failures = {
         ("spawn", "implementer"): "NO_SERVER",
         ("mcp",): "NO_SERVER",
+        ("worker", "--persona", "implementer"): "NO_SERVER",
+        ("restart", "nobody"): "NO_SERVER",
+        ("logs", "nobody"): "AGENT_NOT_FOUND",
         ("terminate", "nobody"): "AGENT_NOT_FOUND",
         ("revoke", "nobody"): "AGENT_NOT_FOUND",
         ("worktrees", "status", "nowhere"): "WORKTREE_NOT_FOUND",
@@ -372,8 +376,27 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     assert data(ran)["status"] == "assigned"
     [agent] = (await served.workbench.call("list_agents"))["agents"]
     assert agent["agent_id"] == "ada"
+    limits = ("--wall", "60", "--memory", "2G", "--env", "A=b=c")
+    ran = await command("--json", "spawn", "implementer", "--name", "bob", "--new-worktree", *limits)
+    assert data(ran)["worktree"] == "bob"
+    found = data(await command("--json", "logs", "bob", "--lines", "5"))
+    assert found["limits"] == {"cpu_seconds": None, "memory_bytes": 2 * 10**9, "wall_seconds": 60, "tasks": None}
+    ran = await command("ps")
+    assert [line.split()[:2] for line in ran.out.splitlines()[1:3]] == [["ada", "running"], ["bob", "running"]]
+    ran = await command("restart", "ada")
+    assert ran.out.startswith("ada runs as process ")
     ran = await command("terminate", "ada", "--reason", "Enough")
     assert ran == Ran(0, "ada is ended.\n", "")
+    assert {one["agent_id"]: one["state"] for one in data(await command("--json", "ps", "--all"))} == {
+        "ada": "ended",
+        "bob": "running",
+    }
+    following = asyncio.create_task(command("logs", "bob", "--follow"))
+    while not following.done():
+        await command("terminate", "bob")
+        await asyncio.wait({following}, timeout=1)
+    assert "admitted as bob" in following.result().out
+    assert "script" in (await command("profiles")).out
 
 
 @pytest.mark.anyio

@@ -139,7 +139,7 @@ async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
         ("exec >&- 2>&-; sleep 0.05; exit 4", "The command ended with status 4.", True),
         (["/no/such/program"], "The command could not be started: /no/such/program: there is no such command", False),
         (["/etc"], "The command could not be started: /etc: Permission denied.", False),
-        ("no-such-program", "The command could not be started: /bin/sh: 1: no-such-program: not found", False),
+        ("no-such-program", "The command could not be started: /bin/sh: 1: no-such-program: ", False),
         ("echo a\0b", "The command could not be started: embedded null byte", False),
         (["echo", "x" * 4_000_000], "The command could not be started: [Errno 7]", False),
         (None, "This task has no command", False),

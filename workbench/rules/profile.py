@@ -137,15 +137,13 @@ def fill(template: str, values: Mapping[str, str], *, file: str = "") -> str:
     Args:
         file: the name of the file that it is for; in JSON and TOML what is filled in stands inside a string.
     """
-    quoted = file.endswith(_QUOTED)
+    write = _inside_string if file.endswith(_QUOTED) else str
+    return _BRACES.sub(lambda found: write(values[found[1]]) if found[1] in values else found[0], template)
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1]
-        if name not in values:
-            return found[0]
-        return json.dumps(values[name], ensure_ascii=False)[1:-1] if quoted else values[name]
 
-    return _BRACES.sub(value, template)
+def _inside_string(value: str) -> str:
+    """As it stands between the quotation marks of a string, in JSON and in TOML."""
+    return json.dumps(value, ensure_ascii=False)[1:-1].replace("\x7f", "\\u007f")
 
 
 def mcp_config(mcp_url: str, token: str) -> dict[str, Any]:

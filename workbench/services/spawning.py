@@ -145,6 +145,7 @@ async def spawn_agent(
     except WorkbenchError as error:
         reason = error.message
         await ctx.write(lambda tx: workers.give_up(tx, internal, reason))
+        await asyncio.to_thread(vault.forget, ctx.settings, internal)
         raise
     return _spawned(ctx, internal, agent_id, status, made.approval_id, pid, worktree)
 
@@ -414,15 +415,27 @@ async def _launch(ctx: Ctx, internal: str) -> int:
     environment = await _environment_of(ctx, internal, wish)
     held = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=internal, token_hash=access.token_hash(token)))
-    own = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="workbench-"))
+    own = await asyncio.to_thread(_scratch)
     try:
         orders = await asyncio.to_thread(_orders, ctx, wish, place, token, own, environment, held)
         ref = await asyncio.to_thread(_process, ctx, internal, orders)
         await _note(ctx, internal, wish, ref, own, held)
-    except WorkbenchError:
+    except (WorkbenchError, OSError) as error:
         await asyncio.to_thread(directories.remove, own)
-        raise
+        raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
     return ref.pid
+
+
+def _scratch() -> Path:
+    """A new directory for an agent's tasks. Blocks."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="workbench-"))
+    except OSError as error:
+        raise _not_started(error) from error
+
+
+def _not_started(error: OSError) -> Unavailable:
+    return Unavailable("SPAWN_FAILED", f"The agent cannot be started: {error}.")
 
 
 def _given_room(tx: Reader, ctx: Ctx, internal: str) -> tuple[Row, Place | None]:

@@ -31,6 +31,7 @@ class Site:
         self._place = place
         self._lock = asyncio.Lock()
         self._known: dict[str, str] = {}
+        self._opened: Repository | None = None
 
     async def catch_up(self) -> None:
         """Let the worktree know the person's branches as they are now, to compare and merge with."""
@@ -65,7 +66,10 @@ class Site:
         return commit
 
     def _repository(self) -> Repository:
-        return Repository.open(self._orders.project)
+        """The person's; opening it asks git several things."""
+        if self._opened is None:
+            self._opened = Repository.open(self._orders.project)
+        return self._opened
 
     async def _git(self, work: Callable[[Checkout], T]) -> T:
         """Run git beside the loop, one at a time; who is cancelled meanwhile waits until it has ended."""
