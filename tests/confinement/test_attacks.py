@@ -5,52 +5,57 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.confinement.attacks import READING, TRAPS, WRITING
 from tests.confinement.scene import SECRET, Scene
 from workbench.errors import WorkbenchError
 from workbench.git import Identity, changed
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
+
+ATTACKS: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("attacks.yaml").read_text("utf-8"))
+
+
+def each(kind: str) -> pytest.MarkDecorator:
+    """Every attack of one kind, as the parameter `attack`."""
+    return pytest.mark.parametrize("attack", ATTACKS[kind].values(), ids=ATTACKS[kind].keys())
 
 
 @pytest.fixture
 def supervisor(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the person's, by the same user as the worker, with a secret in its environment."""
+    """A process by the same user as the worker, with a secret in its environment and in an open file."""
+    script = f"exec 5< untracked.txt; echo; read line {SECRET}"
     process = subprocess.Popen(
-        [sys.executable, "-I", "-c", "import sys; print(flush=True); sys.stdin.read()"],
+        ["/bin/sh", "-c", script],
         cwd=scene.project,
-        env={**os.environ, "SUPERVISORS_TOKEN": SECRET},
+        env={"PATH": os.defpath, "SUPERVISORS_TOKEN": SECRET},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        user=scene.user,
+        group=scene.user,
     )
     assert process.stdout is not None
     process.stdout.readline()
     yield process
-    with suppress(OSError):
-        process.communicate(timeout=10)
+    process.communicate(timeout=10)
 
 
-def secret_leaked(text: str) -> bool:
-    return SECRET in text
-
-
-@pytest.mark.parametrize("attack", READING.values(), ids=READING.keys())
+@each("reading")
 def test_a_worker_that_reads_what_is_not_its_own_learns_nothing(
     scene: Scene, supervisor: subprocess.Popen[bytes], attack: str
 ) -> None:
     before = scene.outside()
-    assert not secret_leaked(scene.tried(attack, SUPERVISOR=str(supervisor.pid)))
+    assert SECRET not in scene.tried(attack, SUPERVISOR=str(supervisor.pid))
     assert scene.outside() == before
 
 
-@pytest.mark.parametrize("attack", WRITING.values(), ids=WRITING.keys())
+@each("writing")
 def test_a_worker_that_changes_what_is_not_its_own_changes_nothing(
     scene: Scene, supervisor: subprocess.Popen[bytes], attack: str
 ) -> None:
@@ -60,9 +65,9 @@ def test_a_worker_that_changes_what_is_not_its_own_changes_nothing(
     assert supervisor.poll() is None
 
 
-@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
-def test_what_a_worker_leaves_behind_does_not_run_when_the_person_looks_at_it(scene: Scene, trap: str) -> None:
-    scene.tried(trap)
+@each("traps")
+def test_what_a_worker_leaves_behind_does_not_run_when_the_person_looks_at_it(scene: Scene, attack: str) -> None:
+    scene.tried(attack)
     repository, before = scene.repository, scene.repository.protected()
     branch = "wb/a/main"
     for look in (
@@ -95,6 +100,15 @@ def test_what_the_kernel_lets_a_worker_change_of_the_persons_files_is_found_afte
     before = scene.repository.protected()
     scene.tried('chmod +x "$P/.git/hooks/pre-commit"')
     assert [what for what in changed(before, scene.repository.protected()) if "pre-commit" in what]
+
+
+@pytest.mark.parametrize(
+    "attack", ["climbs up", "reads the server's token", "goes through the supervisor's directory", "links a file in"]
+)
+def test_without_a_box_the_attack_succeeds(scene: Scene, supervisor: subprocess.Popen[bytes], attack: str) -> None:
+    script = ATTACKS["reading"][attack]
+    done = scene.work(script, replace(scene.box, enforce=False), SUPERVISOR=str(supervisor.pid))
+    assert SECRET in done.stdout
 
 
 @pytest.fixture
