@@ -22,12 +22,11 @@ SOMEBODY = 65_534
 SYSTEM_PYTHON = next(filter(None, map(shutil.which, ("/usr/bin/python3", "python3"))), sys.executable)
 
 _AS_SOMEBODY = f"""
-import __future__, ctypes, os, resource, signal, stat, sys
+import __future__, ctypes, os, resource, signal, stat, sys, warnings
 sys.argv = sys.argv[3:]  # -I -S
 with open(sys.argv[0]) as file:
     launcher = compile(file.read(), sys.argv[0], "exec")
 os.setgroups([]), os.setgid({SOMEBODY}), os.setuid({SOMEBODY})
-ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # whoever changes its user cannot look into its own /proc/self otherwise
 exec(launcher)
 """
 """The launcher as an ordinary user: what it imports may lie where only its owner may look."""

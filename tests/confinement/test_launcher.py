@@ -1,0 +1,190 @@
+"""The program in front of every boxed command: what it passes on, how it fails, what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from workbench.confinement import Box, Limits, abilities, box_for_worktree
+
+pytestmark = pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
+
+FINE, CANNOT_CONFINE, CANNOT_EXECUTE, NOT_FOUND = 0, 125, 126, 127
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    """A worktree, its repository and a home, all empty."""
+    for name in ("worktree", "repository"):
+        (tmp_path / name).mkdir()
+    return box_for_worktree(
+        worktree=tmp_path / "worktree", git_dir=tmp_path / "repository", objects=(), scratch=tmp_path / "scratch"
+    )
+
+
+def run(
+    box: Box, *command: str, limits: Limits | None = None, pass_fds: tuple[int, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        box.argv(command, limits),
+        cwd=box.write[0],
+        env=box.environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        pass_fds=pass_fds,
+        timeout=60,
+    )
+
+
+def python(box: Box, program: str, **more: Limits | tuple[int, ...]) -> str:
+    done = run(box, sys.executable, "-I", "-c", program, **more)  # type: ignore[arg-type]
+    assert done.returncode == FINE, done.stderr
+    return done.stdout
+
+
+# Exit statuses
+
+
+def test_the_exit_status_is_that_of_the_command(box: Box) -> None:
+    assert run(box, "sh", "-c", "exit 75").returncode == 75
+    assert run(box, "sh", "-c", "kill -TERM $$").returncode == -15
+
+
+def test_a_command_that_is_not_there_is_said_to_be_missing(box: Box) -> None:
+    done = run(box, "no-such-command")
+    assert (done.returncode, done.stdout) == (NOT_FOUND, "")
+    assert done.stderr == "no-such-command: there is no such command, or none to interpret it.\n"
+
+
+def test_a_command_that_may_not_be_executed_is_told_with_what_would_allow_it(box: Box, tmp_path: Path) -> None:
+    tool = tmp_path / "tools" / "tool"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho done\n")
+    tool.chmod(0o755)
+    done = run(box, str(tool))
+    assert (done.returncode, len(done.stderr.splitlines())) == (CANNOT_EXECUTE, 1)
+    assert "confinement_read" in done.stderr
+    assert run(replace(box, read=(tool.parent,)), str(tool)).stdout == "done\n"
+
+
+def test_a_file_that_is_no_program_cannot_be_executed(box: Box) -> None:
+    (box.write[0] / "text").write_text("text")
+    (box.write[0] / "text").chmod(0o755)
+    assert run(box, "./text").returncode == CANNOT_EXECUTE
+
+
+@pytest.mark.parametrize("broken", ["fs=ffffffffffffffff", "filter=0000000000000000", "connect=99999", "limit=99:1"])
+def test_what_cannot_be_confined_does_not_run(box: Box, broken: str) -> None:
+    argv = box.argv(["sh", "-c", "echo ran"])
+    argv.insert(argv.index("--"), broken)
+    if broken.startswith("fs="):
+        argv = [argument for argument in argv if not argument.startswith("fs=") or argument == broken]
+    done = subprocess.run(argv, cwd=box.write[0], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (CANNOT_CONFINE, "")
+    assert done.stderr.startswith("The command could not be confined, so it was not run: ")
+
+
+# What is passed on
+
+
+def test_no_file_is_passed_on_but_the_first_three(box: Box, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    with secret.open() as file, secret.open() as high:
+        os.dup2(high.fileno(), 900)
+        try:
+            found = python(box, "import os; print(os.listdir('/proc/self/fd'))", pass_fds=(file.fileno(), 900))
+        finally:
+            os.close(900)
+    assert found == "['0', '1', '2', '3']\n"  # the last one is the directory being listed
+
+
+def test_a_writer_whose_reader_is_gone_is_ended_by_the_system(box: Box) -> None:
+    assert run(box, "sh", "-c", "yes | head -n 1; kill -s PIPE $$").returncode == -13
+
+
+def test_the_arguments_are_passed_on_as_they_are(box: Box) -> None:
+    odd = ["", "--", "fs=0", "a b", "ü\udcff", "-c"]
+    done = subprocess.run(
+        box.argv(["printf", "[%s]", *odd]), cwd=box.write[0], env=box.environment({}), capture_output=True, timeout=60
+    )
+    assert os.fsdecode(done.stdout) == "".join(f"[{one}]" for one in odd)
+
+
+# Limits
+
+
+def test_resource_limits_hold_as_far_as_given(box: Box) -> None:
+    program = "import resource as r; print(r.getrlimit(r.RLIMIT_CPU), r.getrlimit(r.RLIMIT_DATA), r.getrlimit(r.RLIMIT_CORE))"
+    unlimited = resource.RLIM_INFINITY
+    before = [resource.getrlimit(which) for which in (resource.RLIMIT_CPU, resource.RLIMIT_DATA)]
+    assert before == [(unlimited, unlimited)] * 2
+    some = python(box, program, limits=Limits(cpu_seconds=2.5, memory_bytes=1 << 30, wall_seconds=9, tasks=1))
+    assert some == f"(3, 3) ({1 << 30}, {1 << 30}) (0, 0)\n"
+    assert python(box, program) == f"{(unlimited, unlimited)} {(unlimited, unlimited)} (0, 0)\n"
+
+
+def test_a_command_that_burns_more_than_its_time_is_ended(box: Box) -> None:
+    assert run(box, "sh", "-c", "while :; do :; done", limits=Limits(cpu_seconds=0.1)).returncode == -9
+
+
+def test_a_command_that_takes_more_than_its_memory_is_refused_it(box: Box) -> None:
+    done = run(box, sys.executable, "-I", "-c", "b'x' * (1 << 30)", limits=Limits(memory_bytes=200 << 20))
+    assert "MemoryError" in done.stderr
+
+
+# Paths
+
+
+def test_what_was_put_in_the_place_of_a_path_is_not_opened(box: Box, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    place = box.write[0] / "cache"
+    place.symlink_to(outside)
+    run(replace(box, write=(*box.write, place)), "sh", "-c", "echo x > cache/x")
+    assert not any(outside.iterdir())
+
+
+def test_links_in_a_path_are_followed_when_the_box_is_made(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    link = tmp_path / "link"
+    box = box_for_worktree(worktree=link, git_dir=link, objects=(), scratch=link)
+    assert run(box, "sh", "-c", "echo x > x && cat x").stdout == "x\n"
+    assert box.write == (tmp_path / "real",)
+
+
+def test_what_is_missing_is_passed_over(box: Box, tmp_path: Path) -> None:
+    absent = tmp_path / "absent"
+    assert run(replace(box, read=(absent,), write=(*box.write, absent)), "sh", "-c", "echo fine").stdout == "fine\n"
+
+
+def test_files_can_be_opened_one_by_one(box: Box, tmp_path: Path) -> None:
+    for name in ("read", "write", "none"):
+        (tmp_path / name).write_text(name)
+    wider = replace(box, read=(tmp_path / "read",), write=(*box.write, tmp_path / "write"))
+    done = run(wider, "sh", "-c", "cat ../read ../write ../none; echo more >> ../write; echo more >> ../read")
+    assert done.stdout == "readwrite"
+    assert [(tmp_path / name).read_text() for name in ("read", "write")] == ["read", "writemore\n"]
+
+
+def test_a_box_comes_back_from_json_as_it_was(box: Box) -> None:
+    for one in (box, replace(box, connect=(80, 443), enforce=False, read=(Path("/usr"),))):
+        assert Box.from_json(one.as_json()) == one
+
+
+# Without walls
+
+
+def test_without_enforcement_the_surroundings_and_limits_are_the_same(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("outside")
+    free = replace(box, enforce=False)
+    assert run(free, "sh", "-c", "cat ../outside; echo; echo $HOME").stdout == f"outside\n{box.scratch}\n"
+    assert run(free, "sh", "-c", "while :; do :; done", limits=Limits(cpu_seconds=0.1)).returncode == -9

@@ -1,0 +1,126 @@
+"""What a command finds around it: its environment, and what every box may read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from workbench import process
+from workbench.confinement import Box, box_for_worktree, surroundings
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    """A box whose directories need not exist."""
+    return Box(write=(tmp_path / "worktree", tmp_path / "repository"), read=(), scratch=tmp_path / "scratch")
+
+
+PLAIN = {"LANG": "de_DE.UTF-8", "TERM": "xterm", "USER": "me", "TZ": "UTC", "OMP_NUM_THREADS": "2", "MONKEY": "1"}
+STEERING = (
+    *("GIT_DIR", "GIT_CONFIG_GLOBAL", "GIT_SSH_COMMAND", "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONSTARTUP"),
+    *("PYTHONHOME", "NODE_OPTIONS", "NODE_PATH", "npm_config_userconfig", "PERL5OPT", "RUBYOPT", "BASH_ENV", "ENV"),
+    *("PAGER", "EDITOR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "PIP_INDEX_URL", "JPY_PARENT_PID", "WORKBENCH_PROJECT"),
+)
+SECRETS = (
+    *("WORKBENCH_TOKEN", "WORKBENCH_ACCESS_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+    *("AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG"),
+    *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DISPLAY"),
+    *("MY_PASSWORD", "db_password", "MY_PASSPHRASE", "SIGNING_KEY", "NPM_AUTH", "SENTRY_DSN", "PGPASSWORD", "PGPASSFILE"),
+    *("SESSION_COOKIE", "PRIVATE_PEM", "JUPYTER_TOKEN", "KRB5CCNAME", "GITHUB_PAT", "SUDO_COMMAND"),
+)
+
+
+def test_plain_variables_are_kept(box: Box) -> None:
+    assert PLAIN.items() <= box.environment(PLAIN).items()
+
+
+@pytest.mark.parametrize("name", [*STEERING, *SECRETS])
+def test_a_variable_that_steers_or_betrays_is_taken_away(box: Box, name: str) -> None:
+    assert box.environment({name: "theirs"}).get(name) != "theirs"
+
+
+@pytest.mark.parametrize("url", ["https://me:secret@proxy:8080", "postgresql://u:p%40ss@db/x", "redis://:pass@host"])
+def test_a_password_in_a_url_is_taken_away_whatever_the_variable_is_called(box: Box, url: str) -> None:
+    assert "SERVICE" not in box.environment({"SERVICE": url})
+    assert "SERVICE" in box.environment({"SERVICE": "https://proxy:8080/a@b:c"})
+
+
+def test_what_a_process_is_known_by_is_passed_on(box: Box) -> None:
+    assert box.environment({process.MARK: "mark"})[process.MARK] == "mark"
+
+
+def test_home_and_temporary_files_lie_in_the_scratch_directory(box: Box) -> None:
+    made = box.environment({"HOME": "/home/me", "TMPDIR": "/tmp"})
+    assert (made["HOME"], made["TMPDIR"]) == (str(box.scratch), str(box.scratch / "tmp"))
+
+
+def test_the_path_begins_with_this_python_and_names_what_the_box_may_read(box: Box, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    base = {"PATH": f"{tools}:/usr/bin::relative:{tmp_path}/shims:/usr/bin"}
+    own = str(Path(sys.executable).parent)
+    assert box.environment(base)["PATH"] == f"{own}:/usr/bin:/bin"
+    assert replace(box, read=(tools,)).environment(base)["PATH"] == f"{own}:{tools}:/usr/bin:/bin"
+    free = replace(box, enforce=False).environment(base)["PATH"]
+    assert free == f"{own}:{tools}:/usr/bin:{tmp_path}/shims:/bin"
+
+
+# What every box may read
+
+Within = Callable[[Path], bool]
+
+
+@pytest.fixture
+def readable(tmp_path: Path) -> Within:
+    """Whether a box for a project in a temporary directory may read a path."""
+
+    def within(path: Path) -> bool:
+        places = surroundings.shared([tmp_path / "worktree"])
+        return any(path.resolve().is_relative_to(place) for place in places)
+
+    return within
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/etc", "/etc/shadow", "/etc/ssl/private", "/proc", "/proc/1", "/dev", "/run", "/var", "/tmp", "/sys", "~"]
+)
+def test_nothing_is_read_of_the_system_that_may_be_private(readable: Within, path: str) -> None:
+    assert not readable(Path(path).expanduser())
+
+
+@pytest.mark.parametrize("path", ["/usr/bin/env", "/bin/sh", "/etc/passwd", sys.executable, os.__file__, pytest.__file__])
+def test_programs_and_what_they_need_are_read(readable: Within, path: str) -> None:
+    assert readable(Path(path))
+
+
+def test_workbench_is_read_and_no_more_of_where_it_lies(readable: Within) -> None:
+    assert readable(surroundings.PACKAGE / "client")
+    if surroundings.package():
+        assert not readable(surroundings.PACKAGE.parent)
+        assert not readable(surroundings.PACKAGE.parent / "tests")
+
+
+def test_a_project_among_the_systems_directories_is_not_read_with_them() -> None:
+    places = surroundings.shared([Path("/usr/src/app/.aiswarm/worktrees/a")])
+    assert not any(Path("/usr/src").is_relative_to(place) for place in places)
+    assert Path("/usr/bin") in places
+    assert Path("/usr/lib") in places
+
+
+def test_a_python_whose_prefix_is_a_home_is_read_by_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    prefix = Path(sys.prefix).resolve()
+    monkeypatch.setenv("HOME", str(prefix))
+    places = surroundings.shared([])
+    assert prefix not in places
+    assert prefix / "lib" in places
+
+
+def test_paths_in_a_box_are_absolute_and_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = Path()
+    box = box_for_worktree(worktree=here, git_dir=here, objects=[here, here], scratch=here)
+    assert (box.write, box.read, box.scratch) == ((tmp_path,), (tmp_path,), tmp_path)
