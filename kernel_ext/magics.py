@@ -52,6 +52,7 @@ SUBCOMMANDS = [
     "discard",
     "spawn",
     "terminate",
+    "doctor",
     "events",
     "performance",
     "report",

@@ -25,7 +25,7 @@ read       get_persona get_personas list_persona_versions get_worktree_status ge
 read       get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
 read       list_agents list_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
-read       list_agent_tools
+read       list_agent_tools get_confinement
 worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
 worker     report_task_progress complete_task fail_task release_task
 worker     create_subtask add_dependency remove_dependency

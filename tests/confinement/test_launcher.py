@@ -122,7 +122,9 @@ def test_the_arguments_are_passed_on_as_they_are(box: Box) -> None:
 
 
 def test_resource_limits_hold_as_far_as_given(box: Box) -> None:
-    program = "import resource as r; print(r.getrlimit(r.RLIMIT_CPU), r.getrlimit(r.RLIMIT_DATA), r.getrlimit(r.RLIMIT_CORE))"
+    program = (
+        "import resource as r; print(r.getrlimit(r.RLIMIT_CPU), r.getrlimit(r.RLIMIT_DATA), r.getrlimit(r.RLIMIT_CORE))"
+    )
     unlimited = resource.RLIM_INFINITY
     before = [resource.getrlimit(which) for which in (resource.RLIMIT_CPU, resource.RLIMIT_DATA)]
     assert before == [(unlimited, unlimited)] * 2

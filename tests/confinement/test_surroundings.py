@@ -22,7 +22,15 @@ def box(tmp_path: Path) -> Box:
 
 PLAIN = {"LANG": "de_DE.UTF-8", "TERM": "xterm", "USER": "me", "TZ": "UTC", "OMP_NUM_THREADS": "2", "MONKEY": "1"}
 STEERING = (
-    *("GIT_DIR", "GIT_CONFIG_GLOBAL", "GIT_SSH_COMMAND", "LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONSTARTUP"),
+    *(
+        "GIT_DIR",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_SSH_COMMAND",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+    ),
     *("PYTHONHOME", "NODE_OPTIONS", "NODE_PATH", "npm_config_userconfig", "PERL5OPT", "RUBYOPT", "BASH_ENV", "ENV"),
     *("PAGER", "EDITOR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "PIP_INDEX_URL", "JPY_PARENT_PID", "WORKBENCH_PROJECT"),
 )
@@ -30,7 +38,16 @@ SECRETS = (
     *("WORKBENCH_TOKEN", "WORKBENCH_ACCESS_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
     *("AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG"),
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DISPLAY"),
-    *("MY_PASSWORD", "db_password", "MY_PASSPHRASE", "SIGNING_KEY", "NPM_AUTH", "SENTRY_DSN", "PGPASSWORD", "PGPASSFILE"),
+    *(
+        "MY_PASSWORD",
+        "db_password",
+        "MY_PASSPHRASE",
+        "SIGNING_KEY",
+        "NPM_AUTH",
+        "SENTRY_DSN",
+        "PGPASSWORD",
+        "PGPASSFILE",
+    ),
     *("SESSION_COOKIE", "PRIVATE_PEM", "JUPYTER_TOKEN", "KRB5CCNAME", "GITHUB_PAT", "SUDO_COMMAND"),
 )
 
@@ -86,13 +103,16 @@ def readable(tmp_path: Path) -> Within:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/etc", "/etc/shadow", "/etc/ssl/private", "/proc", "/proc/1", "/dev", "/run", "/var", "/tmp", "/sys", "~"]
+    "path",
+    ["/", "/etc", "/etc/shadow", "/etc/ssl/private", "/proc", "/proc/1", "/dev", "/run", "/var", "/tmp", "/sys", "~"],
 )
 def test_nothing_is_read_of_the_system_that_may_be_private(readable: Within, path: str) -> None:
     assert not readable(Path(path).expanduser())
 
 
-@pytest.mark.parametrize("path", ["/usr/bin/env", "/bin/sh", "/etc/passwd", sys.executable, os.__file__, pytest.__file__])
+@pytest.mark.parametrize(
+    "path", ["/usr/bin/env", "/bin/sh", "/etc/passwd", sys.executable, os.__file__, pytest.__file__]
+)
 def test_programs_and_what_they_need_are_read(readable: Within, path: str) -> None:
     assert readable(Path(path))
 

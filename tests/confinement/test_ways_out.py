@@ -116,7 +116,7 @@ def test_two_commands_in_boxes_of_the_same_kind_leave_each_other_alone(scene: Sc
         stdout=subprocess.PIPE,
     )
     with first:
-        assert first.stdout and first.stdin
+        assert first.stdout is not None
         first.stdout.readline()
         second = scene.work('kill -9 "$OTHER"', OTHER=str(first.pid))
         first.communicate(b"\n")
@@ -171,3 +171,12 @@ def test_nothing_is_typed_into_the_persons_terminal(scene: Scene) -> None:
     if scene.user is None and "got out" not in typed([sys.executable, "-c", type_something]):
         pytest.skip("this kernel lets nobody type for others")
     assert "got out" not in typed(scene.wrap([SYSTEM_PYTHON, "-c", type_something]))
+
+
+def test_with_all_of_proc_to_read_other_processes_still_keep_theirs(scene: Scene, around: dict[str, str]) -> None:
+    wider = replace(scene.box, read=(*scene.box.read, Path("/proc")))
+    other = f"/proc/{around['SUPERVISOR']}"
+    assert scene.run(["cat", f"{other}/comm"], wider).stdout == "python3\n"
+    for private in ("environ", "maps", "mem", "auxv", "io", "fd/0", "root/etc/hostname", "cwd/shared.txt"):
+        said = scene.run(["cat", f"{other}/{private}"], wider).stdout
+        assert REFUSED.search(said), private

@@ -1,0 +1,161 @@
+"""Where the kernel has no Landlock, or an old one: it is said, or refused, and nothing pretends to be confined."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.confinement import old_kernel
+from workbench.confinement import abilities, landlock
+from workbench.confinement.abilities import of
+from workbench.confinement.box import box_for_worktree
+from workbench.services.confinement import confinement_of
+from workbench.settings import Settings
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux filters system calls"),
+    pytest.mark.timeout(120),
+]
+
+
+def on_an_old_kernel(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", old_kernel.__file__, *command],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+DOCTOR = (sys.executable, "-m", "workbench.cli", "--json", "doctor")
+ASK = """
+import json
+from pathlib import Path
+from workbench.confinement import abilities
+from workbench.errors import Unavailable
+from workbench.services.confinement import box, confinement_of
+from workbench.settings import Settings
+try:
+    here = Path.cwd()
+    made = box(Settings(project=here), worktree=here, git_dir=here, objects=(), scratch=here / "scratch")
+    held = confinement_of(Settings(project=here))
+    print(json.dumps([abilities().abi, made.enforce, held.enforced, held.missing, made.argv(["cat", "/etc/hostname"])]))
+except Unavailable as error:
+    print(json.dumps(error.as_dict()))
+"""
+
+
+def row(said: str, what: str) -> dict[str, str]:
+    found: dict[str, str] = next(row for row in json.loads(said) if row["what"] == what)
+    return found
+
+
+def test_the_doctor_warns_and_finds_nothing_that_is_needed_missing(repository: Path) -> None:
+    done = on_an_old_kernel(*DOCTOR, cwd=repository)
+    assert done.returncode == 0, done.stderr
+    found = row(done.stdout, "confinement")
+    assert found["state"] == "warning"
+    assert found["says"].startswith("Workers are not confined: this system has no Landlock")
+
+
+def test_where_confinement_is_required_the_doctor_finds_it_missing(repository: Path) -> None:
+    done = on_an_old_kernel(*DOCTOR, cwd=repository, WORKBENCH_CONFINEMENT="required")
+    assert done.returncode == 1
+    assert row(done.stdout, "confinement")["state"] == "missing"
+
+
+def test_boxes_are_made_without_walls_and_say_so(repository: Path) -> None:
+    done = on_an_old_kernel(sys.executable, "-c", ASK, cwd=repository)
+    abi, enforce, enforced, missing, argv = json.loads(done.stdout)
+    assert (abi, enforce, enforced) == (0, False, False)
+    assert "a worker can read and write whatever its user can" in missing
+    outside = on_an_old_kernel(*argv[: argv.index("--")], "--", "cat", "/proc/1/status", cwd=repository)
+    assert outside.returncode == 0, outside.stderr
+
+
+def test_where_confinement_is_required_no_box_is_made(repository: Path) -> None:
+    done = on_an_old_kernel(sys.executable, "-c", ASK, cwd=repository, WORKBENCH_CONFINEMENT="required")
+    said = json.loads(done.stdout)
+    assert said["code"] == "CONFINEMENT_UNAVAILABLE"
+    assert "this system has no Landlock" in said["message"]
+
+
+@pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
+def test_a_command_that_was_to_be_confined_does_not_run(tmp_path: Path) -> None:
+    box = box_for_worktree(worktree=tmp_path, git_dir=tmp_path, objects=(), scratch=tmp_path / "scratch")
+    done = on_an_old_kernel(*box.argv(["sh", "-c", "echo ran"]), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (125, "")
+    free = on_an_old_kernel(*replace(box, enforce=False).argv(["sh", "-c", "echo ran"]), cwd=tmp_path)
+    assert free.stdout == "ran\n"
+
+
+# Older versions of Landlock
+
+
+@pytest.mark.parametrize("abi", range(8))
+def test_what_is_missing_is_what_later_versions_brought(abi: int) -> None:
+    found, newest = of(abi, filtered=True), of(7, filtered=True)
+    assert len(found.enforced) + len(found.missing) == len(newest.enforced)
+    assert found.complete == (abi >= 6)
+    assert newest.enforced[: len(found.enforced)] == found.enforced or abi < 6
+    assert found.summary.startswith(
+        "Workers are confined (" if abi >= 6 else ("Workers are confined in part" if abi else "Workers are not")
+    )
+
+
+def test_without_the_filter_of_system_calls_something_is_missing() -> None:
+    found = of(7, filtered=False)
+    assert not found.complete
+    assert "UNIX sockets" in found.summary
+
+
+@pytest.mark.parametrize("abi", range(1, 8))
+def test_no_kernel_is_asked_for_rights_it_does_not_know(abi: int) -> None:
+    fs, net, scope = landlock.handled(abi)
+    assert fs.bit_length() == {1: 13, 2: 14, 3: 15, 4: 15, 5: 16, 6: 16, 7: 16}[abi]
+    assert (bool(net), bool(scope)) == (abi >= 4, abi >= 6)
+
+
+@pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
+@pytest.mark.parametrize("abi", range(1, abilities().abi + 1))
+def test_a_box_holds_with_what_an_older_kernel_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
+    monkeypatch.setattr("workbench.confinement.box.abilities", lambda: of(abi, filtered=True))
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "outside").write_text("outside")
+    box = box_for_worktree(worktree=work, git_dir=work, objects=(), scratch=tmp_path / "scratch")
+    script = "cat ../outside; echo x > ../new; mkdir d; echo fine > d/x; cat d/x; rm d/x; rmdir d"
+    done = subprocess.run(
+        box.argv(["sh", "-c", script]), cwd=work, env=box.environment(os.environ), capture_output=True, text=True
+    )
+    assert done.stdout == "fine\n"
+    assert not (tmp_path / "new").exists()
+
+
+# The settings
+
+
+@pytest.mark.parametrize(("mode", "enforced"), [("auto", bool(abilities().abi)), ("off", False)])
+def test_the_mode_decides(tmp_path: Path, mode: str, enforced: bool) -> None:
+    found = confinement_of(Settings(project=tmp_path, confinement=mode))
+    assert found.enforced == enforced
+    assert bool(found.missing) == (mode == "off" or not abilities().complete)
+
+
+@pytest.mark.skipif(not abilities().complete, reason="this kernel does not enforce all of it")
+def test_what_can_be_enforced_whole_can_be_required(tmp_path: Path) -> None:
+    assert confinement_of(Settings(project=tmp_path, confinement="required")).enforced
+
+
+@pytest.mark.parametrize("ports", ["http", "80,", "-1", "80 443", "999999"])
+def test_ports_are_numbers(tmp_path: Path, ports: str) -> None:
+    with pytest.raises(ValueError, match="confinement_connect"):
+        Settings(project=tmp_path, confinement_connect=ports)
