@@ -46,9 +46,9 @@ class Box:
     """Paths and ports that a command and all it starts may touch; everything else is refused.
 
     Paths in `read` can be read and executed, besides those of the system and of this Python; those in `write`, and
-    `scratch`, also changed. A path with a symbolic link in it is as if it were not there. `scratch` is HOME, and `tmp`
-    in it TMPDIR. `connect` are TCP ports; none can be served. Without `enforce` the command runs unconfined, in the
-    same surroundings.
+    `scratch`, also changed. A path with a symbolic link in it is as if it were not there. `scratch` is HOME and TMPDIR.
+    `connect` are TCP ports; none can be served. Without `enforce` the command runs unconfined, in the same
+    surroundings.
     """
 
     write: tuple[Path, ...]
@@ -68,7 +68,7 @@ class Box:
     def _orders(self, limits: Limits) -> Iterator[str]:
         yield f"home={self.scratch}"
         yield from (f"limit={number}:{most}" for number, most in limits.rlimits().items())
-        yield from (f"link={name}:{place}" for name, place in surroundings.package().items())
+        yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())
         if self.enforce:
             yield from self._walls()
 
@@ -88,6 +88,11 @@ class Box:
     def _readable(self) -> tuple[Path, ...]:
         return (*surroundings.shared((*self.write, self.scratch)), *self.read)
 
+    @property
+    def _site(self) -> Path:
+        """Where a Workbench that is not installed is found by programs in the box."""
+        return self.scratch / ".workbench"
+
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """Of the variables in `base` those that neither steer programs nor betray secrets, and the box's own.
 
@@ -97,13 +102,13 @@ class Box:
         inside = (*self._readable(), *self.write, self.scratch) if self.enforce else None
         made = {
             "HOME": str(self.scratch),
-            "TMPDIR": str(self.scratch / "tmp"),
+            "TMPDIR": str(self.scratch),
             "PATH": surroundings.search_path(base.get("PATH", ""), inside),
             "GIT_CEILING_DIRECTORIES": ":".join(str(place.parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
         if surroundings.package():
-            made["PYTHONPATH"] = str(self.scratch / "site")
+            made["PYTHONPATH"] = str(self._site)
         if site.ENABLE_USER_SITE and Path(site.getusersitepackages()).is_dir():
             made["PYTHONUSERBASE"] = site.getuserbase()
         if sys.prefix != sys.base_prefix:

@@ -10,8 +10,8 @@ started it; here it is told to the kernel. ORDERS are arguments, in any order:
     connect=PORT                  a TCP port that may be connected to
     filter=BYTES                  a filter of system calls (hexadecimal)
     limit=NUMBER:MOST             a resource limit
-    home=DIRECTORY                is made before, and `tmp` in it after, confinement
-    link=NAME:TARGET              a symbolic link in `site` in that directory
+    home=DIRECTORY                is made if it is missing
+    link=PATH:TARGET              a symbolic link that is made if it is missing, with its directory
 
 Exit codes: 125 it could not confine itself (the command never ran), 126 the command cannot be executed, 127 there is
 no such command. Otherwise the command's own.
@@ -149,14 +149,11 @@ def _limit(orders: dict[str, list[str]]) -> None:
 
 def _furnish(orders: dict[str, list[str]]) -> None:
     """Make what the environment names. After confinement: links that a worker left there lead nowhere."""
-    for home in orders.get("home", ()):
-        os.makedirs(os.path.join(home, "tmp"), 0o700, exist_ok=True)
-        for order in orders.get("link", ()):
-            name, _, target = order.partition(":")
-            os.makedirs(os.path.join(home, "site"), 0o700, exist_ok=True)
-            place = os.path.join(home, "site", name)
-            if not os.path.lexists(place):
-                os.symlink(target, place)
+    for order in orders.get("link", ()):
+        link, _, target = order.partition(":")
+        os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
+        if not os.path.lexists(link):
+            os.symlink(target, link)
 
 
 def _become(command: list[str]) -> int:
