@@ -42,7 +42,6 @@ class _Ruleset(ctypes.Structure):
 
 
 class _Path(ctypes.Structure):
-    _pack_ = 1
     _fields_ = (("access", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
@@ -109,10 +108,8 @@ def _confine(orders: dict[str, list[str]]) -> None:
 
 def _renounce() -> None:
     """Of root's powers only the one to open any file that the box allows stays; it may lie in somebody else's."""
-    whose, powers = (
-        _Whose(_CAPABILITIES_VERSION, 0),
-        (ctypes.c_uint32 * 6)(),
-    )  # twice: effective, permitted, inheritable
+    whose = _Whose(_CAPABILITIES_VERSION, 0)
+    powers = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then the same for those above 31
     if _libc.capget(ctypes.byref(whose), powers):
         raise OSError(ctypes.get_errno(), "capget")
     kept = powers[1] & _DAC_OVERRIDE
@@ -133,9 +130,11 @@ def _prctl(option: int, *values: int) -> None:
 
 
 def _close_all() -> None:
-    if sys.platform == "linux":
+    try:
+        if sys.platform != "linux":
+            raise OSError
         _call(_CLOSE_RANGE, ctypes.c_uint(3), ctypes.c_uint(0xFFFFFFFF), 0)
-    else:
+    except OSError:  # Linux before 5.9 has no such call
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
@@ -151,9 +150,11 @@ def _furnish(orders: dict[str, list[str]]) -> None:
     """Make what the environment names. After confinement: links that a worker left there lead nowhere."""
     for order in orders.get("link", ()):
         link, _, target = order.partition(":")
-        os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
-        if not os.path.lexists(link):
+        try:
+            os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
             os.symlink(target, link)
+        except OSError:  # it is there already, or something of the worker's is
+            continue
 
 
 def _become(command: list[str]) -> int:
