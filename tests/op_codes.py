@@ -110,7 +110,11 @@ def _read(place: Place, node: ast.stmt, names: Mapping[str, Place], methods: Map
     for inner in ast.walk(node):
         match inner:
             case ast.Call(func=ast.Name(id=family), args=[code, *_]) if family in FAMILIES:
-                made.codes |= {str(part.value) for part in ast.walk(code) if isinstance(part, ast.Constant)}
+                made.codes |= {
+                    part.value
+                    for part in ast.walk(code)
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.isupper()
+                }
             case ast.Name(id=name):
                 made.mentions.add(names.get(name, (module, name)))
             case ast.Attribute(value=ast.Name(id="self"), attr=attr):

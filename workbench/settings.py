@@ -211,7 +211,7 @@ class Settings(BaseSettings):
 def _in_file(path: Path, known: set[str]) -> dict[str, Any]:
     try:
         found = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         raise BadInput("BAD_SETTINGS", f"{path} cannot be read: {error}. Correct it or move it away.") from None

@@ -8,7 +8,7 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -59,7 +59,11 @@ def shared(private: Iterable[Path]) -> tuple[Path, ...]:
     Of a directory that also holds a home or something `private`, it is only the parts where programs lie: a project may
     be in /usr/src, a Python in a home.
     """
-    private = (Path.home(), *private)
+    return _beside((Path.home(), *private))
+
+
+@lru_cache(maxsize=256)
+def _beside(private: tuple[Path, ...]) -> tuple[Path, ...]:
     found = (part for place in (*_system(), *_prefixes()) for part in _apart(place, private))
     return (*found, *package().values())
 
@@ -112,12 +116,10 @@ def cleaned(base: Mapping[str, str]) -> dict[str, str]:
 def search_path(base: str, readable: Iterable[Path] | None) -> str:
     """The interpreter's programs first, then `base` as far as it is `readable` (None: all of it)."""
     places = [str(Path(sys.executable).parent), *filter(os.path.isabs, base.split(os.pathsep)), "/usr/bin", "/bin"]
-    readable = None if readable is None else tuple(readable)
-    allowed = [
-        place
-        for place in places
-        if readable is None or any(Path(place).resolve().is_relative_to(each) for each in readable)
-    ]
+    if readable is None:
+        return os.pathsep.join(dict.fromkeys(places))
+    inside = tuple(f"{place}/" for place in readable)
+    allowed = (place for place in places if f"{os.path.realpath(place)}/".startswith(inside))
     return os.pathsep.join(dict.fromkeys(allowed))
 
 

@@ -14,6 +14,7 @@ import platform
 import socket
 import struct
 import sys
+from functools import cache
 
 _Step = tuple[int, int, int, int]
 """An instruction: operation, how many to skip if it holds, and if not, operand."""
@@ -65,11 +66,13 @@ _KINDS = 0xF
 _PR_GET_SECCOMP = 21
 
 
+@cache
 def available() -> bool:
     """Whether this kernel can filter, and we know this processor's numbers of system calls."""
     return sys.platform == "linux" and platform.machine() in _MACHINES and ctypes.CDLL(None).prctl(_PR_GET_SECCOMP) >= 0
 
 
+@cache
 def program(*, names: bool) -> bytes:
     """The filter for this machine, as the kernel takes it. `names`: UDP is allowed, to look up names."""
     machine = platform.machine()
