@@ -245,7 +245,6 @@ GOOD: dict[str, Any] = {
     "approval_id": 1,
     "approval_ids": [1],
     "agent_ids": ["ada"],
-    "scratch": "/nowhere",
     "assigned_agent_id": "ada",
     "parent_task_id": 1,
     "depends_on": 2,

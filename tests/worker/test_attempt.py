@@ -101,7 +101,7 @@ async def test_the_environment_names_task_attempt_result_and_persona_and_what_wa
     assert (env["WORKBENCH_AGENT"], env["WORKBENCH_PROJECT"]) == ("ada", str(run.place))
     assert json.loads(env["WORKBENCH_TASK"])["title"] == "t"
     assert run.lines[-1] == "You are thorough."
-    assert Path(env["WORKBENCH_RESULT"]).parent == Path(env["HOME"]) == Path(env["TMPDIR"]).parent
+    assert Path(env["WORKBENCH_RESULT"]).parent == Path(env["HOME"]) == Path(env["TMPDIR"])
     assert list(run.scratch.iterdir()) == [], "the scratch directory is gone"
 
 
