@@ -142,8 +142,9 @@ class Supervisor:
         try:
             await self._report(task, held, await running)
         except asyncio.CancelledError:
-            await self._give_back(held, lost=beating.done())
-            if not beating.done():
+            stopping = _is_cancelled()
+            await self._give_back(held, lost=not stopping)
+            if stopping:
                 raise
         finally:
             beating.cancel()
@@ -232,6 +233,12 @@ class Supervisor:
         if self._site:
             with contextlib.suppress(WorkbenchError):
                 await self._site.discard()
+
+
+def _is_cancelled() -> bool:
+    """Whether it is this task itself that is cancelled, and not one that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _lease_seconds(task: Mapping[str, Any]) -> float:
