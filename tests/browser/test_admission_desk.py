@@ -290,7 +290,7 @@ def test_the_views_are_reached_with_the_keyboard(open_desk: OpenDesk, project: P
     laboratory(project)
     cells = page.locator(".jp-Notebook .jp-Cell").count()
     desk.get_by_role("tab", name=re.compile("^Inbox")).focus()
-    for name in ("Tasks", "Agents"):
+    for name in ("Tasks", "Worktrees", "Agents"):
         page.keyboard.press("ArrowRight")
         expect(desk.get_by_role("tab", name=re.compile(f"^{name}"))).to_be_focused()
     expect(line(desk, "ada")).to_be_visible()
