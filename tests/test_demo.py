@@ -37,6 +37,7 @@ def demo(*arguments: str, cwd: Path) -> dict[str, Any]:
     return summary
 
 
+@pytest.mark.long
 def test_the_sample_goes_from_plan_to_merge(tmp_path: Path) -> None:
     summary = demo(cwd=tmp_path)
     assert {name: summary[name] for name in ("tasks", "completed", "agents", "worktrees_integrated")} == {
@@ -83,6 +84,7 @@ def test_what_cannot_work_is_a_clear_error(arguments: tuple[str, str], code: str
     assert done.stderr.startswith(f"{code}: ")
 
 
+@pytest.mark.long
 def test_a_task_that_fails_for_good_ends_the_demo_and_says_why(tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text(

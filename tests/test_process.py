@@ -409,6 +409,7 @@ def test_after_a_restart_the_group_of_an_ended_process_is_found(stage: Stage) ->
     assert gone(child)
 
 
+@pytest.mark.long
 def test_a_family_that_was_started_by_a_member_of_another_ends_with_that_one(stage: Stage) -> None:
     code = """
 from pathlib import Path

@@ -123,6 +123,7 @@ async def check(settings: Settings, root: Path, said: list[dict[str, Any]]) -> N
     assert not git("for-each-ref", "refs/workbench", cwd=root)
 
 
+@pytest.mark.long
 async def test_two_processes_may_do_all_of_it_at_once(child: Any, settings: Settings, repository: Path) -> None:
     (repository / ".gitignore").write_text(".aiswarm/\n")
     commit(repository, "begin.txt")

@@ -115,7 +115,7 @@ def locks(project: Path) -> list[Path]:
 @pytest.mark.parametrize(
     "rounds",
     [
-        pytest.param(6, id="short", marks=pytest.mark.timeout(180)),
+        pytest.param(6, id="short", marks=[pytest.mark.long, pytest.mark.timeout(180)]),
         pytest.param(500 if SOAK else 50, id="long", marks=[pytest.mark.chaos, pytest.mark.timeout(7_000)]),
     ],
 )

@@ -14,6 +14,8 @@ from tests.git.parts import ANNA, MEGABYTE, Picture, add, commit, git, inside, r
 from workbench.errors import BadInput, WorkbenchError
 from workbench.git import Repository
 
+pytestmark = pytest.mark.long
+
 BAD_NAMES = [
     *("", "-", "--", "-d", "--force", "-b/x", "/", "/a", "a/", "a//b", ".", "..", "a..b", ".a", "a/.b"),
     *("a.lock", "a.lock/b", "a.", "@", "a@{0}", "@{-1}", "@{u}", "a b", "a\tb", "a\nb", "a\0b", "a\x7f"),

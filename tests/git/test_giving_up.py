@@ -22,6 +22,8 @@ from tests.git.parts import (
 )
 from workbench.git import Repository
 
+pytestmark = pytest.mark.long
+
 
 def test_commits_that_nothing_else_reaches_are_counted(root: Path, repo: Repository, work: Path) -> None:
     assert repo.only_in("work") == 1

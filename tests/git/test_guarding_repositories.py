@@ -16,6 +16,8 @@ from tests.git.parts import ANNA, bring, git, inside, script, write
 from workbench.errors import Unavailable
 from workbench.git import Repository, changed
 
+pytestmark = pytest.mark.long
+
 
 def test_what_worktrees_and_the_persons_housekeeping_do_changes_no_fingerprint(
     root: Path, repo: Repository, work: Path

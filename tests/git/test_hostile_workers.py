@@ -16,6 +16,8 @@ from tests.git.parts import ANNA, MEGABYTE, git, inside, own, records, remove, s
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Repository, changed
 
+pytestmark = pytest.mark.long
+
 INSIDE = ("env", "INSIDE=yes")
 
 

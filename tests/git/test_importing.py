@@ -15,6 +15,8 @@ import pytest
 from tests.git.parts import ANNA, MEGABYTE, Picture, add, bring, commit, git, inside, own, refused, write
 from workbench.git import Repository, Wrap
 
+pytestmark = pytest.mark.long
+
 
 def bundled(tmp_path: Path, root: Path, build: Callable[[Path], str], fill: int = 0) -> Path:
     """A bundle that nobody checked: of what `build` makes of a clone, with `fill` files more; `build` gives the tip."""

@@ -24,6 +24,8 @@ from tests.git.parts import (
 )
 from workbench.git import Integration, Repository
 
+pytestmark = pytest.mark.long
+
 
 def life(repo: Repository, path: Path) -> str:
     """A worktree from its making to its end: it changes a file, is imported, merged and removed; the merge."""

@@ -15,6 +15,8 @@ import pytest
 from tests.git.parts import ANNA, Picture, commit, git, refused, script
 from workbench.git import MergePreview, Repository
 
+pytestmark = pytest.mark.long
+
 IN_ONE = 10
 """Cases that are asked about at once; there are 200, or soaked 1,000."""
 SEEDS = [*range(20), *(pytest.param(seed, marks=pytest.mark.chaos) for seed in range(20, 100))]

@@ -20,7 +20,7 @@ from workbench.errors import BadInput, Conflict
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 PASS = "test -f new.txt"
 PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"

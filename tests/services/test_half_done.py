@@ -29,7 +29,7 @@ from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.store.queries import Query
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 BRANCH = "wb/lab/main"
 STEPS = Query("steps", "SELECT * FROM worktree_steps")

@@ -14,7 +14,7 @@ from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchErr
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 # Asking
 

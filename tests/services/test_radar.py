@@ -13,7 +13,7 @@ from tests.services.lab import commit, make, one
 from workbench.app import Workbench
 from workbench.git import Repository
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 async def pairs(workbench: Workbench) -> list[tuple[str, str, bool, list[str]]]:
