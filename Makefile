@@ -16,7 +16,7 @@ help:
 	@echo "make demo       run the quickstart headless (REPO=… PLAN=… WORKERS=… JSON=1)"
 	@echo "make lab        open the quickstart in JupyterLab"
 	@echo "make test       the default tier of the tests, notebooks included"
-	@echo "make test-all   every tier: browser, chaos, postgres, node"
+	@echo "make test-all   the tiers that test leaves out: browser, chaos, postgres, node, long"
 	@echo "make lint       format, style, types and the direction of imports"
 	@echo "make bench      measure (ONLY=B11 for one row, QUICK=1 for a proof that it works)"
 	@echo "make docs       make docs/reference.md from the code"
@@ -58,7 +58,7 @@ test: $(VENV)/.test
 	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 --timeout=600 notebooks/
 
 test-all: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not ($(CHEAP))"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
