@@ -28,7 +28,7 @@ from workbench.ops import Caller
 from workbench.settings import Settings
 from workbench.store.queries import Query
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
 """With it, the long run has 50 kills among 2,000 tasks for each unit; without, a fifth of that."""

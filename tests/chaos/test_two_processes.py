@@ -22,7 +22,7 @@ from workbench.ops import Caller
 from workbench.settings import Settings
 from workbench.store.queries import Query
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
 CHAOS = [pytest.mark.chaos, pytest.mark.timeout(3_000)]

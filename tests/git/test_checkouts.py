@@ -13,6 +13,8 @@ from tests.git.parts import ANNA, HOSTILE_FILES, Picture, bring, commit, git, in
 from workbench.errors import Unavailable
 from workbench.git import Repository
 
+pytestmark = pytest.mark.long
+
 
 def test_everything_but_ignored_files_is_committed(repo: Repository, work: Path) -> None:
     write(work, dict.fromkeys(HOSTILE_FILES, "x") | {"x.ignored": "", "shared": "changed\n"})

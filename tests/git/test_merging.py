@@ -29,6 +29,8 @@ from tests.git.parts import (
 )
 from workbench.git import FileChange, Identity, Integration, Repository
 
+pytestmark = pytest.mark.long
+
 
 def test_a_branch_is_merged_and_the_clean_checkout_follows(root: Path, repo: Repository, work: Path) -> None:
     old, source = git(root, "rev-parse", "main", "work").split()

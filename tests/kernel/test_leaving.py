@@ -12,6 +12,8 @@ import pytest
 
 from tests.kernel.conftest import Kernel, started
 
+pytestmark = pytest.mark.long
+
 SPAWN = """
 wb.call("create_worktree", name="work")
 spawned = wb.call("spawn_agent", persona_id="implementer", assigned_worktree="work")

@@ -22,7 +22,7 @@ from workbench.services import spawning
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 
 async def spawn(served: Served, by: Admitted | None = None, **more: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tests.conftest import Admit, Command, Served
 from workbench.model import Level
 from workbench.settings import Settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 
 Start = Callable[..., AbstractAsyncContextManager[Client]]
 

@@ -24,7 +24,7 @@ from workbench.worker.orders import Orders
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(30)]
 
 Run = str | list[str] | None
 
