@@ -7,6 +7,7 @@ import functools
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
@@ -33,6 +34,15 @@ from workbench.shells.serve import Servers
 def anyio_backend() -> str:
     """Asynchronous tests run on asyncio."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plain_git() -> Iterator[None]:
+    """What is made once for all tests is made without the person's git configuration, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -71,16 +81,22 @@ def git(*arguments: str, cwd: Path) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A git repository with one commit on `main`."""
-    root = tmp_path / "project"
+@pytest.fixture(scope="session")
+def first_commit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `repository` is a copy of."""
+    root = tmp_path_factory.mktemp("first") / "project"
     root.mkdir()
     git("init", "-q", "-b", "main", cwd=root)
     (root / "README.md").write_text("# A project\n")
     git("add", ".", cwd=root)
     git("commit", "-q", "-m", "Start", cwd=root)
     return root
+
+
+@pytest.fixture
+def repository(first_commit: Path, tmp_path: Path) -> Path:
+    """A git repository with one commit on `main`."""
+    return Path(shutil.copytree(first_commit, tmp_path / "project"))
 
 
 @pytest.fixture
