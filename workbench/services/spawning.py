@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,7 +24,6 @@ from pydantic import Field
 
 from workbench.confinement import Box, Limits
 from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
-from workbench.git import Repository
 from workbench.model import Level, Registration, Wire
 from workbench.ops import Ctx, op
 from workbench.process import ProcessRef
@@ -34,6 +33,7 @@ from workbench.services import approvals, confinement, profiles, registration, t
 from workbench.services.confinement import Confinement, confinement_of
 from workbench.services.personas import require_persona
 from workbench.services.registration import Registered
+from workbench.services.repositories import place_of
 from workbench.services.workers import LimitsOf
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -219,7 +219,8 @@ async def enlist_worker(
     made = registration.entered(ctx, await ctx.write(change))
     agent_id, _ = await _admitted(ctx, made, "auto")
     place = await ctx.read(lambda tx: _place(tx, ctx, worktree))
-    orders = await asyncio.to_thread(_orders, ctx, wish, place, token, Path(scratch), environment, held)
+    borrowed = await _borrowed(ctx, place)
+    orders = await asyncio.to_thread(_orders, ctx, wish, place, borrowed, token, Path(scratch), environment, held)
     return Enlisted(agent_id=agent_id, orders=orders.as_json())
 
 
@@ -265,7 +266,7 @@ def check_place(tx: Reader, ctx: Ctx, worktree: str | None) -> None:
 
 
 def _active(tx: Reader, worktree: str) -> Row:
-    row = tx.one(SQL.worktree, name=worktree)
+    row = tx.one(worktrees.SQL.get, name=worktree)
     if row is None or row["status"] != "active":
         raise NotFound("WORKTREE_NOT_FOUND", f"There is no active worktree {worktree!r}. Create it first.")
     return row
@@ -275,7 +276,8 @@ def _place(tx: Reader, ctx: Ctx, worktree: str | None) -> Place | None:
     if worktree is None:
         return None
     row = _active(tx, worktree)
-    return Place(worktree, Path(row["path"]), ctx.settings.home / "repositories" / worktree, row["branch_name"])
+    lies = place_of(ctx, row)
+    return Place(worktree, lies.path, lies.git_dir, row["branch_name"])
 
 
 def _check(
@@ -417,7 +419,8 @@ async def _launch(ctx: Ctx, internal: str) -> int:
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=internal, token_hash=access.token_hash(token)))
     own = await asyncio.to_thread(_scratch)
     try:
-        orders = await asyncio.to_thread(_orders, ctx, wish, place, token, own, environment, held)
+        borrowed = await _borrowed(ctx, place)
+        orders = await asyncio.to_thread(_orders, ctx, wish, place, borrowed, token, own, environment, held)
         ref = await asyncio.to_thread(_process, ctx, internal, orders)
         await _note(ctx, internal, wish, ref, own, held)
     except (WorkbenchError, OSError) as error:
@@ -482,6 +485,7 @@ def _orders(
     ctx: Ctx,
     wish: Wish,
     place: Place | None,
+    borrowed: Sequence[Path],
     token: str,
     own: Path,
     environment: Mapping[str, str],
@@ -494,7 +498,7 @@ def _orders(
         url=ctx.server.url,
         token=token,
         scratch=own,
-        box=_box(ctx, profile, place, own),
+        box=_box(ctx, profile, place, borrowed, own),
         project=settings.project,
         profile=profile,
         agent_mcp_url=ctx.server.mcp_url,
@@ -512,25 +516,31 @@ def _orders(
     )
 
 
-def _box(ctx: Ctx, profile: Profile, place: Place | None, own: Path) -> Box:
+async def _borrowed(ctx: Ctx, place: Place | None) -> Sequence[Path]:
+    """The object directories that a worktree's repository borrows from."""
+    if place is None:
+        return ()
+    repository = await ctx.repositories.open()
+    return await asyncio.to_thread(repository.object_directories)
+
+
+def _box(ctx: Ctx, profile: Profile, place: Place | None, borrowed: Sequence[Path], own: Path) -> Box:
     """What the commands of an agent may touch. Without a worktree: nothing but its scratch directory is written, and
     the project is read but for what begins with a dot."""
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
     server = urlsplit(ctx.server.url).port or 0
-    connect = [server if port == "server" else port for port in profile.connect]
     read = [*profiles.programs(profile), *(Path(path).expanduser() for path in profile.read)]
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
-        return confinement.box(settings, worktree=own, git_dir=own, objects=(), scratch=own, read=read, connect=connect)
     return confinement.box(
         settings,
-        worktree=place.path,
-        git_dir=place.git_dir,
-        objects=Repository.open(settings.project).object_directories(),
+        worktree=place.path if place else own,
+        git_dir=place.git_dir if place else own,
+        objects=borrowed,
         scratch=own,
         read=read,
-        connect=connect,
+        connect=[server if port == "server" else port for port in profile.connect],
     )
 
 

@@ -1,6 +1,3 @@
--- name: worktree
-SELECT name, path, branch_name, status, created_by, creator FROM worktrees WHERE name = :name;
-
 -- name: taken_names
 SELECT name FROM worktrees WHERE name LIKE :prefix || '%';
 

@@ -145,7 +145,7 @@ def _forget_saved(repository: Repository) -> None:
 async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     """Undo a creation that was cut off; do a removal again."""
     name = step["name"]
-    place = Place(name, Path(step["path"]), Path(step["git_dir"]), ctx.settings.scratch / name)
+    place = place_of(ctx, step)
     if step["step"] == "rescue":
         row = {**await ctx.read(lambda tx: require(tx, name)), "status": WorktreeState.ACTIVE}
         bundle = await _save_what_is_nowhere_else(ctx, repository, row, with_branch=False)
@@ -189,7 +189,7 @@ async def _create(ctx: Ctx, name: str, branch: str, source: str | None) -> Workt
         repository.check_branch_name(branch)
         target = source or await to_thread(repository.current_branch) or "main"
         commit = await to_thread(repository.commit, target)
-        await to_thread(_requireno_branch, repository, branch)
+        await to_thread(_require_no_branch, repository, branch)
         place = Place.of(ctx.settings, name)
         await to_thread(_require_no_directory, place)
         await ctx.write(lambda tx: begin(tx, "create", place, branch, commit))
@@ -208,7 +208,7 @@ def _require_free(tx: Reader, name: str) -> None:
         integration.step(name, row["status"], Action.CREATE)
 
 
-def _requireno_branch(repository: Repository, branch: str) -> None:
+def _require_no_branch(repository: Repository, branch: str) -> None:
     if repository.resolve(branch) is not None:
         text = f"There is a branch {branch!r} already. Choose another name."
         raise Conflict("BRANCH_EXISTS", text, branch=branch)
@@ -378,8 +378,8 @@ async def finish_removal(ctx: Ctx, repository: Repository, name: str) -> None:
 
 def close(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
     """Set a worktree's last state; questions about it are settled."""
-    after = integration.step(row["name"], require(tx, row["name"])["status"], action)
     before = require(tx, row["name"])["status"]
+    after = integration.step(row["name"], before, action)
     tx.run(SQL.close, name=row["name"], status=str(after), before=before, commit=commit, now=tx.now)
     tx.run(SQL.forget_question, name=row["name"])
 
