@@ -2,7 +2,7 @@
 
 import { AgentDetails } from "./agent.js";
 import { Asker } from "./asker.js";
-import { button, checkbox, enable, select, setOptions } from "./controls.js";
+import { button, checkbox, enable, select, setOptions, walkRows } from "./controls.js";
 import { freshId, h, setAttribute, setText } from "./dom.js";
 import { age, counted } from "./format.js";
 import { ACCESS } from "./grant.js";
@@ -48,7 +48,7 @@ export class Agents {
     this.bulk = new Placing(this.desk, () => this.picked());
     this.all = checkbox("Select all agents shown", (on) => this.pickAll(on), false).box;
     this.body = h("tbody", {});
-    this.table = h("table", { class: "wb-table", on: { keydown: (event) => this.onKey(event) } }, this.head(), this.body);
+    this.table = h("table", { class: "wb-table", on: { keydown: (event) => walkRows(event, this.body) } }, this.head(), this.body);
     this.more = button("Show more", "wb-button", () => this.showMore());
     this.nothing = h("p", { class: "wb-empty" });
     this.known = h("div", {}, this.chipBox, this.bulk.element, this.nothing, this.table, this.more);
@@ -240,17 +240,6 @@ export class Agents {
       event.preventDefault();
       this.body.querySelector(".wb-open-row")?.focus();
     }
-  }
-
-  /** Arrows go from agent to agent, Escape closes what is open. */
-  onKey(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey || !event.target.matches(".wb-open-row")) return;
-    const openers = [...this.body.querySelectorAll(".wb-open-row")];
-    const at = openers.indexOf(event.target);
-    const target = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: openers.length - 1 }[event.key];
-    if (target === undefined) return;
-    event.preventDefault();
-    openers[target]?.focus();
   }
 }
 

@@ -1,7 +1,7 @@
 /** The processes of the agents that Workbench started: a table, and one of them opened beside it. */
 
 import { Asker } from "./asker.js";
-import { button } from "./controls.js";
+import { button, walkRows } from "./controls.js";
 import { freshId, h, setAttribute, setText } from "./dom.js";
 import { counted } from "./format.js";
 import { icon } from "./icons.js";
@@ -28,7 +28,7 @@ export class Processes {
     const id = freshId("processes");
     this.body = h("tbody", {});
     const heads = Object.entries(COLUMNS).map(([key, name]) => h("th", { scope: "col", class: `wb-p-${key}` }, name));
-    this.table = h("table", { class: "wb-table wb-processes", "aria-labelledby": id, on: { keydown: (event) => this.onKey(event) } }, h("thead", {}, h("tr", {}, ...heads)), this.body);
+    this.table = h("table", { class: "wb-table wb-processes", "aria-labelledby": id, on: { keydown: (event) => walkRows(event, this.body) } }, h("thead", {}, h("tr", {}, ...heads)), this.body);
     this.more = button("", "wb-button", () => this.toggleEnded());
     this.empty = h("p", { class: "wb-empty", id }, "Workbench has started no agent. ", h("code", {}, 'wb.call("spawn_agent", persona_id="implementer", new_worktree=True)'), " starts one in a worktree of its own; agents that connect by themselves are under Agents.");
     this.page = new ProcessPage(desk, () => this.close(), signal);
@@ -155,17 +155,6 @@ export class Processes {
     if (event.key !== "Escape" || event.defaultPrevented || !this.opened) return;
     event.preventDefault();
     this.close();
-  }
-
-  /** Arrows go from process to process. */
-  onKey(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey || !event.target.matches(".wb-open-row")) return;
-    const openers = [...this.body.querySelectorAll(".wb-open-row")];
-    const at = openers.indexOf(event.target);
-    const target = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: openers.length - 1 }[event.key];
-    if (target === undefined) return;
-    event.preventDefault();
-    openers[target]?.focus();
   }
 }
 
