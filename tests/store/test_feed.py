@@ -189,6 +189,24 @@ async def test_when_the_last_subscriber_has_left_the_next_one_begins_with_the_pr
         await store.write(say("task.created"))
 
 
+async def test_what_is_committed_while_somebody_joins_is_heard_though_nothing_follows(
+    store: Store, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = store.read
+
+    async def overtaken(question: Any) -> Any:
+        monkeypatch.undo()
+        answer = await read(question)
+        await store.write(say("task.created"))
+        for _ in range(50):  # the feed wakes, and finds nobody
+            await asyncio.sleep(0)
+        return answer
+
+    monkeypatch.setattr(store, "read", overtaken)
+    async with feed.subscribe() as events:
+        assert await take(events, 1) == ["task.created"]
+
+
 Step = (
     st.tuples(st.just("write"), st.lists(st.sampled_from(KINDS), min_size=1, max_size=5))
     | st.tuples(st.just("subscribe"), st.sets(st.sampled_from(PATTERNS), min_size=1), st.none() | st.integers(0, 8))

@@ -157,8 +157,11 @@ class Feed:
                 async with asyncio.timeout(POLL_SECONDS):  # `wait_for` loses a cancellation that meets the news
                     await self._news.wait()
             self._news.clear()
+            if not self._subscriptions:
+                version = None  # whoever comes next may have read before the newest commit
+                continue
             seen = self._store.version()
-            if seen != version and self._subscriptions:
+            if seen != version:
                 try:
                     async with self._delivering:
                         await self._deliver()
