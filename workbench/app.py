@@ -210,12 +210,14 @@ class Workbench:
     async def connected(self, caller: Caller, transport: Transport, client_id: str) -> AsyncIterator[None]:
         """An agent is connected as long as the block lasts: it is shown as such, and is active."""
         server = self.server.nonce if self.server else ""
-        opened = await self.store.write(
-            lambda tx: connections.opened(tx, caller, transport, client_id, server), actor=caller.name
+        opening = asyncio.create_task(
+            self.store.write(lambda tx: connections.opened(tx, caller, transport, client_id, server), actor=caller.name)
         )
         try:
+            await asyncio.shield(opening)  # who stops waiting for a commit does not undo it: what opened is closed
             yield
         finally:
+            opened = await opening
             await self.store.write(lambda tx: connections.closed(tx, opened), actor=caller.name)
 
     async def renewed(self, caller: Caller) -> Caller:

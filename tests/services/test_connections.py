@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -41,6 +42,18 @@ async def test_an_agent_is_active_as_long_as_one_of_its_connections_lives(workbe
         *("agent.connected", "agent.activated", "agent.connected", "agent.disconnected"),
         *("agent.disconnected", "agent.deactivated", "agent.connected", "agent.activated"),
         *("agent.disconnected", "agent.deactivated"),
+    ]
+
+
+async def test_a_connection_that_is_given_up_while_it_opens_is_closed(workbench: Workbench, admit: Admit) -> None:
+    ada = (await admit("ada")).caller
+    opening = asyncio.create_task(workbench.connected(ada, "websocket", "a").__aenter__())
+    await asyncio.sleep(0)  # it waits for its commit
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert await kinds(workbench) == [
+        *("agent.connected", "agent.activated", "agent.disconnected", "agent.deactivated"),
     ]
 
 
