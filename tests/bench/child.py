@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 ROOT = Path(__file__).parents[2]
@@ -24,13 +25,14 @@ class Child:
     Args:
         module: its name here, such as ``b03``.
         arguments: given to it as `sys.argv`.
+        extra: what its environment has beside this process's.
     """
 
-    def __init__(self, module: str, *arguments: str) -> None:
+    def __init__(self, module: str, *arguments: str, extra: Mapping[str, str] = MappingProxyType({})) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.{module}", *arguments],
             cwd=ROOT,
-            env=environment(),
+            env=environment() | extra,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

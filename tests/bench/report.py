@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.bench.rows import Row, Samples
+from tests.bench.rows import Bar, Row, Samples
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PACKAGES = ("mcp", "uvicorn", "pydantic", "ipython", "huey", "litequeue", "persist-queue", "fastmcp")
@@ -46,7 +46,7 @@ def lines(row: Row, measured: Mapping[str, Samples], now: Circumstances) -> list
     made = []
     for name, samples in measured.items():
         bar = row.bars.get(name)
-        figure = "" if bar is None else f"{bar.figure(samples):.3g} {bar.unit}"
+        figure = _figure(samples, bar)
         verdict = "" if bar is None or not now.judged else ("met" if bar.met(samples) else "**missed**")
         work = f"{row.work}: {name}" if name else row.work
         ours, other = (_median(values, samples.unit) for values in (samples.ours, samples.other))
@@ -67,6 +67,12 @@ def lines(row: Row, measured: Mapping[str, Samples], now: Circumstances) -> list
         ]
         made.append([*cells, samples.note])
     return made
+
+
+def _figure(samples: Samples, bar: Bar | None) -> str:
+    if bar is None:
+        return f"{samples.ratio:.3g} ×" if samples.other else ""
+    return f"{bar.figure(samples):.3g} {bar.unit}"
 
 
 def absent(row: Row) -> list[list[str]]:
