@@ -193,6 +193,15 @@ def test_an_operation_that_a_service_only_imports_is_not_its_own() -> None:
     assert list(collect([one, two])) == ["thing"]
 
 
+def test_a_package_has_the_operations_of_its_modules_and_not_those_of_one_whose_name_only_begins_alike() -> None:
+    made = thing()
+    package, neighbour = ModuleType("one"), ModuleType("on")
+    service("one.part", made)
+    package.thing = neighbour.thing = made  # type: ignore[attr-defined]
+    assert list(collect([package])) == ["thing"]
+    assert list(collect([neighbour])) == []
+
+
 def test_the_catalogue_is_in_alphabetical_order() -> None:
     assert list(CATALOGUE) == sorted(CATALOGUE)
 

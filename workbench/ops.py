@@ -250,12 +250,12 @@ def op(
 
 
 def collect(services: Iterable[ModuleType]) -> Catalogue:
-    """The operations of some modules by name, in alphabetical order; each name once."""
+    """The operations of some modules by name, in alphabetical order; each name once. A package has those it names."""
     found: dict[str, Op] = {}
     for service in services:
         for value in vars(service).values():
             operation = getattr(value, "op", None)
-            if isinstance(operation, Op) and value.__module__ == service.__name__:
+            if isinstance(operation, Op) and f"{value.__module__}.".startswith(f"{service.__name__}."):
                 if operation.name in found:
                     raise TypeError(f"two operations are named {operation.name}")
                 found[operation.name] = operation
