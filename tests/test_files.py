@@ -1,4 +1,4 @@
-"""A file that is replaced is there whole at each moment, whoever else writes."""
+"""A file that is replaced is there whole at each moment, whoever else writes; and the end of one that grows."""
 
 from __future__ import annotations
 
@@ -62,3 +62,10 @@ def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path) -> N
         files.replace(tmp_path / "file" / "below", "x")
     assert sorted(found.name for found in tmp_path.iterdir()) == ["file", "taken"]
     assert (tmp_path / "file").read_text() == "old"
+
+
+@pytest.mark.parametrize(("size", "end"), [(1, "\n"), (4, "\N{REPLACEMENT CHARACTER}é\n"), (5, "éé\n"), (100, "aéé\n")])
+def test_the_end_of_a_file_is_read_as_text_even_where_it_cuts_a_letter(tmp_path: Path, size: int, end: str) -> None:
+    path = tmp_path / "log"
+    path.write_text("aéé\n", "utf-8")
+    assert files.tail(path, size) == end

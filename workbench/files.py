@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever else writes them at the same time, and after a crash."""
+"""Files that are there whole or not at all, whoever else writes them and after a crash; and the ends of others."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ def replace(path: Path, text: str, mode: int = EVERYBODY) -> None:
         with suppress(OSError):
             fresh.unlink()
         raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
+
+
+def tail(path: Path, size: int) -> str:
+    """The last `size` bytes of a file, as text.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+        return file.read(size).decode("utf-8", "replace")
 
 
 def _write(fresh: Path, text: str, mode: int) -> None:

@@ -6,22 +6,22 @@ They run what workers wrote: in a box, in a temporary worktree of the merge resu
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import shutil
 import time
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from workbench import files
 from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
 from workbench.services.repositories import Place, box_of
+from workbench.settings import Settings
 
 TAIL_BYTES = 16_384
 """What is kept of a gate's output: its end."""
@@ -58,20 +58,9 @@ Tell = Callable[[Sequence[Gate]], Awaitable[bool]]
 """Hears how the gates stand; False: nobody wants to know any more."""
 
 
-@contextmanager
-def alone(path: Path) -> Iterator[bool]:
-    """Whether nobody else, in any process, runs these gates now. Ends with the process, however that ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(file)
+def lock_of(settings: Settings, approval_id: int | str) -> Path:
+    """Locked by whoever runs the gates of an approval; see `workbench.git.lock`."""
+    return settings.gates / f"{approval_id}.lock"
 
 
 async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], tell: Tell) -> list[Gate] | None:
@@ -143,7 +132,7 @@ async def _run_one(
             if output.stat().st_size > MOST_BYTES:
                 return _ended(gate, GateState.FAILED, None, now - began, output)
             if now - told >= TELL_SECONDS:
-                told, gate = now, replace(gate, seconds=now - began, output=tail(output))
+                told, gate = now, replace(gate, seconds=now - began, output=_tail(output))
                 wanted = await progress(gate)
             await asyncio.sleep(LOOK_SECONDS)
         if not wanted:
@@ -166,13 +155,10 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
 
 
 def _ended(gate: Gate, state: GateState, code: int | None, seconds: float, output: Path) -> Gate:
-    return replace(gate, state=state, exit_code=code, seconds=seconds, output=tail(output))
+    return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(output))
 
 
-def tail(path: Path, size: int = TAIL_BYTES) -> str:
-    """The end of a file, as text that JSON can carry."""
-    with path.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(0, end - size))
-        text = file.read(size).decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text if end <= size else text.partition("\n")[2] or text
+def _tail(output: Path) -> str:
+    """The end of what a gate wrote, without a line that is cut, as text that JSON can carry."""
+    text = files.tail(output, TAIL_BYTES).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text if output.stat().st_size <= TAIL_BYTES else text.partition("\n")[2] or text

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused, WorkbenchError
-from workbench.git import Repository, changed
+from workbench.git import Repository, changed, lock
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
@@ -563,13 +563,13 @@ async def check_all(ctx: Ctx) -> None:
 
 async def check(ctx: Ctx, approval_id: int) -> bool:
     """Run the gates of one integration, telling how they stand; False if somebody else is at it."""
-    lock = ctx.settings.gates / f"{approval_id}.lock"
-    with gates.alone(lock) as mine:
+    file = gates.lock_of(ctx.settings, approval_id)
+    with lock.tried(file) as mine:
         if not mine:
             return False
         while (approval := await ctx.read(lambda tx: _to_check(tx, approval_id))) is not None:
             await _check(ctx, approval)
-        lock.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
     return True
 
 
@@ -661,6 +661,6 @@ async def clear_gates(ctx: Ctx) -> None:
     """Remove what is left of gates that nobody runs any more."""
     for home in sorted(ctx.settings.gates.glob("*/")) if ctx.settings.gates.is_dir() else ():
         if home.name.isdecimal():
-            with gates.alone(ctx.settings.gates / f"{home.name}.lock") as mine:
+            with lock.tried(gates.lock_of(ctx.settings, home.name)) as mine:
                 if mine:
                     await ctx.repositories.whole(gates.remove(ctx, Place.of_gates(ctx.settings, int(home.name))))

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workbench.errors import WorkbenchError
-from workbench.git import Repository
+from workbench.git import Repository, lock
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
@@ -124,7 +124,7 @@ class _Look:
         number = path.name.removesuffix(".lock")
         if not number.isdecimal():
             return _item("gates", path, False, "Nothing knows of it.")
-        with gates.alone(self.ctx.settings.gates / f"{number}.lock") as free:
+        with lock.tried(gates.lock_of(self.ctx.settings, number)) as free:
             reason = "Left over from gates that ended." if free else "Gates run there now."
             return _item("gates", path, free, reason)
 

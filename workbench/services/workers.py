@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from workbench import files
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.model import Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, Ok, op
@@ -326,9 +326,7 @@ def _tail(log: Path, lines: int) -> list[str]:
     if not lines:
         return []
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            text = file.read(TAIL_BYTES).decode("utf-8", "replace")
+        text = files.tail(log, TAIL_BYTES)
     except OSError:
         return []
     return access.redact(text).splitlines()[-lines:]
