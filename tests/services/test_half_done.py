@@ -23,7 +23,8 @@ from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
 from workbench.rules.integration import Action
-from workbench.services import approvals, integration, worktrees
+from workbench.services import approvals, worktrees
+from workbench.services.integration import merging, queue
 from workbench.services.repositories import COMMITTER, Place
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -168,7 +169,7 @@ async def begin_merge(settings: Settings, question: int) -> approvals.Approval:
     def change(tx: Any) -> approvals.Approval:
         found = approvals.find(tx, question)
         assert found is not None
-        integration._set_merging(tx, found)
+        merging._set_merging(tx, found)
         return found
 
     async with Workbench.open(settings) as workbench:
@@ -219,7 +220,7 @@ async def test_what_was_queued_stays_queued_and_is_merged_by_the_next_server(
     def change(tx: Any) -> None:
         found = approvals.find(tx, question)
         assert found is not None
-        integration._enqueue(tx, found, False)
+        queue.enqueue(tx, found, False)
 
     async with Workbench.open(settings) as workbench:
         await workbench.store.write(change)

@@ -18,7 +18,8 @@ from workbench.git import Repository, lock
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
-from workbench.services import gates, worktrees
+from workbench.services import worktrees
+from workbench.services.integration import gates
 from workbench.services.repositories import Place
 from workbench.store.base import Row
 

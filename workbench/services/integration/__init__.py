@@ -1,0 +1,33 @@
+"""Merging what a worktree holds (spec 3): asked for, gated, approved by a person, queued, merged.
+
+Uncommitted work in the person's checkout is never touched. The approval names the commit that is merged; a branch
+that moved since voids it, and a target that moved is merged, and gated, anew. The modules, each of which imports only
+from those above it:
+
+- `gates`: commands that have to pass on the result of a merge.
+- `questions`: what a person is shown, and what is recorded as approved.
+- `checking`: running the gates of a question, and telling in it how they stand.
+- `asking`: the operations that put a question.
+- `merging`: what is next with what was approved, and the merge itself.
+- `queue`: what was approved and waits, one after another.
+- `deciding`: a person's yes or no.
+- `recovery`: what a crash left.
+"""
+
+from workbench.services.integration.asking import IntegrationAsked, integrate_worktree, request_integration
+from workbench.services.integration.checking import check_all
+from workbench.services.integration.deciding import decide_integration
+from workbench.services.integration.queue import advance, someone_queued
+from workbench.services.integration.recovery import recover, settle_merges
+
+__all__ = [
+    "IntegrationAsked",
+    "advance",
+    "check_all",
+    "decide_integration",
+    "integrate_worktree",
+    "recover",
+    "request_integration",
+    "settle_merges",
+    "someone_queued",
+]

@@ -1,0 +1,82 @@
+"""Asking a person to merge what a worktree holds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workbench.errors import Refused
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op
+from workbench.rules.integration import Action
+from workbench.services import approvals, worktrees
+from workbench.services.approvals import Approval
+from workbench.services.integration.checking import check
+from workbench.services.integration.questions import put_question
+from workbench.services.worktrees import Branch, WorktreeName
+
+
+class IntegrationAsked(Wire):
+    """Where an integration stands."""
+
+    state: Literal["awaiting_approval", "queued", "integrated"]
+    approval_id: int
+    worktree: str
+    target_branch: str
+    commit: str | None
+
+
+FastForward = Annotated[
+    bool | None, Field(description="Let the target move on without a merge commit where it can. Default: the setting.")
+]
+
+
+@op(allow=Level.PLANNER)
+async def integrate_worktree(
+    ctx: Ctx,
+    worktree_name: WorktreeName,
+    target_branch: Annotated[Branch | None, Field(description="Default: the branch it was forked from.")] = None,
+    require_human_approval: bool = True,
+    fast_forward: FastForward = None,
+) -> IntegrationAsked:
+    """Ask a person to merge a worktree's commits into the target branch; asking again returns the same question."""
+    if not require_human_approval and ctx.settings.integration_requires_approval:
+        raise Refused(
+            "APPROVAL_REQUIRED",
+            "A person approves what is merged here. Leave require_human_approval out, or have the "
+            "setting integration_requires_approval changed.",
+        )
+    asked = await _ask(ctx, worktree_name, target_branch, fast_forward)
+    if require_human_approval:
+        return asked
+    outcome = (await approvals.approve(ctx, asked.approval_id)).outcome
+    return asked.model_copy(update={"state": outcome["state"], "commit": outcome["commit"]})
+
+
+@op(allow=Level.PLANNER)
+async def request_integration(
+    ctx: Ctx, worktree_name: WorktreeName, target_branch: Branch | None = None, fast_forward: FastForward = None
+) -> IntegrationAsked:
+    """Another name of integrate_worktree."""
+    return await _ask(ctx, worktree_name, target_branch, fast_forward)
+
+
+async def _ask(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> IntegrationAsked:
+    approval = await ctx.repositories.whole(_put(ctx, name, target, fast_forward))
+    if ctx.server is None:
+        await check(ctx, approval.id)
+    return IntegrationAsked(
+        state="awaiting_approval",
+        approval_id=approval.id,
+        worktree=name,
+        target_branch=approval.payload["target"],
+        commit=None,
+    )
+
+
+async def _put(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> Approval:
+    async with ctx.repositories.ground(ctx) as repository:
+        row = await ctx.read(lambda tx: worktrees.require_own(tx, ctx.caller, name, Action.APPROVE))
+        forward = ctx.settings.integration_fast_forward if fast_forward is None else fast_forward
+        return await put_question(ctx, repository, row, target or row["integration_target"], forward)

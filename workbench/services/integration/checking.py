@@ -1,0 +1,72 @@
+"""Running the gates of what was asked for, and telling in its question how they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.git import lock
+from workbench.ops import Ctx
+from workbench.rules import integration as rules
+from workbench.rules.integration import GateState
+from workbench.services import approvals
+from workbench.services.approvals import Approval
+from workbench.services.integration import gates, questions
+from workbench.services.integration.gates import Gate
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+async def check_all(ctx: Ctx) -> None:
+    """Run the gates of every question that has not been gated yet, oldest first."""
+    for row in await ctx.read(lambda tx: tx.all(SQL.unchecked)):
+        await check(ctx, int(row["approval_id"]))
+
+
+async def check(ctx: Ctx, approval_id: int) -> bool:
+    """Run the gates of one integration, telling how they stand; False if somebody else is at it."""
+    file = gates.lock_of(ctx.settings, approval_id)
+    with lock.tried(file) as mine:
+        if not mine:
+            return False
+        while (approval := await ctx.read(lambda tx: _to_check(tx, approval_id))) is not None:
+            await _check(ctx, approval)
+        file.unlink(missing_ok=True)
+    return True
+
+
+def _to_check(tx: Reader, approval_id: int) -> Approval | None:
+    question = tx.one(questions.SQL.get, id=approval_id)
+    approval = approvals.find(tx, approval_id)
+    if question is None or question["checked"] or approval is None or not approval.payload["merged_commit"]:
+        return None
+    return approval
+
+
+async def _check(ctx: Ctx, approval: Approval) -> None:
+    commit = approval.payload["merged_commit"]
+    commands = [gate["command"] for gate in approval.payload["gates"]]
+
+    async def tell(now: Sequence[Gate]) -> bool:
+        shown = [gate.as_json() for gate in now]
+        return await ctx.write(lambda tx: _tell(tx, approval.id, commit, shown))
+
+    try:
+        await gates.run(ctx, approval.id, commit, commands, tell)
+    except WorkbenchError as error:
+        said = f"{error.code}: {error.message}"
+        await tell([Gate(command, GateState.FAILED, output=said) for command in commands])
+
+
+def _tell(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) -> bool:
+    """Show how the gates stand; whether that is still of interest."""
+    approval = _to_check(tx, approval_id)
+    if approval is None or approval.payload["merged_commit"] != commit:
+        return False
+    approvals.amend(tx, approval, {**approval.payload, "gates": shown})
+    if rules.verdict(gate["state"] for gate in shown) is not rules.Verdict.OPEN:
+        tx.run(questions.SQL.set_checked, id=approval_id, checked=1)
+    return True

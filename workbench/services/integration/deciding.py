@@ -1,0 +1,87 @@
+"""A person's yes or no to an integration, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.ops import Ctx
+from workbench.rules.integration import Action, GateState, Next
+from workbench.services import approvals, worktrees
+from workbench.services.approvals import Approval
+from workbench.services.integration import queue
+from workbench.services.integration.merging import merge, next_step, not_merged
+from workbench.services.integration.queue import advance, enqueue
+from workbench.services.worktrees import KIND
+from workbench.store.base import Reader, Row, Tx
+
+
+@approvals.effect(KIND)
+async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge what was approved, at once or in its turn; or leave the worktree as it is."""
+    if not yes:
+        return await ctx.repositories.whole(_refuse(ctx, approval, str(choices.get("reason", ""))))
+    approvals.check_choices(choices, {"despite_gates"})
+    despite = choices.get("despite_gates", False)
+    if not isinstance(despite, bool):
+        raise BadInput("INVALID_ARGUMENTS", "despite_gates is true or false.", problems=[])
+    outcome = await ctx.repositories.whole(_approve(ctx, approval.id, despite))
+    if outcome["state"] == "queued" and ctx.server is None:
+        await advance(ctx)
+        return await _outcome(ctx, approval.id)
+    return outcome
+
+
+async def _refuse(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
+    """Say no, but not in the middle of a merge that was approved at the same time."""
+    async with ctx.repositories.ground(ctx):
+        return await ctx.write(lambda tx: _reject(tx, approval, reason))
+
+
+def _reject(tx: Tx, approval: Approval, reason: str) -> dict[str, Any]:
+    name = approval.payload["worktree"]
+    outcome = approvals.decide(tx, approval, "rejected", reason, {"worktree": name, "state": "rejected"})
+    tx.run(worktrees.SQL.forget_question, name=name)
+    return outcome
+
+
+async def _approve(ctx: Ctx, approval_id: int, despite: bool) -> dict[str, Any]:
+    async with ctx.repositories.ground(ctx) as repository:
+        approval, row = await ctx.read(lambda tx: _pending(tx, approval_id))
+        try:
+            step, approval = await next_step(ctx, repository, row, approval, despite)
+        except WorkbenchError as error:
+            refusal = error
+            await ctx.write(lambda tx: not_merged(tx, approval, refusal))
+            raise
+        if step is Next.ASK:
+            failed = [gate["command"] for gate in approval.payload["gates"] if gate["state"] != GateState.PASSED]
+            raise Conflict(
+                "GATES_FAILED",
+                f"{', '.join(failed)} did not pass. Have it mended, or approve with despite_gates.",
+                gates=failed,
+            )
+        if step is Next.MERGE and not await ctx.read(lambda tx: tx.all(queue.SQL.queue)):
+            return await merge(ctx, repository, row, approval)
+        return await ctx.write(lambda tx: enqueue(tx, approval, despite))
+
+
+def _pending(tx: Reader, approval_id: int) -> tuple[Approval, Row]:
+    approval = approvals.find(tx, approval_id)
+    if approval is None or approval.status != "pending":
+        raise approvals.decided_before(approval_id)
+    return approval, worktrees.require_to(tx, approval.payload["worktree"], Action.APPROVE)
+
+
+async def _outcome(ctx: Ctx, approval_id: int) -> dict[str, Any]:
+    """What came of an integration that was queued.
+
+    Raises:
+        Conflict: why it was sent back.
+    """
+    approval = await ctx.read(lambda tx: approvals.find(tx, approval_id))
+    outcome = dict(approval.outcome or {}) if approval else {}
+    if approval and approval.status == "failed":
+        raise Conflict(outcome.get("code", "INTEGRATION_REFUSED"), approval.reason or "", **outcome.get("details", {}))
+    return outcome

@@ -1,0 +1,140 @@
+"""What is next with an integration that was approved, and the merge itself: all of it happens, or nothing."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from typing import Any
+
+from workbench.errors import Conflict, WorkbenchError
+from workbench.git import Repository
+from workbench.ops import Ctx
+from workbench.rules import integration as rules
+from workbench.rules.integration import Action, Next, WorktreeState
+from workbench.services import approvals, workers, worktrees
+from workbench.services.approvals import Approval
+from workbench.services.integration import questions
+from workbench.services.integration.questions import is_checked, merge_commit, message, states, waiting_gates
+from workbench.services.repositories import COMMITTER, is_there, place_of
+from workbench.store.base import Row, Tx
+
+_VOID = frozenset({"APPROVAL_VOID", "MERGE_CONFLICT", "UNRELATED_HISTORIES", "NOTHING_TO_INTEGRATE"})
+"""What makes another question of it; everything else a person can mend and approve again."""
+
+
+async def next_step(
+    ctx: Ctx, repository: Repository, row: Row, approval: Approval, despite: bool
+) -> tuple[Next, Approval]:
+    """What is to be done with an approved integration, and the approval as it is then. The ground is held.
+
+    A target that moved is merged anew, which is shown.
+
+    Raises:
+        Conflict: ``APPROVAL_VOID``, ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``, ``NOTHING_TO_INTEGRATE``.
+        NotFound: ``BRANCH_NOT_FOUND``.
+    """
+    what = approval.payload
+    source = await _source(ctx, repository, row)
+    target = await to_thread(worktrees.commit_of, repository, what["target"])
+    moved = target != what["target_commit"]
+    step = rules.next_step(
+        source_moved=source != what["source_commit"],
+        target_moved=moved,
+        gates=states(what) if what.get("merged_commit") else states({"gates": waiting_gates(ctx)}),
+        despite_gates=despite,
+    )
+    if step is Next.VOID:
+        raise Conflict(
+            "APPROVAL_VOID",
+            f"{what['branch']} has other commits than were approved. Ask for its integration again.",
+        )
+    if moved or not what.get("merged_commit"):
+        approval = await _anew(ctx, repository, approval, target)
+    return step, approval
+
+
+async def _source(ctx: Ctx, repository: Repository, row: Row) -> str | None:
+    """Where the branch of a worktree is; if its files are gone, where it was last."""
+    if await to_thread(is_there, place_of(ctx, row)):
+        return await worktrees.take_over(ctx, repository, row)
+    return await to_thread(repository.resolve, row["branch_name"])
+
+
+async def _anew(ctx: Ctx, repository: Repository, approval: Approval, target_commit: str) -> Approval:
+    """Merge with the target as it is now, among objects; the gates have to run again."""
+    merged = await to_thread(merge_commit, repository, approval)
+    waiting = waiting_gates(ctx)
+    fresh = {"target_commit": target_commit, "merged_commit": merged, "conflicts": [], "gates": waiting}
+
+    def change(tx: Tx) -> Approval:
+        approvals.amend(tx, approval, {**approval.payload, **fresh})
+        tx.run(questions.SQL.set_checked, id=approval.id, checked=int(not waiting))
+        return approvals.find(tx, approval.id) or approval
+
+    return await ctx.write(change)
+
+
+async def merge(ctx: Ctx, repository: Repository, row: Row, approval: Approval) -> dict[str, Any]:
+    """Merge the commit that was shown; the outcome. The ground is held.
+
+    Raises:
+        Conflict: ``TARGET_DIRTY``, ``MERGE_CONFLICT``, ``TARGET_MOVED``, ``TARGET_CHECKED_OUT``; the target is as it
+            was.
+    """
+    what = approval.payload
+    await ctx.write(lambda tx: _set_merging(tx, approval))
+    try:
+        done = await to_thread(
+            repository.integrate,
+            what["source_commit"],
+            what["target"],
+            message(approval),
+            COMMITTER,
+            fast_forward=what.get("fast_forward", False),
+            merged=what["merged_commit"],
+        )
+    except WorkbenchError as error:
+        refusal = error
+        await ctx.write(lambda tx: not_merged(tx, approval, refusal))
+        raise
+    return await finish(ctx, repository, row, approval, done.commit)
+
+
+def _set_merging(tx: Tx, approval: Approval) -> None:
+    name = approval.payload["worktree"]
+    if approval.status == "pending":
+        worktrees.set_status(tx, name, Action.APPROVE)
+        tx.run(questions.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
+    tx.run(questions.SQL.set_state, id=approval.id, state="merging")
+
+
+def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
+    """What was approved at once stays on the desk if a person can mend it; what waits in the queue stays there."""
+    name = approval.payload["worktree"]
+    if approval.status == "approved":
+        tx.run(questions.SQL.set_state, id=approval.id, state="queued")
+        return
+    if worktrees.require(tx, name)["status"] == WorktreeState.INTEGRATING:
+        worktrees.set_status(tx, name, Action.SEND_BACK)
+        tx.run(questions.SQL.set_state, id=approval.id, state="asked")
+    if error.code in _VOID:
+        approvals.decide(tx, approval, "failed", error.message)
+        tx.run(worktrees.SQL.forget_question, name=name)
+    tx.emit("worktree.refused", f"worktree:{name}", code=error.code, **error.details)
+
+
+async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval, commit: str) -> dict[str, Any]:
+    name, target = row["name"], approval.payload["target"]
+
+    def change(tx: Tx) -> dict[str, Any]:
+        worktrees.close(tx, row, Action.FINISH, commit)
+        worktrees.begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
+        tx.emit("worktree.integrated", f"worktree:{name}", commit=commit, target=target)
+        outcome = {"worktree": name, "state": "integrated", "commit": commit}
+        if approval.status == "pending":
+            return approvals.decide(tx, approval, "approved", outcome=outcome)
+        return approvals.conclude(tx, approval, "approved", "", outcome)
+
+    outcome = await ctx.write(change)
+    await workers.end_all(ctx, "the worktree was integrated", name)
+    await worktrees.finish_removal(ctx, repository, name)
+    return outcome

@@ -1,0 +1,202 @@
+"""The question whether to merge what a worktree holds: what a person is shown, and what is recorded as approved.
+
+It names the commit that approving would merge, made beforehand among objects; no branch moves.
+"""
+
+from __future__ import annotations
+
+import json
+from asyncio import to_thread
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.errors import Conflict
+from workbench.git import Repository, changed
+from workbench.ops import Ctx
+from workbench.rules import integration as rules
+from workbench.services import approvals, worktrees
+from workbench.services.approvals import Approval
+from workbench.services.integration.gates import Gate
+from workbench.services.repositories import COMMITTER, checkout_of, is_there, place_of
+from workbench.services.worktrees import KIND
+from workbench.store.base import Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+SHOWN_COMMITS = 50
+SHOWN_FILES = 500
+_OURS = ("personas", "agents")
+"""What of the state directory may be in a repository."""
+
+
+async def put_question(
+    ctx: Ctx,
+    repository: Repository,
+    row: Row,
+    target: str,
+    fast_forward: bool,
+    refused: Mapping[str, Any] | None = None,
+    requester: str | None = None,
+) -> Approval:
+    """Put the question into the inbox, or have the one that is there told anew. The ground is held."""
+    branches = await ctx.read(lambda tx: tx.all(SQL.branches))
+    await _require_all_committed(ctx, repository, row)
+    source = await worktrees.take_over(ctx, repository, row)
+    payload = await to_thread(_proposal, ctx, repository, row, source, target)
+    payload |= {
+        "fast_forward": fast_forward,
+        "changed": await to_thread(_changed, repository, row, branches),
+        "refused": dict(refused) if refused else None,
+        "merged_commit": None,
+        "gates": [] if payload["conflicts"] else waiting_gates(ctx),
+    }
+
+    def change(tx: Tx) -> Approval:
+        with tx.acting(requester or tx.actor):
+            return _question(tx, row, payload)
+
+    approval = await ctx.write(change)
+    return await _with_candidate(ctx, repository, approval)
+
+
+def _question(tx: Tx, row: Row, payload: dict[str, Any]) -> Approval:
+    """The question about a worktree: the one that is open if it is the same, else a new one."""
+    subject = f"worktree:{row['name']}"
+    before = approvals.open_question(tx, KIND, subject)
+    if before and all(before.payload.get(key) == payload[key] for key in ("source_commit", "target", "fast_forward")):
+        if _still_holds(before.payload, payload):
+            return before
+        approvals.amend(tx, before, payload)
+        approval_id = before.id
+    else:
+        if before:
+            approvals.decide(tx, before, "failed", "the branch has new commits or another target; asked anew")
+        approval_id = approvals.ask(tx, KIND, subject, payload)
+    tx.run(SQL.put, id=approval_id, name=row["name"], checked=int(not payload["gates"]))
+    if payload["changed"]:
+        tx.emit("worktree.audited", subject, changed=payload["changed"])
+    found = approvals.find(tx, approval_id)
+    assert found is not None
+    return found
+
+
+def _still_holds(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether what was shown is what would be shown now; gates that failed are run again."""
+    same = all(before.get(key) == now[key] for key in ("target_commit", "conflicts"))
+    commands = [[gate["command"] for gate in payload.get("gates", ())] for payload in (before, now)]
+    return same and commands[0] == commands[1] and rules.verdict(states(before)) is not rules.Verdict.FAILED
+
+
+async def _require_all_committed(ctx: Ctx, repository: Repository, row: Row) -> None:
+    place = place_of(ctx, row)
+    if not await to_thread(is_there, place):
+        return
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    if left := await to_thread(checkout.uncommitted):
+        raise Conflict(
+            "WORKTREE_DIRTY",
+            f"The worktree {row['name']} has uncommitted changes. Commit or remove them first.",
+            files=left,
+        )
+
+
+def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: str) -> dict[str, Any]:
+    """What a person is shown, and what is recorded as approved. Blocks on git.
+
+    Raises:
+        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``NOTHING_TO_INTEGRATE``, ``STATE_IN_BRANCH``.
+    """
+    repository.check_branch_name(target)
+    target_commit = worktrees.commit_of(repository, target)
+    ahead, behind = repository.ahead_behind(source, target_commit)
+    if not ahead:
+        raise Conflict("NOTHING_TO_INTEGRATE", f"{row['branch_name']} has no commit that {target} does not have.")
+    files = repository.diff_stat(target_commit, source)
+    _require_no_state(ctx, repository, [file.path for file in files])
+    return {
+        "worktree": row["name"],
+        "branch": row["branch_name"],
+        "target": target,
+        "source_commit": source,
+        "target_commit": target_commit,
+        "ahead": ahead,
+        "behind": behind,
+        "commits": [
+            {"id": c.id, "author": c.author, "subject": c.subject}
+            for c in repository.commits(target_commit, source, SHOWN_COMMITS)
+        ],
+        "files": [{"path": f.path, "added": f.added, "removed": f.removed} for f in files[:SHOWN_FILES]],
+        "conflicts": list(repository.preview_merge(target_commit, source).conflicts),
+    }
+
+
+def _require_no_state(ctx: Ctx, repository: Repository, files: Sequence[str]) -> None:
+    """Refuse a branch that would bring files of the state directory: settings among them."""
+    state = ctx.settings.home.resolve().relative_to(repository.root.resolve()).as_posix()
+    allowed = tuple(f"{state}/{name}/" for name in _OURS)
+    if found := [file for file in files if file.startswith(f"{state}/") and not file.startswith(allowed)]:
+        raise Conflict(
+            "STATE_IN_BRANCH",
+            f"The branch changes {found[0]}, which belongs to Workbench itself. Take it out of the branch; what is to "
+            "change there, change by hand.",
+            files=found,
+        )
+
+
+def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[str]:
+    """What changed in the protected parts of the repository since the creation, by whomever.
+
+    Left out is what Workbench changes itself: branches and records of worktrees, targets it merged into.
+    """
+    before, after = json.loads(row["protected"]), repository.protected()
+    if not before:
+        return []
+    own = {f"refs/heads/{other['branch_name']}" for other in branches}
+    merged = {other["integrated_commit"] for other in branches}
+    records = tuple(f"worktrees/{other['name']}" for other in branches)
+    return [
+        name
+        for name in changed(before, after)
+        if name not in own
+        and not (name.startswith("refs/heads/") and after.get(name) in merged)
+        and not name.startswith((*records, "worktrees/files"))
+    ]
+
+
+async def _with_candidate(ctx: Ctx, repository: Repository, approval: Approval) -> Approval:
+    """Make the commit that approving would merge, and show it; with conflicts there is none."""
+    what = approval.payload
+    if what["merged_commit"] or what["conflicts"]:
+        return approval
+    merged = await to_thread(merge_commit, repository, approval)
+
+    def change(tx: Tx) -> Approval:
+        approvals.amend(tx, approval, {**what, "merged_commit": merged})
+        return approvals.find(tx, approval.id) or approval
+
+    return await ctx.write(change)
+
+
+def merge_commit(repository: Repository, approval: Approval) -> str:
+    what = approval.payload
+    forward = what.get("fast_forward", False)
+    return repository.merge_commit(
+        what["source_commit"], what["target"], message(approval), COMMITTER, fast_forward=forward
+    )
+
+
+def message(approval: Approval) -> str:
+    return f"Integrate {approval.payload['worktree']}\n\nAsked for by {approval.requester} (approval {approval.id})."
+
+
+def waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:
+    return [Gate(command).as_json() for command in ctx.settings.integration_gates]
+
+
+def states(payload: Mapping[str, Any]) -> list[str]:
+    return [gate["state"] for gate in payload.get("gates", ())]
+
+
+def is_checked(approval: Approval) -> bool:
+    return rules.verdict(states(approval.payload)) is not rules.Verdict.OPEN

@@ -1,0 +1,105 @@
+"""The queue of what was approved: merged one after another, each on what came of the one before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.errors import Conflict, WorkbenchError
+from workbench.git import Repository
+from workbench.ops import Ctx
+from workbench.rules.integration import Action, Next
+from workbench.services import approvals, worktrees
+from workbench.services.approvals import Approval
+from workbench.services.integration import questions
+from workbench.services.integration.checking import check
+from workbench.services.integration.merging import merge, next_step
+from workbench.services.integration.questions import is_checked, put_question
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+_LATER = frozenset({"GIT_BUSY", "TARGET_MOVED"})
+"""What goes by while nobody does anything: the queue tries again."""
+
+
+def enqueue(tx: Tx, approval: Approval, despite: bool) -> dict[str, Any]:
+    name = approval.payload["worktree"]
+    worktrees.set_status(tx, name, Action.APPROVE)
+    tx.run(questions.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
+    tx.run(SQL.enqueue, id=approval.id, despite=int(despite), now=tx.now)
+    tx.emit("worktree.integrating", f"worktree:{name}", approval=approval.id)
+    outcome = {"worktree": name, "state": "queued", "commit": None}
+    return approvals.decide(tx, approval, "approved", outcome=outcome)
+
+
+def someone_queued(tx: Reader) -> bool:
+    """Whether the queue has something in it."""
+    return bool(tx.all(SQL.queue))
+
+
+async def advance(ctx: Ctx) -> None:
+    """Take the queue on from its front as far as it goes: merge what is ready, gate what has to be gated.
+
+    Raises:
+        Unavailable: ``GIT_BUSY`` and what the store says; nothing is lost, call it again.
+    """
+    while (waiting := await ctx.read(lambda tx: tx.all(SQL.queue))) != []:
+        first = int(waiting[0]["approval_id"])
+        step = await ctx.repositories.whole(_advance(ctx, first))
+        if step is Next.CHECK and not await check(ctx, first):
+            return
+
+
+async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
+    """Do what is next with the front of the queue, unless it is to be gated."""
+    async with ctx.repositories.ground(ctx) as repository:
+        waiting = await ctx.read(lambda tx: _waiting(tx, approval_id))
+        if waiting is None:
+            return None
+        question, approval, row = waiting
+        try:
+            step, approval = await next_step(ctx, repository, row, approval, bool(question["despite_gates"]))
+            if step is Next.MERGE:
+                await merge(ctx, repository, row, approval)
+            elif step is Next.ASK:
+                raise Conflict("GATES_FAILED", "The gates did not pass on the merge with the newest target.")
+        except WorkbenchError as error:
+            if error.code in _LATER or error.code.startswith("STORE_"):
+                raise
+            await _send_back(ctx, repository, row, approval, error)
+            return None
+        return step
+
+
+def _waiting(tx: Reader, approval_id: int) -> tuple[Row, Approval, Row] | None:
+    question, approval = tx.one(questions.SQL.get, id=approval_id), approvals.find(tx, approval_id)
+    if question is None or approval is None or question["state"] != "queued":
+        return None
+    return question, approval, worktrees.require(tx, question["worktree"])
+
+
+async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Approval, error: WorkbenchError) -> None:
+    """Take a worktree out of the queue, and ask again, saying why, unless its branch has moved on."""
+    name = row["name"]
+    why = {"code": error.code, "message": error.message, "details": error.details}
+
+    def change(tx: Tx) -> None:
+        worktrees.set_status(tx, name, Action.SEND_BACK)
+        tx.run(worktrees.SQL.forget_question, name=name)
+        outcome = {"worktree": name, "state": "refused", "commit": None, **why}
+        approvals.conclude(tx, approval, "failed", error.message, outcome)
+        tx.emit("worktree.refused", f"worktree:{name}", code=error.code, **error.details)
+
+    await ctx.write(change)
+    if error.code == "APPROVAL_VOID":
+        return
+    what = approval.payload
+    row = await ctx.read(lambda tx: worktrees.require(tx, name))
+    try:
+        await put_question(
+            ctx, repository, row, what["target"], what.get("fast_forward", False), why, approval.requester
+        )
+    except WorkbenchError as left:
+        code = left.code
+        await ctx.write(lambda tx: tx.emit("worktree.refused", f"worktree:{name}", code=code))

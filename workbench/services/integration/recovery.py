@@ -1,0 +1,70 @@
+"""What a crash left of integrations: merges that were cut off, files of gates that nobody runs any more."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+
+from workbench.git import Repository, lock
+from workbench.ops import Ctx
+from workbench.rules.integration import Action
+from workbench.services import approvals, worktrees
+from workbench.services.approvals import Approval
+from workbench.services.integration import gates, questions
+from workbench.services.integration.merging import finish
+from workbench.services.repositories import Place
+from workbench.services.worktrees import KIND
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+async def settle_merges(ctx: Ctx, repository: Repository) -> None:
+    """Settle merges that a crash cut off: one that is in the target counts, else it is as if it had not begun."""
+    for row in await ctx.read(lambda tx: tx.all(SQL.cut_off)):
+        await _settle(ctx, repository, row["name"], row["approval_id"])
+
+
+async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int | None) -> None:
+    def question(tx: Reader) -> tuple[Row, Approval | None]:
+        subject = f"worktree:{name}"
+        found = approvals.find(tx, approval_id) if approval_id else approvals.open_question(tx, KIND, subject)
+        return worktrees.require(tx, name), found
+
+    row, approval = await ctx.read(question)
+    if approval is not None:
+        what = approval.payload
+        if await to_thread(repository.is_ancestor, what["source_commit"], what["target"]):
+            made = what.get("merged_commit")
+            there = made and await to_thread(repository.is_ancestor, made, what["target"])
+            commit = made if there else await to_thread(repository.resolve, what["target"])
+            await finish(ctx, repository, row, approval, str(commit))
+            return
+
+    def change(tx: Tx) -> None:
+        if approval is not None and approval.status == "approved":
+            tx.run(questions.SQL.set_state, id=approval.id, state="queued")
+            return
+        worktrees.set_status(tx, name, Action.SEND_BACK)
+        if approval is not None:
+            tx.run(questions.SQL.set_state, id=approval.id, state="asked")
+        tx.emit("worktree.refused", f"worktree:{name}", code="INTERRUPTED")
+
+    await ctx.write(change)
+
+
+async def recover(ctx: Ctx) -> None:
+    """Settle everything that a crash left half done, where there ever was a worktree."""
+    if await ctx.read(lambda tx: tx.all(worktrees.SQL.steps) or tx.all(questions.SQL.branches)):
+        async with ctx.repositories.ground(ctx):
+            pass
+    await clear_gates(ctx)
+
+
+async def clear_gates(ctx: Ctx) -> None:
+    """Remove what is left of gates that nobody runs any more."""
+    for home in sorted(ctx.settings.gates.glob("*/")) if ctx.settings.gates.is_dir() else ():
+        if home.name.isdecimal():
+            with lock.tried(gates.lock_of(ctx.settings, home.name)) as mine:
+                if mine:
+                    await ctx.repositories.whole(gates.remove(ctx, Place.of_gates(ctx.settings, int(home.name))))
