@@ -123,6 +123,7 @@ def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
 
 
 async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval, commit: str) -> dict[str, Any]:
+    """Note a merge that is made, and close its worktree; what the approval answers."""
     name, target = row["name"], approval.payload["target"]
 
     def change(tx: Tx) -> dict[str, Any]:

@@ -179,6 +179,7 @@ async def _with_candidate(ctx: Ctx, repository: Repository, approval: Approval) 
 
 
 def merge_commit(repository: Repository, approval: Approval) -> str:
+    """Make the commit that merging would give, among objects only; its name. Blocks."""
     what = approval.payload
     forward = what.get("fast_forward", False)
     return repository.merge_commit(
@@ -187,16 +188,20 @@ def merge_commit(repository: Repository, approval: Approval) -> str:
 
 
 def message(approval: Approval) -> str:
+    """What the merge commit says."""
     return f"Integrate {approval.payload['worktree']}\n\nAsked for by {approval.requester} (approval {approval.id})."
 
 
 def waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:
+    """The gates of the settings, not run yet, as the approval shows them."""
     return [Gate(command).as_json() for command in ctx.settings.integration_gates]
 
 
 def states(payload: Mapping[str, Any]) -> list[str]:
+    """How each gate stands."""
     return [gate["state"] for gate in payload.get("gates", ())]
 
 
 def is_checked(approval: Approval) -> bool:
+    """Whether all gates have come to an end."""
     return rules.verdict(states(approval.payload)) is not rules.Verdict.OPEN

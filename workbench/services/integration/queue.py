@@ -24,6 +24,7 @@ _LATER = frozenset({"GIT_BUSY", "TARGET_MOVED"})
 
 
 def enqueue(tx: Tx, approval: Approval, despite: bool) -> dict[str, Any]:
+    """Have a worktree integrated when its turn comes; what the approval answers."""
     name = approval.payload["worktree"]
     worktrees.set_status(tx, name, Action.APPROVE)
     tx.run(questions.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
