@@ -23,6 +23,7 @@ from workbench.services import (
     agent_tools,
     agents,
     approvals,
+    callers,
     confinement,
     connections,
     contexts,
@@ -62,6 +63,7 @@ SERVICES: tuple[ModuleType, ...] = (
     agent_tools,
     agents,
     approvals,
+    callers,
     confinement,
     contexts,
     dependencies,
@@ -194,7 +196,7 @@ class Workbench:
             if access.same_token(token, self.operator_token):
                 return OPERATOR
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
-        return self._if_allowed(await registration.identify(self.store, token))
+        return self._if_allowed(await callers.identify(self.store, token))
 
     async def heard_of(self, caller: Caller) -> None:
         """Note that an agent is there, if it was not noted a moment ago: what asks is active."""
@@ -203,8 +205,8 @@ class Workbench:
             await self.store.write(lambda tx: registration.heard_of(tx, internal), actor=caller.name)
 
     async def identify_by_id(self, agent_id: str) -> Caller:
-        """An agent that a migration brought, by its id alone; see `registration.identify_by_id`."""
-        return self._if_allowed(await registration.identify_by_id(self.store, agent_id))
+        """An agent that a migration brought, by its id alone; see `callers.identify_by_id`."""
+        return self._if_allowed(await callers.identify_by_id(self.store, agent_id))
 
     @asynccontextmanager
     async def connected(self, caller: Caller, transport: Transport, client_id: str) -> AsyncIterator[None]:
@@ -221,8 +223,8 @@ class Workbench:
             await self.store.write(lambda tx: connections.closed(tx, opened), actor=caller.name)
 
     async def renewed(self, caller: Caller) -> Caller:
-        """A caller as it stands now; see `registration.renewed`."""
-        return self._if_allowed(await registration.renewed(self.store, caller))
+        """A caller as it stands now; see `callers.renewed`."""
+        return self._if_allowed(await callers.renewed(self.store, caller))
 
     async def allowed(self, agent_id: str) -> bool:
         """Whether the allowlist lets an agent of this id act.

@@ -1,0 +1,164 @@
+"""The board: the tasks that the caller sees, as a list, counted, as a graph and as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workbench.model import Level, TaskState, Wire
+from workbench.ops import Ctx, op
+from workbench.rules import lifecycle, paging
+from workbench.rules.paging import Cursor
+from workbench.services.tasks.rows import LARGEST, line_of, sight
+from workbench.services.tasks.task import TaskLine
+from workbench.store.base import Reader, Row
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+class TaskList(Wire):
+    """Tasks in the order that was asked for; read on with `next_cursor`, which is null at the end."""
+
+    tasks: list[TaskLine]
+    next_cursor: str | None
+
+
+class TaskCounts(Wire):
+    """How many tasks are in which state; those that no task is in are left out."""
+
+    counts: dict[TaskState, int]
+
+
+class TaskGraph(Wire):
+    """Which tasks wait for which, and which are parts of which; pairs of ids."""
+
+    dependencies: list[tuple[int, int]]
+    parents: list[tuple[int, int]]
+
+
+class TaskNode(TaskLine):
+    """A task in the tree: its own state, what lies under it, and what it waits for."""
+
+    dependencies: list[int]
+    children: list[TaskNode]
+    open_below: int
+    completed_below: int
+
+
+class TaskTree(Wire):
+    """The tasks as a tree, with counts by state."""
+
+    tasks: list[TaskNode]
+    counts: dict[TaskState, int]
+
+
+@op(allow=Level.READ, reads=True)
+async def list_tasks(
+    ctx: Ctx,
+    status: TaskState | None = None,
+    persona_id: str | None = None,
+    assigned_agent_id: Annotated[str | None, Field(description="Who holds it, or held it last.")] = None,
+    session_id: Annotated[str | None, Field(description="Id of its session.")] = None,
+    worktree: str | None = None,
+    parent_task_id: int | None = None,
+    plan: str | None = None,
+    sort: Annotated[
+        Literal["id", "newest", "priority"], Field(description="Oldest, newest or most urgent first.")
+    ] = "id",
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
+    cursor: Cursor = None,
+) -> TaskList:
+    """Tasks, filtered and sorted."""
+    wanted = {
+        "status": status,
+        "persona_id": persona_id.lower() if persona_id else None,
+        "agent": assigned_agent_id,
+        "session": session_id,
+        "worktree": worktree,
+        "parent": parent_task_id,
+        "plan": plan,
+    }
+    query, columns, start = _ORDERS[sort]
+    after = paging.decode(cursor, *(int for _ in columns)) if cursor else start
+    key = dict(zip(("after_id", "after_priority"), reversed(after), strict=False))
+    rows = await ctx.read(lambda tx: tx.all(query, sight(tx, ctx.caller) | wanted | key, limit=limit + 1))
+    shown, following = paging.cut(rows, limit, *columns)
+    return TaskList(tasks=[TaskLine(**line_of(row)) for row in shown], next_cursor=following)
+
+
+_ORDERS = {
+    "id": (SQL.list, ("id",), (0,)),
+    "newest": (SQL.list_newest, ("id",), (LARGEST,)),
+    "priority": (SQL.list_urgent, ("priority", "id"), (LARGEST, 0)),
+}
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def count_tasks(ctx: Ctx) -> TaskCounts:
+    """How many tasks there are, by state."""
+    rows = await ctx.read(lambda tx: tx.all(SQL.counts, sight(tx, ctx.caller)))
+    return TaskCounts(counts={row["status"]: row["n"] for row in rows})
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def get_task_graph(
+    ctx: Ctx, plan: Annotated[str | None, Field(description="Only tasks of this plan.")] = None
+) -> TaskGraph:
+    """The edges between tasks: `[task, what it waits for]` and `[task, its parent]`."""
+
+    def question(tx: Reader) -> TaskGraph:
+        wanted = sight(tx, ctx.caller) | {"plan": plan}
+        return TaskGraph(
+            dependencies=[(row["task_id"], row["depends_on"]) for row in tx.all(SQL.edges, wanted)],
+            parents=[(row["id"], row["parent_id"]) for row in tx.all(SQL.parents, wanted)],
+        )
+
+    return await ctx.read(question)
+
+
+@op(allow=Level.READ, reads=True)
+async def get_task_tree(
+    ctx: Ctx,
+    filter_status: TaskState | None = None,
+    filter_persona: str | None = None,
+) -> TaskTree:
+    """The tasks as a tree with roll-ups; a filter keeps matching tasks and what leads to them."""
+
+    def question(tx: Reader) -> tuple[list[Row], list[Row]]:
+        on_board = sight(tx, ctx.caller) | {"plan": None}
+        return tx.all(SQL.tree, on_board), tx.all(SQL.edges, on_board)
+
+    rows, edges = await ctx.read(question)
+    waits: dict[int, list[int]] = {}
+    for edge in edges:
+        waits.setdefault(edge["task_id"], []).append(edge["depends_on"])
+    persona = filter_persona.lower() if filter_persona else None
+    below: dict[int | None, list[Row]] = {}
+    counts: dict[TaskState, int] = {}
+    visible = {row["id"] for row in rows}
+    for row in rows:
+        below.setdefault(row["parent_id"] if row["parent_id"] in visible else None, []).append(row)
+        counts[TaskState(row["status"])] = counts.get(TaskState(row["status"]), 0) + 1
+
+    def wanted(node: TaskNode) -> bool:
+        fits = filter_status in (None, node.status) and persona in (None, node.persona_id)
+        return fits or bool(node.children)
+
+    def nodes(parent: int | None) -> list[TaskNode]:
+        made = [_node(row, nodes(row["id"]), waits.get(row["id"], [])) for row in below.get(parent, ())]
+        return [node for node in made if wanted(node)]
+
+    return TaskTree(tasks=nodes(None), counts=counts)
+
+
+def _node(row: Row, children: Sequence[TaskNode], dependencies: list[int]) -> TaskNode:
+    return TaskNode(
+        **line_of(row),
+        dependencies=dependencies,
+        children=list(children),
+        open_below=sum((c.status in lifecycle.OPEN) + c.open_below for c in children),
+        completed_below=sum((c.status == TaskState.COMPLETED) + c.completed_below for c in children),
+    )

@@ -1,0 +1,88 @@
+"""Looking at one task: all about it, how it stands, what was said of it, and waiting for its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workbench.model import Level, Micros, Wire
+from workbench.ops import Ctx, op
+from workbench.rules import lifecycle
+from workbench.services.tasks.rows import LARGEST, readable, status_of, task_of
+from workbench.services.tasks.task import Task, TaskStatus
+from workbench.store.base import Reader, Row
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+class LogLine(Wire):
+    """What an agent said about a task."""
+
+    id: int
+    task_id: int
+    agent_id: str
+    level: str
+    message: str
+    logged_at: Micros
+
+
+class TaskLog(Wire):
+    """Log lines in the order that was asked for."""
+
+    lines: list[LogLine]
+
+
+@op(allow=Level.READ, reads=True)
+async def get_task(ctx: Ctx, task_id: int) -> Task:
+    """One task with everything about it: text, state, dependencies, attempts, result, artifacts."""
+    return await ctx.read(lambda tx: task_of(tx, readable(tx, ctx.caller, task_id)))
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def get_task_status(ctx: Ctx, task_id: int) -> TaskStatus:
+    """How one task stands, and what it waits for."""
+    return await ctx.read(lambda tx: status_of(tx, readable(tx, ctx.caller, task_id)))
+
+
+@op(allow=Level.READ, reads=True)
+async def wait_for_task(
+    ctx: Ctx,
+    task_id: int,
+    until: Annotated[Literal["ended", "changed"], Field(description="Its end, or whatever happens to it.")] = "ended",
+    wait_seconds: Annotated[float, Field(ge=0, description="Answer after this long at the latest.")] = 30,
+) -> TaskStatus:
+    """Wait until a task has ended, or until anything happens to it; how it stands then."""
+    deadline = asyncio.get_running_loop().time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
+    async with ctx.feed.subscribe("task.*") as events:
+        state = await get_task_status(ctx, task_id)
+        while state.status in lifecycle.OPEN:
+            found = await events.within(deadline - asyncio.get_running_loop().time())
+            if found is None:
+                break
+            if found.subject == f"task:{task_id}":
+                state = await get_task_status(ctx, task_id)
+                if until == "changed":
+                    break
+    return state
+
+
+@op(allow=Level.READ, reads=True)
+async def get_task_logs(
+    ctx: Ctx,
+    task_id: int,
+    cursor: Annotated[int, Field(ge=0, description="Read on after the line of this id, in the same order.")] = 0,
+    limit: Annotated[int, Field(ge=1, le=500)] = 200,
+    newest_first: Annotated[bool, Field(description="The end of the log, and backward from there.")] = False,
+) -> TaskLog:
+    """What was reported while the task was worked on, oldest first unless asked otherwise."""
+
+    def question(tx: Reader) -> list[Row]:
+        readable(tx, ctx.caller, task_id)
+        if newest_first:
+            return tx.all(SQL.logs_back, task_id=task_id, cursor=cursor or LARGEST, limit=limit)
+        return tx.all(SQL.logs, task_id=task_id, cursor=cursor, limit=limit)
+
+    return TaskLog(lines=[LogLine(**row) for row in await ctx.read(question)])

@@ -1,0 +1,203 @@
+"""Tasks are made: one, or many at once, and what all of them must be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict, Refused
+from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
+from workbench.ops import Caller, Ctx, op
+from workbench.rules import access, lifecycle
+from workbench.rules.lifecycle import TREE_DEPTH
+from workbench.services.personas import require_persona
+from workbench.services.registration import require_agent
+from workbench.services.sessions import require_session
+from workbench.services.tasks.new_task import (
+    ContextRef,
+    Dependencies,
+    Description,
+    LeaseSeconds,
+    NewTask,
+    NoRetry,
+    PlannedTask,
+    Policy,
+    Priority,
+    Reserved,
+    Retries,
+    Run,
+    SessionRef,
+    Title,
+    bounded_json,
+)
+from workbench.services.tasks.rows import require_task, seen
+from workbench.services.tasks.task import Task
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+class TasksMade(Wire):
+    """The ids of new tasks, in the order they were given."""
+
+    task_ids: list[int]
+
+
+@op(allow=Level.PLANNER)
+async def create_task(
+    ctx: Ctx,
+    title: Title,
+    persona_id: str,
+    description: Description = "",
+    priority: Priority = 500,
+    dependencies: Dependencies = [],
+    parent_task_id: int | None = None,
+    target_worktree: str | None = None,
+    assigned_agent_id: Reserved = None,
+    run: Run = None,
+    max_retries: Retries = None,
+    lease_seconds: LeaseSeconds = None,
+    context_ref: ContextRef = None,
+    metadata: dict[str, Any] = {},
+    session_id: SessionRef = None,
+    on_failure: Policy = OnFailure.BLOCK,
+    no_retry: NoRetry = [],
+) -> Task:
+    """Create a task. It is claimable once the tasks it depends on are completed."""
+    new = NewTask(
+        title=title,
+        description=description,
+        persona_id=persona_id,
+        priority=priority,
+        dependencies=dependencies,
+        parent_task_id=parent_task_id,
+        target_worktree=target_worktree,
+        assigned_agent_id=assigned_agent_id,
+        run=run,
+        max_retries=max_retries,
+        lease_seconds=lease_seconds,
+        context_ref=context_ref,
+        metadata=metadata,
+        session_id=session_id,
+        on_failure=on_failure,
+        no_retry=no_retry,
+    )
+    return await ctx.write(lambda tx: require_task(tx, add(tx, ctx, new)))
+
+
+@op(allow=Level.PLANNER, tool=False)
+async def create_tasks(
+    ctx: Ctx,
+    tasks: Annotated[list[NewTask], Field(min_length=1, max_length=10_000, description="As of create_task.")],
+) -> TasksMade:
+    """Create many tasks in one transaction, all or none. A negative dependency -n is the n-th of the list."""
+
+    def change(tx: Tx) -> TasksMade:
+        made: list[int] = []
+        for new in tasks:
+            named = [_of_list(made, on) for on in new.dependencies]
+            made.append(add(tx, ctx, new.model_copy(update={"dependencies": named})))
+        return TasksMade(task_ids=made)
+
+    return await ctx.write(change)
+
+
+def _of_list(made: Sequence[int], dependency: int) -> int:
+    if dependency > 0:
+        return dependency
+    if not 1 <= -dependency <= len(made):
+        raise BadInput("BAD_DEPENDENCY", f"{dependency} is no task before this one in the list.", problems=[])
+    return made[-dependency - 1]
+
+
+def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
+    """Add a task in the caller's transaction; its id.
+
+    Raises:
+        NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``, ``SESSION_NOT_FOUND``.
+        BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another's session).
+        Conflict: ``OTHER_SESSION`` (of the agent it is reserved for), ``DEPENDENCY_DEAD`` (before `on_failure=cancel`).
+    """
+    settings = ctx.settings
+    persona = require_persona(tx, new.persona_id)
+    session = session_for(tx, ctx.caller, new.session_id)
+    if new.target_worktree:
+        access.check_worktree_name(new.target_worktree)
+    if new.parent_task_id is not None:
+        _require_parent(tx, ctx.caller, new.parent_task_id)
+    reserved = reservable(tx, new.assigned_agent_id, session) if new.assigned_agent_id else None
+    states = {other: TaskState(seen(tx, ctx.caller, other)["status"]) for other in set(new.dependencies)}
+    lifecycle.require_alive(new.on_failure, states)
+    unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states.values())
+    retries = settings.max_retries if new.max_retries is None else new.max_retries
+    made = tx.one(
+        SQL.add,
+        title=new.title,
+        description=new.description,
+        persona_id=persona.id,
+        parent_id=new.parent_task_id,
+        worktree=new.target_worktree,
+        plan=new.plan if isinstance(new, PlannedTask) else None,
+        name=new.name if isinstance(new, PlannedTask) else None,
+        session_id=session,
+        on_failure=new.on_failure,
+        no_retry=json.dumps(new.no_retry),
+        run=None if new.run is None else json.dumps(new.run),
+        context_ref=new.context_ref,
+        metadata=bounded_json(new.metadata, settings),
+        max_retries=retries,
+        lease_us=round((new.lease_seconds or persona.lease_seconds or settings.lease_seconds) * SECOND),
+        by=tx.actor,
+        now=tx.now,
+    )
+    assert made is not None
+    task_id = int(made["id"])
+    tx.run(
+        SQL.add_status,
+        task_id=task_id,
+        persona_id=persona.id,
+        worktree=new.target_worktree or "",
+        session=session or "",
+        priority=new.priority,
+        unmet=unmet,
+        reserved_for=reserved,
+    )
+    tx.many(SQL.add_dependency, [{"task_id": task_id, "on": on} for on in sorted(set(new.dependencies))])
+    told = {"title": new.title, "persona_id": persona.id, "ready": unmet == 0}
+    tx.emit("task.created", f"task:{task_id}", session=session, **told)
+    return task_id
+
+
+def session_for(tx: Reader, caller: Caller, ref: str | None) -> str | None:
+    """The session of a new task: the one that was named, else the planner's own.
+
+    Raises:
+        NotFound: ``SESSION_NOT_FOUND``. Refused: ``FORBIDDEN`` (another's session).
+    """
+    session = caller.session if ref is None else str(require_session(tx, ref)["id"])
+    if caller.agent is not None and session != caller.session:
+        raise Refused("FORBIDDEN", f"{caller.name} is in another session; leave the session out.")
+    return session
+
+
+def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
+    """The internal id of an agent that a task of a session, or of none, may be reserved for.
+
+    Raises:
+        NotFound: ``AGENT_NOT_FOUND``. Conflict: ``OTHER_SESSION``.
+    """
+    agent = require_agent(tx, agent_id)
+    if session not in (None, agent["session_id"]):
+        raise Conflict("OTHER_SESSION", f"{agent_id} is not in the task's session and could never claim it.")
+    return str(agent["id"])
+
+
+def _require_parent(tx: Reader, caller: Caller, task_id: int) -> None:
+    seen(tx, caller, task_id)
+    depth = tx.one(SQL.depth, task_id=task_id)
+    if depth and depth["n"] >= TREE_DEPTH:
+        raise BadInput("TOO_DEEP", f"Task {task_id} has {TREE_DEPTH - 1} tasks above it. Make this one its sibling.")

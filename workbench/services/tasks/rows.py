@@ -1,0 +1,203 @@
+"""The rows of tasks: finding one, whether the caller sees it, and how it is told.
+
+Queries of tasks that other services ask are here as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.errors import Conflict, NotFound
+from workbench.model import SECOND, Level, TaskState
+from workbench.ops import Caller
+from workbench.rules import lifecycle
+from workbench.services import agent_tools
+from workbench.services.tasks.task import Attempt, Task, TaskLine, TaskStatus
+from workbench.store.base import Reader, Row
+from workbench.store.queries import Query, beside
+
+SQL = beside(__file__)
+LARGEST = 2**63 - 1
+"""No id is greater."""
+
+
+def require_row(tx: Reader, task_id: int) -> Row:
+    """A task's columns, what it is and how it stands.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    return _found(tx, SQL.get, task_id)
+
+
+def require_line(tx: Reader, task_id: int) -> Row:
+    """Fewer columns: those of a list, what whoever holds it must know, and `awaited`.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    return _found(tx, SQL.get_line, task_id)
+
+
+def _found(tx: Reader, query: Query, task_id: int) -> Row:
+    row = tx.one(query, id=task_id)
+    if row is None:
+        raise _no_task(task_id)
+    return row
+
+
+def readable(tx: Reader, caller: Caller, task_id: int) -> Row:
+    """The same, for those whose tool may read tasks.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
+    """
+    agent_tools.check(tx, caller, "read", "tasks")
+    return seen(tx, caller, task_id)
+
+
+def seen(tx: Reader, caller: Caller, task_id: int) -> Row:
+    """The same, of a task on the caller's board: its session's, or nobody's.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    row = require_row(tx, task_id)
+    if caller.level is not Level.OPERATOR and row["session_id"] not in (None, caller.session):
+        raise _no_task(task_id)
+    return row
+
+
+def sight(tx: Reader, caller: Caller) -> dict[str, Any]:
+    """The same as `readable`, as parameters of queries."""
+    agent_tools.check(tx, caller, "read", "tasks")
+    return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}
+
+
+def _no_task(task_id: int) -> NotFound:
+    return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}. list_tasks names them.")
+
+
+def require_task(tx: Reader, task_id: int) -> Task:
+    """A task with everything about it.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    return task_of(tx, require_row(tx, task_id))
+
+
+def require_task_line(tx: Reader, task_id: int) -> TaskLine:
+    """A task in a list.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``.
+    """
+    return TaskLine(**line_of(require_line(tx, task_id)))
+
+
+def task_of(tx: Reader, row: Row) -> Task:
+    """A task with everything about it, from its row."""
+    task_id = row["id"]
+    waits = tx.all(SQL.dependencies, task_id=task_id)
+    return Task(
+        **line_of(row),
+        description=row["description"],
+        run=json.loads(row["run"]) if row["run"] else None,
+        context_ref=row["context_ref"],
+        metadata=json.loads(row["metadata"]),
+        dependencies=[w["depends_on"] for w in waits],
+        blocked_by=_unmet(row, waits),
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+        claimed_at=row["claimed_at"],
+        started_at=row["started_at"],
+        completed_at=row["completed_at"],
+        lease_expires_at=row["lease_expires_at"],
+        max_retries=row["max_retries"],
+        lease_seconds=row["lease_us"] / SECOND,
+        reserved_for=row["reserved_name"],
+        on_failure=row["on_failure"],
+        no_retry=json.loads(row["no_retry"]),
+        result_data=json.loads(row["result_data"]) if row["result_data"] else None,
+        artifacts=json.loads(row["artifacts"]) if row["artifacts"] else [],
+        attempts=_attempts(tx, row),
+    )
+
+
+def _attempts(tx: Reader, row: Row) -> list[Attempt]:
+    """All claims of a task; the row itself tells of the first one, as long as it is under way."""
+    if row["attempt"] > 1 or row["status"] not in lifecycle.HELD:
+        return [Attempt(**a) for a in tx.all(SQL.attempts, task_id=row["id"])]
+    under_way = dict.fromkeys(("ended_at", "outcome", "error_class", "error_message"))
+    first = {key: row[key] for key in ("attempt", "claimed_at", "started_at")}
+    return [Attempt(agent_id=row["holder"], **first, **under_way)]
+
+
+def line_of(row: Row) -> dict[str, Any]:
+    """The fields of `TaskLine` from a row."""
+    return {
+        "id": row["id"],
+        "title": row["title"],
+        "status": row["status"],
+        "persona_id": row["persona_id"],
+        "priority": row["priority"],
+        "worktree": row["worktree"] or None,
+        "plan": row["plan"],
+        "name": row["name"],
+        "parent_task_id": row["parent_id"],
+        "session_id": row["session_id"],
+        "assigned_agent_id": row["holder"],
+        "progress": row["progress"],
+        "attempt": row["attempt"],
+        "retry_count": row["retry_count"],
+        "blocked": row["status"] == TaskState.PENDING and row["unmet"] > 0,
+        "not_before": row["not_before"],
+        "error_message": row["error_message"],
+    }
+
+
+def status_of(tx: Reader, row: Row) -> TaskStatus:
+    """How a task stands, from its row."""
+    return TaskStatus(
+        id=row["id"],
+        status=row["status"],
+        progress=row["progress"],
+        attempt=row["attempt"],
+        assigned_agent_id=row["holder"],
+        lease_expires_at=row["lease_expires_at"],
+        blocked_by=blockers(tx, row),
+        error_message=row["error_message"],
+    )
+
+
+def blockers(tx: Reader, row: Row) -> list[int]:
+    """The dependencies that a task still waits for."""
+    return _unmet(row, tx.all(SQL.dependencies, task_id=row["id"]))
+
+
+def _unmet(row: Row, waits: Sequence[Row]) -> list[int]:
+    if row["status"] not in lifecycle.OPEN:
+        return []
+    return [w["depends_on"] for w in waits if not lifecycle.is_met(row["on_failure"], w["status"])]
+
+
+def not_claimable(tx: Reader, row: Row) -> Conflict:
+    """Why a task cannot be claimed now, as an error."""
+    waits = blockers(tx, row)
+    if row["status"] != TaskState.PENDING:
+        why = f"it is {row['status']}"
+    elif waits:
+        why = f"it waits for {', '.join(map(str, waits))}"
+    elif row["not_before"]:
+        why = "its next attempt waits for the backoff to end"
+    else:
+        why = "it is for another persona, worktree, session or agent"
+    return Conflict(
+        "TASK_NOT_CLAIMABLE",
+        f"Task {row['id']} cannot be claimed: {why}.",
+        status=row["status"],
+        blocked_by=waits,
+    )

@@ -1,0 +1,38 @@
+-- name: get
+SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.context_ref, t.metadata,
+    t.max_retries, t.lease_us, t.session_id, t.on_failure, t.no_retry, t.created_by, t.created_at,
+    s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.not_before, s.reserved_for,
+    s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
+    s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message,
+    a.assigned_agent_id AS holder, r.assigned_agent_id AS reserved_name
+FROM tasks t
+JOIN task_status s ON s.task_id = t.id
+LEFT JOIN agents a ON a.id = s.assigned_agent_id
+LEFT JOIN agents r ON r.id = s.reserved_for
+WHERE t.id = :id;
+
+-- name: get_line
+-- A task in a list, what whoever holds it must know, and whether any other waits for it.
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry,
+    s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
+    s.error_message, s.assigned_agent_id, a.assigned_agent_id AS holder,
+    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on = t.id) AS awaited
+FROM tasks t
+JOIN task_status s ON s.task_id = t.id
+LEFT JOIN agents a ON a.id = s.assigned_agent_id
+WHERE t.id = :id;
+
+-- name: dependencies
+SELECT d.depends_on, s.status FROM task_dependencies d
+JOIN task_status s ON s.task_id = d.depends_on
+WHERE d.task_id = :task_id ORDER BY d.depends_on;
+
+-- name: attempts
+SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,
+    x.error_class, x.error_message
+FROM task_attempts x JOIN agents a ON a.id = x.agent_id
+WHERE x.task_id = :task_id ORDER BY x.attempt;
+
+-- name: end_attempt
+UPDATE task_attempts SET ended_at = :now, outcome = :outcome, error_message = :error, error_class = :error_class
+WHERE task_id = :task_id AND ended_at IS NULL;
