@@ -24,14 +24,6 @@ UPDATE worktrees SET status = :status WHERE name = :name AND status = :before;
 UPDATE worktrees SET status = :status, integrated_commit = :commit, closed_at = :now
 WHERE name = :name AND status = :before;
 
--- name: imported
-UPDATE worktrees SET imported_commit = :commit, imported_at = :now
-WHERE name = :name AND (imported_commit IS NULL OR imported_commit <> :commit);
-
--- name: running
-SELECT task_id FROM task_status
-WHERE worktree = :name AND status IN ('claimed', 'in_progress') ORDER BY task_id;
-
 -- name: forget_question
 DELETE FROM integrations WHERE worktree = :name;
 

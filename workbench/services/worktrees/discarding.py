@@ -1,0 +1,92 @@
+"""Giving a worktree up: its agents are ended, its files go, and nothing is lost that is nowhere else."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import Conflict
+from workbench.git import Repository
+from workbench.model import Level
+from workbench.ops import Ctx, op
+from workbench.rules.integration import Action
+from workbench.services import approvals, workers
+from workbench.services.repositories import checkout_of, is_there, place_of
+from workbench.services.worktrees.rows import KIND, Worktree, WorktreeName, close, require, require_own, worktree_of
+from workbench.services.worktrees.saving import commits_alone, only_there, save_what_is_nowhere_else
+from workbench.services.worktrees.steps import begin, finish_removal
+from workbench.services.worktrees.takeover import take_over
+from workbench.store.base import Row, Tx
+
+
+class Discarded(Worktree):
+    """A worktree that was given up. `bundle` names what was saved, for `git fetch <bundle> '*:*'`."""
+
+    branch_kept: bool
+    bundle: str | None
+
+
+@op(allow=Level.PLANNER, destructive=True)
+async def discard_worktree(
+    ctx: Ctx,
+    worktree_name: WorktreeName,
+    reason: Annotated[str, Field(max_length=1_000)] = "",
+    delete_branch: Annotated[bool, Field(description="Delete its branch too.")] = False,
+    force: Annotated[
+        bool, Field(description="Also if commits or uncommitted files are nowhere else; they are saved as a bundle.")
+    ] = False,
+) -> Discarded:
+    """Give a worktree up: its agents are ended, its files are removed, its branch is kept unless told otherwise."""
+    return await ctx.repositories.whole(_discard(ctx, worktree_name, reason, delete_branch, force))
+
+
+async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force: bool) -> Discarded:
+    async with ctx.repositories.ground(ctx) as repository:
+        row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.DISCARD))
+        if not force:
+            await _require_nothing_lost(ctx, repository, row, delete_branch)
+        await workers.end_all(ctx, "the worktree was discarded", name)
+        bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
+        commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
+        place = place_of(ctx, row)
+
+        def change(tx: Tx) -> Worktree:
+            close(tx, row, Action.DISCARD, None)
+            if question := approvals.open_question(tx, KIND, f"worktree:{name}"):
+                approvals.decide(tx, question, "rejected", "the worktree was discarded")
+            begin(tx, "remove", place, row["branch_name"], commit)
+            told = {"reason": reason, "branch_kept": not delete_branch, "bundle": bundle}
+            tx.emit("worktree.discarded", f"worktree:{name}", **told)
+            return worktree_of(require(tx, name))
+
+        discarded = await ctx.write(change)
+        await finish_removal(ctx, repository, name)
+        return Discarded(**discarded.model_dump(), branch_kept=not delete_branch, bundle=bundle)
+
+
+async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with_branch: bool) -> None:
+    name, place, alone, refs = row["name"], place_of(ctx, row), 0, list[str]()
+    if await to_thread(is_there, place):
+        await take_over(ctx, repository, row)
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        if files := await to_thread(checkout.uncommitted):
+            raise Conflict(
+                "WORKTREE_DIRTY",
+                f"The worktree {name} has uncommitted files. Commit them, or discard with force: they are then saved "
+                "as a bundle.",
+                files=files,
+            )
+        refs = await to_thread(only_there, repository, checkout)
+    if with_branch:
+        alone = await to_thread(commits_alone, repository, row["branch_name"])
+    if alone or refs:
+        what = f"{alone} commits of {row['branch_name']}" if alone else f"What {', '.join(refs[:3])} of {name} has"
+        raise Conflict(
+            "COMMITS_ONLY_HERE",
+            f"{what} would be on no branch of yours. Keep the branch, or discard with force: it is then saved as a "
+            "bundle.",
+            commits=alone,
+            refs=refs,
+        )

@@ -1,0 +1,118 @@
+"""A worktree as it is stored and shown: whose it is, what may be done to it, how it stands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import NotFound, Refused
+from workbench.model import Level, Micros, Wire
+from workbench.ops import Caller
+from workbench.rules import integration
+from workbench.rules.integration import Action, WorktreeState
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+KIND = "integration"
+
+WorktreeName = Annotated[str, Field(min_length=1, max_length=50)]
+Branch = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Worktree(Wire):
+    """A branch of work and where it stands."""
+
+    name: str
+    branch_name: str
+    integration_target: str
+    status: WorktreeState
+    path: str
+    created_by: str
+    created_at: Micros
+    integrated_commit: str | None
+    confined: bool
+
+
+def open_rows(tx: Reader) -> list[Row]:
+    """The worktrees that have their files, oldest first."""
+    return tx.all(SQL.open)
+
+
+def require(tx: Reader, name: str) -> Row:
+    """A worktree, however it stands.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``.
+    """
+    row = tx.one(SQL.get, name=name)
+    if row is None:
+        raise NotFound("WORKTREE_NOT_FOUND", f"There is no worktree {name!r}.")
+    return row
+
+
+def require_own(tx: Reader, caller: Caller, name: str, action: Action) -> Row:
+    """A worktree that the caller may do something to: planners manage only their own.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``. Refused: ``FORBIDDEN``.
+    """
+    row = require(tx, name)
+    check_owner(caller, row)
+    integration.step(name, row["status"], action)
+    return row
+
+
+def check_owner(caller: Caller, row: Row) -> None:
+    """Refuse a planner the worktree of somebody else.
+
+    Raises:
+        Refused: ``FORBIDDEN``.
+    """
+    if caller.level is not Level.OPERATOR and row["creator"] != caller.agent:
+        raise Refused("FORBIDDEN", f"The worktree {row['name']} belongs to {row['created_by']}.")
+
+
+def require_to(tx: Reader, name: str, action: Action) -> Row:
+    """A worktree of which `action` can be done.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``.
+    """
+    row = require(tx, name)
+    integration.step(name, row["status"], action)
+    return row
+
+
+def set_status(tx: Tx, name: str, action: Action) -> None:
+    """Move a worktree on.
+
+    Raises:
+        Conflict: ``WORKTREE_CLOSED``.
+    """
+    before = require(tx, name)["status"]
+    tx.run(SQL.set_status, name=name, before=before, status=str(integration.step(name, before, action)))
+
+
+def close(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
+    """Set a worktree's last state; questions about it are settled."""
+    before = require(tx, row["name"])["status"]
+    after = integration.step(row["name"], before, action)
+    tx.run(SQL.close, name=row["name"], status=str(after), before=before, commit=commit, now=tx.now)
+    tx.run(SQL.forget_question, name=row["name"])
+
+
+def worktree_of(row: Row) -> Worktree:
+    """A worktree as it is shown."""
+    return Worktree(
+        name=row["name"],
+        branch_name=row["branch_name"],
+        integration_target=row["integration_target"],
+        status=row["status"],
+        path=row["path"],
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+        integrated_commit=row["integrated_commit"],
+        confined=bool(row["confined"]),
+    )

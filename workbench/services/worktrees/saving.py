@@ -1,0 +1,105 @@
+"""Saving what would be lost with a worktree: found, and written into the trash as a bundle."""
+
+from __future__ import annotations
+
+import logging
+import os
+from asyncio import to_thread
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from workbench.errors import Conflict, WorkbenchError
+from workbench.git import Checkout, Repository
+from workbench.ops import Ctx
+from workbench.services.repositories import COMMITTER, Place, checkout_of, is_there, place_of
+from workbench.services.worktrees.takeover import take_over
+from workbench.store.base import Row
+
+SAVED = "refs/workbench/saved"
+"""Where what is nowhere else is kept while a bundle of it is written."""
+MOST_REFERENCES = 50
+"""A worktree with more branches of its own is kept as it is instead."""
+
+log = logging.getLogger(__name__)
+
+
+async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, *, with_branch: bool) -> str | None:
+    """Write what would be lost with a worktree into the trash; the bundle, or None if nothing would be.
+
+    A worktree in which git does not work is moved there as it is.
+
+    Raises:
+        Unavailable: ``BUNDLE_NOT_WRITTEN``: nothing was changed.
+    """
+    place, branch = place_of(ctx, row), row["branch_name"]
+    try:
+        refs = await _save_references(ctx, repository, row, place)
+    except WorkbenchError as error:
+        if error.code in ("BUNDLE_NOT_WRITTEN", "GIT_BUSY", "GIT_MISSING"):
+            raise
+        log.warning("worktree %s is moved to the trash as it is: %s", row["name"], error.message)
+        return str(await to_thread(_move_to_trash, ctx.settings.trash, place, _stamp(ctx)))
+    if with_branch and await to_thread(commits_alone, repository, branch, refs) > 0:
+        refs.append(f"refs/heads/{branch}")
+    if not refs:
+        return None
+    bundle = ctx.settings.trash / f"{row['name']}-{_stamp(ctx)}.bundle"
+    try:
+        await to_thread(repository.write_bundle, bundle, refs)
+    finally:
+        await to_thread(forget_saved, repository)
+    return str(bundle)
+
+
+async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Place) -> list[str]:
+    """Take over everything of a worktree that would go with it, under references of their own; their names."""
+    if not await to_thread(is_there, place):
+        return []
+    await take_over(ctx, repository, row)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    own = f"{SAVED}/{row['name']}"
+    wanted = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(only_there, repository, checkout)}
+    if len(wanted) > MOST_REFERENCES:
+        raise Conflict("IMPORT_REFUSED", f"{row['name']} has {len(wanted)} branches of its own.")
+    message = f"What was not committed in {row['name']}"
+    uncommitted = "refs/workbench/uncommitted"
+    if await to_thread(checkout.save_all, uncommitted, message, COMMITTER) is not None:
+        wanted[uncommitted] = f"{own}/uncommitted"
+    for ref, into in wanted.items():
+        limit = ctx.settings.max_import_bytes
+        await to_thread(repository.import_ref, checkout, ref, into=into, max_bytes=limit)
+    return list(wanted.values())
+
+
+def forget_saved(repository: Repository) -> None:
+    """Delete the references that a bundle was, or was to be, written of."""
+    found = repository.read("for-each-ref", "--format=%(objectname) %(refname)", SAVED).text
+    for commit, _, ref in (line.partition(" ") for line in found.splitlines()):
+        repository.delete_branch(ref, commit)
+
+
+def commits_alone(repository: Repository, branch: str, besides: Sequence[str] = ()) -> int:
+    """How many commits go if the branch does, and the references `besides` do too."""
+    return repository.only_in(branch, besides=besides) if repository.resolve(branch) else 0
+
+
+def only_there(repository: Repository, checkout: Checkout) -> list[str]:
+    """References of a worktree's own (a stash, other branches) whose commits the person's repository has not."""
+    found = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith("refs/workbench/")}
+    asked = "".join(f"{commit}\n" for commit in found.values()).encode("ascii", "replace")
+    known = repository.read("cat-file", "--batch-check=%(objectname)", stdin=asked).text.splitlines()
+    return sorted(ref for (ref, commit), said in zip(found.items(), known, strict=True) if said != commit)
+
+
+def _move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
+    into = trash / f"{place.name}-{stamp}"
+    into.mkdir(parents=True)
+    for path, name in ((place.path, "files"), (place.git_dir, "repository")):
+        if os.path.lexists(path):
+            path.rename(into / name)
+    return into
+
+
+def _stamp(ctx: Ctx) -> str:
+    return datetime.fromtimestamp(ctx.store.now() / 1_000_000, UTC).strftime("%Y%m%dT%H%M%S-%f")

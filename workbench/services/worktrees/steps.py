@@ -1,0 +1,75 @@
+"""Steps among a worktree's files: written down before they begin, finished or undone after a crash."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from asyncio import to_thread
+from contextlib import suppress
+
+from workbench.errors import WorkbenchError
+from workbench.git import Repository
+from workbench.ops import Ctx
+from workbench.rules.integration import WorktreeState
+from workbench.services.repositories import Place, place_of
+from workbench.services.worktrees.rows import SQL, require
+from workbench.services.worktrees.saving import SAVED, forget_saved, save_what_is_nowhere_else
+from workbench.store.base import Row, Tx
+
+log = logging.getLogger(__name__)
+
+
+def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> None:
+    """Write down what is about to happen among files. `commit`: the branch goes too, if it is still there."""
+    values = {"name": place.name, "step": step, "path": str(place.path), "git_dir": str(place.git_dir)}
+    tx.run(SQL.begin, values | {"branch": branch, "commit": commit, "now": tx.now})
+
+
+async def settle_steps(ctx: Ctx, repository: Repository) -> None:
+    """Finish or undo what was begun among files; see `Repositories.ground`."""
+    for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
+        await _settle(ctx, repository, step)
+    if (repository.git_dir / SAVED).is_dir():
+        await to_thread(forget_saved, repository)
+
+
+async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
+    """Undo a creation that was cut off; do a removal again."""
+    name = step["name"]
+    place = place_of(ctx, step)
+    if step["step"] == "rescue":
+        row = {**await ctx.read(lambda tx: require(tx, name)), "status": WorktreeState.ACTIVE}
+        bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=False)
+        await ctx.write(lambda tx: _rescued(tx, place, step, bundle))
+    await remove_files(ctx, repository, place)
+    if step["branch_commit"]:
+        with suppress(WorkbenchError):  # it has moved: then somebody works on it, and it stays
+            await to_thread(repository.delete_branch, step["branch_name"], step["branch_commit"])
+    await ctx.write(lambda tx: tx.run(SQL.end, name=step["name"]))
+
+
+def _rescued(tx: Tx, place: Place, step: Row, bundle: str | None) -> None:
+    begin(tx, "remove", place, step["branch_name"], step["branch_commit"])
+    if bundle:
+        tx.emit("worktree.saved", f"worktree:{place.name}", bundle=bundle)
+
+
+async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
+    """Remove a worktree's directories, whatever is there of them.
+
+    Raises:
+        Unavailable: ``WORKTREE_NOT_REMOVED``.
+    """
+    ctx.repositories.glances.forget(place.path)
+    await to_thread(repository.remove_worktree, place.path, place.git_dir)
+    await to_thread(shutil.rmtree, place.scratch, ignore_errors=True)
+
+
+async def finish_removal(ctx: Ctx, repository: Repository, name: str) -> None:
+    """Remove the files of a worktree that was closed. What cannot be removed now is tried again later."""
+    for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
+        if step["name"] == name:
+            try:
+                await _settle(ctx, repository, step)
+            except WorkbenchError:
+                log.warning("the files of worktree %s could not be removed; it is tried again", name, exc_info=True)

@@ -1,0 +1,98 @@
+"""Taking over what was committed in a worktree: its branch in the person's repository moves there, checked."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Sequence
+
+from workbench.errors import NotFound, WorkbenchError
+from workbench.git import Repository
+from workbench.ops import Ctx
+from workbench.rules import integration
+from workbench.services.repositories import Tried, checkout_of, gone, heads, is_there, place_of
+from workbench.services.worktrees.rows import require
+from workbench.store.base import Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+async def take_over(ctx: Ctx, repository: Repository, row: Row) -> str:
+    """Bring a worktree's branch into the person's repository; the commit. The ground is held.
+
+    Raises:
+        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED``. Unavailable: ``WORKTREE_GONE``.
+    """
+    place, branch = place_of(ctx, row), row["branch_name"]
+    if row["status"] not in integration.OPEN:
+        commit = await to_thread(repository.resolve, branch)
+    elif not await to_thread(is_there, place):
+        raise gone(place)
+    else:
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+        commit = await to_thread(repository.import_branch, checkout, branch, max_bytes=ctx.settings.max_import_bytes)
+    if commit is None:
+        raise no_branch(branch)
+    if commit != row["imported_commit"]:
+        found = commit
+        await ctx.write(lambda tx: _imported(tx, row["name"], found))
+    return commit
+
+
+def _imported(tx: Tx, name: str, commit: str) -> None:
+    if tx.run(SQL.imported, name=name, commit=commit, now=tx.now):
+        tx.emit("worktree.imported", f"worktree:{name}", commit=commit)
+
+
+async def take_over_all(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
+    """Take over what is new in some worktrees; why it could not be, by name. Where nothing is, nothing is run."""
+    problems: dict[str, str] = {}
+    for row, seen in await to_thread(_with_news, ctx, repository, rows):
+        tried = ctx.repositories.tried.get(row["name"])
+        if tried is None or not tried.holds(seen):
+            tried = ctx.repositories.tried[row["name"]] = await _try(ctx, row["name"], seen)
+        if tried.problem:
+            problems[row["name"]] = tried.problem
+    return problems
+
+
+async def _try(ctx: Ctx, name: str, seen: str | None) -> Tried:
+    try:
+        await ctx.repositories.whole(_take_over_now(ctx, name))
+    except WorkbenchError as error:
+        return Tried(seen, f"{error.code}: {error.message}")
+    return Tried(seen)
+
+
+async def _take_over_now(ctx: Ctx, name: str) -> None:
+    async with ctx.repositories.ground(ctx) as repository:
+        row = await ctx.read(lambda tx: require(tx, name))
+        await take_over(ctx, repository, row)
+
+
+def _with_news(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
+    """Worktrees that are not where the person's repository has them, as far as a look at a file tells, and where."""
+    known = heads(repository, (row["branch_name"] for row in rows))
+    seen = [
+        (row, repository.peek_branch(place_of(ctx, row).git_dir, row["branch_name"]))
+        for row in rows
+        if row["status"] in integration.OPEN
+    ]
+    return [(row, commit) for row, commit in seen if commit is None or commit != known.get(row["branch_name"])]
+
+
+def commit_of(repository: Repository, branch: str) -> str:
+    """Where a branch of the person's is.
+
+    Raises:
+        NotFound: ``BRANCH_NOT_FOUND``.
+    """
+    commit = repository.resolve(branch)
+    if commit is None:
+        raise no_branch(branch)
+    return commit
+
+
+def no_branch(branch: str) -> NotFound:
+    """The error for a branch that is not there."""
+    return NotFound("BRANCH_NOT_FOUND", f"There is no branch {branch!r}.")

@@ -1,0 +1,57 @@
+"""Updating a worktree: what is new on its target is merged into it, inside its box."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+
+from workbench.errors import Conflict
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op
+from workbench.rules.integration import Action
+from workbench.services.repositories import COMMITTER, checkout_of, place_of
+from workbench.services.worktrees.rows import WorktreeName, require_own
+from workbench.services.worktrees.takeover import commit_of, take_over
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+class Updated(Wire):
+    """What bringing the target in led to; with conflicts nothing was changed."""
+
+    worktree: str
+    commit: str
+    merged: bool
+    conflicts: list[str]
+
+
+@op(allow=Level.PLANNER)
+async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
+    """Bring what is new on the target branch into a worktree; conflicts are listed and nothing is changed."""
+    return await ctx.repositories.whole(_update(ctx, worktree_name))
+
+
+async def _update(ctx: Ctx, name: str) -> Updated:
+    async with ctx.repositories.ground(ctx) as repository:
+        row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.APPROVE))
+        if running := await ctx.read(lambda tx: tx.all(SQL.running, name=name)):
+            tasks = [task["task_id"] for task in running]
+            listed = ", ".join(map(str, tasks))
+            raise Conflict(
+                "WORKTREE_BUSY", f"Task {listed} is being done in {name}. Wait until it has ended.", tasks=tasks
+            )
+        before = await take_over(ctx, repository, row)
+        target = await to_thread(commit_of, repository, row["integration_target"])
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
+        branch, _ = await to_thread(checkout.head)
+        if branch != row["branch_name"]:
+            text = f"The worktree {name} is on another branch than {row['branch_name']}. Switch it back first."
+            raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
+        message = f"Merge {row['integration_target']} into {row['branch_name']}"
+        conflicts = await to_thread(checkout.merge, target, message, COMMITTER)
+        commit = before if conflicts else await take_over(ctx, repository, row)
+        updated = Updated(worktree=name, commit=commit, merged=commit != before, conflicts=conflicts)
+        if updated.merged:
+            told = {"commit": commit, "target": row["integration_target"]}
+            await ctx.write(lambda tx: tx.emit("worktree.updated", f"worktree:{name}", **told))
+        return updated
