@@ -75,6 +75,9 @@ def _graph() -> Mapping[Place, Piece]:
         piece = made[module, name] = _read((module, name), node, _imports(modules[module]), methods)
         if ("ctx", "effects") in piece.mentions:
             piece.mentions |= effects
+    for module, tree in modules.items():  # a package passes on names of its modules
+        for name, place in _imports(tree).items():
+            made.setdefault((module, name), Piece(mentions={place}))
     return made
 
 

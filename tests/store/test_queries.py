@@ -128,7 +128,7 @@ def test_the_module_beside_a_file_uses_each_of_its_queries_and_no_other(path: Pa
 
 
 def _named_by(path: Path) -> Iterator[str]:
-    """The queries of a file that some module asks for: `SQL.x` in its own module, `<stem>.SQL.x` in others."""
+    """The queries of a file that some module asks for: `SQL.x` in its own module, by what they import in others."""
     for module in PACKAGE.rglob("*.py"):
         aliases = _aliases(module, path)
         yield from (name for owner, name in _attributes(module) if owner in aliases)
@@ -142,10 +142,30 @@ def _attributes(module: Path) -> list[tuple[str, str]]:
 
 
 def _aliases(module: Path, path: Path) -> set[str]:
+    """What a module calls the queries of a file."""
     if module == path.with_suffix(".py"):
         return {"SQL"}
-    imported = re.search(rf"^from \S*\b{path.stem} import SQL as (\w+)", module.read_text("utf-8"), re.MULTILINE)
-    return {f"{path.stem}.SQL"} | ({imported[1]} if imported else set())
+    homes = _homes(path)
+    return {alias for source, name, alias in _imported(module) if name == "SQL" and source in homes} | {
+        f"{alias}.SQL" for source, name, alias in _imported(module) if f"{source}.{name}" in homes
+    }
+
+
+@cache
+def _imported(module: Path) -> list[tuple[str, str, str]]:
+    """What a module imports: from where, what, and what it calls it."""
+    nodes = ast.walk(ast.parse(module.read_text("utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return [(str(node.module), name.name, name.asname or name.name) for node in imports for name in node.names]
+
+
+@cache
+def _homes(path: Path) -> set[str]:
+    """Where the queries of a file are `SQL`: in the module beside it, and in a package that passes them on."""
+    module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    package = path.with_name("__init__.py")
+    passed_on = package.exists() and (module, "SQL", "SQL") in _imported(package)
+    return {module, module.rpartition(".")[0]} if passed_on else {module}
 
 
 @pytest.fixture(scope="module")
