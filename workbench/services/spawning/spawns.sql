@@ -1,6 +1,3 @@
--- name: taken_names
-SELECT name FROM worktrees WHERE name LIKE :prefix || '%';
-
 -- name: add
 INSERT INTO spawns (agent_id, profile, orders, confinement, state, spawned_by, asked_at)
 VALUES (:agent, :profile, :orders, '{"enforced": false, "missing": []}', 'queued', :parent, :now);

@@ -1,0 +1,188 @@
+"""Asking for an agent: a new one is spawned, or one is started again, at once or when there is room."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.model import Level, Registration, Wire
+from workbench.ops import Ctx, op
+from workbench.rules import access
+from workbench.services import approvals, registration, vault, workers
+from workbench.services.confinement import Confinement, confinement_of
+from workbench.services.registration import Registered
+from workbench.services.spawning import places
+from workbench.services.spawning.launching import launch
+from workbench.services.spawning.queue import take_slot
+from workbench.services.spawning.spawns import (
+    SQL,
+    Environment,
+    TaskId,
+    Wish,
+    check_environment,
+    check_profile,
+    environment_of,
+)
+from workbench.services.workers import LimitsOf
+from workbench.store.base import Reader, Row, Tx
+
+
+class Spawned(Wire):
+    """An agent with a process, or that waits for one (`queued`). It works once its registration is approved."""
+
+    agent_id: str
+    status: Registration
+    approval_id: int | None
+    state: Literal["running", "queued"]
+    pid: int | None
+    worktree: str | None
+    log: str
+    confinement: Confinement
+
+
+@op(allow=Level.PLANNER, needs_server=True)
+async def spawn_agent(
+    ctx: Ctx,
+    persona_id: str,
+    assigned_worktree: Annotated[
+        str | None, Field(description="The worktree the agent works in and may not leave; the task's when null.")
+    ] = None,
+    new_worktree: Annotated[bool, Field(description="Make the worktree; of a free name, if none is given.")] = False,
+    name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
+    environment: Environment = {},
+    profile: Annotated[str, Field(description="How it works: script runs each task's command; see list_profiles.")] = (
+        "script"
+    ),
+    function: Annotated[str | None, Field(description="For the profile python: package.module:name.")] = None,
+    task_id: TaskId = None,
+    limits: LimitsOf = LimitsOf(),
+    mcp: Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")] = False,
+    approve: Annotated[
+        Literal["auto", "ask"],
+        Field(description="Whether the operator's spawn is admitted at once; a planner's always asks."),
+    ] = "auto",
+) -> Spawned:
+    """Start a worker process with its own identity. It registers, waits for approval, then takes tasks.
+
+    When as many run as may, it waits for room, in the order of asking.
+    """
+    check_environment(environment)
+    wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
+    await check_profile(ctx, wish)
+    confinement_of(ctx.settings)
+    worktree = await ctx.read(lambda tx: places.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
+    if new_worktree:
+        worktree = await places.make_worktree(ctx, worktree, name or persona_id)
+    made, internal, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, wish)
+    try:
+        await asyncio.to_thread(vault.keep, ctx.settings, internal, environment)
+        agent_id, status = await admitted(ctx, made, approve)
+        pid = await launch(ctx, internal) if at_once else None
+    except WorkbenchError as error:
+        reason = error.message
+        await ctx.write(lambda tx: workers.give_up(tx, internal, reason))
+        await asyncio.to_thread(vault.forget, ctx.settings, internal)
+        raise
+    return _spawned(ctx, internal, agent_id, status, made.approval_id, pid, worktree)
+
+
+@op(allow=Level.PLANNER, needs_server=True, destructive=True)
+async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
+    """End the process of an agent you spawned, if it runs, and start another: same identity and orders, new token."""
+
+    def question(tx: Reader) -> tuple[Row, Row]:
+        agent = registration.require_agent(tx, agent_id)
+        workers.require_authority(ctx.caller, agent)
+        workers.require_spawn(tx, agent_id, agent["id"])
+        if agent["registration_status"] in (Registration.REJECTED, Registration.REVOKED):
+            raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Spawn another.")
+        spawn = tx.one(SQL.get, agent=agent["id"])
+        assert spawn is not None, "it was there a moment ago"
+        places.check_place(tx, ctx, agent["assigned_worktree"])
+        return agent, spawn
+
+    agent, spawn = await ctx.read(question)
+    internal: str = agent["id"]
+    await check_profile(ctx, Wish.of(spawn))
+    await environment_of(ctx, internal, Wish.of(spawn))
+    confinement_of(ctx.settings)
+    await workers.end(ctx, internal, "it is started again", keep=True)
+
+    def change(tx: Tx) -> bool:
+        tx.run(SQL.queue_again, agent=internal, now=tx.now)
+        tx.emit("agent.restarted", f"agent:{internal}", session=agent["session_id"])
+        return take_slot(tx, ctx, internal)
+
+    try:
+        pid = await launch(ctx, internal) if await ctx.write(change) else None
+    except WorkbenchError as error:
+        reason = error.message
+        await ctx.write(lambda tx: workers.give_up(tx, internal, reason))
+        raise
+    status = Registration(agent["registration_status"])
+    return _spawned(ctx, internal, agent_id, status, None, pid, agent["assigned_worktree"])
+
+
+async def _enter(
+    ctx: Ctx, name: str, persona_id: str, worktree: str | None, wish: Wish
+) -> tuple[Registered, str, bool]:
+    """Register the agent and its place in the queue, in one transaction; its internal id; whether there is room."""
+
+    def change(tx: Tx) -> tuple[Registered, str, bool]:
+        waiting = len(tx.all(SQL.queue))
+        if waiting >= ctx.settings.max_agents_queued:
+            raise Unavailable(
+                "TOO_MANY_AGENTS",
+                f"{waiting} agents wait for room, as many as the setting max_agents_queued allows. "
+                "Terminate one, or wait until one ends.",
+            )
+        made = registration.add_pending(
+            tx,
+            ctx,
+            name,
+            access.new_token("wba"),
+            capabilities={},
+            persona_id=persona_id,
+            worktree=worktree,
+            parent=ctx.caller.agent,
+            profile=wish.profile,
+        )
+        agent: str = registration.require_agent(tx, made.agent_id)["id"]
+        values = {"agent": agent, "profile": wish.profile, "orders": wish.as_json(), "parent": ctx.caller.agent}
+        tx.run(SQL.add, values, now=tx.now)
+        return made, agent, take_slot(tx, ctx, agent)
+
+    made, internal, at_once = await ctx.write(change)
+    return registration.entered(ctx, made), internal, at_once
+
+
+async def admitted(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:
+    """Admit an agent at once if the operator asked for it so; its id, and where its registration stands."""
+    if approve != "auto" or ctx.caller.level is not Level.OPERATOR:
+        return made.agent_id, made.status
+    decision = await approvals.approve(ctx, made.approval_id)
+    return decision.outcome["agent_id"], Registration(decision.outcome["status"])
+
+
+def _spawned(
+    ctx: Ctx,
+    internal: str,
+    agent_id: str,
+    status: Registration,
+    approval_id: int | None,
+    pid: int | None,
+    worktree: str | None,
+) -> Spawned:
+    return Spawned(
+        agent_id=agent_id,
+        status=status,
+        approval_id=approval_id,
+        state="queued" if pid is None else "running",
+        pid=pid,
+        worktree=worktree,
+        log=str(workers.log_of(ctx, internal)),
+        confinement=confinement_of(ctx.settings),
+    )

@@ -1,0 +1,79 @@
+"""What a worker is told when it begins: where and how it works, with which token, what it may touch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from workbench.confinement import Box, Limits
+from workbench.ops import Ctx
+from workbench.rules.profile import Profile
+from workbench.services import confinement, profiles
+from workbench.services.confinement import Confinement
+from workbench.services.spawning.spawns import Wish
+from workbench.worker.orders import Orders, Place
+
+
+def orders(
+    ctx: Ctx,
+    wish: Wish,
+    place: Place | None,
+    borrowed: Sequence[Path],
+    token: str,
+    own: Path,
+    environment: Mapping[str, str],
+    held: Confinement,
+) -> Orders:
+    """What the worker is told. Blocks."""
+    assert ctx.server is not None, "it needs the server"
+    settings, profile = ctx.settings, profiles.load(ctx.settings, wish.profile)
+    return Orders(
+        url=ctx.server.url,
+        token=token,
+        scratch=own,
+        box=_box(ctx, profile, place, borrowed, own),
+        project=settings.project,
+        profile=profile,
+        agent_mcp_url=ctx.server.mcp_url,
+        place=place,
+        function=wish.function,
+        task_id=wish.task_id,
+        limits=Limits(**wish.limits.model_dump()),
+        environment=environment,
+        missing=held.missing,
+        mcp_url=ctx.server.mcp_url if wish.mcp else None,
+        server_file=settings.server_file,
+        heartbeat_seconds=settings.heartbeat_seconds,
+        patience_seconds=settings.worker_patience_seconds,
+        grace_seconds=settings.terminate_grace_seconds / 4,
+    )
+
+
+async def borrowed(ctx: Ctx, place: Place | None) -> Sequence[Path]:
+    """The object directories that a worktree's repository borrows from."""
+    if place is None:
+        return ()
+    repository = await ctx.repositories.open()
+    return await asyncio.to_thread(repository.object_directories)
+
+
+def _box(ctx: Ctx, profile: Profile, place: Place | None, borrowed: Sequence[Path], own: Path) -> Box:
+    """What the commands of an agent may touch. Without a worktree: nothing but its scratch directory is written, and
+    the project is read but for what begins with a dot."""
+    settings = ctx.settings
+    assert ctx.server is not None, "it needs the server"
+    server = urlsplit(ctx.server.url).port or 0
+    read = [*profiles.programs(profile), *(Path(path).expanduser() for path in profile.read)]
+    if place is None:
+        read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
+    return confinement.box(
+        settings,
+        worktree=place.path if place else own,
+        git_dir=place.git_dir if place else own,
+        objects=borrowed,
+        scratch=own,
+        read=read,
+        connect=[server if port == "server" else port for port in profile.connect],
+    )

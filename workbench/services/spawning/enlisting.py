@@ -1,0 +1,67 @@
+"""Enlisting a worker that a person runs by hand: it is admitted, and its orders are handed out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op
+from workbench.rules import access
+from workbench.services import registration
+from workbench.services.confinement import confinement_of
+from workbench.services.registration import Registered
+from workbench.services.spawning import briefing, places
+from workbench.services.spawning.asking import admitted
+from workbench.services.spawning.spawns import Environment, TaskId, Wish, check_environment, check_profile
+from workbench.services.workers import LimitsOf
+from workbench.store.base import Tx
+
+
+class Enlisted(Wire):
+    """A worker that somebody runs by hand, and its orders as JSON; the agent's token is in them."""
+
+    agent_id: str
+    orders: str
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def enlist_worker(
+    ctx: Ctx,
+    persona_id: str,
+    scratch: Annotated[str, Field(description="An empty directory of its own; who runs it removes it.")],
+    assigned_worktree: str | None = None,
+    new_worktree: bool = False,
+    name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
+    environment: Environment = {},
+    profile: str = "script",
+    function: str | None = None,
+    task_id: TaskId = None,
+    limits: LimitsOf = LimitsOf(),
+    mcp: bool = False,
+) -> Enlisted:
+    """Admit a worker that a person runs by hand (`workbench worker`); the orders are for its standard input."""
+    check_environment(environment)
+    wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
+    await check_profile(ctx, wish)
+    held = confinement_of(ctx.settings)
+    worktree = await ctx.read(lambda tx: places.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
+    if new_worktree:
+        worktree = await places.make_worktree(ctx, worktree, name or persona_id)
+    token = access.new_token("wba")
+
+    def change(tx: Tx) -> Registered:
+        more = {"persona_id": persona_id, "worktree": worktree, "profile": profile}
+        return registration.add_pending(tx, ctx, name or persona_id, token, capabilities={}, **more)
+
+    made = registration.entered(ctx, await ctx.write(change))
+    agent_id, _ = await admitted(ctx, made, "auto")
+    place = await ctx.read(lambda tx: places.place(tx, ctx, worktree))
+    borrowed = await briefing.borrowed(ctx, place)
+    orders = await asyncio.to_thread(
+        briefing.orders, ctx, wish, place, borrowed, token, Path(scratch), environment, held
+    )
+    return Enlisted(agent_id=agent_id, orders=orders.as_json())

@@ -1,0 +1,104 @@
+"""Launching the process of an agent that was given room, with its orders and a new token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.ops import Ctx
+from workbench.process import ProcessRef
+from workbench.rules import access
+from workbench.rules.profile import RESERVED
+from workbench.services import workers
+from workbench.services.confinement import Confinement, confinement_of
+from workbench.services.spawning import briefing, places
+from workbench.services.spawning.spawns import SQL, Wish, environment_of
+from workbench.store.base import Reader, Row, Tx
+from workbench.worker import scratch as directories
+from workbench.worker.orders import Orders, Place
+
+
+async def launch(ctx: Ctx, internal: str) -> int:
+    """Start the process of an agent that was given room; its pid.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``. Unavailable: ``SPAWN_FAILED``, …. Conflict: ``NOT_RUNNING``: ended meanwhile.
+    """
+    spawn, place = await ctx.read(lambda tx: _given_room(tx, ctx, internal))
+    wish, token = Wish.of(spawn), access.new_token("wba")
+    environment = await environment_of(ctx, internal, wish)
+    held = confinement_of(ctx.settings)
+    await ctx.write(lambda tx: tx.run(SQL.new_token, agent=internal, token_hash=access.token_hash(token)))
+    own = await asyncio.to_thread(_scratch)
+    try:
+        borrowed = await briefing.borrowed(ctx, place)
+        orders = await asyncio.to_thread(briefing.orders, ctx, wish, place, borrowed, token, own, environment, held)
+        ref = await asyncio.to_thread(_process, ctx, internal, orders)
+        await _note(ctx, internal, wish, ref, own, held)
+    except (WorkbenchError, OSError) as error:
+        await asyncio.to_thread(directories.remove, own)
+        raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
+    return ref.pid
+
+
+def _scratch() -> Path:
+    """A new directory for an agent's tasks. Blocks."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="workbench-"))
+    except OSError as error:
+        raise _not_started(error) from error
+
+
+def _not_started(error: OSError) -> Unavailable:
+    return Unavailable("SPAWN_FAILED", f"The agent cannot be started: {error}.")
+
+
+def _given_room(tx: Reader, ctx: Ctx, internal: str) -> tuple[Row, Place | None]:
+    spawn = tx.one(SQL.get, agent=internal)
+    assert spawn is not None, "it was given room"
+    return spawn, places.place(tx, ctx, spawn["assigned_worktree"])
+
+
+def _process(ctx: Ctx, internal: str, orders: Orders) -> ProcessRef:
+    """Start the process. Blocks."""
+    return ctx.processes.start(
+        [sys.executable, "-P", "-m", "workbench.worker"],
+        cwd=orders.place.path if orders.place else orders.scratch,
+        env=_environment(ctx),
+        stdin_text=orders.as_json(),
+        log=workers.log_of(ctx, internal),
+    )
+
+
+async def _note(ctx: Ctx, internal: str, wish: Wish, ref: ProcessRef, own: Path, held: Confinement) -> None:
+    """Write down the process of an agent, unless it was ended meanwhile: then so is the process."""
+    began = {"agent": internal, "scratch": str(own), "confinement": held.model_dump_json()}
+    values = {"agent": internal, "pid": ref.pid, "started": ref.started, "profile": wish.profile}
+
+    def change(tx: Tx) -> bool:
+        if not tx.run(SQL.started, began):
+            return False
+        tx.run(SQL.process, values, log=str(workers.log_of(ctx, internal)), now=tx.now)
+        told = {"pid": ref.pid, "profile": wish.profile, "enforced": held.enforced}
+        tx.emit("agent.spawned", f"agent:{internal}", **told, missing=held.missing)
+        return True
+
+    try:
+        noted = await ctx.write(change)
+    except WorkbenchError:
+        noted = False
+    if not noted:
+        await asyncio.to_thread(ctx.processes.terminate, ref, 0.0)
+        ctx.processes.forget(ref)
+        raise Conflict("NOT_RUNNING", "The agent was ended while its process was started.")
+
+
+def _environment(ctx: Ctx) -> dict[str, str]:
+    """The person's environment without what could steer the worker, its interpreter first in PATH."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(RESERVED)}
+    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
+    return kept | {"PATH": path, "WORKBENCH_PROJECT": str(ctx.settings.project)}

@@ -1,0 +1,2 @@
+-- name: taken_names
+SELECT name FROM worktrees WHERE name LIKE :prefix || '%';

@@ -1,0 +1,69 @@
+"""The queue for room: as many agents run as may, the others wait in the order of asking."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from workbench.errors import WorkbenchError
+from workbench.model import Registration
+from workbench.ops import Ctx
+from workbench.rules import access
+from workbench.services import workers
+from workbench.services.spawning.launching import launch
+from workbench.services.spawning.spawns import SQL
+from workbench.store.base import Reader, Row, Tx
+
+log = logging.getLogger(__name__)
+
+
+async def start_queued(ctx: Ctx) -> None:
+    """Start those that wait, as far as there is room; what cannot be started waits no longer."""
+    if not await ctx.read(lambda tx: _startable(tx, ctx)):
+        return
+    for internal in await ctx.write(lambda tx: _take_slots(tx, ctx)):
+        try:
+            await launch(ctx, internal)
+        except WorkbenchError as error:
+            reason, agent = error.message, internal
+            log.warning("%s: %s", error.code, error.message)
+            await ctx.write(lambda tx, agent=agent, reason=reason: workers.give_up(tx, agent, reason))  # type: ignore[misc]
+
+
+def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
+    """Those of the queue for whom there is room, in its order; nobody waits for a planner that has its share."""
+    busy = tx.all(SQL.busy)
+    room = ctx.settings.max_agents_running - len(busy)
+    shares = Counter(row["spawned_by"] for row in busy if row["spawned_by"])
+    found: list[Row] = []
+    for row in tx.all(SQL.queue):
+        if len(found) >= room:
+            break
+        if row["spawned_by"] and shares[row["spawned_by"]] >= ctx.settings.max_agents_per_planner:
+            continue
+        shares[row["spawned_by"]] += 1
+        found.append(row)
+    return found
+
+
+def take_slot(tx: Tx, ctx: Ctx, agent: str) -> bool:
+    """Let an agent start if there is room; else it waits in the queue, and that is told."""
+    if agent in {row["agent_id"] for row in _startable(tx, ctx)}:
+        tx.run(SQL.starting, agent=agent)
+        return True
+    tx.emit("agent.queued", f"agent:{agent}")
+    return False
+
+
+def _take_slots(tx: Tx, ctx: Ctx) -> list[str]:
+    taken = []
+    for row in _startable(tx, ctx):
+        if row["deleted_at"] is not None or row["registration_status"] not in (
+            *access.MAY_ACT,
+            Registration.PENDING,
+        ):
+            workers.give_up(tx, row["agent_id"], "it is not admitted any more")
+        else:
+            tx.run(SQL.starting, agent=row["agent_id"])
+            taken.append(row["agent_id"])
+    return taken
