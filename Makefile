@@ -8,6 +8,7 @@ PLAN ?=
 WORKERS ?= 3
 JSON ?=
 ONLY ?=
+PARALLEL := --numprocesses=logical --maxprocesses=4
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
 .PHONY: demo test test-all lab lint format bench docs soak clean help
@@ -54,8 +55,8 @@ lab: $(VENV)/.lab
 	$(BIN)/jupyter lab notebooks/00_quickstart.ipynb
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "$(CHEAP)"
-	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 --timeout=600 notebooks/
+	$(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "$(CHEAP)"
+	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 --timeout=600 $(PARALLEL) --dist=loadfile notebooks/
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not ($(CHEAP))"
