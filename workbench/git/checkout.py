@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from workbench.errors import Conflict, Unavailable
-from workbench.git import diff, predict
+from workbench.git import diff, peek, predict
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
 from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, run, shown
@@ -56,11 +56,13 @@ class Checkout:
         A half-done merge is concluded, whatever its files hold.
         """
         self._unlock()
-        self._git("add", "--all")
-        if not (self._has_staged() or self._has("MERGE_HEAD")):
-            return None
-        self._git("commit", *_COMMIT, stdin=as_message(message), env=author.environment())
-        return self.commit_of("HEAD")
+        then, said = (("commit", *_COMMIT), ("rev-parse", "HEAD^{commit}")), as_message(message)
+        made = self._git("add", "--all", then=then, ok=(0, 1), stdin=said, env=author.environment())
+        if made.code == 0:
+            return made.text if is_object_id(made.text) else None
+        if self._has_staged() or self._has("MERGE_HEAD"):
+            raise made.failure()
+        return None
 
     def discard_changes(self) -> None:
         """Go back to the last commit.
@@ -126,7 +128,7 @@ class Checkout:
 
         The one that is checked out stays as it is.
         """
-        here, _ = self.head()
+        here = peek.head(self.git_dir) or self.head()[0]
         lines = "".join(f"update refs/heads/{name} {commit}\n" for name, commit in branches.items() if name != here)
         if lines:
             self._git("update-ref", "--no-deref", "--stdin", stdin=os.fsencode(lines))
@@ -193,13 +195,24 @@ class Checkout:
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         bound: Bound = Bound(_ANSWER),
+        then: Sequence[Sequence[str]] = (),
     ) -> Done:
         if not self.path.is_dir():
             raise Unavailable("GIT_FAILED", f"{self.path} is gone.", stderr="")
         # Were .git found by searching, a worktree that lost it would lead to the main checkout.
         places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path), "GIT_OPTIONAL_LOCKS": "0"}
         extra = {**NOBODY, **places, **(env or {})}
-        done = run(arguments, self.path, extra, self.limit, stdin, base=self.environment, wrap=self.wrap, bound=bound)
+        done = run(
+            arguments,
+            self.path,
+            extra,
+            self.limit,
+            stdin,
+            base=self.environment,
+            wrap=self.wrap,
+            bound=bound,
+            then=then,
+        )
         return done.expect(ok)
 
 

@@ -7,14 +7,13 @@ computed anew, every object is checked as ``fsck`` does, and everything it build
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from workbench.errors import Conflict, NotFound, Unavailable
+from workbench.git import peek
 from workbench.git.checkout import Checkout
 from workbench.git.integration import check_worktrees, checked_out, main_branches
 from workbench.git.names import is_name, is_object_id
@@ -37,42 +36,10 @@ _NOT_ITS_FAULT = (*_FULL, "File too large", "Permission denied", "Read-only")
 _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
 
 
-def peek(git_dir: Path, branch: str) -> str | None:
-    """See `Repository.peek_branch`."""
-    if not is_name(branch):
-        return None
-    names = ["refs", "heads", *branch.split("/")]
-    with suppress(OSError, ValueError), _opened(git_dir, names) as file:
-        if stat.S_ISREG(os.fstat(file).st_mode):
-            text = os.read(file, 66).decode("ascii")
-            commit = text.removesuffix("\n")
-            return commit if is_object_id(commit) and commit == commit.lower() else None
-    return None
-
-
-@contextmanager
-def _opened(directory: Path, names: list[str]) -> Iterator[int]:
-    """A file below a directory, reached through no link; opening it waits for nobody."""
-    how = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    place = os.open(directory, how | os.O_DIRECTORY)
-    try:
-        for name in names[:-1]:
-            below = os.open(name, how | os.O_DIRECTORY, dir_fd=place)
-            os.close(place)
-            place = below
-        file = os.open(names[-1], how, dir_fd=place)
-    finally:
-        os.close(place)
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
 def branch(repository: Repository, checkout: Checkout, name: str, max_bytes: int) -> str:
     """See `Repository.import_branch`."""
     ref, old = f"refs/heads/{name}", repository.resolve(name)
-    if old is not None and peek(checkout.git_dir, name) == old:
+    if old is not None and peek.branch(checkout.git_dir, name) == old:
         return old
     commit = objects(repository, checkout, ref, max_bytes)
     if commit != old:

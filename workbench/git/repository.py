@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.errors import BadInput, NotFound
-from workbench.git import bundles, clones, diff, imports, integration, lock, opening, predict, protected, worktrees
+from workbench.git import (
+    bundles,
+    clones,
+    diff,
+    imports,
+    integration,
+    lock,
+    opening,
+    peek,
+    predict,
+    protected,
+    worktrees,
+)
 from workbench.git.checkout import Checkout
 from workbench.git.diff import FileDiff
 from workbench.git.integration import Integration
@@ -174,7 +186,7 @@ class Repository(Plumbing):
         A hint, and not to be believed: it tells whether there is something to import. None: cannot
         tell, import to know.
         """
-        return imports.peek(git_dir, branch)
+        return peek.branch(git_dir, branch)
 
     def protected(self) -> dict[str, str]:
         """A fingerprint of what no worker may change: path below the git directory, or reference, and its state.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import selectors
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -139,11 +140,13 @@ def run(
     base: Mapping[str, str] | None = None,
     wrap: Wrap = list,
     bound: Bound = UNBOUND,
+    then: Sequence[Sequence[str]] = (),
 ) -> Done:
     """Run a git command in `cwd` with `extra` variables, for at most `limit` seconds.
 
     `settings` (``key=value``) rank before what is configured; `base` are the other variables (None:
-    those of this process). A file as `stdin` is read from where it stands.
+    those of this process). A file as `stdin` is read from where it stands. The commands in `then` follow
+    each if the one before it succeeded, and together they are one: so they are wrapped only once.
 
     Raises:
         Unavailable: ``GIT_TIMEOUT``, ``GIT_MISSING``, ``GIT_FAILED`` (it could not be started).
@@ -154,8 +157,9 @@ def run(
         with ExitStack() as opened:
             source = opened.enter_context(_as_file(stdin)) if isinstance(stdin, bytes) else stdin
             os.lseek(source.fileno(), source.tell(), os.SEEK_SET)
-            argv = wrap([*_GIT, *_as_options(settings), *arguments])
-            return _communicate(arguments[0], argv, cwd, env, limit, source, bound)
+            commands = [arguments, *then]
+            argv = wrap(_in_turn([[*_GIT, *_as_options(settings), *command] for command in commands]))
+            return _communicate(", ".join(command[0] for command in commands), argv, cwd, env, limit, source, bound)
     except subprocess.TimeoutExpired:
         raise Unavailable(
             "GIT_TIMEOUT",
@@ -166,6 +170,12 @@ def run(
         if isinstance(error, FileNotFoundError) and cwd.is_dir():
             raise Unavailable("GIT_MISSING", "There is no git. Install git 2.38 or newer.") from None
         raise Unavailable("GIT_FAILED", f"git cannot run: {error}.", stderr=str(error)) from error
+
+
+def _in_turn(commands: Sequence[Sequence[str]]) -> Sequence[str]:
+    if len(commands) == 1:
+        return commands[0]
+    return ["/bin/sh", "-c", " && ".join(map(shlex.join, commands))]
 
 
 @contextmanager
