@@ -180,7 +180,7 @@ class Workbench:
 
     async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Run an operation for a caller; see `workbench.ops.dispatch`."""
-        return await dispatch(self.catalogue, self._ctx._replace(caller=caller), name, arguments)
+        return await dispatch(self.catalogue, self._ctx.of(caller), name, arguments)
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the operator."""

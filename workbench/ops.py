@@ -104,6 +104,10 @@ class Ctx(NamedTuple):
     effects: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
     """What a decided approval does, by its kind."""
 
+    def of(self, caller: Caller) -> Ctx:
+        """The same, for another caller."""
+        return Ctx(caller, *self[1:])
+
     async def write(self, change: Callable[[Tx], T]) -> T:
         """Change the store in the caller's name; see `Store.write`."""
         return await self.store.write(change, actor=self.caller.name)
@@ -180,13 +184,14 @@ class Op:
         Raises:
             BadInput: ``INVALID_ARGUMENTS``; `details.problems` names field and reason, never values.
         """
-        _require_json(self.name, arguments)
+        if arguments:
+            _require_json(self.name, arguments)
         try:
             valid = self.arguments.model_validate(arguments)
         except ValidationError as error:
             raise self._wrong(problems_of(error)) from None
         values = dict(vars(valid))
-        large = [name for name in self._typed if _is_too_large(values[name])]
+        large = [name for name in self._typed if isinstance(values[name], int | list) and _is_too_large(values[name])]
         if large:
             raise self._wrong([{"field": name, "reason": "Numbers have at most 64 bits"} for name in large])
         return values

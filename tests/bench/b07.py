@@ -75,7 +75,7 @@ async def _bare(root: Path, tokens: Sequence[str]) -> None:
         async def report_task_progress(
             task_id: int, progress_note: str = "", percent_complete: int | None = None
         ) -> TaskLine:
-            ctx = workbench._ctx._replace(caller=holders[task_id])
+            ctx = workbench._ctx.of(holders[task_id])
             return await leases.report_task_progress(ctx, task_id, progress_note, percent_complete)
 
         await serve(server.streamable_http_app(), tasks=tasks)

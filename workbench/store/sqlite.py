@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import logging
 import os
 import queue
@@ -28,6 +27,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from pydantic_core import to_json
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import wall_clock
@@ -49,8 +50,6 @@ LOCK_SECONDS = 2.0
 """How long SQLite itself waits for those who do not know the fence."""
 READERS = 2
 PULSE_COMMITS = 4_096
-
-_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 _FULL = ("STORE_FULL", "The disk is full. Free some space; nothing was changed.")
 _STORAGE_ERRORS = {
@@ -132,7 +131,7 @@ class SqliteTx(SqliteReader):
                 "actor": self.actor,
                 "subject": subject,
                 "session": data.pop("session", None),
-                "data": _compact(data),
+                "data": to_json(data).decode(),
             },
         )
 

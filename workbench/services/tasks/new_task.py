@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from pydantic import Field
+from pydantic_core import to_json
 
 from workbench.errors import BadInput
 from workbench.model import OnFailure, Wire
 from workbench.settings import Settings
-
-_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 Run = Annotated[
     str | list[str] | None,
@@ -66,20 +64,16 @@ class PlannedTask(NewTask):
 
 
 def bounded_json(value: Any, settings: Settings) -> str:
-    """JSON text of a value from outside.
+    """JSON text of a value from outside that is JSON (`wire.check`).
 
     Raises:
         BadInput: ``TOO_LARGE``.
     """
-    try:
-        text = _compact(value)
-        size = len(text.encode())
-    except (ValueError, RecursionError) as error:
-        raise BadInput("INVALID_ARGUMENTS", f"The data is not JSON: {error}.", problems=[]) from None
-    if size > settings.max_result_bytes:
+    text = to_json(value)
+    if len(text) > settings.max_result_bytes:
         raise BadInput(
             "TOO_LARGE",
-            f"The data has {size:,} bytes of JSON; at most {settings.max_result_bytes:,} are kept. "
+            f"The data has {len(text):,} bytes of JSON; at most {settings.max_result_bytes:,} are kept. "
             "Put it into a file and name that as an artifact.",
         )
-    return text
+    return text.decode()

@@ -5,9 +5,10 @@ Queries of tasks that other services ask are here as well.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
+
+from pydantic_core import from_json
 
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, Level, TaskState
@@ -101,13 +102,13 @@ def require_task_line(tx: Reader, task_id: int) -> TaskLine:
 def task_of(tx: Reader, row: Row) -> Task:
     """A task with everything about it, from its row."""
     task_id = row["id"]
-    waits = tx.all(SQL.dependencies, task_id=task_id)
+    waits = tx.all(SQL.dependencies, task_id=task_id) if row["waits"] else []
     return Task(
         **line_of(row),
         description=row["description"],
-        run=json.loads(row["run"]) if row["run"] else None,
+        run=from_json(row["run"]) if row["run"] else None,
         context_ref=row["context_ref"],
-        metadata=json.loads(row["metadata"]),
+        metadata=from_json(row["metadata"]),
         dependencies=[w["depends_on"] for w in waits],
         blocked_by=_unmet(row, waits),
         created_by=row["created_by"],
@@ -120,9 +121,9 @@ def task_of(tx: Reader, row: Row) -> Task:
         lease_seconds=row["lease_us"] / SECOND,
         reserved_for=row["reserved_name"],
         on_failure=row["on_failure"],
-        no_retry=json.loads(row["no_retry"]),
-        result_data=json.loads(row["result_data"]) if row["result_data"] else None,
-        artifacts=json.loads(row["artifacts"]) if row["artifacts"] else [],
+        no_retry=from_json(row["no_retry"]),
+        result_data=from_json(row["result_data"]) if row["result_data"] else None,
+        artifacts=from_json(row["artifacts"]) if row["artifacts"] else [],
         attempts=_attempts(tx, row),
     )
 
@@ -131,9 +132,17 @@ def _attempts(tx: Reader, row: Row) -> list[Attempt]:
     """All claims of a task; the row itself tells of the first one, as long as it is under way."""
     if row["attempt"] > 1 or row["status"] not in lifecycle.HELD:
         return [Attempt(**a) for a in tx.all(SQL.attempts, task_id=row["id"])]
-    under_way = dict.fromkeys(("ended_at", "outcome", "error_class", "error_message"))
-    first = {key: row[key] for key in ("attempt", "claimed_at", "started_at")}
-    return [Attempt(agent_id=row["holder"], **first, **under_way)]
+    first = Attempt(
+        attempt=row["attempt"],
+        agent_id=row["holder"],
+        claimed_at=row["claimed_at"],
+        started_at=row["started_at"],
+        ended_at=None,
+        outcome=None,
+        error_class=None,
+        error_message=None,
+    )
+    return [first]
 
 
 def line_of(row: Row) -> dict[str, Any]:

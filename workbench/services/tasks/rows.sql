@@ -4,7 +4,8 @@ SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.conte
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.not_before, s.reserved_for,
     s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
     s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message,
-    a.assigned_agent_id AS holder, r.assigned_agent_id AS reserved_name
+    a.assigned_agent_id AS holder, r.assigned_agent_id AS reserved_name,
+    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = t.id) AS waits
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 LEFT JOIN agents a ON a.id = s.assigned_agent_id
