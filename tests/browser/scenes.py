@@ -20,11 +20,12 @@ tasks:
 """
 
 
-def git(*arguments: str, cwd: Path) -> None:
-    """Run git as a person would."""
+def git(*arguments: str, cwd: Path) -> str:
+    """Run git as a person would; what it says."""
     identity = ("-c", "user.name=Rosa", "-c", "user.email=rosa@example.org")
     done = subprocess.run(["git", *identity, *arguments], cwd=cwd, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def repository(path: Path) -> None:

@@ -163,6 +163,30 @@ def test_what_a_discard_loses_is_said_before_and_kept_in_a_bundle(open_desk: Ope
     assert not path.exists()
 
 
+def test_a_discard_that_is_refused_says_what_would_be_lost_and_is_insisted_on(
+    open_desk: OpenDesk, project: Project
+) -> None:
+    repository(project.path)
+    desk = open_desk()
+    path = worktree(project, "robust", {"src/stats.py": STATS})
+    view(desk, "Worktrees")
+    expect(card(desk, "robust")).to_contain_text("1 ahead", timeout=20_000)
+    git("switch", "-q", "-c", "aside", cwd=path)
+    git("commit", "-q", "--allow-empty", "-m", "Only on a branch that nobody else sees", cwd=path)
+    git("switch", "-q", "wb/robust/main", cwd=path)
+    card(desk, "robust").get_by_role("button", name="Discard… robust").click()
+    card(desk, "robust").get_by_role("button", name="Discard robust", exact=True).click()
+    expect(card(desk, "robust").get_by_text("COMMITS_ONLY_HERE")).to_be_visible(timeout=20_000)
+    expect(card(desk, "robust")).to_contain_text("aside of robust has would be on no branch of yours")
+    assert path.exists()
+    shot(desk, "insist")
+    card(desk, "robust").get_by_role("button", name="Discard robust all the same").click()
+    expect(card(desk, "robust")).to_be_hidden(timeout=20_000)
+    (bundle,) = (project.path / ".aiswarm" / "trash").glob("*.bundle")
+    assert "refs/heads/aside" in git("bundle", "list-heads", str(bundle), cwd=project.path)
+    assert not path.exists()
+
+
 def test_conflicts_are_a_table_with_the_files_of_each_pair(open_desk: OpenDesk, project: Project, page: Page) -> None:
     repository(project.path)
     desk = open_desk()

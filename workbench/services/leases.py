@@ -271,13 +271,13 @@ def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
 
 def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskLine]:
     found = _candidates(tx, caller, me, limit)
-    return [tasks.require_task_line(tx, row["task_id"]) for row in found]
+    return tasks.task_lines(tx, [row["task_id"] for row in found])
 
 
 def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
     held = tx.all(SQL.held_by, agent=me)
     return Work(
-        holding=[tasks.require_task_line(tx, row["id"]) for row in held],
+        holding=tasks.task_lines(tx, [row["id"] for row in held]),
         available=_available(tx, caller, me, limit),
         lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
     )

@@ -39,6 +39,7 @@ from workbench.services.tasks.rows import (
     require_task,
     require_task_line,
     seen,
+    task_lines,
     task_of,
 )
 from workbench.services.tasks.task import Task, TaskLine
@@ -79,6 +80,7 @@ __all__ = [
     "reservable",
     "seen",
     "session_for",
+    "task_lines",
     "task_of",
     "wait_for_task",
 ]

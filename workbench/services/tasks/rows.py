@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, Level, TaskState
@@ -97,6 +97,12 @@ def require_task_line(tx: Reader, task_id: int) -> TaskLine:
         NotFound: ``TASK_NOT_FOUND``.
     """
     return TaskLine(**line_of(require_line(tx, task_id)))
+
+
+def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskLine]:
+    """Tasks in a list, by one question, in the order of `ids`; those that are not there are left out."""
+    found = {row["id"]: row for row in tx.all(SQL.get_lines, ids=to_json(ids).decode())}
+    return [TaskLine(**line_of(found[task_id])) for task_id in ids if task_id in found]
 
 
 def task_of(tx: Reader, row: Row) -> Task:

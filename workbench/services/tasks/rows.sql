@@ -1,3 +1,13 @@
+-- part: line
+-- A task in a list, what whoever holds it must know, and whether any other waits for it.
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry,
+    s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
+    s.error_message, s.assigned_agent_id, a.assigned_agent_id AS holder,
+    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on = t.id) AS awaited
+FROM tasks t
+JOIN task_status s ON s.task_id = t.id
+LEFT JOIN agents a ON a.id = s.assigned_agent_id
+
 -- name: get
 SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.context_ref, t.metadata,
     t.max_retries, t.lease_us, t.session_id, t.on_failure, t.no_retry, t.created_by, t.created_at,
@@ -13,15 +23,12 @@ LEFT JOIN agents r ON r.id = s.reserved_for
 WHERE t.id = :id;
 
 -- name: get_line
--- A task in a list, what whoever holds it must know, and whether any other waits for it.
-SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry,
-    s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
-    s.error_message, s.assigned_agent_id, a.assigned_agent_id AS holder,
-    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on = t.id) AS awaited
-FROM tasks t
-JOIN task_status s ON s.task_id = t.id
-LEFT JOIN agents a ON a.id = s.assigned_agent_id
+{{line}}
 WHERE t.id = :id;
+
+-- name: get_lines
+{{line}}
+WHERE CAST(:ids AS TEXT) <> '[]' AND t.id IN (SELECT CAST(n.value AS {{big}}) FROM {{rows_of ids}} AS n);
 
 -- name: dependencies
 SELECT d.depends_on, s.status FROM task_dependencies d
