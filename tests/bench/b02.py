@@ -6,10 +6,12 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.bench.project import Seed, drain, drained, identify, opened, prepare, scratch
+from tests.bench.child import Child
+from tests.bench.project import Seed, drain, identify, opened, prepare, scratch
 from tests.bench.rows import Row, Samples, at_least, take_turns
 from workbench.store.base import Tx, Values
 from workbench.store.queries import Query
@@ -37,6 +39,9 @@ class Recorder:
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> Any:
         return self._tx.all(query, self._noted(query, values or more))
+
+    def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> Any:
+        return self._tx.tuples(query, self._noted(query, values or more))
 
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         return self._tx.run(query, self._noted(query, values or more))
@@ -92,14 +97,15 @@ def replayed(seed: Seed, root: Path, changes: list[list[Statement]], tasks: int)
 
 
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
-    """Tasks claimed and completed a second."""
+    """Tasks claimed and completed a second. Ours runs in a process without what was recorded, as for its users."""
     tasks = 300 if quick else 4_000
-    with scratch() as directory:
+    with scratch() as directory, ExitStack() as stack:
         seed = prepare(directory / "seed", agents=AGENTS, tasks=tasks)
         changes = asyncio.run(record(seed.copy(directory / "record"), seed))
+        ours = stack.enter_context(Child("b01", str(seed.root), str(directory / "ours")))
         rates = take_turns(
             rounds,
-            ours=lambda: drained(seed, directory / "ours"),
+            ours=lambda: float(ours.ask(list(seed.tokens))),
             raw=lambda: replayed(seed, directory / "raw", changes, tasks),
         )
     statements = sum(map(len, changes)) / tasks

@@ -61,8 +61,8 @@ def add(tx: Tx, row: Row, depends_on: int) -> None:
     task_id = row["id"]
     _require_open(row)
     state = TaskState(tasks.require_row(tx, depends_on)["status"])
-    if task_id == depends_on or tx.one(SQL.reaches, start=depends_on, goal=task_id):
-        path = [task_id, *_path(tx, depends_on, task_id)]
+    if (way := _way(tx, depends_on, task_id)) is not None:
+        path = [task_id, *way]
         shown = path if len(path) <= SHOWN else [*path[: SHOWN // 2], "…", *path[-SHOWN // 2 :]]
         told = " → ".join(map(str, shown))
         raise Conflict("DEPENDENCY_CYCLE", f"The tasks would wait for each other: {told}.", path=path)
@@ -78,12 +78,14 @@ def _require_open(row: Row) -> None:
         raise Conflict("WRONG_STATE", said, status=row["status"])
 
 
-def _path(tx: Reader, start: int, goal: int) -> list[int]:
-    """A way from a task to another along what it waits for, both included; a short one if there are several."""
+def _way(tx: Reader, start: int, goal: int) -> list[int] | None:
+    """From a task to another along what it waits for, both included, by a shortest way; None if there is none."""
     came_from: dict[int, int] = {}
     if start != goal:
-        for edge in tx.all(SQL.edges_ahead, start=start):
-            came_from.setdefault(edge["depends_on"], edge["task_id"])
+        for task, waits_for in tx.tuples(SQL.edges_ahead, start=start):
+            came_from.setdefault(waits_for, task)
+        if goal not in came_from:
+            return None
     path = [goal]
     while path[-1] != start:
         path.append(came_from[path[-1]])

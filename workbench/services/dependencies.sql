@@ -13,14 +13,6 @@ WITH RECURSIVE ahead (id) AS (
 )
 SELECT d.task_id, d.depends_on FROM ahead a JOIN task_dependencies d ON d.task_id = a.id;
 
--- name: reaches
-WITH RECURSIVE ahead (id) AS (
-    SELECT CAST(:start AS {{big}})
-    UNION
-    SELECT d.depends_on FROM task_dependencies d JOIN ahead a ON d.task_id = a.id
-)
-SELECT 1 AS found FROM ahead WHERE id = :goal LIMIT 1;
-
 -- name: dependents
 SELECT t.id, t.on_failure, t.session_id, s.status FROM task_dependencies d
 JOIN tasks t ON t.id = d.task_id JOIN task_status s ON s.task_id = t.id

@@ -33,6 +33,10 @@ class Reader(Protocol):
         """Every row."""
         ...
 
+    def tuples(self, query: Query, values: Values = ..., /, **more: Any) -> list[tuple[Any, ...]]:
+        """Every row without the names of its columns: for very many of them."""
+        ...
+
 
 class Tx(Reader, Protocol):
     """A transaction that may change the store."""

@@ -94,6 +94,10 @@ class SqliteReader:
         columns = _columns(cursor) if rows else ()
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
+    def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> list[tuple[Any, ...]]:
+        """Every row without the names of its columns."""
+        return self._db.execute(query.sqlite, _merged(values, more)).fetchall()
+
 
 class SqliteTx(SqliteReader):
     """The writer's transaction, as one change sees it."""
