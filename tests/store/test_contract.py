@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from workbench.errors import Unavailable
 from workbench.model import Event
 from workbench.store.base import Reader, Store, Tx
-from workbench.store.feed import events_after
+from workbench.store.feed import events_after, last_event_id
 from workbench.store.queries import Query
 from workbench.store.sqlite import BATCH, SqliteStore
 
@@ -397,6 +397,14 @@ async def test_each_change_of_a_batch_has_its_own_actor(store: Store) -> None:
     assert await store.write(lambda tx: tx.actor, actor="ada") == "ada"
 
 
+async def test_rows_are_had_without_the_names_of_their_columns(store: Store) -> None:
+    for text in "ab":
+        await store.write(add(text))
+    rows = await store.read(lambda tx: tx.all(TEXTS))
+    assert await store.read(lambda tx: tx.tuples(TEXTS)) == [tuple(row.values()) for row in rows]
+    assert len(rows) == 2
+
+
 async def test_the_time_in_a_transaction_is_the_stores_clock(store: Store, clock: Any) -> None:
     clock.forward(3)
     assert await store.write(lambda tx: tx.now) == await store.read(lambda tx: tx.now) == store.now() == clock.now
@@ -410,6 +418,26 @@ async def test_what_cannot_be_told_as_json_is_refused_with_its_change(store: Sto
     outcome = await together(store, add("a"), unspeakable, add("c"))
     assert isinstance(outcome[1], ValueError)
     assert await store.read(texts) == ["a", "c"]
+
+
+async def test_an_event_that_cannot_be_kept_fails_with_its_change_alone(store: Store) -> None:
+    def nobodys(tx: Tx) -> None:
+        add("b")(tx)
+        tx.emit(None, "note:b")  # type: ignore[arg-type]
+
+    outcome = await together(store, add("a"), nobodys, add("c"))
+    assert isinstance(outcome[1], Exception)
+    assert await store.read(texts) == ["a", "c"]
+    assert [event.subject for event in await store.read(lambda tx: events_after(tx, 0))] == ["note:a", "note:c"]
+
+
+async def test_a_change_does_not_meet_its_own_events(store: Store) -> None:
+    def look(tx: Tx) -> int:
+        tx.emit("note.added", "note:a")
+        return last_event_id(tx)
+
+    assert await store.write(look) == 0
+    assert await store.read(last_event_id) == 1
 
 
 async def test_commits_that_hold_events_are_told_and_no_others(store: SqliteStore) -> None:

@@ -67,15 +67,20 @@ async def feed(store: SqliteStore) -> AsyncIterator[Feed]:
         yield made
 
 
-def say(*kinds: str) -> Callable[[Tx], int]:
-    """A change that consists of events; the id of the last one."""
+def say(*kinds: str) -> Callable[[Tx], None]:
+    """A change that consists of events."""
 
-    def change(tx: Tx) -> int:
+    def change(tx: Tx) -> None:
         for kind in kinds:
             tx.emit(kind, "thing:1")
-        return last_event_id(tx)
 
     return change
+
+
+async def said(store: Store, *kinds: str) -> int:
+    """Have events, and nobody else's, be the last ones; the id of the last."""
+    await store.write(say(*kinds))
+    return await store.read(last_event_id)
 
 
 async def take(events: Subscription, number: int) -> list[str]:
@@ -95,7 +100,7 @@ async def ids_until_end(events: Subscription) -> list[int]:
 
 async def nothing_was_left(store: Store, *subscriptions: Subscription) -> None:
     """After the end, the next event that everyone hears is the next one there is."""
-    last = await store.write(say(END))
+    last = await said(store, END)
     assert [(await anext(events)).id for events in subscriptions] == [last] * len(subscriptions)
 
 
@@ -154,7 +159,7 @@ async def test_a_subscriber_hears_the_whole_event(store: Store, feed: Feed) -> N
 async def test_a_subscriber_may_begin_in_the_past(
     store: Store, feed: Feed, back: int, patterns: tuple[str, ...]
 ) -> None:
-    last = await store.write(say(*itertools.islice(itertools.cycle(KINDS), 2 * PAGE + 50)))
+    last = await said(store, *itertools.islice(itertools.cycle(KINDS), 2 * PAGE + 50))
     async with feed.subscribe(*patterns, END, after=last - back) as events:
         expected = await ids_in_store(store, last - back, patterns)
         await store.write(say(END))

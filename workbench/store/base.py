@@ -57,7 +57,10 @@ class Tx(Reader, Protocol):
         ...
 
     def emit(self, kind: str, subject: str, /, **data: Any) -> None:
-        """Add an event (``<noun>.<past>``, about ``<noun>:<id>``) to this very transaction."""
+        """Add an event (``<noun>.<past>``, about ``<noun>:<id>``) to this very transaction, at its end.
+
+        Reading events, a change does not meet its own.
+        """
         ...
 
 

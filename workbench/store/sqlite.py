@@ -21,7 +21,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ class SqliteTx(SqliteReader):
     def __init__(self, db: sqlite3.Connection, now: int, actor: str) -> None:
         super().__init__(db, now)
         self.actor = actor
-        self.events = 0
+        self.events: list[Values] = []
 
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
@@ -125,10 +125,8 @@ class SqliteTx(SqliteReader):
         self._db.executemany(query.sqlite, rows)
 
     def emit(self, kind: str, subject: str, /, **data: Any) -> None:
-        """Add an event to this transaction."""
-        self.events += 1
-        self._db.execute(
-            SQL.add_event.sqlite,
+        """See `Tx.emit`: those of all changes of a commit are added together."""
+        self.events.append(
             {
                 "at": self.now,
                 "kind": kind,
@@ -136,7 +134,7 @@ class SqliteTx(SqliteReader):
                 "subject": subject,
                 "session": data.pop("session", None),
                 "data": to_json(data).decode(),
-            },
+            }
         )
 
 
@@ -296,9 +294,9 @@ class SqliteStore:
         try:
             with self._fence.held():
                 try:
-                    events = self._transaction(batch, self._apply if len(batch) > 1 else self._apply_alone)
+                    events = self._transaction(batch, self._together if len(batch) > 1 else self._one_by_one)
                 except _Replay:
-                    events = self._transaction(batch, self._apply_alone)
+                    events = self._transaction(batch, self._one_by_one)
                 self._checkpoint()
         except Exception as error:  # the batch is one transaction: its failure is everybody's
             failure = storage_error(error) or error
@@ -311,10 +309,11 @@ class SqliteStore:
             for callback in self._on_commit:
                 callback()
 
-    def _transaction(self, batch: list[_Job], apply: Callable[[_Job], int]) -> int:
+    def _transaction(self, batch: list[_Job], apply: Callable[[list[_Job]], bool]) -> bool:
+        """Run the changes of a batch and commit them; whether there are events."""
         self._writer.execute("BEGIN IMMEDIATE")
         try:
-            events = sum([apply(job) for job in batch])
+            events = apply(batch)
             self._writer.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
@@ -322,29 +321,42 @@ class SqliteStore:
             raise
         return events
 
-    def _apply(self, job: _Job) -> int:
-        tx = SqliteTx(self._writer, self.now(), job.actor)
+    def _together(self, batch: list[_Job]) -> bool:
         try:
-            job.result = job.change(tx)
+            events = [event for job in batch for event in self._apply(job)]
+            self._add(events)
         except BaseException as error:  # whatever it is, it is for whoever asked, not for the writer's thread
             if storage_error(error):
                 raise
             raise _Replay from error
-        return tx.events
+        return bool(events)
 
-    def _apply_alone(self, job: _Job) -> int:
+    def _one_by_one(self, batch: list[_Job]) -> bool:
+        told = [self._apply_alone(job) for job in batch]
+        return any(told)
+
+    def _apply_alone(self, job: _Job) -> bool:
         self._writer.execute("SAVEPOINT alone")
-        tx = SqliteTx(self._writer, self.now(), job.actor)
+        events: Sequence[Values] = ()
         try:
-            job.result = job.change(tx)
+            events = self._apply(job)
+            self._add(events)
         except BaseException as error:
             if storage_error(error):
                 raise
-            job.error = _raisable(error)
+            job.error, events = _raisable(error), ()
             self._writer.execute("ROLLBACK TO alone")
-            tx.events = 0
         self._writer.execute("RELEASE alone")
+        return bool(events)
+
+    def _apply(self, job: _Job) -> Sequence[Values]:
+        tx = SqliteTx(self._writer, self.now(), job.actor)
+        job.result = job.change(tx)
         return tx.events
+
+    def _add(self, events: Sequence[Values]) -> None:
+        if events:
+            self._writer.executemany(SQL.add_event.sqlite, events)
 
     def _checkpoint(self) -> None:
         """Fold a large log into the database; a reader in the way only postpones it."""
