@@ -102,6 +102,16 @@ def test_a_command_gets_its_directory_environment_and_input_and_writes_to_the_lo
     assert stage.log.split() == [str(stage.path), "hello", "grüße"]
 
 
+def test_a_process_that_somebody_ends_has_not_ended_by_itself(stage: Stage) -> None:
+    ref = stage.start(["sleep", "60"])
+    assert not stage.table.ended(ref)
+    with stage.table.ending(ref):
+        with stage.table.ending(ref):
+            stage.table.terminate(ref, 1.0)
+        assert not stage.table.ended(ref)
+    assert stage.table.ended(ref)
+
+
 def test_the_environment_is_what_was_given_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "of the server")
     stage.ended(stage.start(["env"]))

@@ -77,6 +77,7 @@ class ProcessTable:
         self._children: dict[ProcessRef, subprocess.Popen[bytes]] = {}
         self._marks: dict[ProcessRef, str] = {}
         self._looked: dict[ProcessRef, tuple[float, float]] = {}
+        self._ending: set[ProcessRef] = set()
 
     def start(
         self,
@@ -122,6 +123,21 @@ class ProcessTable:
             return child.poll() is None
         found = _find(ref)
         return found is not None and _runs(found)
+
+    @contextmanager
+    def ending(self, ref: ProcessRef) -> Iterator[None]:
+        """While somebody ends a process, until that is noted, it has not ended by itself."""
+        first = ref not in self._ending
+        self._ending.add(ref)
+        try:
+            yield
+        finally:
+            if first:
+                self._ending.discard(ref)
+
+    def ended(self, ref: ProcessRef) -> bool:
+        """Whether the process has ended by itself."""
+        return ref not in self._ending and not self.alive(ref)
 
     def exit_code(self, ref: ProcessRef) -> int | None:
         """Its exit code, or minus the signal that ended it; None while it runs or if not ours.

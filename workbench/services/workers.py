@@ -176,8 +176,9 @@ async def end(ctx: Ctx, agent: str, reason: str, *, keep: bool = False) -> bool:
     if row is None:
         return await ctx.write(lambda tx: give_up(tx, agent, reason, keep=keep))
     ref = ProcessRef(row["pid"], row["started"])
-    await asyncio.to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
-    await _close(ctx, row, "agent.terminated", reason, keep=keep)
+    with ctx.processes.ending(ref):
+        await asyncio.to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
+        await _close(ctx, row, "agent.terminated", reason, keep=keep)
     return True
 
 
@@ -198,7 +199,7 @@ async def recover(ctx: Ctx) -> None:
 async def reap(ctx: Ctx) -> None:
     """Note the processes that ended by themselves; what they held can be claimed by others."""
     rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=None))
-    dead = [row for row in rows if not ctx.processes.alive(ProcessRef(row["pid"], row["started"]))]
+    dead = [row for row in rows if ctx.processes.ended(ProcessRef(row["pid"], row["started"]))]
     await asyncio.gather(*(_bury(ctx, row) for row in dead))
 
 
