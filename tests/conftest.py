@@ -38,7 +38,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def _plain_git() -> Iterator[None]:
-    """What is made once for all tests is made without the person's git configuration, too."""
+    """The person's own git configuration does not reach the tests, nor what is made once for all of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -47,10 +47,8 @@ def _plain_git() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The person's own settings and git configuration do not reach the tests."""
+    """The person's own settings do not reach the tests."""
     monkeypatch.delenv("WORKBENCH_PROJECT", raising=False)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
 class Clock:

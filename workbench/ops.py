@@ -191,7 +191,7 @@ class Op:
         except ValidationError as error:
             raise self._wrong(problems_of(error)) from None
         values = dict(vars(valid))
-        large = [name for name in self._typed if isinstance(values[name], int | list) and _is_too_large(values[name])]
+        large = [name for name in self._typed if _is_too_large(values[name])]
         if large:
             raise self._wrong([{"field": name, "reason": "Numbers have at most 64 bits"} for name in large])
         return values

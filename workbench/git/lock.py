@@ -44,7 +44,6 @@ def tried(path: Path) -> Iterator[bool]:
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise Unavailable("GIT_FAILED", f"There can be no lock in {path.parent}: {error}.") from error

@@ -29,6 +29,7 @@ async def check_all(ctx: Ctx) -> None:
 async def check(ctx: Ctx, approval_id: int) -> bool:
     """Run the gates of one integration, telling how they stand; False if somebody else is at it."""
     file = gates.lock_of(ctx.settings, approval_id)
+    file.parent.mkdir(parents=True, exist_ok=True)
     with lock.tried(file) as mine:
         if not mine:
             return False

@@ -160,5 +160,6 @@ def _ended(gate: Gate, state: GateState, code: int | None, seconds: float, outpu
 
 def _tail(output: Path) -> str:
     """The end of what a gate wrote, without a line that is cut, as text that JSON can carry."""
+    is_cut = output.stat().st_size > TAIL_BYTES
     text = files.tail(output, TAIL_BYTES).replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text if output.stat().st_size <= TAIL_BYTES else text.partition("\n")[2] or text
+    return text.partition("\n")[2] or text if is_cut else text
