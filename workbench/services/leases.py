@@ -155,7 +155,9 @@ async def complete_task(
     ctx: Ctx,
     task_id: int,
     result_data: Annotated[Any, Field(description="The result, as JSON.")] = None,
-    artifacts: Annotated[list[str], Field(max_length=1_000, description="Files, commits or addresses made.")] = [],
+    artifacts: Annotated[
+        tuple[str, ...], Field(max_length=1_000, description="Files, commits or addresses made.")
+    ] = (),
     attempt: AttemptNumber = None,
 ) -> TaskLine:
     """Finish a task you hold, with its result. What waited for it becomes claimable."""
@@ -173,7 +175,7 @@ async def complete_task(
         dependencies.completed(tx, row)
         tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
         changed = {"status": TaskState.COMPLETED, "progress": 100, "error_message": None}
-        return TaskLine(**tasks.line_of({**row, **changed}))
+        return tasks.line_of({**row, **changed})
 
     return await ctx.write(change)
 

@@ -202,7 +202,7 @@ def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Reco
     }
     rows = tx.all(SQL.tasks, values, limit=page.limit + 1)
     shown, following = paging.cut(rows, page.limit, "id")
-    return _records("tasks", [tasks.TaskLine(**tasks.line_of(row)) for row in shown], following)
+    return _records("tasks", [tasks.line_of(row) for row in shown], following)
 
 
 _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], Records]] = {

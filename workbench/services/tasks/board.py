@@ -11,7 +11,7 @@ from workbench.model import Level, TaskState, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import lifecycle, paging
 from workbench.rules.paging import Cursor
-from workbench.services.tasks.rows import LARGEST, line_of, sight
+from workbench.services.tasks.rows import LARGEST, line_fields, line_of, sight
 from workbench.services.tasks.task import TaskLine
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -86,7 +86,7 @@ async def list_tasks(
     key = dict(zip(("after_id", "after_priority"), reversed(after), strict=False))
     rows = await ctx.read(lambda tx: tx.all(query, sight(tx, ctx.caller) | wanted | key, limit=limit + 1))
     shown, following = paging.cut(rows, limit, *columns)
-    return TaskList(tasks=[TaskLine(**line_of(row)) for row in shown], next_cursor=following)
+    return TaskList(tasks=[line_of(row) for row in shown], next_cursor=following)
 
 
 _ORDERS = {
@@ -156,7 +156,7 @@ async def get_task_tree(
 
 def _node(row: Row, children: Sequence[TaskNode], dependencies: list[int]) -> TaskNode:
     return TaskNode(
-        **line_of(row),
+        **line_fields(row),
         dependencies=dependencies,
         children=list(children),
         open_below=sum((c.status in lifecycle.OPEN) + c.open_below for c in children),

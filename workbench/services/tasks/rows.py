@@ -15,7 +15,7 @@ from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules import lifecycle
 from workbench.services import agent_tools
-from workbench.services.tasks.task import Attempt, Task, TaskLine, TaskStatus
+from workbench.services.tasks.task import Task, TaskLine, TaskStatus
 from workbench.store.base import Reader, Row
 from workbench.store.queries import Query, beside
 
@@ -96,7 +96,7 @@ def require_task_line(tx: Reader, task_id: int) -> TaskLine:
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
     """
-    return TaskLine(**line_of(require_line(tx, task_id)))
+    return line_of(require_line(tx, task_id))
 
 
 def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskLine]:
@@ -104,56 +104,62 @@ def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskLine]:
     if not ids:
         return []
     found = {row["id"]: row for row in tx.all(SQL.get_lines, ids=to_json(ids).decode())}
-    return [TaskLine(**line_of(found[task_id])) for task_id in ids if task_id in found]
+    return [line_of(found[task_id]) for task_id in ids if task_id in found]
 
 
 def task_of(tx: Reader, row: Row) -> Task:
     """A task with everything about it, from its row."""
     task_id = row["id"]
     waits = tx.all(SQL.dependencies, task_id=task_id) if row["waits"] else []
-    return Task(
-        **line_of(row),
-        description=row["description"],
-        run=from_json(row["run"]) if row["run"] else None,
-        context_ref=row["context_ref"],
-        metadata=from_json(row["metadata"]),
-        dependencies=[w["depends_on"] for w in waits],
-        blocked_by=_unmet(row, waits),
-        created_by=row["created_by"],
-        created_at=row["created_at"],
-        claimed_at=row["claimed_at"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-        lease_expires_at=row["lease_expires_at"],
-        max_retries=row["max_retries"],
-        lease_seconds=row["lease_us"] / SECOND,
-        reserved_for=row["reserved_name"],
-        on_failure=row["on_failure"],
-        no_retry=from_json(row["no_retry"]),
-        result_data=from_json(row["result_data"]) if row["result_data"] else None,
-        artifacts=from_json(row["artifacts"]) if row["artifacts"] else [],
-        attempts=_attempts(tx, row),
-    )
+    told = {
+        **line_fields(row),
+        "description": row["description"],
+        "run": from_json(row["run"]) if row["run"] else None,
+        "context_ref": row["context_ref"],
+        "metadata": from_json(row["metadata"]),
+        "dependencies": [w["depends_on"] for w in waits],
+        "blocked_by": _unmet(row, waits),
+        "created_by": row["created_by"],
+        "created_at": row["created_at"],
+        "claimed_at": row["claimed_at"],
+        "started_at": row["started_at"],
+        "completed_at": row["completed_at"],
+        "lease_expires_at": row["lease_expires_at"],
+        "max_retries": row["max_retries"],
+        "lease_seconds": row["lease_us"] / SECOND,
+        "reserved_for": row["reserved_name"],
+        "on_failure": row["on_failure"],
+        "no_retry": from_json(row["no_retry"]),
+        "result_data": from_json(row["result_data"]) if row["result_data"] else None,
+        "artifacts": from_json(row["artifacts"]) if row["artifacts"] else [],
+        "attempts": _attempts(tx, row),
+    }
+    return Task.model_validate(told)
 
 
-def _attempts(tx: Reader, row: Row) -> list[Attempt]:
+def _attempts(tx: Reader, row: Row) -> list[Row]:
     """All claims of a task; the row itself tells of the first one, as long as it is under way."""
     if row["attempt"] > 1 or row["status"] not in lifecycle.HELD:
-        return [Attempt(**a) for a in tx.all(SQL.attempts, task_id=row["id"])]
-    first = Attempt(
-        attempt=row["attempt"],
-        agent_id=row["holder"],
-        claimed_at=row["claimed_at"],
-        started_at=row["started_at"],
-        ended_at=None,
-        outcome=None,
-        error_class=None,
-        error_message=None,
-    )
+        return tx.all(SQL.attempts, task_id=row["id"])
+    first = {
+        "attempt": row["attempt"],
+        "agent_id": row["holder"],
+        "claimed_at": row["claimed_at"],
+        "started_at": row["started_at"],
+        "ended_at": None,
+        "outcome": None,
+        "error_class": None,
+        "error_message": None,
+    }
     return [first]
 
 
-def line_of(row: Row) -> dict[str, Any]:
+def line_of(row: Row) -> TaskLine:
+    """A task in a list, from its row."""
+    return TaskLine.model_validate(line_fields(row))
+
+
+def line_fields(row: Row) -> dict[str, Any]:
     """The fields of `TaskLine` from a row."""
     return {
         "id": row["id"],
