@@ -42,8 +42,11 @@ SQL = beside(__file__)
 MINIMUM_SQLITE = (3, 38, 0)
 BATCH = 512
 """Changes in one transaction, at most."""
-CHECKPOINT_BYTES = 4 * 1024 * 1024
-"""The write-ahead log is folded into the database when it has grown past this."""
+CHECKPOINT_PAGES = 1_000
+"""The write-ahead log is folded into the database, by the commit itself, when it holds this many pages (4 MB)."""
+LOG_BYTES = 8 * 1024 * 1024
+"""The log is then written anew in its own place, which is far cheaper than to make its file grow
+again; when long readers have let it grow past this, it is cut."""
 BUSY_SECONDS = 15.0
 """How long a writer waits for the writers of other processes."""
 LOCK_SECONDS = 2.0
@@ -182,7 +185,6 @@ class SqliteStore:
     def __init__(self, path: Path, clock: Callable[[], int] = wall_clock) -> None:
         self.path = path
         self._clock = clock
-        self._wal = path.with_name(path.name + "-wal")
         self._fence = _Fence(path.with_name(path.name + ".lock"))
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._on_commit: list[Callable[[], None]] = []
@@ -196,6 +198,7 @@ class SqliteStore:
         try:
             with self._fence.held():  # SQLite does not wait for another process that makes the file as well
                 self._writer = self._connect()
+                self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
                 self._version = self._connect()
                 self.migrated = migrate(self._writer, scripts(), self.now())
         except BaseException:
@@ -297,7 +300,6 @@ class SqliteStore:
                     events = self._transaction(batch, self._together if len(batch) > 1 else self._one_by_one)
                 except _Replay:
                     events = self._transaction(batch, self._one_by_one)
-                self._checkpoint()
         except Exception as error:  # the batch is one transaction: its failure is everybody's
             failure = storage_error(error) or error
             for job in batch:
@@ -357,21 +359,6 @@ class SqliteStore:
     def _add(self, events: Sequence[Values]) -> None:
         if events:
             self._writer.executemany(SQL.add_event.sqlite, events)
-
-    def _checkpoint(self) -> None:
-        """Fold a large log into the database; a reader in the way only postpones it."""
-        try:
-            if self._wal.stat().st_size < CHECKPOINT_BYTES:
-                return
-        except OSError:
-            return
-        self._writer.execute("PRAGMA busy_timeout = 0")  # else it waits for readers, and every writer for it
-        try:
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.Error:
-            log.warning("the store's log could not be folded in", exc_info=True)
-        finally:
-            self._writer.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000:.0f}")
 
     def _answer(self, batch: list[_Job]) -> None:
         for loop in {job.future.get_loop() for job in batch}:
@@ -440,7 +427,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         for pragma in (
             "journal_mode = WAL",
             "synchronous = FULL",
-            "wal_autocheckpoint = 0",
+            "wal_autocheckpoint = 0",  # the writer's alone, within the fence
+            f"journal_size_limit = {LOG_BYTES}",
             "foreign_keys = ON",
             "temp_store = MEMORY",
             "secure_delete = OFF",
