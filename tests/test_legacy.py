@@ -29,7 +29,7 @@ from workbench.legacy.source import TABLES, Legacy, Old, read
 from workbench.model import SECOND
 from workbench.settings import Settings
 from workbench.store.migrate import migrate, scripts
-from workbench.store.sqlite import SqliteTx, open_store
+from workbench.store.sqlite import Connection, SqliteTx, open_store
 
 SAMPLES = ["small", "full", "without-contexts", "registered"]
 NOW = 1_800_000_000 * SECOND
@@ -631,9 +631,9 @@ ROWS = st.lists(st.fixed_dictionaries({}, optional=COLUMNS), max_size=6)
 
 
 @pytest.fixture(scope="module")
-def empty_store() -> Iterator[sqlite3.Connection]:
+def empty_store() -> Iterator[Connection]:
     """A database with every table and no rows of a project."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as db:
         db.row_factory = sqlite3.Row
         migrate(db, scripts(), 0)
         db.execute("PRAGMA foreign_keys = ON")
@@ -643,7 +643,7 @@ def empty_store() -> Iterator[sqlite3.Connection]:
 @hypothesis_settings(deadline=None)
 @given(rows=st.fixed_dictionaries(dict.fromkeys(TABLES, ROWS)))
 def test_whatever_the_rows_are_the_store_takes_each_of_them_once(
-    empty_store: sqlite3.Connection, rows: dict[str, list[dict[str, Any]]]
+    empty_store: Connection, rows: dict[str, list[dict[str, Any]]]
 ) -> None:
     legacy = Legacy("any.db", {table: [Old(table, row) for row in rows[table]] for table in TABLES}, [])
     empty_store.execute("BEGIN")

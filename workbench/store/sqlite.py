@@ -77,10 +77,27 @@ def storage_error(error: BaseException) -> WorkbenchError | None:
     return Unavailable(*known, reason=str(error)) if known else None
 
 
+class Connection(sqlite3.Connection):
+    """A connection that remembers how the columns of its statements are called: asking each time is slow."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._columns: dict[str, tuple[str, ...]] = {}
+
+    def columns(self, query: Query, cursor: sqlite3.Cursor) -> tuple[str, ...]:
+        """The names of what `cursor` found."""
+        found = self._columns.get(query.sqlite)
+        if found is None:
+            found = self._columns[query.sqlite] = tuple(column[0] for column in cursor.description)
+        return found
+
+
 class SqliteReader:
     """A view of the database on one connection."""
 
-    def __init__(self, db: sqlite3.Connection, now: int) -> None:
+    __slots__ = ("_db", "now")
+
+    def __init__(self, db: Connection, now: int) -> None:
         self._db = db
         self.now = now
 
@@ -88,13 +105,15 @@ class SqliteReader:
         """The first row, or None."""
         cursor = self._db.execute(query.sqlite, _merged(values, more))
         row = cursor.fetchone()
-        return None if row is None else dict(zip(_columns(cursor), row, strict=True))
+        return None if row is None else dict(zip(self._db.columns(query, cursor), row, strict=True))
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
         """Every row."""
         cursor = self._db.execute(query.sqlite, _merged(values, more))
         rows = cursor.fetchall()
-        columns = _columns(cursor) if rows else ()
+        if not rows:
+            return []
+        columns = self._db.columns(query, cursor)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> list[tuple[Any, ...]]:
@@ -105,7 +124,9 @@ class SqliteReader:
 class SqliteTx(SqliteReader):
     """The writer's transaction, as one change sees it."""
 
-    def __init__(self, db: sqlite3.Connection, now: int, actor: str) -> None:
+    __slots__ = ("actor", "events")
+
+    def __init__(self, db: Connection, now: int, actor: str) -> None:
         super().__init__(db, now)
         self.actor = actor
         self.events: list[Values] = []
@@ -192,7 +213,7 @@ class SqliteStore:
         self._closing = threading.Lock()
         self._closed = False
         self._pid = os.getpid()
-        self._connections: list[sqlite3.Connection] = []
+        self._connections: list[Connection] = []
         self._reading = threading.local()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         try:
@@ -264,7 +285,7 @@ class SqliteStore:
             db.close()
         self._fence.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         db = _connect(self.path)
         self._connections.append(db)
         return db
@@ -275,6 +296,7 @@ class SqliteStore:
         while batch := self._take():
             self._commit(batch)
             self._answer(batch)
+            batch.clear()  # those who asked let go of their answers, one by one; not this thread, of all at once
 
     def _take(self) -> list[_Job]:
         """What is queued; an empty list when the store closes."""
@@ -371,7 +393,7 @@ class SqliteStore:
     # Reading.
 
     def _answer_read(self, question: Callable[[Reader], T]) -> T:
-        db: sqlite3.Connection | None = getattr(self._reading, "db", None)
+        db: Connection | None = getattr(self._reading, "db", None)
         try:
             if db is None:
                 db = self._reading.db = self._connect()
@@ -385,10 +407,6 @@ class SqliteStore:
             raise storage_error(error) or error from error
         except StopIteration as error:
             raise _raisable(error) from error
-
-
-def _columns(cursor: sqlite3.Cursor) -> list[str]:
-    return [column[0] for column in cursor.description]
 
 
 def _merged(values: Values | None, more: Values) -> Values:
@@ -418,10 +436,15 @@ def _resolve(batch: list[_Job]) -> None:
             job.future.set_result(job.result)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> Connection:
     """A connection with the settings that all of them share (see the store's notes on durability)."""
     db = sqlite3.connect(
-        path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=LOCK_SECONDS
+        path,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+        timeout=LOCK_SECONDS,
+        factory=Connection,
     )
     try:
         for pragma in (
