@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from types import ModuleType
@@ -178,9 +178,9 @@ class Workbench:
         finally:
             await asyncio.to_thread(store.close)
 
-    async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> Coroutine[Any, Any, dict[str, Any]]:
         """Run an operation for a caller; see `workbench.ops.dispatch`."""
-        return await dispatch(self.catalogue, self._ctx.of(caller), name, arguments)
+        return dispatch(self.catalogue, self._ctx.of(caller), name, arguments)
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the operator."""

@@ -8,11 +8,12 @@ is at once an MCP tool, a WebSocket action, `POST /api/ops/<name>`, `workbench c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
+
+_NUMBERS = {int, bool, type(None)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,13 @@ class Ctx(NamedTuple):
         """The same, for another caller."""
         return Ctx(caller, *self[1:])
 
-    async def write(self, change: Callable[[Tx], T]) -> T:
+    def write(self, change: Callable[[Tx], T]) -> Coroutine[Any, Any, T]:
         """Change the store in the caller's name; see `Store.write`."""
-        return await self.store.write(change, actor=self.caller.name)
+        return self.store.write(change, actor=self.caller.name)
 
-    async def read(self, question: Callable[[Reader], T]) -> T:
+    def read(self, question: Callable[[Reader], T]) -> Coroutine[Any, Any, T]:
         """Ask the store; see `Store.read`."""
-        return await self.store.read(question)
+        return self.store.read(question)
 
 
 class _PlainSchema(GenerateJsonSchema):
@@ -157,9 +160,16 @@ class Op:
         return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
 
     @cached_property
-    def _typed(self) -> list[str]:
-        """Arguments that are not just any JSON."""
-        return [name for name, field in self.arguments.model_fields.items() if field.annotation is not Any]
+    def _counted(self) -> list[str]:
+        """Arguments that are whole numbers, or hold some; not those that are just any JSON."""
+        properties: dict[str, Any] = self.input_schema["properties"]
+        return [name for name, schema in properties.items() if '"integer"' in json.dumps(schema)]
+
+    @cached_property
+    def _worded(self) -> list[str]:
+        """Arguments that may hold what is not JSON: all but numbers and truth values."""
+        annotations = {name: field.annotation for name, field in self.arguments.model_fields.items()}
+        return [name for name, kind in annotations.items() if not {*(get_args(kind) or [kind])} <= _NUMBERS]
 
     @cached_property
     def result(self) -> TypeAdapter[Any]:
@@ -184,14 +194,16 @@ class Op:
         Raises:
             BadInput: ``INVALID_ARGUMENTS``; `details.problems` names field and reason, never values.
         """
-        if arguments:
-            _require_json(self.name, arguments)
         try:
             valid = self.arguments.model_validate(arguments)
         except ValidationError as error:
+            _require_json(self.name, arguments)
             raise self._wrong(problems_of(error)) from None
-        values = dict(vars(valid))
-        large = [name for name in self._typed if _is_too_large(values[name])]
+        worded = {name: arguments[name] for name in self._worded if name in arguments}
+        if worded:
+            _require_json(self.name, worded)
+        values = vars(valid)
+        large = [name for name in self._counted if _is_too_large(values[name])]
         if large:
             raise self._wrong([{"field": name, "reason": "Numbers have at most 64 bits"} for name in large])
         return values
