@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tests.bench.child import Child
 from tests.bench.project import Seed, drain, identify, opened, prepare, scratch
-from tests.bench.rows import Row, Samples, at_least, take_turns
+from tests.bench.rows import SHORT, Row, Samples, at_least, take_turns
 from workbench.store.base import Tx, Values
 from workbench.store.queries import Query
 from workbench.store.sqlite import SQL
@@ -104,7 +104,7 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
         changes = asyncio.run(record(seed.copy(directory / "record"), seed))
         ours = stack.enter_context(Child("b01", str(seed.root), str(directory / "ours")))
         rates = take_turns(
-            rounds,
+            rounds * SHORT,
             ours=lambda: float(ours.ask(list(seed.tokens))),
             raw=lambda: replayed(seed, directory / "raw", changes, tasks),
         )
