@@ -12,8 +12,8 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_type_hints
+from types import ModuleType, NoneType, UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
-
-_NUMBERS = {int, bool, type(None)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +159,15 @@ class Op:
 
     @cached_property
     def _counted(self) -> list[str]:
-        """Arguments that are whole numbers, or hold some; not those that are just any JSON."""
+        """Arguments that are whole numbers, or may hold some; not those that are just any JSON."""
         properties: dict[str, Any] = self.input_schema["properties"]
-        return [name for name, schema in properties.items() if '"integer"' in json.dumps(schema)]
+        told = {name: json.dumps(schema) for name, schema in properties.items()}
+        return [name for name, text in told.items() if '"integer"' in text or '"$ref"' in text]
 
     @cached_property
-    def _worded(self) -> list[str]:
-        """Arguments that may hold what is not JSON: all but numbers and truth values."""
-        annotations = {name: field.annotation for name, field in self.arguments.model_fields.items()}
-        return [name for name, kind in annotations.items() if not {*(get_args(kind) or [kind])} <= _NUMBERS]
+    def _plain(self) -> frozenset[str]:
+        """Arguments that can only be a number, a truth value or nothing."""
+        return frozenset(name for name, field in self.arguments.model_fields.items() if _is_plain(field.annotation))
 
     @cached_property
     def result(self) -> TypeAdapter[Any]:
@@ -194,14 +192,13 @@ class Op:
         Raises:
             BadInput: ``INVALID_ARGUMENTS``; `details.problems` names field and reason, never values.
         """
+        worded = {name: value for name, value in arguments.items() if name not in self._plain}
+        if worded:
+            _require_json(self.name, worded)
         try:
             valid = self.arguments.model_validate(arguments)
         except ValidationError as error:
-            _require_json(self.name, arguments)
             raise self._wrong(problems_of(error)) from None
-        worded = {name: arguments[name] for name in self._worded if name in arguments}
-        if worded:
-            _require_json(self.name, worded)
         values = vars(valid)
         large = [name for name in self._counted if _is_too_large(values[name])]
         if large:
@@ -226,10 +223,18 @@ def listed(problems: Sequence[Mapping[str, str]]) -> str:
     return "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
 
 
+def _is_plain(kind: Any) -> bool:
+    """Whether a type has numbers, truth values and nothing else: those are JSON in any case."""
+    parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return all(part in (int, bool, NoneType) for part in parts)
+
+
 def _is_too_large(value: Any) -> bool:
-    """Whether a number, or one in a list, is beyond what databases count with."""
-    if isinstance(value, list):
+    """Whether a number, or one in what was given, is beyond what databases count with."""
+    if isinstance(value, list | tuple):
         return any(map(_is_too_large, value))
+    if isinstance(value, BaseModel):
+        return any(map(_is_too_large, vars(value).values()))
     return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 

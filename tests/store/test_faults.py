@@ -21,6 +21,7 @@ from workbench.settings import Settings
 from workbench.store import sqlite
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after, last_event_id
+from workbench.store.queries import Query
 from workbench.store.sqlite import LOG_BYTES, SqliteStore, open_store
 
 pytestmark = [
@@ -327,3 +328,18 @@ async def test_a_long_reader_neither_blocks_writers_nor_sees_what_they_write(
     await open_path.write(say("begun anew"))
     assert wal_of(path) <= LOG_BYTES
     assert len(await open_path.read(said)) == 33
+
+
+# Another process with a newer Workbench.
+
+
+async def test_what_a_newer_process_adds_to_a_table_does_not_mix_up_its_columns(
+    open_path: SqliteStore, path: Path
+) -> None:
+    everything = Query("everything", "SELECT * FROM events")
+    await open_path.write(say("hello"))
+    before = await open_path.read(lambda tx: tx.one(everything))
+    with closing(sqlite3.connect(path, isolation_level=None)) as newer:
+        newer.execute("ALTER TABLE events ADD COLUMN place TEXT DEFAULT 'here'")
+    assert before is not None
+    assert await open_path.read(lambda tx: tx.one(everything)) == {**before, "place": "here"}

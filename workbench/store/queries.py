@@ -60,6 +60,7 @@ _MACROS = {
 _MACRO = re.compile(r"\{\{(\w+)(?: (\w+))?\}\}")
 _ONLY = re.compile(r"\{\{(sqlite|postgres)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+_STAR = re.compile(r"(?<!COUNT\()\*")
 _HEADER = re.compile(r"^-- (name|part): (\w+)[ \t]*\n", re.MULTILINE)
 
 
@@ -86,6 +87,11 @@ class Query:
         """The statement as psycopg takes it."""
         escaped = render(self.text, Dialect.POSTGRES).replace("%", "%%")
         return _PARAMETER.sub(r"%(\1)s", escaped)
+
+    @cached_property
+    def names_its_columns(self) -> bool:
+        """Whether it selects the same columns whatever a migration adds: nowhere `*`."""
+        return _STAR.search(self.text) is None
 
     @property
     def parameters(self) -> list[str]:

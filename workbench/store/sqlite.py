@@ -85,10 +85,12 @@ class Connection(sqlite3.Connection):
         self._columns: dict[str, tuple[str, ...]] = {}
 
     def columns(self, query: Query, cursor: sqlite3.Cursor) -> tuple[str, ...]:
-        """The names of what `cursor` found."""
+        """The names of what `cursor` found; another process may have migrated what a `*` stands for."""
         found = self._columns.get(query.sqlite)
         if found is None:
-            found = self._columns[query.sqlite] = tuple(column[0] for column in cursor.description)
+            found = tuple(column[0] for column in cursor.description)
+            if query.names_its_columns:
+                self._columns[query.sqlite] = found
         return found
 
 
