@@ -162,6 +162,16 @@ async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
     assert (await kinds(workbench)).count("task.claimed") == 1
 
 
+async def test_of_several_that_are_held_the_one_in_progress_goes_first(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    first, second = await make(workbench), await make(workbench)
+    await claim(workbench, ada, task_id=first)
+    await claim(workbench, ada, task_id=second)
+    await do(workbench, ada, "start_task", second)
+    assert (await claim(workbench, ada))["id"] == second
+    assert [t["id"] for t in (await beat(workbench, ada))["holding"]] == [second, first]
+
+
 async def test_an_agent_may_hold_several_that_it_names(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     ada = await admit("ada")
     long, short = await make(workbench), await make(workbench, lease_seconds=60)
@@ -493,6 +503,23 @@ async def test_a_task_whose_leases_run_out_too_often_fails(workbench: Workbench,
     assert (found["status"], found["error_message"]) == ("failed", "the lease ran out")
     assert [a["outcome"] for a in found["attempts"]] == ["expired", "expired"]
     assert (await kinds(workbench))[-1] == "task.failed"
+
+
+async def test_a_task_that_is_cancelled_by_the_end_of_another_lease_does_not_come_back(
+    workbench: Workbench, clock: Clock
+) -> None:
+    """Both leases end in one look, as after a night in which nobody looked."""
+    ada, bob = await enter(workbench, "ada"), await enter(workbench, "bob")
+    first = await make(workbench, max_retries=0)
+    second = await make(workbench, dependencies=[first], on_failure="cancel")
+    below = await make(workbench, parent_task_id=second)
+    await claim(workbench, ada, task_id=first)
+    await claim(workbench, bob, task_id=below)
+    clock.forward(3600)
+    assert await sweep(workbench) == 1
+    assert [(await get(workbench, task))["status"] for task in (first, second, below)] == ["failed", *["cancelled"] * 2]
+    assert "task.expired" not in await kinds(workbench)
+    assert [a["outcome"] for a in (await get(workbench, below))["attempts"]] == ["cancelled"]
 
 
 @pytest.mark.parametrize(("max_retries", "retryable"), [(0, True), (2, False)])

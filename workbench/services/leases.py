@@ -229,13 +229,15 @@ def release_all(tx: Tx, agent: str, reason: str) -> None:
 
 def expire(tx: Tx, settings: Settings, random: float) -> int:
     """Send tasks whose lease ran out back, and wake those whose pause is over; how many leases ended."""
-    ended = tx.all(SQL.expired, now=tx.now)
-    for row in ended:
-        _after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random)
+    ended = 0
+    for row in tx.all(SQL.expired, now=tx.now):
+        if tx.one(SQL.is_held, task_id=row["id"]):  # not cancelled by the end of one before it
+            _after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random)
+            ended += 1
     for row in tx.all(SQL.rested, now=tx.now):
         tx.run(SQL.wake, task_id=row["task_id"])
         tx.emit("task.rested", f"task:{row['task_id']}", session=row["session_id"] or None)
-    return len(ended)
+    return ended
 
 
 def next_deadline(tx: Reader) -> int | None:

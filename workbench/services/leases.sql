@@ -10,7 +10,7 @@ SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, 
     t.no_retry, t.session_id
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.assigned_agent_id = :agent AND s.status IN ('claimed', 'in_progress')
-ORDER BY s.task_id;
+ORDER BY CASE s.status WHEN 'in_progress' THEN 0 ELSE 1 END, s.task_id;
 
 -- name: candidates
 -- One index probe each: reserved for me; mine here or in no worktree, of my session or of none.
@@ -98,6 +98,9 @@ SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, 
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.lease_expires_at IS NOT NULL AND s.lease_expires_at <= :now
 ORDER BY s.lease_expires_at LIMIT 1000;
+
+-- name: is_held
+SELECT 1 AS found FROM task_status WHERE task_id = :task_id AND status IN ('claimed', 'in_progress');
 
 -- name: rested
 SELECT task_id, session_id FROM task_status WHERE not_before IS NOT NULL AND not_before <= :now LIMIT 1000;
