@@ -80,3 +80,12 @@ async def test_what_a_tool_may_not_read_is_neither_listed_nor_shown(
     assert refused.value.details == {"tool": "write", "permissions": {"read": others, "write": []}}
     for name in others:
         await workbench.dispatch(ada.caller, f"list_{name}", {})
+
+
+async def test_who_may_not_read_tasks_reads_no_plans_either(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await workbench.call("create_plan", text="plan: p\ntasks:\n- {name: a, title: Secret, persona: implementer}")
+    await workbench.call("update_agent_tool", tool_id="write", permissions={"read": ["contexts"]})
+    for name, arguments in (("list_tasks", {}), ("list_plans", {}), ("export_plan", {"plan": "p"})):
+        with pytest.raises(Refused, match="NOT_PERMITTED: The tool write may not read tasks"):
+            await workbench.dispatch(ada.caller, name, arguments)

@@ -87,6 +87,8 @@ async def test_a_plan_becomes_tasks_in_an_order_they_can_be_done_in(workbench: W
         (TEXT.replace("title: First", "titel: First"), [10, 10]),
         (TEXT.replace("persona: tester", "persona: wizard"), [8]),
         (TEXT.replace("other", "../other"), [10]),
+        (TEXT.replace("[echo, hi]", '["\\ud800"]'), [8]),
+        (TEXT.replace("{b: [1]}", '{b: "\\ud800"}'), [8]),
         (TEXT.replace("[first]", "[last]").replace("Reviewer", "wizard").replace("plan: p", "plan: a b"), [2, 4, 4]),
     ],
 )
@@ -491,6 +493,19 @@ async def test_a_planners_plan_is_its_sessions_and_says_so_to_others_only(workbe
     assert made["session"] == night["id"]
     own = (await workbench.dispatch(paula, "export_plan", {"plan": "p"}))["text"]
     assert ("session" in own, "session" in (await workbench.call("export_plan", plan="p"))["text"]) == (False, True)
+
+
+async def test_a_task_that_goes_to_another_session_is_reserved_for_nobody_there(
+    workbench: Workbench, admit: Admit
+) -> None:
+    await admit("ada")
+    text = "plan: p\ntasks:\n- {name: a, title: A, persona: implementer}"
+    task = (await workbench.call("create_plan", text=text))["tasks"]["a"]
+    await workbench.call("reassign_task", task_id=task, assigned_agent_id="ada")
+    await workbench.call("create_plan", text=text.replace("title: A", "title: B"), update=True)
+    assert (await workbench.call("get_task", task_id=task))["reserved_for"] == "ada"
+    await workbench.call("create_plan", text=text.replace("title: A", "title: B, session: night"), update=True)
+    assert (await workbench.call("get_task", task_id=task))["reserved_for"] is None
 
 
 async def test_a_plan_has_a_limit_of_tasks(settings: Settings) -> None:

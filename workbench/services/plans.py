@@ -105,7 +105,7 @@ async def create_plan(
 @op(allow=Level.READ, reads=True)
 async def list_plans(ctx: Ctx) -> Plans:
     """The plans of this project and how far they are."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.list, _sight(ctx.caller)))
+    rows = await ctx.read(lambda tx: tx.all(SQL.list, tasks.sight(tx, ctx.caller)))
     return Plans(plans=[PlanSummary(**row) for row in rows])
 
 
@@ -119,6 +119,7 @@ async def export_plan(
     """A plan as text, as its tasks are now, without comments; create_plan makes an equal one of it."""
 
     def question(tx: Reader) -> tuple[_Standing, rules.Defaults]:
+        tasks.sight(tx, ctx.caller)
         return _standing(tx, ctx.caller, plan), _defaults(tx, ctx)
 
     found, defaults = await ctx.read(question)
@@ -407,7 +408,3 @@ def _defaults(tx: Reader, ctx: Ctx) -> rules.Defaults:
 def _numbered(tx: Reader, plan: rules.Plan) -> rules.Plan:
     taken = {row["name"] for row in tx.all(SQL.names)}
     return rules.rename(plan, free_id(plan.plan, taken))
-
-
-def _sight(caller: Caller) -> dict[str, Any]:
-    return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}

@@ -47,7 +47,9 @@ UPDATE tasks SET title = :title, description = :description, persona_id = :perso
 WHERE id = :id;
 
 -- name: set_status
-UPDATE task_status SET persona_id = :persona, worktree = :worktree, session_id = :session, priority = :priority
+-- Who it was reserved for could not claim it in another session.
+UPDATE task_status SET persona_id = :persona, worktree = :worktree, session_id = :session, priority = :priority,
+    reserved_for = CASE WHEN CAST(:session AS TEXT) IN ('', session_id) THEN reserved_for END
 WHERE task_id = :id;
 
 -- name: detach

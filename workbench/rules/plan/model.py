@@ -42,6 +42,13 @@ class PlannedTask(BaseModel):
     metadata: dict[str, JsonValue] = {}
     line: int = Field(0, alias=LINE, description="Where the task begins in the text; filled in by the parser.")
 
+    @field_validator("run")
+    @classmethod
+    def _is_text(cls, value: str | list[str] | None) -> str | list[str] | None:
+        for part in value or "":
+            part.encode()
+        return value
+
     @field_validator("metadata")
     @classmethod
     def _can_travel(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:

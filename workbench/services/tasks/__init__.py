@@ -39,6 +39,7 @@ from workbench.services.tasks.rows import (
     require_task,
     require_task_line,
     seen,
+    sight,
     task_lines,
     task_of,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "reservable",
     "seen",
     "session_for",
+    "sight",
     "task_lines",
     "task_of",
     "wait_for_task",
