@@ -71,7 +71,11 @@ async def test_only_what_changed_is_saved_at_the_next_start(settings: Settings) 
 
 
 @pytest.mark.parametrize(
-    "text", ["---\nrole: boss\n---\n", "---\nname: x\n", b"\xff\xfe", "---\nname: 2020-99-99\n---\n"]
+    "text",
+    [
+        *("---\nrole: boss\n---\n", "---\nname: x\n", b"\xff\xfe", "---\nname: 2020-99-99\n---\n"),
+        *('---\nname: "\\ud800"\n---\n', "a\0b"),
+    ],
 )
 async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(
     settings: Settings, text: str | bytes
@@ -119,6 +123,13 @@ async def test_a_saved_persona_is_the_same_at_the_next_start(settings: Settings)
     assert (await opened(settings, "get_persona", persona_id="editor"))["role"] == "planner"
     assert (await opened(settings, "get_persona", persona_id="tester"))["source"] == "project"
     assert len((await opened(settings, "list_persona_versions", persona_id="editor"))["versions"]) == 1
+
+
+async def test_of_two_files_for_a_persona_the_one_that_is_saved_counts(settings: Settings) -> None:
+    write(settings, "planner_prompt", "You plan as before.")
+    assert (await opened(settings, "get_persona", persona_id="planner"))["definition"] == "You plan as before."
+    await opened(settings, "save_persona", persona_id="planner", text="You plan anew.")
+    assert (await opened(settings, "get_persona", persona_id="planner"))["definition"] == "You plan anew."
 
 
 async def test_every_text_a_persona_had_is_kept(settings: Settings, clock: Clock) -> None:

@@ -10,7 +10,11 @@ import yaml
 
 from workbench.errors import BadInput
 from workbench.model import Role
+from workbench.rules import wire
 from workbench.rules.plan import NOT_YAML
+
+SUFFIX = "_prompt"
+"""What the name of a file may have after the id."""
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 
@@ -55,10 +59,15 @@ def parse(persona_id: str, text: str) -> PersonaText:
         raise BadInput(
             "PERSONA_INVALID", f"Persona {persona_id}: `role` is worker or planner.", persona_id=persona_id
         ) from None
-    clean_id = persona_id.lower().removesuffix("_prompt")
+    clean_id = persona_id.lower().removesuffix(SUFFIX)
+    name = str(meta.get("name") or clean_id.replace("_", " ").title())
+    try:
+        wire.check([name, text])
+    except ValueError as error:
+        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: {error}.", persona_id=persona_id) from None
     return PersonaText(
         id=clean_id,
-        name=str(meta.get("name") or clean_id.replace("_", " ").title()),
+        name=name,
         role=role,
         definition=body.strip(),
         sha256=hashlib.sha256(text.encode()).hexdigest(),

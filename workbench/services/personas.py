@@ -11,7 +11,7 @@ from workbench import files
 from workbench.errors import BadInput, NotFound
 from workbench.model import SECOND, Level, Micros, Role, Wire
 from workbench.ops import Ctx, op
-from workbench.rules.persona import PersonaText, check_id, parse
+from workbench.rules.persona import SUFFIX, PersonaText, check_id, parse
 from workbench.settings import Settings, shipped
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
@@ -161,7 +161,9 @@ def _save(tx: Tx, text: PersonaText, source: str) -> None:
 
 
 def _files(directory: Path) -> list[PersonaText]:
-    return [parse(path.stem, _text(path)) for path in sorted(directory.glob("*.md"))]
+    """The personas of a directory; of two files for one, `<id>.md`, which `save_persona` writes, comes last."""
+    in_order = sorted(directory.glob("*.md"), key=lambda path: (not path.stem.lower().endswith(SUFFIX), path.name))
+    return [parse(path.stem, _text(path)) for path in in_order]
 
 
 def _text(path: Path) -> str:
