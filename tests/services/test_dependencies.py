@@ -158,6 +158,11 @@ async def test_a_worker_changes_what_it_holds_and_what_lies_under_that_and_nothi
     assert (await workbench.dispatch(ada.caller, "remove_dependency", edge))["blocked_by"] == []
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "add_dependency", {"task_id": other, "depends_on": root})
+    gate = {"task_id": root, "depends_on": other}
+    await workbench.call("add_dependency", **gate)
+    with pytest.raises(Refused, match="FORBIDDEN: You hold task"):
+        await workbench.dispatch(ada.caller, "remove_dependency", gate)
+    await workbench.call("remove_dependency", **gate)
     await workbench.dispatch(ada.caller, "release_task", {"task_id": root})
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "add_dependency", edge)

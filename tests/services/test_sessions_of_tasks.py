@@ -147,10 +147,10 @@ async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: 
 
 async def test_a_subtask_lies_in_the_session_of_what_it_is_part_of(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
-    for part_of in ("north", "None"):
+    for part_of, session in (("north", ada.caller.session), ("None", None)):
         await workbench.dispatch(ada.caller, "claim_task", {"task_id": ids[part_of]})
         part = {"parent_task_id": ids[part_of], "title": "part"}
-        assert (await workbench.dispatch(ada.caller, "create_subtask", part))["session_id"] == ada.caller.session
+        assert (await workbench.dispatch(ada.caller, "create_subtask", part))["session_id"] == session
 
 
 async def test_a_task_whose_parent_is_elsewhere_is_still_in_the_tree(workbench: Workbench, admit: Admit) -> None:

@@ -284,6 +284,32 @@ async def test_planners_and_the_person_steer_and_workers_do_not(workbench: Workb
         await do(workbench, pam, name, 99, **STEERING[name])
 
 
+@pytest.mark.parametrize("name", ["revoke_agent", "delete_agent"])
+async def test_what_was_reserved_for_an_agent_that_is_gone_is_anybodys(
+    workbench: Workbench, admit: Admit, name: str
+) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    waits, held = await make(workbench, assigned_agent_id="ada"), await make(workbench, assigned_agent_id="ada")
+    assert (await workbench.dispatch(ada.caller, "claim_task", {"task_id": held}))["task"]["id"] == held
+    await workbench.call(name, agent_id="ada", reason="it talks too much")
+    told = (await workbench.call("list_events", kinds=["task.reassigned"]))["events"]
+    expected = {"assigned_agent_id": None, "reason": "it talks too much"}
+    assert {(e["subject"], tuple(e["data"].items())) for e in told} == {
+        (f"task:{task}", tuple(expected.items())) for task in (waits, held)
+    }
+    for task in (waits, held):
+        claimed = (await workbench.dispatch(bob.caller, "claim_task", {}))["task"]
+        assert (claimed["id"], claimed["reserved_for"]) == (task, None)
+        await do(workbench, bob, "complete_task", task)
+
+
+async def test_nothing_is_reserved_for_who_was_turned_away(workbench: Workbench, admit: Admit) -> None:
+    await admit("ada")
+    await workbench.call("revoke_agent", agent_id="ada")
+    with pytest.raises(Conflict, match="NOT_ADMITTED: ada was revoked"):
+        await make(workbench, assigned_agent_id="ada")
+
+
 async def test_a_task_is_given_only_to_agents_that_are_there(workbench: Workbench) -> None:
     task = await make(workbench)
     with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):

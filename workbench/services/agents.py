@@ -14,7 +14,7 @@ from workbench.ops import Ctx, op
 from workbench.rules import access, paging
 from workbench.rules.paging import Cursor, Deleted, Limit
 from workbench.rules.search import part
-from workbench.services import agent_tools, grants, registration
+from workbench.services import agent_tools, grants, leases, registration
 from workbench.services.sessions import require_session
 from workbench.services.teams import require_team
 from workbench.store.base import Reader, Row, Tx
@@ -174,7 +174,10 @@ async def delete_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
         if agent["running"]:
             raise Conflict("STILL_RUNNING", f"The process of {agent_id} is running. Terminate it first.")
         tx.run(SQL.set_deleted, id=agent["id"], at=tx.now)
-        registration.gone(tx, agent["id"], reason or "the agent was deleted")
+        because = reason or "the agent was deleted"
+        leases.release_all(tx, agent["id"], because)
+        leases.unreserve(tx, agent["id"], because)
+        registration.gone(tx, agent["id"], because)
         tx.emit("agent.deleted", f"agent:{agent['id']}", session=agent["session_id"], reason=reason)
         return agent_of(ctx, _by_internal(tx, agent["id"]))
 

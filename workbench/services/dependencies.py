@@ -36,10 +36,12 @@ async def add_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
 
 @op(allow=Level.WORKER)
 async def remove_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
-    """Have a task wait for another no longer."""
+    """Have a task wait for another no longer. What its own task waits for, a worker cannot take away."""
 
     def change(tx: Tx) -> Task:
         row = shapeable(tx, ctx.caller, task_id)
+        if ctx.caller.level < Level.PLANNER and row["assigned_agent_id"] == ctx.caller.agent:
+            raise Refused("FORBIDDEN", f"You hold task {task_id}: release it, or ask a planner to take this away.")
         _require_open(row)
         if not tx.run(SQL.remove, task_id=task_id, on=depends_on):
             raise Conflict("NO_DEPENDENCY", f"Task {task_id} does not wait for {depends_on}.")

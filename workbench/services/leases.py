@@ -227,6 +227,14 @@ def release_all(tx: Tx, agent: str, reason: str) -> None:
         put_back(tx, row, "released", reason)
 
 
+def unreserve(tx: Tx, agent: str, reason: str) -> None:
+    """Give what waits for an agent that will not come back to whoever else may claim it."""
+    for row in tx.all(SQL.reserved_for, agent=agent):
+        tx.run(SQL.unreserve, task_id=row["id"])
+        told = {"assigned_agent_id": None, "reason": reason}
+        tx.emit("task.reassigned", f"task:{row['id']}", session=row["session_id"], **told)
+
+
 def expire(tx: Tx, settings: Settings, random: float) -> int:
     """Send tasks whose lease ran out back, and wake those whose pause is over; how many leases ended."""
     ended = 0

@@ -70,11 +70,10 @@ async def create_subtask(
             max_retries=max_retries,
             context_ref=context_ref,
             metadata=metadata,
-            session_id=parent["session_id"],
             on_failure=on_failure,
             no_retry=no_retry,
         )
-        made = tasks.add(tx, ctx, new)
+        made = tasks.add(tx, ctx, new, within=parent)
         if blocks_parent:
             graph.add(tx, parent, made)
         return tasks.require_task(tx, made)

@@ -103,10 +103,17 @@ async def terminate_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(
 @op(allow=Level.OPERATOR, destructive=True)
 async def revoke_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max_length=1_000)] = "") -> Agent:
     """Take an agent's admission away: its token stops working at once, its process ends, its tasks are free."""
-    internal = await ctx.write(lambda tx: registration.revoke(tx, agent_id, reason))
+    because = reason or "the agent was revoked"
+
+    def change(tx: Tx) -> str:
+        internal = registration.revoke(tx, agent_id, reason)
+        leases.unreserve(tx, internal, because)
+        return internal
+
+    internal = await ctx.write(change)
     await asyncio.to_thread(vault.forget, ctx.settings, internal)
     if not await end(ctx, internal, reason):
-        await ctx.write(lambda tx: leases.release_all(tx, internal, reason or "the agent was revoked"))
+        await ctx.write(lambda tx: leases.release_all(tx, internal, because))
     return await ctx.read(lambda tx: agents.agent_of(ctx, registration.require_agent(tx, agent_id)))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused
-from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
+from workbench.model import SECOND, Level, OnFailure, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access, lifecycle
 from workbench.rules.lifecycle import TREE_DEPTH
@@ -35,7 +35,7 @@ from workbench.services.tasks.new_task import (
 )
 from workbench.services.tasks.rows import require_task, seen
 from workbench.services.tasks.task import Task
-from workbench.store.base import Reader, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -114,17 +114,18 @@ def _of_list(made: Sequence[int], dependency: int) -> int:
     return made[-dependency - 1]
 
 
-def add(tx: Tx, ctx: Ctx, new: NewTask) -> int:
-    """Add a task in the caller's transaction; its id.
+def add(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> int:
+    """Add a task in the caller's transaction; its id. One made within another is of the same session, or of none.
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``, ``SESSION_NOT_FOUND``.
         BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another's session).
-        Conflict: ``OTHER_SESSION`` (of the agent it is reserved for), ``DEPENDENCY_DEAD`` (before `on_failure=cancel`).
+        Conflict: ``OTHER_SESSION`` or ``NOT_ADMITTED`` (the agent it is reserved for), ``DEPENDENCY_DEAD`` (before
+            `on_failure=cancel`).
     """
     settings = ctx.settings
     persona = require_persona(tx, new.persona_id)
-    session = session_for(tx, ctx.caller, new.session_id)
+    session = session_for(tx, ctx.caller, new.session_id) if within is None else within["session_id"]
     if new.target_worktree:
         access.check_worktree_name(new.target_worktree)
     if new.parent_task_id is not None:
@@ -188,9 +189,12 @@ def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
     """The internal id of an agent that a task of a session, or of none, may be reserved for.
 
     Raises:
-        NotFound: ``AGENT_NOT_FOUND``. Conflict: ``OTHER_SESSION``.
+        NotFound: ``AGENT_NOT_FOUND``. Conflict: ``OTHER_SESSION``, ``NOT_ADMITTED``.
     """
     agent = require_agent(tx, agent_id)
+    if agent["registration_status"] in (Registration.REJECTED, Registration.REVOKED):
+        status = agent["registration_status"]
+        raise Conflict("NOT_ADMITTED", f"{agent_id} was {status} and could never claim it.", status=status)
     if session not in (None, agent["session_id"]):
         raise Conflict("OTHER_SESSION", f"{agent_id} is not in the task's session and could never claim it.")
     return str(agent["id"])
