@@ -11,6 +11,7 @@ from tests.conftest import Admit, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, Unauthenticated
 from workbench.ops import ANONYMOUS
+from workbench.services import history
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -59,6 +60,25 @@ async def test_pages_neither_skip_nor_repeat_also_when_kinds_are_chosen(workbenc
 
 
 @pytest.mark.timeout(20)
+async def test_what_is_chosen_is_found_behind_what_is_not(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = (await listed(workbench))["next_after"]
+    for number in range(30):
+        await make(workbench, f"t{number}")
+    await workbench.call("set_priority", task_id=1, priority=1)
+    chosen = {"after": start, "kinds": ["task.prioritised"], "limit": 2}
+    page = await listed(workbench, **chosen)
+    assert [e["subject"] for e in page["events"]] == ["task:1"]
+    for name in ("PAGES", "PAGE"):
+        monkeypatch.setattr(history, name, 3)
+    page = await listed(workbench, **chosen)
+    assert (page["events"], page["next_after"]) == ([], start + 2 + 3 + 3)
+    while not page["events"]:
+        page = await listed(workbench, **chosen | {"after": page["next_after"]})
+    assert [e["subject"] for e in page["events"]] == ["task:1"]
+
+
 async def test_who_waits_gets_the_first_event_of_its_kinds(workbench: Workbench) -> None:
     last = (await listed(workbench))["next_after"]
     waiting = asyncio.create_task(listed(workbench, after=last, kinds=["task.*"], wait_seconds=30))

@@ -36,9 +36,14 @@ def status(door: Door) -> Shown:
 @click.option("--limit", default=50, show_default=True, help="At most so many.")
 @pass_door
 def events(door: Door, after: int, kinds: str, limit: int) -> Shown:
-    """List what happened."""
-    found = door.call("list_events", after=after, kinds=kinds.split(","), limit=limit)["events"]
-    return Table.of(found, EVENT_COLUMNS, "Nothing has happened yet.")
+    """List what happened, oldest first."""
+    while True:
+        page = door.call("list_events", after=after, kinds=kinds.split(","), limit=limit)
+        if page["events"] or page["next_after"] == after:
+            break
+        after = page["next_after"]
+    note = f"… and perhaps more: --after {page['next_after']}" if len(page["events"]) == limit else ""
+    return Table.of(page["events"], EVENT_COLUMNS, "Nothing like that has happened yet.", note=note)
 
 
 @click.command()

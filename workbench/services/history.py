@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -11,19 +12,22 @@ from workbench.model import Access, Event, Level, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.services import registration
 from workbench.store.base import Reader
-from workbench.store.feed import event, events_after, last_event_id, matches
+from workbench.store.feed import PAGE, event, events_after, last_event_id, matches
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
 Kinds = Annotated[list[str], Field(max_length=50, description="`*`, `<noun>.*` or kinds, such as task.completed.")]
 
+PAGES = 10
+"""Reads of `PAGE` events that one answer takes, at most."""
+
 _OF_OPERATORS = frozenset({"approval", "rule", "allowlist", "agent_tool"})
 _OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team"})
 
 
 class Events(Wire):
-    """Events, oldest first; ask again with `after` = `next_after`."""
+    """Events, oldest first; ask again with `after` = `next_after`, until that stays as it was."""
 
     events: list[Event]
     next_after: int
@@ -38,7 +42,10 @@ async def list_events(
     limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
     wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for a first event.")] = 0,
 ) -> Events:
-    """What happened after an event, in order; waits for news when there is none yet."""
+    """What happened after an event, in order; waits for news when there is none yet.
+
+    A page may be empty although more follows: of a long history a part is looked through at a time.
+    """
     start = await ctx.read(last_event_id) if after is None else after
     about = await ctx.read(lambda tx: _subject(tx, subject)) if subject else None
 
@@ -46,9 +53,7 @@ async def list_events(
         fits = matches(found.kind, kinds) and about in (None, found.subject)
         return fits and may_see(ctx.caller, found)
 
-    page = await ctx.read(lambda tx: _page(tx, about, start, limit))
-    fitting = [found for found in page if wanted(found)]
-    last = page[-1].id if page else start
+    fitting, last = await ctx.read(lambda tx: _fitting(tx, about, start, limit, wanted))
     if fitting or not wait_seconds:
         return Events(events=fitting, next_after=last)
     deadline = asyncio.get_running_loop().time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
@@ -82,6 +87,26 @@ def _subject(tx: Reader, subject: str) -> str:
     if ":" in subject:
         return subject
     return f"agent:{registration.require_agent(tx, subject)['id']}"
+
+
+def _fitting(
+    tx: Reader, subject: str | None, start: int, limit: int, wanted: Callable[[Event], bool]
+) -> tuple[list[Event], int]:
+    """The next events that are wanted, and the id of the last one that was looked at."""
+    fitting: list[Event] = []
+    last, size = start, limit
+    for _ in range(PAGES):
+        page = _page(tx, subject, last, size)
+        for found in page:
+            last = found.id
+            if wanted(found):
+                fitting.append(found)
+                if len(fitting) == limit:
+                    return fitting, last
+        if len(page) < size:
+            break
+        size = PAGE
+    return fitting, last
 
 
 def _page(tx: Reader, subject: str | None, start: int, limit: int) -> list[Event]:
