@@ -74,7 +74,7 @@ async def test_only_what_changed_is_saved_at_the_next_start(settings: Settings) 
     "text",
     [
         *("---\nrole: boss\n---\n", "---\nname: x\n", b"\xff\xfe", "---\nname: 2020-99-99\n---\n"),
-        *('---\nname: "\\ud800"\n---\n', "a\0b"),
+        *('---\nname: "\\ud800"\n---\n', "a\0b", "---\nname: [\n---\n"),
     ],
 )
 async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(
@@ -82,8 +82,9 @@ async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(
 ) -> None:
     await opened(settings, "ping")
     write(settings, "editor", text)
-    with pytest.raises(BadInput, match="PERSONA_INVALID: Persona editor"):
+    with pytest.raises(BadInput, match="PERSONA_INVALID: Persona editor.*personas/editor.md") as refused:
         await opened(settings, "ping")
+    assert "<unicode string>" not in refused.value.message
     write(settings, "editor", "You edit.")
     assert (await opened(settings, "get_persona", persona_id="editor"))["id"] == "editor"
 

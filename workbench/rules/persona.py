@@ -93,6 +93,9 @@ def _front_matter(persona_id: str, text: str) -> tuple[dict[str, object], str]:
         raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: the front matter is not closed by `---`.")
     try:
         meta = yaml.safe_load(head)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark else 1  # the first is the `---` above
+        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: line {line}: {error.problem}.") from None
     except NOT_YAML as error:
         raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: {error}") from None
     if not isinstance(meta, dict):

@@ -163,11 +163,13 @@ def _save(tx: Tx, text: PersonaText, source: str) -> None:
 def _files(directory: Path) -> list[PersonaText]:
     """The personas of a directory; of two files for one, `<id>.md`, which `save_persona` writes, comes last."""
     in_order = sorted(directory.glob("*.md"), key=lambda path: (not path.stem.lower().endswith(SUFFIX), path.name))
-    return [parse(path.stem, _text(path)) for path in in_order]
+    return [_read(path) for path in in_order]
 
 
-def _text(path: Path) -> str:
+def _read(path: Path) -> PersonaText:
     try:
-        return path.read_text("utf-8")
+        return parse(path.stem, path.read_text("utf-8"))
     except UnicodeDecodeError as error:
-        raise BadInput("PERSONA_INVALID", f"Persona {path.stem}: it is not UTF-8 text: {error}.") from None
+        raise BadInput("PERSONA_INVALID", f"Persona {path.stem}: {path} is not UTF-8 text: {error}.") from None
+    except BadInput as error:
+        raise BadInput(error.code, f"{error.message} Mend or remove {path}.", path=str(path)) from None
