@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,6 @@ from workbench.settings import Settings
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
 PACKAGES = ("workbench", "kernel_ext")
-NOUNS = (
-    *("agent", "agent_tool", "allowlist", "approval", "context", "persona", "plan", "project", "rule"),
-    *("session", "task", "team", "worktree"),
-)
 FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError": 500}
 
 
@@ -43,9 +40,48 @@ def reference() -> str:
 
 
 def event_kinds() -> list[str]:
-    """Every kind of event that the services emit."""
-    texts = (node.value for node in _nodes() if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return sorted({text for text in texts if re.fullmatch(rf"({'|'.join(NOUNS)})\.[a-z_]+", text)})
+    """Every kind of event that is emitted."""
+    return sorted({kind for tree in _modules() for kind in emitted(tree)})
+
+
+def emitted(module: ast.AST) -> set[str]:
+    """The kinds that reach `emit` in a module: as they stand there, or through its variables and parameters."""
+    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    given = _given(module, calls)
+    waiting = [call.args[0] for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "emit"]
+    seen: set[str] = set()
+    kinds: set[str] = set()
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            if isinstance(node, ast.Constant) and re.fullmatch(r"[a-z_]+\.[a-z_]+", str(node.value)):
+                kinds.add(str(node.value))
+            elif isinstance(node, ast.Name) and node.id not in seen:
+                seen.add(node.id)
+                waiting += given[node.id]
+    return kinds
+
+
+def _given(module: ast.AST, calls: Sequence[ast.Call]) -> dict[str, list[ast.expr]]:
+    """What a module's names may stand for: what is assigned to them, or passed to its functions as them."""
+    given: dict[str, list[ast.expr]] = defaultdict(list)
+    for node in ast.walk(module):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                places: list[ast.expr] = targets
+            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.For(target=target, iter=value):
+                places = [target]
+            case ast.FunctionDef(name=name, args=args) | ast.AsyncFunctionDef(name=name, args=args):
+                for call in (call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name):
+                    for argument, value in zip([*args.posonlyargs, *args.args], call.args, strict=False):
+                        given[argument.arg].append(value)
+                    for keyword in call.keywords:
+                        given[keyword.arg or ""].append(keyword.value)
+                continue
+            case _:
+                continue
+        for place in (one for target in places for one in ast.walk(target) if isinstance(one, ast.Name)):
+            given[place.id].append(value)
+    return given
 
 
 def error_codes() -> dict[str, tuple[int, str]]:
@@ -106,9 +142,14 @@ def _calls() -> Iterator[ast.Call]:
 
 
 def _nodes() -> Iterator[ast.AST]:
+    for module in _modules():
+        yield from ast.walk(module)
+
+
+def _modules() -> Iterator[ast.Module]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            yield from ast.walk(ast.parse(path.read_text("utf-8")))
+            yield ast.parse(path.read_text("utf-8"))
 
 
 def _message(node: ast.expr) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from textwrap import dedent
 
 import click
 import pytest
 
 from kernel_ext.magics import SUBCOMMANDS
 from kernel_ext.session import _tree
-from tests.docs import REFERENCE, ROOT, reference
+from tests.docs import REFERENCE, ROOT, emitted, event_kinds, reference
 from workbench.cli import cli
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -17,6 +19,29 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 def test_the_reference_is_made_from_the_code_as_it_is() -> None:
     assert REFERENCE.read_text("utf-8") == reference(), "run `make docs`"
+
+
+def test_events_are_what_reaches_emit_and_no_names_of_files() -> None:
+    module = """
+        EVENTS: dict[str, str] = {"a": "task.from_table"}
+        FILE = "task.json"
+
+        def tell(tx, kind):
+            tx.emit(kind, "task:1", at="task.subject")
+
+        def work(tx, failed):
+            open("persona.md")
+            tell(tx, "task.passed")
+            tell(tx, kind="task.named")
+            last = "task.one" if failed else "task.other"
+            tx.emit(last, FILE)
+            for key, event in EVENTS.items():
+                tx.emit(event, key)
+            tx.emit("task.plain", "x")
+    """
+    kinds = {f"task.{past}" for past in ("from_table", "passed", "named", "one", "other", "plain")}
+    assert emitted(ast.parse(dedent(module))) == kinds
+    assert {"allowlist.txt", "persona.md", "task.json"} & {*event_kinds()} == set()
 
 
 @pytest.mark.parametrize("command", sorted(cli.commands))

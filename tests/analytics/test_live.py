@@ -101,6 +101,30 @@ async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench
     assert waits == [(second, first), (never, second)]
 
 
+async def test_a_task_did_not_wait_for_parts_that_were_made_after_it_was_claimed(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada = await admit("ada")
+    began = clock.now
+    first = await make(workbench, "first")
+    whole = await make(workbench, "whole", dependencies=[first])
+    clock.forward(2)
+    await do(workbench, ada, "claim_task", first)
+    await do(workbench, ada, "complete_task", first)
+    clock.forward(3)
+    await do(workbench, ada, "claim_task", whole)
+    made = await workbench.dispatch(
+        ada.caller, "create_subtask", {"parent_task_id": whole, "title": "part", "blocks_parent": True}
+    )
+    await do(workbench, ada, "release_task", whole)
+    clock.forward(7)
+    await do(workbench, ada, "claim_task", made["id"])
+    await do(workbench, ada, "complete_task", made["id"])
+    await do(workbench, ada, "claim_task", whole)
+    found = await rows(Live(), workbench, f"SELECT wait_seconds, epoch_us(ready_at) FROM tasks WHERE id = {whole}")
+    assert found == [(3.0, began + 2 * SECOND)]
+
+
 async def test_agents_approvals_and_events_are_there_too(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     made = await workbench.call("register", name="ada", persona_id="tester")
     clock.forward(90)

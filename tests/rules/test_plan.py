@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
@@ -49,8 +50,12 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a tab": (plan("\t- name: a\n"), 3, "not YAML: "),
     "two documents": (plan(task("a")) + "---\n" + plan(task("b")), 6, "not YAML: "),
     "a key of the plan that is unknown": ("\nplan: p\nowner: me\ntasks:\n" + task("a"), 2, "unknown key 'owner'"),
-    "a key of a task that is unknown": (plan(task("a"), task("b", "when: now")), 6, "when: Extra inputs"),
-    "the parser's own word for a line": (plan(task("a", "line: 7")), 3, "line: Extra inputs"),
+    "a key of a task that is unknown": (
+        plan(task("a"), task("b", "when: now")),
+        6,
+        "unknown key 'when'; there are name, title,",
+    ),
+    "the parser's own word for a line": (plan(task("a", "line: 7")), 3, "unknown key 'line'; there are name"),
     "no title": (plan("  - name: a\n    persona: reviewer\n"), 3, "title: Field required"),
     "no name": (plan("  - title: a\n    persona: reviewer\n"), 3, "name: Field required"),
     "a name with a space": (plan(task("'a b'")), 3, "name: String should match"),
@@ -108,7 +113,12 @@ CASES: dict[str, tuple[str, int, str]] = {
     "half a character among the metadata": (plan(task("a", 'metadata: {x: "\\ud800"}')), 3, "metadata: Value error"),
     "a policy that is none": (plan(task("a", "on_failure: panic")), 3, "on_failure: Input should be 'block', 'cancel'"),
     "an error without a name": (plan(task("a", "no_retry: ['']")), 3, "no_retry.0: String should have at least 1"),
-    "errors that are a word": (plan(task("a", "no_retry: ValueError")), 3, "no_retry: Input should be a valid list"),
+    "errors that are a word": (
+        plan(task("a", "no_retry: ValueError")),
+        3,
+        "no_retry: is a list of names, like [first,",
+    ),
+    "others that are a word": (plan(task("a"), task("b", "after: a")), 6, "after: is a list of names, like [first,"),
     "a session without a name": (plan(task("a", "session: ''")), 3, "session: String should have at least 1"),
     "an unknown whole": (plan(task("a", "parent: z")), 3, "'a' is part of 'z', which is not in the plan"),
     "a part of itself": (plan(task("a"), task("b", "parent: b")), 6, "'b' is part of itself"),
@@ -142,8 +152,33 @@ def test_everything_that_is_wrong_is_said_at_once_and_in_order_of_the_lines() ->
     tasks = [task("a", "worktree: HEAD", "after: [z]"), task("b", "when: 1", "after: 2")]
     found = problems("plan: a b\nowner: me\ntasks:\n" + "".join(tasks) + task("a").replace("implementer", "wizard"))
     assert [line for line, _ in found] == [1, 1, 4, 4, 9, 9, 14, 14]
-    named = ("owner", "plan:", "'z'", "HEAD", "after:", "when:", "taken by line 4", "wizard")
+    named = ("owner", "plan:", "'z'", "HEAD", "after:", "'when'", "taken by line 4", "wizard")
     assert [word for word in named if not any(word in reason for _, reason in found)] == []
+
+
+def test_what_is_wrong_with_a_field_does_not_hide_what_is_wrong_with_others() -> None:
+    tasks = [
+        *(task("a", "priority: high", "after: [z, c]"), task("a", "titel: x", "worktree: HEAD", "parent: y")),
+        task("c", "max_retries: -1", "after: [a]").replace("implementer", "wizard"),
+        "  - {title: T, persona: wizard, after: [x], parent: w}\n",
+        "  - {title: T, persona: [x], after: [a], worktree: 7}\n",
+        "  - {name: !!binary Yg==, persona: reviewer, after: [!!binary Yg==], worktree: !!binary SEVBRA==}\n",
+    ]
+    found = [(line, re.split("[;.] | has 1 to", reason)[0]) for line, reason in problems(plan(*tasks))]
+    head = "worktree 'HEAD': A worktree's name"
+    assert found == [
+        (3, "'a' comes after 'z', which is not in the plan"),
+        (3, "priority: Input should be a valid integer, unable to parse string as an integer"),
+        (3, "the tasks wait for each other: a → c → a"),
+        *((8, "'a' is part of 'y', which is not in the plan"), (8, "the name 'a' is taken by line 3")),
+        *((8, "unknown key 'titel'"), (8, head)),
+        *((14, "max_retries: Input should be greater than or equal to 0"), (14, "unknown persona 'wizard'")),
+        *((19, "name: Field required"), (19, "this task comes after 'x', which is not in the plan")),
+        *((19, "this task is part of 'w', which is not in the plan"), (19, "unknown persona 'wizard'")),
+        *((20, "name: Field required"), (20, "persona: Input should be a valid string")),
+        (20, "worktree: Input should be a valid string"),
+        *((21, "'b' comes after itself"), (21, "title: Field required"), (21, head)),
+    ]
 
 
 def test_a_few_lines_of_aliases_do_not_become_billions_of_nodes() -> None:

@@ -193,6 +193,11 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a key in braces and a line": (items("- [ ] A {priority=1}", "  priority: 2"), 7, "'priority' is given twice"),
     "a description twice": (items("- [ ] A", "  description: x", "", "  y"), 6, "the description is given twice"),
     "a priority that is a word": (items("- [ ] A {priority=high}"), 6, "priority: Input should be a valid integer"),
+    "others that are no list": (
+        items("- [ ] A", '  after: "B done"'),
+        6,
+        "after: is a list of names, like [first, sec",
+    ),
     "an unknown other": (items("- [ ] A {after=z}"), 6, "'a' comes after 'z', which is not in the plan"),
     "a circle": (items("1. [ ] A {after=b}", "2. [ ] B"), 6, "wait for each other: a → b → a"),
     "a part that says where it belongs": (items("- [ ] A", "  - [ ] B {parent=a}"), 7, "`parent` is said already"),
@@ -218,6 +223,13 @@ def test_a_checklist_is_refused_with_the_line_and_the_reason(case: str) -> None:
     (found,) = problems(text)
     assert reason in found[1]
     assert found[0] == line
+
+
+def test_an_item_with_a_field_that_is_wrong_is_looked_at_whole() -> None:
+    found = problems(items("- [ ] A {priority=high after=z persona=wizard}", "- [ ] B {name=a max_retries=-1}"))
+    assert [line for line, _ in found] == [6, 6, 6, 7, 7]
+    named = ("priority:", "'z'", "wizard", "max_retries:", "taken by line 6")
+    assert [word for word in named if not any(word in reason for _, reason in found)] == []
 
 
 def test_all_that_is_wrong_is_said_at_once_and_in_order_of_the_lines() -> None:

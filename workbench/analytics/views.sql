@@ -18,16 +18,18 @@ FROM raw_attempts;
 
 CREATE VIEW dependencies AS SELECT task_id, depends_on FROM raw_dependencies;
 
--- A task could be started when it was created and all it waited for was completed.
+-- A task could be started when it was created and all it waited for was completed; what was completed after its first
+-- claim, such as parts that were made later, it did not wait for then.
 CREATE VIEW tasks AS
-WITH ready AS (
+WITH first_claim AS (
+    SELECT task_id, min(claimed_us) AS claimed_us FROM raw_attempts GROUP BY task_id
+), ready AS (
     SELECT t.id, greatest(t.created_us, coalesce(max(d.completed_us), 0)) AS ready_us
     FROM raw_tasks t
+    LEFT JOIN first_claim c ON c.task_id = t.id
     LEFT JOIN raw_dependencies e ON e.task_id = t.id
-    LEFT JOIN raw_tasks d ON d.id = e.depends_on
+    LEFT JOIN raw_tasks d ON d.id = e.depends_on AND (c.claimed_us IS NULL OR d.completed_us <= c.claimed_us)
     GROUP BY t.id, t.created_us
-), first_claim AS (
-    SELECT task_id, min(claimed_us) AS claimed_us FROM raw_attempts GROUP BY task_id
 )
 SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.priority, t.status, t.agent,
     t.attempt AS attempts, t.progress,

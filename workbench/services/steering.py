@@ -102,7 +102,8 @@ async def retry_task(
 ) -> Task:
     """Have a failed or cancelled task tried again, with all its retries anew.
 
-    What it depends on goes first if that is dead as well and the task is to be cancelled with it.
+    Refused if it is to be cancelled with something it depends on that is dead as well: retry first what
+    `DEPENDENCY_DEAD` names.
     """
 
     def change(tx: Tx) -> Task:

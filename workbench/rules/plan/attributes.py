@@ -11,12 +11,9 @@ import re
 from typing import Any
 
 from workbench.rules import wire
-from workbench.rules.plan.draft import Problems
-from workbench.rules.plan.model import PlannedTask
+from workbench.rules.plan.draft import KEYS, LISTS, Problems, unknown_key
 from workbench.rules.plan.yaml import load
 
-KEYS = tuple(name for name in PlannedTask.model_fields if name != "line")
-LISTS = frozenset({"after", "no_retry"})
 _NULLABLE = frozenset({"worktree", "run", "max_retries", "lease_seconds", "context_ref", "session", "parent"})
 
 _QUOTES = ("'", '"')
@@ -53,7 +50,7 @@ def put(said: dict[str, Any], key: str, raw: str) -> list[str]:
 
 def _put(said: dict[str, Any], key: str, raw: str, is_quoted: bool) -> list[str]:
     if key not in KEYS:
-        return [f"unknown key {key!r}; there are {', '.join(KEYS)}. A description goes after an empty line"]
+        return [f"{unknown_key(key, KEYS)}. A description goes after an empty line"]
     if key in said:
         return [f"the key {key!r} is given twice"]
     try:

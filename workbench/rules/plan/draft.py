@@ -20,6 +20,10 @@ M = TypeVar("M", bound=BaseModel)
 INHERITED = ("persona", "worktree")
 """What a task that is written inside another need not repeat."""
 
+KEYS = tuple(name for name in PlannedTask.model_fields if name != "line")
+"""What a task may say."""
+LISTS = frozenset({"after", "no_retry"})
+"""Fields that are lists of words."""
 TEXTS = ("title", "description", "session", "run", "no_retry", "context_ref")
 """Fields in which anything may be written that can be read; names have rules of their own, metadata is data."""
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -41,9 +45,26 @@ class Problems:
         try:
             return model.model_validate(values)
         except ValidationError as error:
-            for one in error.errors(include_url=False):
-                self.add(line, f"{'.'.join(map(str, one['loc']))}: {one['msg']}")
+            self._refuse(error, line)
             return None
+
+    def task(self, values: Mapping[str, Any], line: int) -> PlannedTask:
+        """A task; what does not fit is a problem and left out, a name, title or persona is empty then."""
+        try:
+            return PlannedTask.model_validate(values)
+        except ValidationError as error:
+            self._refuse(error, line)
+            wrong = {one["loc"][0] for one in error.errors(include_url=False)}
+            fitting = {key: value for key, value in values.items() if key not in wrong}
+            missing = {"name", "title", "persona"} - fitting.keys()
+            made = PlannedTask.model_validate(fitting | dict.fromkeys(missing, "x"))
+            return made.model_copy(update=dict.fromkeys(missing, ""))
+
+    def _refuse(self, error: ValidationError, line: int) -> None:
+        for one in error.errors(include_url=False):
+            place = ".".join(map(str, one["loc"]))
+            is_no_list = one["type"] == "list_type" and place in LISTS
+            self.add(line, f"{place}: {'is a list of names, like [first, second]' if is_no_list else one['msg']}")
 
     def raise_if_any(self) -> None:
         """Refuse the plan as a whole.
@@ -88,13 +109,18 @@ class Draft:
     """``{"plan": …}``, or nothing."""
 
 
+def unknown_key(key: str, known: Sequence[str]) -> str:
+    """What is wrong with a key that a task cannot have."""
+    return f"unknown key {key!r}; there are {', '.join(known)}"
+
+
 def checked(draft: Draft, problems: Problems, default_name: str, personas: Collection[str] | None) -> Plan:
     """The plan that a draft is, if nothing was wrong with it so far and nothing is now.
 
     Raises:
         BadInput: ``PLAN_INVALID``.
     """
-    tasks = [task for entry in draft.entries if not entry.ticked and (task := _task(entry, problems))]
+    tasks = [_task(entry, problems) for entry in draft.entries if not entry.ticked]
     ticked = [item for entry in draft.entries if entry.ticked and (item := _ticked(entry, problems))]
     said = {str(entry.fields.get("name")) for entry in draft.entries}
     _check_names([*tasks, *ticked], problems)
@@ -107,12 +133,12 @@ def checked(draft: Draft, problems: Problems, default_name: str, personas: Colle
     return plan
 
 
-def _task(entry: Entry, problems: Problems) -> PlannedTask | None:
+def _task(entry: Entry, problems: Problems) -> PlannedTask:
     for key in TEXTS:
         if control := CONTROL.search(_text(entry.fields.get(key))):
             code = f"U+{ord(control[0]):04X}"
             problems.add(entry.line, f"{key}: it holds the control character {code}; leave it out")
-    return problems.validated(PlannedTask, {**entry.fields, LINE: entry.line}, entry.line)
+    return problems.task({**entry.fields, LINE: entry.line}, entry.line)
 
 
 def _text(said: Any) -> str:
@@ -127,7 +153,7 @@ def _ticked(entry: Entry, problems: Problems) -> Ticked | None:
 
 def _check_names(items: Sequence[PlannedTask | Ticked], problems: Problems) -> None:
     first: dict[str, int] = {}
-    for item in sorted(items, key=lambda item: item.line):
+    for item in sorted((item for item in items if item.name), key=lambda item: item.line):
         if item.name in first:
             problems.add(item.line, f"the name {item.name!r} is taken by line {first[item.name]}")
         first.setdefault(item.name, item.line)
@@ -139,9 +165,13 @@ def _check_order(tasks: Sequence[PlannedTask], said: Collection[str], problems: 
             if other == task.name:
                 problems.add(task.line, f"{task.name!r} comes after itself")
             elif other not in said:
-                problems.add(task.line, f"{task.name!r} comes after {other!r}, which is not in the plan")
-    edges = {task.name: [on for on in task.after if on != task.name] for task in reversed(tasks)}
+                problems.add(task.line, f"{_called(task)} comes after {other!r}, which is not in the plan")
+    edges = {task.name: [on for on in task.after if on != task.name] for task in reversed(tasks) if task.name}
     _check_circle(tasks, edges, "the tasks wait for each other", problems)
+
+
+def _called(task: PlannedTask) -> str:
+    return repr(task.name) if task.name else "this task"
 
 
 def _check_parents(tasks: Sequence[PlannedTask], said: Collection[str], problems: Problems) -> None:
@@ -149,8 +179,8 @@ def _check_parents(tasks: Sequence[PlannedTask], said: Collection[str], problems
         if task.parent == task.name:
             problems.add(task.line, f"{task.name!r} is part of itself")
         elif task.parent is not None and task.parent not in said:
-            problems.add(task.line, f"{task.name!r} is part of {task.parent!r}, which is not in the plan")
-    edges = {task.name: [task.parent] for task in reversed(tasks) if task.parent and task.parent != task.name}
+            problems.add(task.line, f"{_called(task)} is part of {task.parent!r}, which is not in the plan")
+    edges = {task.name: [task.parent] for task in reversed(tasks) if task.parent and task.name not in ("", task.parent)}
     if not _check_circle(tasks, edges, "the tasks are parts of each other", problems):
         _check_depth(tasks, {name: above for name, (above,) in edges.items()}, problems)
 
@@ -177,7 +207,7 @@ def _check_depth(tasks: Sequence[PlannedTask], above: Mapping[str, str], problem
 
 def _check_places(tasks: Sequence[PlannedTask], personas: Collection[str] | None, problems: Problems) -> None:
     for task in tasks:
-        if personas is not None and task.persona.lower() not in personas:
+        if personas is not None and task.persona and task.persona.lower() not in personas:
             known = ", ".join(sorted(personas))
             problems.add(task.line, f"unknown persona {task.persona!r}; there are {known}")
         if task.worktree is not None:

@@ -29,12 +29,13 @@ from typing import Any
 
 import yaml
 
-from workbench.rules.plan.draft import Draft, Entry, Problems
+from workbench.rules.plan.draft import KEYS, Draft, Entry, Problems, unknown_key
 from workbench.rules.plan.model import Plan, PlannedTask
 from workbench.rules.wire import DEPTH_LIMIT
 
 NOT_YAML = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What PyYAML raises; the last ones for values that do not fit their tag, such as `!!int ""`."""
+_KEYS = (*KEYS, "subtasks")
 
 
 class Mapping(dict[str, Any]):
@@ -89,7 +90,9 @@ def _entries(said: Any, key: str, line: int, above: Entry | None, problems: Prob
         if not isinstance(one, Mapping):
             problems.add(line, "a task is a mapping with at least name, title and persona")
             continue
-        fields = {key: value for key, value in one.items() if key != "subtasks"}
+        for unknown in one.keys() - {*_KEYS}:
+            problems.add(one.line, unknown_key(unknown, _KEYS))
+        fields = {key: one[key] for key in KEYS if key in one}
         entry = Entry(fields, one.line).under(above, problems)
         yield entry
         if "subtasks" in one:
