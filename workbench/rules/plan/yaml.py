@@ -90,7 +90,7 @@ def _entries(said: Any, key: str, line: int, above: Entry | None, problems: Prob
         if not isinstance(one, Mapping):
             problems.add(line, "a task is a mapping with at least name, title and persona")
             continue
-        for unknown in one.keys() - {*_KEYS}:
+        for unknown in (key for key in one if key not in _KEYS):
             problems.add(one.line, unknown_key(unknown, _KEYS))
         fields = {key: one[key] for key in KEYS if key in one}
         entry = Entry(fields, one.line).under(above, problems)
