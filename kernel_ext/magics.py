@@ -179,7 +179,7 @@ class WorkbenchMagics(Magics):
         made = self.session.call("create_plan", text=text, name=args.name, **how)
         if args.out:
             self.shell.user_ns[args.out] = made
-        return planned(made)
+        return planned(made, args.dry_run)
 
     @cell_magic
     @explained

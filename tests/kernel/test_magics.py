@@ -110,6 +110,11 @@ def test_a_plan_becomes_tasks_and_is_bound_to_a_name(running: Kernel) -> None:
     assert "Do it" in running.run("%workbench tasks")
 
 
+def test_a_plan_can_be_looked_at_before_it_is_made(running: Kernel) -> None:
+    said = running.run("%%plan --dry-run\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    assert said.splitlines() == ["Plan p: would be created; nothing was changed.", "+ a: A"]
+
+
 def test_a_plan_can_come_from_a_file_and_again(running: Kernel, tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text("plan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")

@@ -193,8 +193,8 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     assert run("agents").out == "No agent has registered yet.\n"
     assert run("approvals").out == "Nothing waits for you.\n"
     assert run("approve", "--all").out == "Nothing waits for you.\n"
-    assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[1:] == ["1     count", "2     judge"]
-    assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[1:] == ["1     count", "2     judge"]
+    for _ in range(2):
+        assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[2:] == ["1     count", "2     judge"]
     (tmp_path / "other.yaml").write_text(PLAN + "  - {name: more, title: M, persona: tester}\n")
     assert run("plan", str(tmp_path / "other.yaml")).err.startswith("PLAN_EXISTS: ")
     assert "+ more: M" in run("plan", "--dry-run", str(tmp_path / "other.yaml")).out
@@ -216,6 +216,27 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     assert (listed["Ada"]["agent_id"], listed["Ada"]["role"], listed["Ada"]["tool"]) == ("ada", "planner", "read")
     assert [agent["name"] for agent in data(run("--json", "agents", "--status", "rejected"))] == ["Bob"]
     assert [a["status"] for a in data(run("--json", "approvals", "--all"))] == ["approved", "rejected", "approved"]
+
+
+def test_a_plan_says_what_happened_to_it_or_would(run: Type, tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(PLAN)
+
+    def said(*options: str) -> list[str]:
+        return run("plan", str(file), *options).out.splitlines()
+
+    new = ["+ count: Count them", "+ judge: Judge the count"]
+    table = ["task  name in the plan", "1     count", "2     judge"]
+    assert said("--dry-run") == ["Plan penguins: would be created; nothing was changed.", *new]
+    assert said() == ["Plan penguins: created, 2 tasks.", *table]
+    assert said() == said("--dry-run") == said("--update") == ["Plan penguins: unchanged.", *table]
+    file.write_text(PLAN.replace("Count them", "Count all"))
+    change = "~ count: title Count them → Count all"
+    assert said("--update", "--dry-run") == ["Plan penguins: would be changed; nothing was changed.", change, *table]
+    assert said("--update") == ["Plan penguins: changed.", change, *table]
+    file.write_text("plan: one\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    assert said()[0] == "Plan one: created, 1 task."
+    assert data(run("--json", "plan", str(file), "--dry-run"))["changed"] is False
 
 
 def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from workbench.cli.shown import Note, Shown, Text, given, pass_door
 from workbench.door import Door
 from workbench.errors import BadInput
 from workbench.graph import LIMIT, Graph
-from workbench.tables import Page, State, Table
+from workbench.tables import Page, State, Table, plain
 
 COLUMNS = {
     "id": "id",
@@ -190,7 +190,7 @@ def plan(door: Door, file: Any, name: str | None, update: bool, dry_run: bool) -
         text = file.read()
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{file.name} is not text in UTF-8: {error.reason}.") from None
-    return planned(door.call("create_plan", text=text, name=name, update=update, dry_run=dry_run))
+    return planned(door.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
 
 
 @click.command("export-plan")
@@ -206,7 +206,20 @@ def export_plan(door: Door, name: str, form: str, tick: bool) -> Shown:
     return Text(made["text"], made)
 
 
-def planned(made: dict[str, Any]) -> Table:
-    """A plan as a table of its tasks, with what was changed."""
+def planned(made: Mapping[str, Any], dry_run: bool = False) -> Table:
+    """A plan as a table of its tasks, below what happened to it, or would, and what was changed."""
     rows = [[task_id, name] for name, task_id in made["tasks"].items()]
-    return Table(["task", "name in the plan"], rows, data=made, note=made["diff"]["text"])
+    told = f"Plan {plain(made['plan'])}: {_happened(made, dry_run)}."
+    lead = "\n".join(filter(None, [told, made["diff"]["text"]]))
+    return Table(["task", "name in the plan"], rows, "", made, lead=lead)
+
+
+def _happened(made: Mapping[str, Any], dry_run: bool) -> str:
+    if not made["changed"]:
+        return "unchanged"
+    if dry_run:
+        return f"would be {'changed' if made['tasks'] else 'created'}; nothing was changed"
+    if made["diff"]["text"]:
+        return "changed"
+    count = len(made["tasks"])
+    return f"created, {count:,} {'task' if count == 1 else 'tasks'}"
