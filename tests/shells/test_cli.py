@@ -170,13 +170,26 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("sql", "SELEC"): "SQL_FAILED",
         ("plan", str(tmp_path / "bytes.yaml")): "PLAN_INVALID",
         ("plan", str(tmp_path / "bad.yaml")): "PLAN_INVALID",
-        ("--project", "/proc/nowhere", "status"): "PROJECT_UNWRITABLE",
+        ("--project", "/proc", "status"): "PROJECT_UNWRITABLE",
     }
     for arguments, code in failures.items():
         ran = run(*arguments)
         assert (ran.status, ran.out, ran.err.partition(":")[0]) == (1, "", code), arguments
     monkeypatch.setenv("WORKBENCH_PORT", "eight")
     assert run("status").err.startswith("BAD_SETTINGS: WORKBENCH_PORT: ")
+
+
+def test_a_project_that_is_not_there_is_refused_and_not_made(
+    run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = tmp_path / "no" / "where"
+    refused = f"NOT_A_DIRECTORY: {nowhere} is not a directory."
+    assert run("--project", str(nowhere), "status").err.startswith(refused)
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(nowhere))
+    assert run("status").err.startswith(refused)
+    assert run("serve", "--port", "0").err.startswith(refused)
+    assert run("status", "--help").status == 0
+    assert not nowhere.parent.exists()
 
 
 def test_an_agents_token_needs_the_server(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
