@@ -140,7 +140,7 @@ def test_tasks_show_themselves_in_words_and_in_html(running: Kernel) -> None:
     assert "Do &lt;it&gt;" in running.run("print(wb.tasks._repr_html_())")
     assert running.run("wb.graph()").splitlines() == ["id  title    status   after", "1   Do <it>  pending"]
     assert "1 Do &lt;it&gt;</text>" in running.run('print(wb.graph("p")._repr_html_())')
-    assert "There are no tasks" in running.run('wb.graph("--help")')
+    assert "No task matches" in running.run('wb.graph("--help")')
     _, error = running.attempt("wb.task(9)")
     assert error is not None
     assert "TASK_NOT_FOUND" in error

@@ -91,6 +91,7 @@ BAD_USAGE = [
     ["depend", "1"],
     ["priority", "1", "high"],
     ["tasks", "--sort", "colour"],
+    ["tasks", "--status", "lost"],
     ["personas", "save", "no-such-file.md"],
     ["plan"],
     ["plan", "no-such-file.yaml"],
@@ -151,7 +152,7 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("sessions", "rename", "nowhere", "x"): "SESSION_NOT_FOUND",
         ("teams", "delete", "nowhere"): "TEAM_NOT_FOUND",
         ("contexts", "show", "nowhere"): "CONTEXT_NOT_FOUND",
-        ("tasks", "--status", "lost"): "INVALID_ARGUMENTS",
+        ("tasks", "--cursor", "lost"): "BAD_CURSOR",
         ("task", "99"): "TASK_NOT_FOUND",
         ("cancel", "99"): "TASK_NOT_FOUND",
         ("retry", "99"): "TASK_NOT_FOUND",
@@ -320,7 +321,25 @@ def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp
     assert listed("--worktree", "island") == [1]
     assert listed("--agent", "ada") == listed("--session", "none") == listed("--parent", "1") == []
     assert run("tasks").out.splitlines()[2].split()[:5] == ["2", "Judge", "the", "count", "blocked"]
-    assert run("tasks", "--limit", "1").out.splitlines()[-1] == "… and more; --limit shows them"
+    for order, ids in (("id", [1, 2]), ("priority", [2, 1])):
+        more = run("tasks", "--sort", order, "--limit", "1").out.splitlines()[-1]
+        assert more.startswith("… more: --cursor ")
+        assert listed("--sort", order, "--limit", "1") == ids[:1]
+        assert listed("--sort", order, "--limit", "1", "--cursor", more.split()[-1]) == ids[1:]
+
+
+def test_no_tasks_are_told_from_none_that_match(run: Type) -> None:
+    for command in ("tasks", "graph"):
+        assert run(command).out == "There are no tasks. Create some with a plan.\n"
+        assert run(command, "--plan", "penguins").out == "No task matches.\n"
+    assert run("tasks", "--sort", "newest", "--limit", "5").out == run("tasks").out
+    assert run("tasks", "--status", "failed").out == "No task matches.\n"
+
+
+def test_the_states_of_tasks_are_named_by_the_help_and_where_one_is_wrong(run: Type) -> None:
+    for told in (run("tasks", "--help").out, run("tasks", "--status", "lost").err):
+        assert "in_progress" in told
+        assert "cancelled" in told
 
 
 def test_personas_are_listed_shown_and_saved(run: Type, tmp_path: Path) -> None:

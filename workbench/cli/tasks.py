@@ -12,6 +12,7 @@ from workbench.cli.shown import Note, Shown, Text, given, pass_door
 from workbench.door import Door
 from workbench.errors import BadInput
 from workbench.graph import LIMIT, Graph
+from workbench.model import TaskState
 from workbench.tables import Page, State, Table, plain
 
 COLUMNS = {
@@ -37,12 +38,16 @@ ATTEMPTS = {
 LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
 LOG_LINES = 20
 LOG_PAGE = 500
+NO_TASKS = "There are no tasks. Create some with a plan."
+NO_MATCH = "No task matches."
 _APART = {"id", "title", "attempts", "blocked"}
 """What a task's facts leave to other places."""
 
 
 @click.command()
-@click.option("--status", default=None, help="Only tasks in this state.")
+@click.option(
+    "--status", type=click.Choice([state.value for state in TaskState]), default=None, help="Only tasks in this state."
+)
 @click.option("--persona", "persona_id", default=None, help="Only tasks of this persona.")
 @click.option("--agent", "assigned_agent_id", default=None, help="Only tasks this agent holds, or held last.")
 @click.option("--session", "session_id", default=None, help="Only tasks of this session.")
@@ -51,18 +56,20 @@ _APART = {"id", "title", "attempts", "blocked"}
 @click.option("--plan", default=None, help="Only tasks of this plan.")
 @click.option("--sort", type=click.Choice(["id", "newest", "priority"]), default="id", show_default=True, help="Order.")
 @click.option("--limit", default=100, show_default=True, help="At most so many.")
+@click.option("--cursor", default=None, help="Read on where a list said that there are more.")
 @pass_door
-def tasks(door: Door, limit: int, **filters: Any) -> Shown:
+def tasks(door: Door, sort: str, limit: int, **filters: Any) -> Shown:
     """List the tasks."""
-    page = door.call("list_tasks", limit=limit, **given(**filters))
-    note = "… and more; --limit shows them" if page["next_cursor"] else ""
-    return task_table(page["tasks"], note)
+    chosen = given(**filters)
+    page = door.call("list_tasks", sort=sort, limit=limit, **chosen)
+    note = f"… more: --cursor {page['next_cursor']}" if page["next_cursor"] else ""
+    return task_table(page["tasks"], NO_MATCH if chosen else NO_TASKS, note)
 
 
-def task_table(found: Sequence[Mapping[str, Any]], note: str = "") -> Table:
+def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -> Table:
     """Tasks of a list, with the word for how each stands."""
     shown = [{**task, "status": State.of(task["status"], task["blocked"])} for task in found]
-    return Table.of(shown, COLUMNS, "There are no tasks. Create some with a plan.", found, note)
+    return Table.of(shown, COLUMNS, empty, found, note)
 
 
 @click.command()
@@ -120,7 +127,8 @@ def graph(door: Door, plan: str | None) -> Shown:
     if page["next_cursor"]:
         told = f"There are more than {LIMIT} tasks; so many are not drawn. --plan chooses fewer, and the panel has all."
         return Note(told, {"limit": LIMIT})
-    return Graph(page["tasks"], door.call("get_task_graph", **given(plan=plan))["dependencies"])
+    edges = door.call("get_task_graph", **given(plan=plan))["dependencies"]
+    return Graph(page["tasks"], edges, NO_TASKS if plan is None else NO_MATCH)
 
 
 @click.command()
