@@ -153,7 +153,7 @@ class WorkbenchMagics(Magics):
         words = shlex.split(line) or ["status"]
         shown = self.session.tree.main(words, prog_name="%workbench", obj=self.session, standalone_mode=False)
         self.shell.user_ns["wb"] = self.session
-        return shown
+        return None if shown == 0 else shown  # 0: what was asked for is printed, such as help
 
     @cell_magic
     @explained

@@ -203,7 +203,9 @@ def test_a_question_mark_explains(kernel: Kernel) -> None:
     assert "Run a team of agents from this notebook" in kernel.inspect("%workbench")
     assert "--file" in kernel.inspect("%%plan")
     assert "DuckDB" in kernel.inspect("%%wsql")
-    assert "Admit agents" in kernel.run("%workbench approve --help")
+    said = kernel.run("%workbench approve --help")
+    assert "Admit agents" in said
+    assert said.endswith("Show this message and exit.\n")
 
 
 def test_a_second_kernel_attaches_to_the_one_that_serves(running: Kernel, repository: Path, tmp_path: Path) -> None:
