@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import Command, Ran, Served, git
 from workbench.cli import cli, main, parse_arguments
 from workbench.cli.grants import Expiry
+from workbench.cli.tasks import NEAR
 from workbench.errors import BadInput
 from workbench.graph import LIMIT
 
@@ -261,7 +262,9 @@ def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type, tmp_path: Path
     assert [task["id"] for task in data(run("--json", "tasks", "--limit", "1"))] == [1]
     assert data(run("--json", "tasks", "--plan", "another")) == []
     assert "tasks pending" in run("status").out
-    assert data(run("--json", "status"))["tasks"] == {"pending": 2}
+    found = data(run("--json", "status"))
+    assert (found["server"], found["tasks"]) == (None, {"pending": 2})
+    assert run("status").out.splitlines()[2].split() == ["server", "not", "running"]
     kinds = [event["kind"] for event in data(run("--json", "events", "--kinds", "task.*,plan.created"))]
     assert kinds == ["task.created", "task.created", "plan.created"]
     assert "task.created" in run("events", "--kinds", "task.*").out
@@ -291,6 +294,41 @@ def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> 
     assert run("retry", "2", "--max-retries", "5").out == "Task 2 is tried again.\n"
     told = data(run("--json", "task", "2"))
     assert (told["task"]["max_retries"], told["task"]["status"], told["log"]) == (5, "pending", [])
+
+
+def test_a_task_says_how_what_keeps_it_waiting_and_what_is_under_it_stand(run: Type) -> None:
+    parts = [{"title": "Part", "persona_id": "tester", "parent_task_id": 1}] * 2
+    whole = {"title": "Whole", "persona_id": "planner"}
+    run("call", "create_tasks", f"tasks={json.dumps([whole])}")
+    run("call", "create_tasks", f"tasks={json.dumps(parts)}")
+    run("depend", "1", "2", "3")
+    run("cancel", "2")
+    facts = {" ".join(line.split()) for line in run("task", "1").out.splitlines()}
+    assert {"blocked by 2 (cancelled; retry it), 3 (pending)", "subtasks 2 (cancelled), 3 (pending)"} <= facts
+    assert "subtasks" not in run("task", "2").out
+    assert "blocked by" not in run("task", "2").out
+    assert data(run("--json", "task", "1"))["task"]["blocked_by"] == [2, 3]
+    many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 3}] * (NEAR + 1)
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    run("depend", "3", *map(str, range(4, NEAR + 5)))
+    facts = {" ".join(line.split()) for line in run("task", "3").out.splitlines()}
+    told = ", ".join(f"{number} (pending)" for number in range(4, NEAR + 4))
+    assert {f"blocked by {told}, …", f"subtasks {told}, …"} <= facts
+
+
+def test_a_task_is_cancelled_with_what_is_under_it_and_what_is_to_go_with_it(run: Type) -> None:
+    whole = {"title": "Whole", "persona_id": "planner"}
+    part = {"title": "Part", "persona_id": "tester", "parent_task_id": 2}
+    later = {"title": "Later", "persona_id": "tester", "dependencies": [3], "on_failure": "cancel"}
+    for tasks in ([whole, whole], [part], [later]):
+        run("call", "create_tasks", f"tasks={json.dumps(tasks)}")
+    assert run("cancel", "1").out == "Task 1 is cancelled.\n"
+    assert run("cancel", "2").out == "Task 2 is cancelled, and with it 3, 4.\n"
+    many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 2}] * (NEAR + 1)
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    run("retry", "2")
+    told = ", ".join(map(str, range(5, NEAR + 5)))
+    assert run("cancel", "2").out == f"Task 2 is cancelled, and with it {told}, ….\n"
 
 
 def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type, tmp_path: Path) -> None:
@@ -607,6 +645,11 @@ def test_an_expiry_is_a_duration_a_date_or_never(typed: str, choices: dict[str, 
 def test_another_expiry_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter, match="is no time"):
         Expiry().convert(typed, None, None)
+
+
+@pytest.mark.anyio
+async def test_how_things_stand_names_the_server(served: Served, command: Command) -> None:
+    assert ["server", served.info.url] in [line.split() for line in (await command("status")).out.splitlines()]
 
 
 @pytest.mark.anyio

@@ -10,9 +10,10 @@ import click
 
 from workbench.cli.shown import Note, Shown, Text, given, pass_door
 from workbench.door import Door
-from workbench.errors import BadInput
+from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, Graph
 from workbench.model import TaskState
+from workbench.rules import lifecycle
 from workbench.tables import Page, State, Table, plain
 
 COLUMNS = {
@@ -38,6 +39,9 @@ ATTEMPTS = {
 LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
 LOG_LINES = 20
 LOG_PAGE = 500
+EVENTS_PAGE = 1_000
+NEAR = 20
+"""Other tasks that are told of in one line at most."""
 NO_TASKS = "There are no tasks. Create some with a plan."
 NO_MATCH = "No task matches."
 _APART = {"id", "title", "attempts", "blocked"}
@@ -79,18 +83,42 @@ def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -
 def task(door: Door, task_id: int, lines: int) -> Shown:
     """Show one task: how it stands and why, its attempts, what was said and what it gave."""
     found = door.call("get_task", task_id=task_id)
-    return task_page(found, _end_of_log(door, task_id, lines + 1) if lines else [], lines)
+    return _task_page(found, _near(door, found), _end_of_log(door, task_id, lines + 1) if lines else [], lines)
 
 
-def task_page(found: Mapping[str, Any], log: Sequence[Mapping[str, Any]], lines: int = LOG_LINES) -> Page:
-    """One task, opened, with the last lines of its log."""
-    facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts(found)])
+def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int) -> Page:
+    """One task, opened, with how others near it stand and the last lines of its log."""
+    facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**found, **near})])
     parts = [(f"{found['id']} {found['title']}", facts)]
     parts.append(("Attempts", Table.of(found["attempts"], ATTEMPTS, "Nobody has claimed it yet.")))
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
         parts.append(("Log", Table.of(log[-lines:], LOG, "Nothing was reported yet.", note=note)))
     return Page(parts, {"task": found, "log": log[-lines:] if lines else []})
+
+
+def _near(door: Door, found: Mapping[str, Any]) -> dict[str, str]:
+    """What keeps a task waiting and what is right under it, and how each of these stands."""
+    waits = [_standing(door, other) for other in found["blocked_by"][:NEAR]]
+    under = door.call("list_tasks", parent_task_id=found["id"], limit=NEAR)
+    parts = [f"{one['id']} ({State.of(one['status'], one['blocked'])})" for one in under["tasks"]]
+    return {
+        "blocked_by": _some(waits, len(found["blocked_by"]) > NEAR),
+        "subtasks": _some(parts, under["next_cursor"] is not None),
+    }
+
+
+def _standing(door: Door, task_id: int) -> str:
+    try:
+        found = door.call("get_task", task_id=task_id)
+    except NotFound:  # of another session than the agent's who asks
+        return str(task_id)
+    hint = "; retry it" if found["status"] in lifecycle.DEAD else ""
+    return f"{task_id} ({State.of(found['status'], found['blocked'])}{hint})"
+
+
+def _some(words: Sequence[str], more: bool) -> str:
+    return ", ".join([*words, *(["…"] if more else [])])
 
 
 def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -137,7 +165,18 @@ def graph(door: Door, plan: str | None) -> Shown:
 @pass_door
 def cancel(door: Door, task_id: int, reason: str) -> Shown:
     """Cancel a task and what is under it and not finished."""
-    return Note(f"Task {task_id} is cancelled.", door.call("cancel_task", task_id=task_id, reason=reason))
+    before = door.call("list_events", after=None)["next_after"]
+    made = door.call("cancel_task", task_id=task_id, reason=reason)
+    others = _cancelled_with(door, made, before)
+    told = f", and with it {_some(others[:NEAR], len(others) > NEAR)}" if others else ""
+    return Note(f"Task {task_id} is cancelled{told}.", made)
+
+
+def _cancelled_with(door: Door, made: Mapping[str, Any], after: int) -> list[str]:
+    """The other tasks that one change has cancelled: it has one time, of the task's end and of all its events."""
+    found = door.call("list_events", after=after, kinds=["task.cancelled"], limit=EVENTS_PAGE)["events"]
+    ids = [event["subject"].removeprefix("task:") for event in found if event["at"] == made["completed_at"]]
+    return [one for one in ids if one != str(made["id"])]
 
 
 @click.command()
