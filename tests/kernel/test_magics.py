@@ -206,6 +206,7 @@ def test_a_question_mark_explains(kernel: Kernel) -> None:
     said = kernel.run("%workbench approve --help")
     assert "Admit agents" in said
     assert said.endswith("Show this message and exit.\n")
+    assert "--project" not in said
 
 
 def test_a_second_kernel_attaches_to_the_one_that_serves(running: Kernel, repository: Path, tmp_path: Path) -> None:

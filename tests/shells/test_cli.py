@@ -199,6 +199,22 @@ def test_an_agents_token_needs_the_server(run: Type, monkeypatch: pytest.MonkeyP
     assert run("tasks").err.startswith("NO_SERVER: ")
 
 
+def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
+    run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("projects", "add", "Lab")
+    run("sessions", "add", "Lab", "Day 1")
+    for arguments in (["projects"], ["projects", "list"], ["sessions", "--project", "Lab"]):
+        assert len(data(run(*arguments, "--json"))) == 1
+        assert run(*arguments, "--json") == run("--json", *arguments)
+    assert run("priority", "99", "-5", "--json").err == run("--json", "priority", "99", "-5").err
+    assert data(run("--json", "projects", "list", "--project", str(tmp_path))) == []
+    assert data(run("--project", "/no/where", "projects", "list", "--json", "--project", str(tmp_path))) == []
+    monkeypatch.setenv("WORKBENCH_PROJECT", "/no/where")
+    assert data(run("tasks", "--json", "--project", str(tmp_path))) == []
+    assert run("tasks", "--project", __file__).status == 2
+
+
 # Without a server, on the store itself
 
 
