@@ -153,7 +153,7 @@ class WorkbenchMagics(Magics):
         words = shlex.split(line) or ["status"]
         shown = self.session.tree.main(words, prog_name="%workbench", obj=self.session, standalone_mode=False)
         self.shell.user_ns["wb"] = self.session
-        return shown
+        return None if shown == 0 else shown  # 0: what was asked for is printed, such as help
 
     @cell_magic
     @explained
@@ -179,7 +179,7 @@ class WorkbenchMagics(Magics):
         made = self.session.call("create_plan", text=text, name=args.name, **how)
         if args.out:
             self.shell.user_ns[args.out] = made
-        return planned(made)
+        return planned(made, args.dry_run)
 
     @cell_magic
     @explained

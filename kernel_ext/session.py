@@ -218,8 +218,8 @@ class Notebook:
 def _tree() -> click.Group:
     """The command line's tree with what only a kernel can do."""
     group = click.Group("workbench", context_settings={"help_option_names": ["-h", "--help"]})
-    for name, command in cli.cli.commands.items():
-        if name not in NOT_HERE:
+    for command in cli.COMMANDS:
+        if command.name not in NOT_HERE:
             group.add_command(command)
     for command in (start, stop, panel, show_report):
         group.add_command(command)

@@ -37,6 +37,15 @@ def test_an_empty_table_says_what_it_would_hold() -> None:
     assert Table([], []).text() == "Nothing here yet."
 
 
+def test_what_leads_a_table_stands_above_it_and_alone_where_there_are_no_rows() -> None:
+    table = Table(["a"], [[1]], lead="All <is>\nwell", note="the end")
+    assert table.text().split("\n") == ["All <is>", "well", "a", "1", "the end"]
+    assert table.html().startswith('<p style="white-space: pre-line">All &lt;is&gt;\nwell</p><table>')
+    assert Table(["a"], [], "", lead="All is well").text() == "All is well"
+    assert Table(["a"], [], "", lead="All is well").html() == '<p style="white-space: pre-line">All is well</p>'
+    assert Table(["a"], [], "None.", lead="All is well").text() == "All is well\nNone."
+
+
 def test_the_data_behind_a_table_may_be_more_than_its_rows() -> None:
     assert Table.of([], COLUMNS, "None.", data={"x": 1}).data == {"x": 1}
     assert Table.of([], COLUMNS, "None.", data=[]).data == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,14 +34,20 @@ class CommandLine:
     Args:
         project: the project's root; found from the current directory by default.
         token: an agent's token: calls are made as that agent, and only through the server.
-
-    Raises:
-        BadInput: ``BAD_SETTINGS``.
     """
 
     def __init__(self, project: Path | None = None, token: str | None = None) -> None:
-        self.settings = _settings(project.resolve() if project else find_project())
+        self._project = project
         self._token = token
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the project, which has to be there.
+
+        Raises:
+            BadInput: ``NOT_A_DIRECTORY``, ``BAD_SETTINGS``.
+        """
+        return _settings(self._project.resolve() if self._project else find_project())
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """See `Door.call`."""
@@ -66,6 +74,11 @@ class CommandLine:
 
 
 def _settings(project: Path) -> Settings:
+    if not os.path.isdir(project):  # noqa: PTH112 (which raises where a directory above may not be entered)
+        raise BadInput(
+            "NOT_A_DIRECTORY",
+            f"{project} is not a directory. Make it, or choose another project with --project or WORKBENCH_PROJECT.",
+        )
     try:
         return Settings(project=project)
     except ValidationError as error:

@@ -26,11 +26,12 @@ Place = tuple[int, float]
 class Graph:
     """Tasks, as `list_tasks` tells of them, and pairs of ids: a task, and what it waits for.
 
-    A pair may name a task that is not among them: it is told, not drawn.
+    A pair may name a task that is not among them: it is told, not drawn. `empty` is said if there is no task.
     """
 
     tasks: Sequence[Mapping[str, Any]]
     dependencies: Sequence[tuple[int, int]]
+    empty: str = "There are no tasks. Create some with a plan."
 
     @property
     def data(self) -> dict[str, Any]:
@@ -42,7 +43,7 @@ class Graph:
         at = {task["id"]: self._places[task["id"]] for task in self.tasks}
         ordered = sorted(self.tasks, key=lambda task: at[task["id"]])
         rows = [[task["id"], task["title"], _state(task), self._told(task["id"])] for task in ordered]
-        return Table(["id", "title", "status", "after"], rows, "There are no tasks. Create some with a plan.").text()
+        return Table(["id", "title", "status", "after"], rows, self.empty).text()
 
     def html(self) -> str:
         """An SVG with a line of what its colours mean; texts are escaped."""

@@ -41,13 +41,17 @@ class State(str):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings. `data` is what the rows were made of, for programs; `note` a line below them."""
+    """Rows under headings. `data` is what the rows were made of, for programs; `note` a line below them.
+
+    `lead` are lines above; with them a table without rows is these and what it says when it is empty, if anything.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     empty: str = "Nothing here yet."
     data: Any = field(default=None, repr=False)
     note: str = ""
+    lead: str = ""
 
     @classmethod
     def of(
@@ -64,21 +68,23 @@ class Table:
 
     def text(self) -> str:
         """Aligned columns, without a trailing line end."""
+        lead = [self.lead] if self.lead else []
         if not self.rows:
-            return self.empty
+            return "\n".join([*lead, *([self.empty] if self.empty else [])])
         cells = [[plain(cell) for cell in row] for row in (self.columns, *self.rows)]
         widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([*(line.rstrip() for line in lines), *([self.note] if self.note else [])])
+        return "\n".join([*lead, *(line.rstrip() for line in lines), *([self.note] if self.note else [])])
 
     def html(self) -> str:
         """An HTML table; every cell is escaped."""
+        lead = f'<p style="white-space: pre-line">{html.escape(self.lead)}</p>' if self.lead else ""
         if not self.rows:
-            return f"<p><em>{html.escape(self.empty)}</em></p>"
+            return lead + (f"<p><em>{html.escape(self.empty)}</em></p>" if self.empty else "")
         head = "".join(f"<th>{html.escape(str(c))}</th>" for c in self.columns)
         body = "".join("<tr>" + "".join(f"<td>{_marked(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
         note = f'<p style="white-space: pre-line"><em>{html.escape(self.note)}</em></p>' if self.note else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+        return f"{lead}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
     def __repr__(self) -> str:
         return self.text()

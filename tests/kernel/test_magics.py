@@ -110,6 +110,11 @@ def test_a_plan_becomes_tasks_and_is_bound_to_a_name(running: Kernel) -> None:
     assert "Do it" in running.run("%workbench tasks")
 
 
+def test_a_plan_can_be_looked_at_before_it_is_made(running: Kernel) -> None:
+    said = running.run("%%plan --dry-run\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    assert said.splitlines() == ["Plan p: would be created; nothing was changed.", "+ a: A"]
+
+
 def test_a_plan_can_come_from_a_file_and_again(running: Kernel, tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text("plan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
@@ -135,7 +140,7 @@ def test_tasks_show_themselves_in_words_and_in_html(running: Kernel) -> None:
     assert "Do &lt;it&gt;" in running.run("print(wb.tasks._repr_html_())")
     assert running.run("wb.graph()").splitlines() == ["id  title    status   after", "1   Do <it>  pending"]
     assert "1 Do &lt;it&gt;</text>" in running.run('print(wb.graph("p")._repr_html_())')
-    assert "There are no tasks" in running.run('wb.graph("--help")')
+    assert "No task matches" in running.run('wb.graph("--help")')
     _, error = running.attempt("wb.task(9)")
     assert error is not None
     assert "TASK_NOT_FOUND" in error
@@ -198,7 +203,10 @@ def test_a_question_mark_explains(kernel: Kernel) -> None:
     assert "Run a team of agents from this notebook" in kernel.inspect("%workbench")
     assert "--file" in kernel.inspect("%%plan")
     assert "DuckDB" in kernel.inspect("%%wsql")
-    assert "Admit agents" in kernel.run("%workbench approve --help")
+    said = kernel.run("%workbench approve --help")
+    assert "Admit agents" in said
+    assert said.endswith("Show this message and exit.\n")
+    assert "--project" not in said
 
 
 def test_a_second_kernel_attaches_to_the_one_that_serves(running: Kernel, repository: Path, tmp_path: Path) -> None:

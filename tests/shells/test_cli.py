@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import Command, Ran, Served, git
 from workbench.cli import cli, main, parse_arguments
 from workbench.cli.grants import Expiry
+from workbench.cli.tasks import NEAR
 from workbench.errors import BadInput
 from workbench.graph import LIMIT
 
@@ -91,6 +92,7 @@ BAD_USAGE = [
     ["depend", "1"],
     ["priority", "1", "high"],
     ["tasks", "--sort", "colour"],
+    ["tasks", "--status", "lost"],
     ["personas", "save", "no-such-file.md"],
     ["plan"],
     ["plan", "no-such-file.yaml"],
@@ -151,7 +153,7 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("sessions", "rename", "nowhere", "x"): "SESSION_NOT_FOUND",
         ("teams", "delete", "nowhere"): "TEAM_NOT_FOUND",
         ("contexts", "show", "nowhere"): "CONTEXT_NOT_FOUND",
-        ("tasks", "--status", "lost"): "INVALID_ARGUMENTS",
+        ("tasks", "--cursor", "lost"): "BAD_CURSOR",
         ("task", "99"): "TASK_NOT_FOUND",
         ("cancel", "99"): "TASK_NOT_FOUND",
         ("retry", "99"): "TASK_NOT_FOUND",
@@ -170,7 +172,7 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("sql", "SELEC"): "SQL_FAILED",
         ("plan", str(tmp_path / "bytes.yaml")): "PLAN_INVALID",
         ("plan", str(tmp_path / "bad.yaml")): "PLAN_INVALID",
-        ("--project", "/proc/nowhere", "status"): "PROJECT_UNWRITABLE",
+        ("--project", "/proc", "status"): "PROJECT_UNWRITABLE",
     }
     for arguments, code in failures.items():
         ran = run(*arguments)
@@ -179,9 +181,38 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
     assert run("status").err.startswith("BAD_SETTINGS: WORKBENCH_PORT: ")
 
 
+def test_a_project_that_is_not_there_is_refused_and_not_made(
+    run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = tmp_path / "no" / "where"
+    refused = f"NOT_A_DIRECTORY: {nowhere} is not a directory."
+    assert run("--project", str(nowhere), "status").err.startswith(refused)
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(nowhere))
+    assert run("status").err.startswith(refused)
+    assert run("serve", "--port", "0").err.startswith(refused)
+    assert run("status", "--help").status == 0
+    assert not nowhere.parent.exists()
+
+
 def test_an_agents_token_needs_the_server(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_TOKEN", "wba_" + "x" * 43)
     assert run("tasks").err.startswith("NO_SERVER: ")
+
+
+def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
+    run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("projects", "add", "Lab")
+    run("sessions", "add", "Lab", "Day 1")
+    for arguments in (["projects"], ["projects", "list"], ["sessions", "--project", "Lab"]):
+        assert len(data(run(*arguments, "--json"))) == 1
+        assert run(*arguments, "--json") == run("--json", *arguments)
+    assert run("priority", "99", "-5", "--json").err == run("--json", "priority", "99", "-5").err
+    assert data(run("--json", "projects", "list", "--project", str(tmp_path))) == []
+    assert data(run("--project", "/no/where", "projects", "list", "--json", "--project", str(tmp_path))) == []
+    monkeypatch.setenv("WORKBENCH_PROJECT", "/no/where")
+    assert data(run("tasks", "--json", "--project", str(tmp_path))) == []
+    assert run("tasks", "--project", __file__).status == 2
 
 
 # Without a server, on the store itself
@@ -193,8 +224,8 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     assert run("agents").out == "No agent has registered yet.\n"
     assert run("approvals").out == "Nothing waits for you.\n"
     assert run("approve", "--all").out == "Nothing waits for you.\n"
-    assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[1:] == ["1     count", "2     judge"]
-    assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[1:] == ["1     count", "2     judge"]
+    for _ in range(2):
+        assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[2:] == ["1     count", "2     judge"]
     (tmp_path / "other.yaml").write_text(PLAN + "  - {name: more, title: M, persona: tester}\n")
     assert run("plan", str(tmp_path / "other.yaml")).err.startswith("PLAN_EXISTS: ")
     assert "+ more: M" in run("plan", "--dry-run", str(tmp_path / "other.yaml")).out
@@ -218,6 +249,27 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     assert [a["status"] for a in data(run("--json", "approvals", "--all"))] == ["approved", "rejected", "approved"]
 
 
+def test_a_plan_says_what_happened_to_it_or_would(run: Type, tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(PLAN)
+
+    def said(*options: str) -> list[str]:
+        return run("plan", str(file), *options).out.splitlines()
+
+    new = ["+ count: Count them", "+ judge: Judge the count"]
+    table = ["task  name in the plan", "1     count", "2     judge"]
+    assert said("--dry-run") == ["Plan penguins: would be created; nothing was changed.", *new]
+    assert said() == ["Plan penguins: created, 2 tasks.", *table]
+    assert said() == said("--dry-run") == said("--update") == ["Plan penguins: unchanged.", *table]
+    file.write_text(PLAN.replace("Count them", "Count all"))
+    change = "~ count: title Count them → Count all"
+    assert said("--update", "--dry-run") == ["Plan penguins: would be changed; nothing was changed.", change, *table]
+    assert said("--update") == ["Plan penguins: changed.", change, *table]
+    file.write_text("plan: one\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    assert said()[0] == "Plan one: created, 1 task."
+    assert data(run("--json", "plan", str(file), "--dry-run"))["changed"] is False
+
+
 def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type, tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
     run("plan", str(tmp_path / "plan.yaml"))
@@ -226,7 +278,9 @@ def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type, tmp_path: Path
     assert [task["id"] for task in data(run("--json", "tasks", "--limit", "1"))] == [1]
     assert data(run("--json", "tasks", "--plan", "another")) == []
     assert "tasks pending" in run("status").out
-    assert data(run("--json", "status"))["tasks"] == {"pending": 2}
+    found = data(run("--json", "status"))
+    assert (found["server"], found["tasks"]) == (None, {"pending": 2})
+    assert run("status").out.splitlines()[2].split() == ["server", "not", "running"]
     kinds = [event["kind"] for event in data(run("--json", "events", "--kinds", "task.*,plan.created"))]
     assert kinds == ["task.created", "task.created", "plan.created"]
     assert "task.created" in run("events", "--kinds", "task.*").out
@@ -258,6 +312,41 @@ def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> 
     assert (told["task"]["max_retries"], told["task"]["status"], told["log"]) == (5, "pending", [])
 
 
+def test_a_task_says_how_what_keeps_it_waiting_and_what_is_under_it_stand(run: Type) -> None:
+    parts = [{"title": "Part", "persona_id": "tester", "parent_task_id": 1}] * 2
+    whole = {"title": "Whole", "persona_id": "planner"}
+    run("call", "create_tasks", f"tasks={json.dumps([whole])}")
+    run("call", "create_tasks", f"tasks={json.dumps(parts)}")
+    run("depend", "1", "2", "3")
+    run("cancel", "2")
+    facts = {" ".join(line.split()) for line in run("task", "1").out.splitlines()}
+    assert {"blocked by 2 (cancelled; retry it), 3 (pending)", "subtasks 2 (cancelled), 3 (pending)"} <= facts
+    assert "subtasks" not in run("task", "2").out
+    assert "blocked by" not in run("task", "2").out
+    assert data(run("--json", "task", "1"))["task"]["blocked_by"] == [2, 3]
+    many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 3}] * (NEAR + 1)
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    run("depend", "3", *map(str, range(4, NEAR + 5)))
+    facts = {" ".join(line.split()) for line in run("task", "3").out.splitlines()}
+    told = ", ".join(f"{number} (pending)" for number in range(4, NEAR + 4))
+    assert {f"blocked by {told}, …", f"subtasks {told}, …"} <= facts
+
+
+def test_a_task_is_cancelled_with_what_is_under_it_and_what_is_to_go_with_it(run: Type) -> None:
+    whole = {"title": "Whole", "persona_id": "planner"}
+    part = {"title": "Part", "persona_id": "tester", "parent_task_id": 2}
+    later = {"title": "Later", "persona_id": "tester", "dependencies": [3], "on_failure": "cancel"}
+    for tasks in ([whole, whole], [part], [later]):
+        run("call", "create_tasks", f"tasks={json.dumps(tasks)}")
+    assert run("cancel", "1").out == "Task 1 is cancelled.\n"
+    assert run("cancel", "2").out == "Task 2 is cancelled, and with it 3, 4.\n"
+    many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 2}] * (NEAR + 1)
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    run("retry", "2")
+    told = ", ".join(map(str, range(5, NEAR + 5)))
+    assert run("cancel", "2").out == f"Task 2 is cancelled, and with it {told}, ….\n"
+
+
 def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type, tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
     run("plan", str(tmp_path / "plan.yaml"))
@@ -286,7 +375,25 @@ def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp
     assert listed("--worktree", "island") == [1]
     assert listed("--agent", "ada") == listed("--session", "none") == listed("--parent", "1") == []
     assert run("tasks").out.splitlines()[2].split()[:5] == ["2", "Judge", "the", "count", "blocked"]
-    assert run("tasks", "--limit", "1").out.splitlines()[-1] == "… and more; --limit shows them"
+    for order, ids in (("id", [1, 2]), ("priority", [2, 1])):
+        more = run("tasks", "--sort", order, "--limit", "1").out.splitlines()[-1]
+        assert more.startswith("… more: --cursor ")
+        assert listed("--sort", order, "--limit", "1") == ids[:1]
+        assert listed("--sort", order, "--limit", "1", "--cursor", more.split()[-1]) == ids[1:]
+
+
+def test_no_tasks_are_told_from_none_that_match(run: Type) -> None:
+    for command in ("tasks", "graph"):
+        assert run(command).out == "There are no tasks. Create some with a plan.\n"
+        assert run(command, "--plan", "penguins").out == "No task matches.\n"
+    assert run("tasks", "--sort", "newest", "--limit", "5").out == run("tasks").out
+    assert run("tasks", "--status", "failed").out == "No task matches.\n"
+
+
+def test_the_states_of_tasks_are_named_by_the_help_and_where_one_is_wrong(run: Type) -> None:
+    for told in (run("tasks", "--help").out, run("tasks", "--status", "lost").err):
+        assert "in_progress" in told
+        assert "cancelled" in told
 
 
 def test_personas_are_listed_shown_and_saved(run: Type, tmp_path: Path) -> None:
@@ -554,6 +661,11 @@ def test_an_expiry_is_a_duration_a_date_or_never(typed: str, choices: dict[str, 
 def test_another_expiry_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter, match="is no time"):
         Expiry().convert(typed, None, None)
+
+
+@pytest.mark.anyio
+async def test_how_things_stand_names_the_server(served: Served, command: Command) -> None:
+    assert ["server", served.info.url] in [line.split() for line in (await command("status")).out.splitlines()]
 
 
 @pytest.mark.anyio

@@ -33,6 +33,7 @@ from workbench.cli import (
     workers,
     worktrees,
 )
+from workbench.cli.anywhere import anywhere
 from workbench.cli.calls import parse_arguments
 from workbench.cli.personas import saved
 from workbench.cli.shown import Note, Partly, Shown, Text
@@ -42,7 +43,7 @@ from workbench.errors import WorkbenchError
 from workbench.graph import Graph
 from workbench.tables import Page, Table
 
-__all__ = ["Note", "Partly", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
+__all__ = ["COMMANDS", "Note", "Partly", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
 
 COMMANDS: tuple[click.Command, ...] = (
     status.status,
@@ -109,7 +110,7 @@ def cli(ctx: click.Context, project: Path | None, as_json: bool) -> None:
 
 
 for command in COMMANDS:
-    cli.add_command(command)
+    cli.add_command(anywhere(command))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,6 +9,7 @@ import click
 
 from workbench.cli.shown import Shown, pass_door
 from workbench.door import Door
+from workbench.server_file import ServerFile
 from workbench.tables import Table
 
 EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject": "about"}
@@ -21,13 +22,16 @@ def status(door: Door) -> Shown:
     counts = door.call("count_tasks")["counts"]
     waiting = door.call("list_approvals")["approvals"]
     agents = door.call("list_agents")["agents"]
-    rows = [
+    server = ServerFile(door.settings.server_file).load().info
+    rows: list[list[Any]] = [
         ["project", door.settings.project],
+        ["server", server.url if server else "not running"],
         ["waiting for you", len(waiting)],
         ["agents", len(agents)],
         *[[f"tasks {state}", number] for state, number in sorted(counts.items())],
     ]
-    return Table(["", ""], rows, data={"waiting": waiting, "agents": agents, "tasks": counts})
+    data = {"server": server and server.url, "waiting": waiting, "agents": agents, "tasks": counts}
+    return Table(["", ""], rows, data=data)
 
 
 @click.command()

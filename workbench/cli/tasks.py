@@ -10,9 +10,11 @@ import click
 
 from workbench.cli.shown import Note, Shown, Text, given, pass_door
 from workbench.door import Door
-from workbench.errors import BadInput
+from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, Graph
-from workbench.tables import Page, State, Table
+from workbench.model import TaskState
+from workbench.rules import lifecycle
+from workbench.tables import Page, State, Table, plain
 
 COLUMNS = {
     "id": "id",
@@ -37,12 +39,19 @@ ATTEMPTS = {
 LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
 LOG_LINES = 20
 LOG_PAGE = 500
+EVENTS_PAGE = 1_000
+NEAR = 20
+"""Other tasks that are told of in one line at most."""
+NO_TASKS = "There are no tasks. Create some with a plan."
+NO_MATCH = "No task matches."
 _APART = {"id", "title", "attempts", "blocked"}
 """What a task's facts leave to other places."""
 
 
 @click.command()
-@click.option("--status", default=None, help="Only tasks in this state.")
+@click.option(
+    "--status", type=click.Choice([state.value for state in TaskState]), default=None, help="Only tasks in this state."
+)
 @click.option("--persona", "persona_id", default=None, help="Only tasks of this persona.")
 @click.option("--agent", "assigned_agent_id", default=None, help="Only tasks this agent holds, or held last.")
 @click.option("--session", "session_id", default=None, help="Only tasks of this session.")
@@ -51,18 +60,20 @@ _APART = {"id", "title", "attempts", "blocked"}
 @click.option("--plan", default=None, help="Only tasks of this plan.")
 @click.option("--sort", type=click.Choice(["id", "newest", "priority"]), default="id", show_default=True, help="Order.")
 @click.option("--limit", default=100, show_default=True, help="At most so many.")
+@click.option("--cursor", default=None, help="Read on where a list said that there are more.")
 @pass_door
-def tasks(door: Door, limit: int, **filters: Any) -> Shown:
+def tasks(door: Door, sort: str, limit: int, **filters: Any) -> Shown:
     """List the tasks."""
-    page = door.call("list_tasks", limit=limit, **given(**filters))
-    note = "… and more; --limit shows them" if page["next_cursor"] else ""
-    return task_table(page["tasks"], note)
+    chosen = given(**filters)
+    page = door.call("list_tasks", sort=sort, limit=limit, **chosen)
+    note = f"… more: --cursor {page['next_cursor']}" if page["next_cursor"] else ""
+    return task_table(page["tasks"], NO_MATCH if chosen else NO_TASKS, note)
 
 
-def task_table(found: Sequence[Mapping[str, Any]], note: str = "") -> Table:
+def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -> Table:
     """Tasks of a list, with the word for how each stands."""
     shown = [{**task, "status": State.of(task["status"], task["blocked"])} for task in found]
-    return Table.of(shown, COLUMNS, "There are no tasks. Create some with a plan.", found, note)
+    return Table.of(shown, COLUMNS, empty, found, note)
 
 
 @click.command()
@@ -72,18 +83,42 @@ def task_table(found: Sequence[Mapping[str, Any]], note: str = "") -> Table:
 def task(door: Door, task_id: int, lines: int) -> Shown:
     """Show one task: how it stands and why, its attempts, what was said and what it gave."""
     found = door.call("get_task", task_id=task_id)
-    return task_page(found, _end_of_log(door, task_id, lines + 1) if lines else [], lines)
+    return _task_page(found, _near(door, found), _end_of_log(door, task_id, lines + 1) if lines else [], lines)
 
 
-def task_page(found: Mapping[str, Any], log: Sequence[Mapping[str, Any]], lines: int = LOG_LINES) -> Page:
-    """One task, opened, with the last lines of its log."""
-    facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts(found)])
+def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int) -> Page:
+    """One task, opened, with how others near it stand and the last lines of its log."""
+    facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**found, **near})])
     parts = [(f"{found['id']} {found['title']}", facts)]
     parts.append(("Attempts", Table.of(found["attempts"], ATTEMPTS, "Nobody has claimed it yet.")))
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
         parts.append(("Log", Table.of(log[-lines:], LOG, "Nothing was reported yet.", note=note)))
     return Page(parts, {"task": found, "log": log[-lines:] if lines else []})
+
+
+def _near(door: Door, found: Mapping[str, Any]) -> dict[str, str]:
+    """What keeps a task waiting and what is right under it, and how each of these stands."""
+    waits = [_standing(door, other) for other in found["blocked_by"][:NEAR]]
+    under = door.call("list_tasks", parent_task_id=found["id"], limit=NEAR)
+    parts = [f"{one['id']} ({State.of(one['status'], one['blocked'])})" for one in under["tasks"]]
+    return {
+        "blocked_by": _some(waits, len(found["blocked_by"]) > NEAR),
+        "subtasks": _some(parts, under["next_cursor"] is not None),
+    }
+
+
+def _standing(door: Door, task_id: int) -> str:
+    try:
+        found = door.call("get_task", task_id=task_id)
+    except NotFound:  # of another session than the agent's who asks
+        return str(task_id)
+    hint = "; retry it" if found["status"] in lifecycle.DEAD else ""
+    return f"{task_id} ({State.of(found['status'], found['blocked'])}{hint})"
+
+
+def _some(words: Sequence[str], more: bool) -> str:
+    return ", ".join([*words, *(["…"] if more else [])])
 
 
 def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -120,7 +155,8 @@ def graph(door: Door, plan: str | None) -> Shown:
     if page["next_cursor"]:
         told = f"There are more than {LIMIT} tasks; so many are not drawn. --plan chooses fewer, and the panel has all."
         return Note(told, {"limit": LIMIT})
-    return Graph(page["tasks"], door.call("get_task_graph", **given(plan=plan))["dependencies"])
+    edges = door.call("get_task_graph", **given(plan=plan))["dependencies"]
+    return Graph(page["tasks"], edges, NO_TASKS if plan is None else NO_MATCH)
 
 
 @click.command()
@@ -129,7 +165,18 @@ def graph(door: Door, plan: str | None) -> Shown:
 @pass_door
 def cancel(door: Door, task_id: int, reason: str) -> Shown:
     """Cancel a task and what is under it and not finished."""
-    return Note(f"Task {task_id} is cancelled.", door.call("cancel_task", task_id=task_id, reason=reason))
+    before = door.call("list_events", after=None)["next_after"]
+    made = door.call("cancel_task", task_id=task_id, reason=reason)
+    others = _cancelled_with(door, made, before)
+    told = f", and with it {_some(others[:NEAR], len(others) > NEAR)}" if others else ""
+    return Note(f"Task {task_id} is cancelled{told}.", made)
+
+
+def _cancelled_with(door: Door, made: Mapping[str, Any], after: int) -> list[str]:
+    """The other tasks that one change has cancelled: it has one time, of the task's end and of all its events."""
+    found = door.call("list_events", after=after, kinds=["task.cancelled"], limit=EVENTS_PAGE)["events"]
+    ids = [event["subject"].removeprefix("task:") for event in found if event["at"] == made["completed_at"]]
+    return [one for one in ids if one != str(made["id"])]
 
 
 @click.command()
@@ -190,7 +237,7 @@ def plan(door: Door, file: Any, name: str | None, update: bool, dry_run: bool) -
         text = file.read()
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{file.name} is not text in UTF-8: {error.reason}.") from None
-    return planned(door.call("create_plan", text=text, name=name, update=update, dry_run=dry_run))
+    return planned(door.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
 
 
 @click.command("export-plan")
@@ -206,7 +253,20 @@ def export_plan(door: Door, name: str, form: str, tick: bool) -> Shown:
     return Text(made["text"], made)
 
 
-def planned(made: dict[str, Any]) -> Table:
-    """A plan as a table of its tasks, with what was changed."""
+def planned(made: Mapping[str, Any], dry_run: bool = False) -> Table:
+    """A plan as a table of its tasks, below what happened to it, or would, and what was changed."""
     rows = [[task_id, name] for name, task_id in made["tasks"].items()]
-    return Table(["task", "name in the plan"], rows, data=made, note=made["diff"]["text"])
+    told = f"Plan {plain(made['plan'])}: {_happened(made, dry_run)}."
+    lead = "\n".join(filter(None, [told, made["diff"]["text"]]))
+    return Table(["task", "name in the plan"], rows, "", made, lead=lead)
+
+
+def _happened(made: Mapping[str, Any], dry_run: bool) -> str:
+    if not made["changed"]:
+        return "unchanged"
+    if dry_run:
+        return f"would be {'changed' if made['tasks'] else 'created'}; nothing was changed"
+    if made["diff"]["text"]:
+        return "changed"
+    count = len(made["tasks"])
+    return f"created, {count:,} {'task' if count == 1 else 'tasks'}"
