@@ -82,7 +82,7 @@ async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(
 ) -> None:
     await opened(settings, "ping")
     write(settings, "editor", text)
-    with pytest.raises(BadInput, match="PERSONA_INVALID: Persona editor.*personas/editor.md") as refused:
+    with pytest.raises(BadInput, match=r"PERSONA_INVALID: Persona editor.*personas/editor\.md") as refused:
         await opened(settings, "ping")
     assert "<unicode string>" not in refused.value.message
     write(settings, "editor", "You edit.")
