@@ -74,11 +74,11 @@ async def test_what_a_killed_server_left_open_is_closed_by_the_next(settings: Se
         ada = await workbench.identify(made["token"])
         gone = ServerInfo(pid=1, started=0.0, nonce="gone", url="", ws_url="", mcp_url="")
         await workbench.serving(gone)
-        await workbench.connected(ada, "websocket", "a").__aenter__()
-        assert await state(workbench) == ("active", "connected", "idle", 1)
-        async with Servers(workbench) as servers:
-            await servers.start(0)
-            assert (await state(workbench))[:2] == ("inactive", "disconnected")
+        async with workbench.connected(ada, "websocket", "a"):
+            assert await state(workbench) == ("active", "connected", "idle", 1)
+            async with Servers(workbench) as servers:
+                await servers.start(0)
+                assert (await state(workbench))[:2] == ("inactive", "disconnected")
     async with Workbench.open(settings) as workbench:
         assert (await kinds(workbench))[-2:] == ["agent.disconnected", "agent.deactivated"]
 
