@@ -238,7 +238,7 @@ async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
             await workbench.call("create_plan", text=text, **how)
         (problem,) = refused.value.details["problems"]
         assert (problem["line"], problem["task"]) == (4, "first")
-        assert problem["reason"].startswith("'first' is claimed; title, persona, description, parent, priority")
+        assert problem["reason"].startswith("'first' is claimed; title, persona, description, parent, ")
         assert "+ extra" in refused.value.details["diff"]
     assert await listed(workbench) == before
     await workbench.dispatch(ada.caller, "complete_task", {"task_id": 1})
@@ -247,6 +247,18 @@ async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
 
 
 EXTRA = "plan: p\ntasks:\n- {name: extra, title: Extra, persona: implementer}\n"
+
+
+async def test_a_priority_set_by_hand_does_not_keep_a_plan_from_growing(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    text = "plan: p\ntasks:\n- {name: a, title: A, persona: implementer}"
+    task = (await workbench.call("create_plan", text=text))["tasks"]["a"]
+    await workbench.call("set_priority", task_id=task, priority=900)
+    await workbench.dispatch(ada.caller, "claim_task", {})
+    more = text + "\n- {name: b, title: B, persona: implementer}"
+    made = await workbench.call("create_plan", text=more, update=True)
+    assert (made["diff"]["added"], made["diff"]["changed"]) == (["b"], {})
+    assert (await workbench.call("get_task", task_id=task))["priority"] == 900
 
 
 async def test_what_ended_without_a_result_may_go_and_its_name_is_free_again(workbench: Workbench) -> None:

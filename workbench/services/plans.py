@@ -197,6 +197,8 @@ def _settled(
             "parent": task.parent if task.parent in known else None,
             "session": named[task.session] if task.session is not None else unsaid,
         }
+        if row and row["status"] != TaskState.PENDING:
+            said["priority"] = row["priority"]  # of no consequence any more, whoever has set it
         return defaults.filled(task.model_copy(update=said))
 
     return [settle(task) for task in plan.tasks]
