@@ -251,6 +251,14 @@ def settle(workbench: Workbench) -> Admit:
     return settled
 
 
+def nested(depth: int) -> list[Any]:
+    """Lists in lists, so many in all."""
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 async def followed(workbench: Workbench) -> None:
     """Return once somebody follows the feed: whoever was to wait for news does."""
     while not workbench.feed._subscriptions:

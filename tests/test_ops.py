@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import pytest
 from pydantic import Field
 
-from tests.conftest import Admit
+from tests.conftest import Admit, nested
 from tests.op_codes import EVERYWHERE, codes_of
 from workbench.app import SERVICES, Workbench
 from workbench.errors import BadInput, WorkbenchError
@@ -277,18 +277,10 @@ GOOD: dict[str, Any] = {
 }
 
 
-def deep(levels: int) -> list[Any]:
-    """A list in a list in a list …"""
-    value: list[Any] = []
-    for _ in range(levels - 1):
-        value = [value]
-    return value
-
-
 STRANGE = [
     *(None, True, -1, 2**63, 10**40, 1.5, "", "\0", "a\0b", "x" * 300, "../..", "-x", "é🐧", "*", "%s", "';--"),
     *([], ["\0"], [2**70], [[]], {}, {"\0": 1}, {"agent_id": 5}, {"agent_id": ["x"]}, {"persona_id": 7}, {"role": []}),
-    *(deep(66), deep(960), [{"title": "t", "persona_id": "implementer", "dependencies": [2**63]}]),
+    *(nested(66), nested(960), [{"title": "t", "persona_id": "implementer", "dependencies": [2**63]}]),
     [{"title": "t", "persona_id": "implementer", "parent_task_id": 2**70}],
 ]
 LIMITS = {"NO_SERVER", "TOO_MANY_PENDING"}

@@ -19,6 +19,7 @@ WIDTH, HEIGHT, ACROSS, DOWN = 190, 30, 56, 12
 LETTERS = 25
 
 Place = tuple[int, float]
+NO_TASKS = "There are no tasks. Create some with a plan."
 """Column and row, from 0; a row may lie between two."""
 
 
@@ -31,7 +32,7 @@ class Graph:
 
     tasks: Sequence[Mapping[str, Any]]
     dependencies: Sequence[tuple[int, int]]
-    empty: str = "There are no tasks. Create some with a plan."
+    empty: str = NO_TASKS
 
     @property
     def data(self) -> dict[str, Any]:

@@ -238,10 +238,10 @@ def _is_too_large(value: Any) -> bool:
     return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
-def _require_json(name: str, arguments: Mapping[str, Any]) -> None:
+def _require_json(name: str, arguments: dict[str, Any]) -> None:
     """What no reader could be sent again must not be stored: it would spoil every list it is in."""
     try:
-        wire.check(dict(arguments))
+        wire.check(arguments)
     except ValueError as error:
         raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
 

@@ -68,13 +68,13 @@ class Table:
 
     def text(self) -> str:
         """Aligned columns, without a trailing line end."""
-        lead = [self.lead] if self.lead else []
         if not self.rows:
-            return "\n".join([*lead, *([self.empty] if self.empty else [])])
+            return "\n".join(filter(None, (self.lead, self.empty)))
         cells = [[plain(cell) for cell in row] for row in (self.columns, *self.rows)]
         widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([*lead, *(line.rstrip() for line in lines), *([self.note] if self.note else [])])
+        body = "\n".join(line.rstrip() for line in lines)
+        return "\n".join(filter(None, (self.lead, body, self.note)))
 
     def html(self) -> str:
         """An HTML table; every cell is escaped."""

@@ -11,13 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from tests.conftest import nested
 from workbench.rules import wire
-
-
-def nested(depth: int) -> Any:
-    """Lists in lists."""
-    return [] if depth == 1 else [nested(depth - 1)]
-
 
 BAD = {
     "NaN": {"x": math.nan},

@@ -7,10 +7,8 @@ commands about one noun.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -33,12 +31,12 @@ from workbench.cli import (
     workers,
     worktrees,
 )
-from workbench.cli.anywhere import anywhere
+from workbench.cli.anywhere import OPTIONS, anywhere
 from workbench.cli.calls import parse_arguments
 from workbench.cli.personas import saved
 from workbench.cli.shown import Note, Partly, Shown, Text
 from workbench.cli.tasks import planned
-from workbench.door import CommandLine, explain
+from workbench.door import explain
 from workbench.errors import WorkbenchError
 from workbench.graph import Graph
 from workbench.tables import Page, Table
@@ -98,15 +96,10 @@ COMMANDS: tuple[click.Command, ...] = (
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--project", type=click.Path(path_type=Path, file_okay=False), help="Root directory of the project.")
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of tables.")
+@click.group(params=[*OPTIONS], context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
-@click.pass_context
-def cli(ctx: click.Context, project: Path | None, as_json: bool) -> None:
+def cli() -> None:
     """Run a team of AI agents from a Jupyter notebook."""
-    if ctx.obj is None:
-        ctx.obj = CommandLine(project, os.environ.get("WORKBENCH_TOKEN"))
 
 
 for command in COMMANDS:

@@ -11,8 +11,8 @@ import click
 from workbench.door import CommandLine
 
 
-def _elsewhere(ctx: click.Context, _: click.Parameter, project: Path | None) -> None:
-    if project is not None:
+def _choose(ctx: click.Context, _: click.Parameter, project: Path | None) -> None:
+    if project is not None or ctx.obj is None:
         ctx.obj = CommandLine(project, os.environ.get("WORKBENCH_TOKEN"))
 
 
@@ -21,7 +21,7 @@ OPTIONS = (
         ["--project"],
         type=click.Path(path_type=Path, file_okay=False),
         expose_value=False,
-        callback=_elsewhere,
+        callback=_choose,
         help="Root directory of the project.",
     ),
     click.Option(["--json"], is_flag=True, expose_value=False, help="Print data instead of tables."),

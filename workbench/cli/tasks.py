@@ -11,7 +11,7 @@ import click
 from workbench.cli.shown import Note, Shown, Text, given, pass_door
 from workbench.door import Door
 from workbench.errors import BadInput, NotFound
-from workbench.graph import LIMIT, Graph
+from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState
 from workbench.rules import lifecycle
 from workbench.tables import Page, State, Table, plain
@@ -42,7 +42,6 @@ LOG_PAGE = 500
 EVENTS_PAGE = 1_000
 NEAR = 20
 """Other tasks that are told of in one line at most."""
-NO_TASKS = "There are no tasks. Create some with a plan."
 NO_MATCH = "No task matches."
 _APART = {"id", "title", "attempts", "blocked"}
 """What a task's facts leave to other places."""

@@ -19,6 +19,8 @@ _RESERVED_AGENTS = frozenset({"operator", "anonymous", "system"})
 _SECRET = re.compile(r"wb[ao]_[A-Za-z0-9_-]{43}")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """This machine. Other addresses of 127.0.0.0/8 are not: forwarders answer there for strangers."""
+TURNED_AWAY = frozenset({Registration.REJECTED, Registration.REVOKED})
+"""States of agents that a person did not let in, or does not any more."""
 MAY_ACT = frozenset({Registration.ASSIGNED, Registration.ACTIVE, Registration.INACTIVE})
 """States in which an agent's token is good for more than asking how its registration stands."""
 

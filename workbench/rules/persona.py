@@ -11,7 +11,7 @@ import yaml
 from workbench.errors import BadInput
 from workbench.model import Role
 from workbench.rules import wire
-from workbench.rules.plan import NOT_YAML
+from workbench.rules.plan import NOT_YAML, flaw
 
 SUFFIX = "_prompt"
 """What the name of a file may have after the id."""
@@ -93,11 +93,10 @@ def _front_matter(persona_id: str, text: str) -> tuple[dict[str, object], str]:
         raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: the front matter is not closed by `---`.")
     try:
         meta = yaml.safe_load(head)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 2 if error.problem_mark else 1  # the first is the `---` above
-        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: line {line}: {error.problem}.") from None
     except NOT_YAML as error:
-        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: {error}") from None
+        line, reason = flaw(error)
+        place = f"line {line + 1}: " if line else ""  # the first line is the `---` above
+        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: {place}{reason}.") from None
     if not isinstance(meta, dict):
         raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: the front matter is not a mapping.")
     return meta, body

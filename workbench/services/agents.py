@@ -156,7 +156,7 @@ async def issue_token(ctx: Ctx, agent_id: str) -> Issued:
 
     def change(tx: Tx) -> None:
         agent = registration.require_agent(tx, agent_id)
-        if agent["registration_status"] in (Registration.REJECTED, Registration.REVOKED):
+        if agent["registration_status"] in access.TURNED_AWAY:
             raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Let it register anew.")
         tx.run(SQL.set_token, id=agent["id"], token_hash=access.token_hash(token))
         tx.emit("agent.token_issued", f"agent:{agent['id']}", session=agent["session_id"])

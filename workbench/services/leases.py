@@ -230,7 +230,7 @@ def release_all(tx: Tx, agent: str, reason: str) -> None:
 def unreserve(tx: Tx, agent: str, reason: str) -> None:
     """Give what waits for an agent that will not come back to whoever else may claim it."""
     for row in tx.all(SQL.reserved_for, agent=agent):
-        tx.run(SQL.unreserve, task_id=row["id"])
+        tx.run(tasks.SQL.reserve, task_id=row["id"], agent=None)
         told = {"assigned_agent_id": None, "reason": reason}
         tx.emit("task.reassigned", f"task:{row['id']}", session=row["session_id"], **told)
 

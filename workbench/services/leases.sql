@@ -16,9 +16,6 @@ ORDER BY CASE s.status WHEN 'in_progress' THEN 0 ELSE 1 END, s.task_id;
 SELECT s.task_id AS id, t.session_id FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.reserved_for = :agent AND s.status IN ('pending', 'claimed', 'in_progress') ORDER BY s.task_id;
 
--- name: unreserve
-UPDATE task_status SET reserved_for = NULL WHERE task_id = :task_id;
-
 -- name: candidates
 -- One index probe each: reserved for me; mine here or in no worktree, of my session or of none.
 SELECT task_id FROM (

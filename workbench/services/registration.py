@@ -332,7 +332,7 @@ def deactivate(tx: Tx, internal: str, reason: str) -> None:
 def gone(tx: Tx, internal: str, reason: str) -> None:
     """An agent ended: an admitted one is inactive, one that still waited is turned away."""
     row = tx.one(SQL.by_id, id=internal)
-    if row is None or row["registration_status"] in (Registration.REJECTED, Registration.REVOKED):
+    if row is None or row["registration_status"] in access.TURNED_AWAY:
         return
     waiting = row["registration_status"] == Registration.PENDING
     set_status(tx, internal, Registration.REJECTED if waiting else Registration.INACTIVE, reason)

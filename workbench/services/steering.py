@@ -138,7 +138,7 @@ async def reassign_task(
             if agent is not None and agent == row["assigned_agent_id"]:
                 raise Conflict("ALREADY_THEIRS", f"{assigned_agent_id} holds task {task_id} now.")
             leases.put_back(tx, row, "reassigned", reason)
-        tx.run(SQL.reserve, task_id=task_id, agent=agent)
+        tx.run(tasks.SQL.reserve, task_id=task_id, agent=agent)
         told = {"assigned_agent_id": assigned_agent_id, "reason": reason}
         tx.emit("task.reassigned", f"task:{task_id}", session=row["session_id"], **told)
         return tasks.require_task(tx, task_id)

@@ -6,8 +6,5 @@ WHERE task_id = :task_id;
 -- name: set_retries
 UPDATE tasks SET max_retries = :max_retries WHERE id = :task_id;
 
--- name: reserve
-UPDATE task_status SET reserved_for = CAST(:agent AS TEXT) WHERE task_id = :task_id;
-
 -- name: prioritise
 UPDATE task_status SET priority = :priority WHERE task_id = :task_id;

@@ -15,7 +15,7 @@ from workbench.rules.plan.diff import Change, PlanDiff, compare, dead_ends, obst
 from workbench.rules.plan.draft import Problems, checked
 from workbench.rules.plan.model import Defaults, Plan, PlannedTask, Ticked, digest, open_tasks
 from workbench.rules.plan.order import find_cycle, in_order
-from workbench.rules.plan.yaml import NOT_YAML
+from workbench.rules.plan.yaml import NOT_YAML, flaw
 
 __all__ = [
     "NOT_YAML",
@@ -30,6 +30,7 @@ __all__ = [
     "dead_ends",
     "digest",
     "find_cycle",
+    "flaw",
     "in_order",
     "obstacles",
     "parse",

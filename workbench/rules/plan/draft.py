@@ -53,18 +53,20 @@ class Problems:
         try:
             return PlannedTask.model_validate(values)
         except ValidationError as error:
-            self._refuse(error, line)
-            wrong = {one["loc"][0] for one in error.errors(include_url=False)}
+            wrong = self._refuse(error, line)
             fitting = {key: value for key, value in values.items() if key not in wrong}
             missing = {"name", "title", "persona"} - fitting.keys()
             made = PlannedTask.model_validate(fitting | dict.fromkeys(missing, "x"))
             return made.model_copy(update=dict.fromkeys(missing, ""))
 
-    def _refuse(self, error: ValidationError, line: int) -> None:
-        for one in error.errors(include_url=False):
+    def _refuse(self, error: ValidationError, line: int) -> set[int | str]:
+        """Note what is wrong; the fields it is in."""
+        found = error.errors(include_url=False)
+        for one in found:
             place = ".".join(map(str, one["loc"]))
             is_no_list = one["type"] == "list_type" and place in LISTS
             self.add(line, f"{place}: {'is a list of names, like [first, second]' if is_no_list else one['msg']}")
+        return {one["loc"][0] for one in found}
 
     def raise_if_any(self) -> None:
         """Refuse the plan as a whole.

@@ -62,12 +62,18 @@ def load(text: str, problems: Problems) -> Any:
     """What some YAML says; None and a problem if it is none."""
     try:
         return yaml.load(text, Loader=_LineLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problems.add(mark.line + 1 if mark else 1, f"not YAML: {error.problem or error.context}")
     except NOT_YAML as error:
-        problems.add(1, f"not YAML: {error}")
+        line, reason = flaw(error)
+        problems.add(line or 1, f"not YAML: {reason}")
     return None
+
+
+def flaw(error: Exception) -> tuple[int | None, str]:
+    """The line in which a text is `NOT_YAML`, if that is known, and why it is not."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return None, str(error)
+    mark = error.problem_mark or error.context_mark
+    return mark.line + 1 if mark else None, str(error.problem or error.context)
 
 
 def write(plan: Plan) -> str:

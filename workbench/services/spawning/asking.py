@@ -97,7 +97,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
         agent = registration.require_agent(tx, agent_id)
         workers.require_authority(ctx.caller, agent)
         workers.require_spawn(tx, agent_id, agent["id"])
-        if agent["registration_status"] in (Registration.REJECTED, Registration.REVOKED):
+        if agent["registration_status"] in access.TURNED_AWAY:
             raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Spawn another.")
         spawn = tx.one(SQL.get, agent=agent["id"])
         assert spawn is not None, "it was there a moment ago"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused
-from workbench.model import SECOND, Level, OnFailure, Registration, TaskState, Wire
+from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access, lifecycle
 from workbench.rules.lifecycle import TREE_DEPTH
@@ -192,7 +192,7 @@ def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
         NotFound: ``AGENT_NOT_FOUND``. Conflict: ``OTHER_SESSION``, ``NOT_ADMITTED``.
     """
     agent = require_agent(tx, agent_id)
-    if agent["registration_status"] in (Registration.REJECTED, Registration.REVOKED):
+    if agent["registration_status"] in access.TURNED_AWAY:
         status = agent["registration_status"]
         raise Conflict("NOT_ADMITTED", f"{agent_id} was {status} and could never claim it.", status=status)
     if session not in (None, agent["session_id"]):

@@ -41,6 +41,9 @@ SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x
 FROM task_attempts x JOIN agents a ON a.id = x.agent_id
 WHERE x.task_id = :task_id ORDER BY x.attempt;
 
+-- name: reserve
+UPDATE task_status SET reserved_for = CAST(:agent AS TEXT) WHERE task_id = :task_id;
+
 -- name: end_attempt
 UPDATE task_attempts SET ended_at = :now, outcome = :outcome, error_message = :error, error_class = :error_class
 WHERE task_id = :task_id AND ended_at IS NULL;
