@@ -1,7 +1,7 @@
 /** Reads `{snapshot, changes}` a line, gives what the panel's store then holds, and whether it notices a gap. */
 import { createInterface } from "node:readline";
 
-import { Store } from "../../kernel_ext/panels/src/store.js";
+import { Store } from "../../kernel_ext/panels/src/link/store.js";
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { snapshot, changes } = JSON.parse(line);

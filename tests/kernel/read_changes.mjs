@@ -2,8 +2,8 @@
 import { createInterface } from "node:readline";
 import process from "node:process";
 
-import { hunks } from "../../kernel_ext/panels/src/patch.js";
-import { added } from "../../kernel_ext/panels/src/tail.js";
+import { hunks } from "../../kernel_ext/panels/src/lib/patch.js";
+import { added } from "../../kernel_ext/panels/src/lib/log_lines.js";
 
 const sides = (patch) => hunks(patch).map(({ lines }) => ["-", "+"].map((side) => lines.filter(({ kind }) => kind !== (side === "-" ? "+" : "-")).map(({ text, old, new: now }) => [side === "-" ? old : now, text])));
 

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import process from "node:process";
 
-import { LogTail } from "../../kernel_ext/panels/src/logtail.js";
+import { LogTail } from "../../kernel_ext/panels/src/lib/log_tail.js";
 
 const { step, steps } = JSON.parse(readFileSync(0, "utf8"));
 const log = [];

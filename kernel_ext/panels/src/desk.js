@@ -1,19 +1,19 @@
 /** The desk: who waits, how the work goes, who is here, and what holds. One store for each model, any number of views. */
 
-import { Admin } from "./admin.js";
-import { Agents } from "./agents.js";
-import { Channel } from "./channel.js";
-import { button } from "./controls.js";
-import { h, prose, setText } from "./dom.js";
-import { icon } from "./icons.js";
-import { Inbox } from "./inbox.js";
-import { Outline } from "./outline.js";
-import { Progress } from "./progress.js";
-import { Projects } from "./projects.js";
-import { Store } from "./store.js";
-import { Tabs } from "./tabs.js";
-import { Tasks } from "./tasks.js";
-import { Worktrees } from "./worktrees.js";
+import { Admin } from "./admin/admin.js";
+import { Agents } from "./agents/agents.js";
+import { Channel } from "./link/channel.js";
+import { button } from "./lib/controls.js";
+import { h, prose, setText } from "./lib/dom.js";
+import { icon } from "./lib/icons.js";
+import { Inbox } from "./inbox/inbox.js";
+import { Outline } from "./tasks/outline.js";
+import { Progress } from "./tasks/progress.js";
+import { Projects } from "./projects/projects.js";
+import { Store } from "./link/store.js";
+import { Tabs } from "./lib/tabs.js";
+import { Tasks } from "./tasks/tasks.js";
+import { Worktrees } from "./worktrees/worktrees.js";
 
 const TICK_MS = 5_000;
 const SAID_MS = 10_000;

@@ -1,0 +1,186 @@
+/** From task rows to what the tree shows: states, roll-ups, the visible lines. Pure. */
+
+/**
+ * @typedef {import("../link/store.js").Row} Row
+ * @typedef {{id: number, level: number, place: number, siblings: number, branch: boolean, open: boolean,
+ *   matches: boolean, state: string, waits: Row[], done: number, below: number}} Line
+ */
+
+/** States in the order a person asks for them, with the word for each. */
+export const STATES = {
+  in_progress: "In progress",
+  claimed: "Claimed",
+  pending: "Pending",
+  blocked: "Blocked",
+  failed: "Failed",
+  completed: "Completed",
+  cancelled: "Cancelled",
+};
+
+/** What tasks can be chosen by, besides their state. */
+export const FACETS = ["persona_id", "plan", "worktree", "assigned_agent_id", "session_id"];
+
+/** @typedef {{text: string, state: string|null} & Record<string, string|null>} Wanted by `FACETS` too; "" is: has none */
+
+/** Everything. @returns {Wanted} */
+export function everything() {
+  return { text: "", state: null, ...Object.fromEntries(FACETS.map((facet) => [facet, null])) };
+}
+
+/** The unfinished tasks that a blocked one waits for. @param {Row} task @param {Map<number, Row>} tasks */
+export function waitsFor(task, tasks) {
+  if (!task.blocked) return [];
+  return task.dependencies.map((id) => tasks.get(id)).filter((other) => other && other.status !== "completed");
+}
+
+/** "waits for 3, 5 (failed)" @param {Row[]} waits */
+export function waitingText(waits) {
+  const named = waits.slice(0, 3).map(({ id, status }) => {
+    const hopeless = status === "failed" || status === "cancelled";
+    return hopeless ? `${id} (${status})` : `${id}`;
+  });
+  return `waits for ${named.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
+}
+
+/** What is known of all tasks: children in order, derived states, roll-ups and counts. */
+export class Outline {
+  /** @param {Map<number, Row>} tasks */
+  constructor(tasks) {
+    this.tasks = tasks;
+    /** @type {Map<number|null, number[]>} */
+    this.children = new Map();
+    this.states = new Map();
+    this.waits = new Map();
+    this.counts = Object.fromEntries(Object.keys(STATES).map((state) => [state, 0]));
+    /** @type {Record<string, Set<string>>} the values there are */
+    this.facets = Object.fromEntries(FACETS.map((facet) => [facet, new Set()]));
+    for (const id of [...tasks.keys()].sort((a, b) => a - b)) this.add(tasks.get(id));
+    this.below = this.rollUp();
+  }
+
+  /** Tasks that count as work: all but the cancelled ones. */
+  get total() {
+    return this.tasks.size - this.counts.cancelled;
+  }
+
+  /**
+   * The lines of the tree.
+   * @param {Wanted} wanted
+   * @param {Set<number>} closed branches that are not opened
+   * @returns {Line[]} parents first; with a filter, matching lines and what leads to them, opened
+   */
+  tree(wanted, closed) {
+    const kept = isFilter(wanted) ? this.leadingTo(this.matching(wanted)) : null;
+    const lines = [];
+    const visit = (parent, level) => {
+      const ids = (this.children.get(parent) ?? []).filter((id) => !kept || kept.has(id));
+      ids.forEach((id, index) => {
+        const branch = this.children.has(id);
+        const open = branch && (kept !== null || !closed.has(id));
+        const matches = !kept || kept.get(id) === true;
+        lines.push({ ...this.line(id), level, place: index + 1, siblings: ids.length, branch, open, matches });
+        if (open) visit(id, level + 1);
+      });
+    };
+    visit(null, 1);
+    return lines;
+  }
+
+  /** The lines without the tree, the most urgent first. @param {Wanted} wanted @returns {Line[]} */
+  list(wanted) {
+    const { tasks } = this;
+    const ids = this.matching(wanted).sort((a, b) => tasks.get(b).priority - tasks.get(a).priority || a - b);
+    const siblings = ids.length;
+    return ids.map((id, index) => ({ ...this.line(id), level: 1, place: index + 1, siblings, branch: false, open: false, matches: true }));
+  }
+
+  line(id) {
+    return { id, state: this.states.get(id), waits: this.waits.get(id) ?? [], ...this.below.get(id) };
+  }
+
+  add(task) {
+    const parent = this.tasks.has(task.parent_task_id) ? task.parent_task_id : null;
+    push(this.children, parent, task.id);
+    const waits = waitsFor(task, this.tasks);
+    const state = task.blocked ? "blocked" : task.status;
+    if (waits.length) this.waits.set(task.id, waits);
+    this.states.set(task.id, state);
+    this.counts[state] = (this.counts[state] ?? 0) + 1;
+    for (const facet of FACETS) this.facets[facet].add(task[facet] ?? "");
+  }
+
+  /** The tasks that wait for one, or waited. @param {number} id @returns {number[]} */
+  dependents(id) {
+    if (!this.after) {
+      this.after = new Map();
+      for (const task of this.tasks.values()) for (const on of task.dependencies) push(this.after, on, task.id);
+    }
+    return this.after.get(id) ?? [];
+  }
+
+  /** How many tasks lie under each, and how many of those are completed; cancelled ones do not count. */
+  rollUp() {
+    const below = new Map();
+    for (const id of this.tasks.keys()) below.set(id, { done: 0, below: 0 });
+    for (const id of this.childrenFirst()) {
+      const parent = below.get(this.tasks.get(id).parent_task_id);
+      if (!parent) continue;
+      const own = below.get(id);
+      const { status } = this.tasks.get(id);
+      parent.done += own.done + (status === "completed" ? 1 : 0);
+      parent.below += own.below + (status === "cancelled" ? 0 : 1);
+    }
+    return below;
+  }
+
+  childrenFirst() {
+    const order = [];
+    const waiting = [...(this.children.get(null) ?? [])];
+    while (waiting.length) {
+      const id = waiting.pop();
+      order.push(id);
+      waiting.push(...(this.children.get(id) ?? []));
+    }
+    return order.reverse();
+  }
+
+  /** The ids of the tasks that are wanted. @param {Wanted} wanted @returns {number[]} */
+  matching(wanted) {
+    const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const facets = FACETS.filter((facet) => wanted[facet] !== null);
+    return [...this.tasks.values()]
+      .filter((task) => !wanted.state || this.states.get(task.id) === wanted.state)
+      .filter((task) => facets.every((facet) => (task[facet] ?? "") === wanted[facet]))
+      .filter((task) => !words.length || words.every((word) => haystack(task).includes(word)))
+      .map(({ id }) => id);
+  }
+
+  /** The same (true) with their ancestors (false). */
+  leadingTo(ids) {
+    const found = new Map(ids.map((id) => [id, true]));
+    for (const id of ids) {
+      let parent = this.tasks.get(id).parent_task_id;
+      while (this.tasks.has(parent) && !found.has(parent)) {
+        found.set(parent, false);
+        parent = this.tasks.get(parent).parent_task_id;
+      }
+    }
+    return found;
+  }
+}
+
+function push(lists, key, value) {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}
+
+/** @param {Wanted} wanted */
+function isFilter(wanted) {
+  return Boolean(wanted.text || wanted.state) || FACETS.some((facet) => wanted[facet] !== null);
+}
+
+function haystack(task) {
+  const { id, title, persona_id, worktree, assigned_agent_id, plan, name } = task;
+  return [`#${id}`, title, persona_id, worktree, assigned_agent_id, plan, name].join("\n").toLowerCase();
+}
