@@ -17,26 +17,26 @@ from workbench.cli import (
     admission,
     agents,
     approvals,
-    calls,
+    call,
     contexts,
     data,
     doctor,
     personas,
+    processes,
     projects,
     servers,
     sessions,
     status,
     tasks,
     teams,
-    workers,
     worktrees,
 )
-from workbench.cli.anywhere import OPTIONS, anywhere
-from workbench.cli.calls import parse_arguments
+from workbench.cli.call import parse_arguments
+from workbench.cli.client import explain
+from workbench.cli.global_options import OPTIONS, anywhere
+from workbench.cli.output import Note, Partly, Shown, Text
 from workbench.cli.personas import saved
-from workbench.cli.shown import Note, Partly, Shown, Text
 from workbench.cli.tasks import planned
-from workbench.door import explain
 from workbench.errors import WorkbenchError
 from workbench.graph import Graph
 from workbench.tables import Page, Table
@@ -76,19 +76,19 @@ COMMANDS: tuple[click.Command, ...] = (
     worktrees.worktrees,
     worktrees.integrate,
     worktrees.discard,
-    workers.profiles,
-    workers.spawn,
-    workers.ps,
-    workers.logs,
-    workers.restart,
-    workers.terminate,
-    workers.worker,
+    processes.profiles,
+    processes.spawn,
+    processes.ps,
+    processes.logs,
+    processes.restart,
+    processes.terminate,
+    processes.worker,
     status.events,
     status.performance,
     data.sql,
     data.export_rows,
     data.migrate,
-    calls.call_op,
+    call.call_op,
     doctor.doctor,
     servers.serve,
     servers.mcp,

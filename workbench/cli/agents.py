@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from workbench.cli.client import Door
 from workbench.cli.grants import choices, grant_options, membership_options
-from workbench.cli.shown import Note, Shown, Text, given, listed, listing, pass_door
+from workbench.cli.output import Note, Shown, Text, given, listed, listing, pass_door
 from workbench.cli.status import EVENT_COLUMNS
-from workbench.door import Door
 from workbench.tables import Page, Table
 
 COLUMNS = {

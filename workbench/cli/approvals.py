@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from workbench.cli.client import Door
 from workbench.cli.grants import choices, grant_options
-from workbench.cli.shown import Note, Partly, Shown, pass_door
-from workbench.door import Door
+from workbench.cli.output import Note, Partly, Shown, pass_door
 from workbench.tables import Table
 
 

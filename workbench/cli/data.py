@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Note, Shown, Text, pass_door
-from workbench.door import Door
+from workbench.cli.client import Door
+from workbench.cli.output import Note, Shown, Text, pass_door
 from workbench.model import iso
 from workbench.settings import Settings
 from workbench.store.queries import beside

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 import click
 
-from workbench.cli.shown import Partly, Shown, pass_door
-from workbench.door import Door
+from workbench.cli.client import Door
+from workbench.cli.output import Partly, Shown, pass_door
 from workbench.errors import WorkbenchError
 from workbench.server_file import ServerFile
 from workbench.services.confinement import powers

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Fn, given
+from workbench.cli.output import Fn, given
 from workbench.model import Access, Role, Tool
 
 NOTHING = "none"

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Note, Noun, Shown, Text, pass_door
-from workbench.door import Door
+from workbench.cli.client import Door
+from workbench.cli.output import Note, Noun, Shown, Text, pass_door
 from workbench.errors import BadInput
 from workbench.tables import Table
 

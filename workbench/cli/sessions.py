@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Note, Noun, Shown, given, listed, listing, pass_door
-from workbench.door import Door
+from workbench.cli.client import Door
+from workbench.cli.output import Note, Noun, Shown, given, listed, listing, pass_door
 
 COLUMNS = {
     "id": "id",

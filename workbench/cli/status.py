@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Shown, pass_door
-from workbench.door import Door
+from workbench.cli.client import Door
+from workbench.cli.output import Shown, pass_door
 from workbench.server_file import ServerFile
 from workbench.tables import Table
 

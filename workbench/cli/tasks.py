@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Note, Shown, Text, given, pass_door
-from workbench.door import Door
+from workbench.cli.client import Door
+from workbench.cli.output import Note, Shown, Text, given, pass_door
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Note, Noun, Shown, Text, given, pass_door
-from workbench.door import Door
+from workbench.cli.client import Door
+from workbench.cli.output import Note, Noun, Shown, Text, given, pass_door
 from workbench.tables import Page, Table
 
 COLUMNS = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.shown import Shown, Text, pass_door
-from workbench.door import Door
+from workbench.cli.client import Door
+from workbench.cli.output import Shown, Text, pass_door
 from workbench.errors import BadInput
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from workbench.door import CommandLine
+from workbench.cli.client import CommandLine
 
 
 def _choose(ctx: click.Context, _: click.Parameter, project: Path | None) -> None:
