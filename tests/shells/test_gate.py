@@ -19,8 +19,8 @@ from tests.conftest import Admit, Served
 from workbench.app import Workbench
 from workbench.errors import Refused, TooMany, Unauthenticated
 from workbench.settings import Settings
-from workbench.shells import http
 from workbench.shells.gate import REMEMBERED_ADDRESSES, Allowance, Gate, check_address
+from workbench.shells.http import app
 from workbench.shells.serve import Servers
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +59,7 @@ Visit = Callable[..., httpx2.AsyncClient]
 @asynccontextmanager
 async def gated(workbench: Workbench, clock: Callable[[], float]) -> AsyncIterator[Visit]:
     """`visit(token, address)`: an HTTP client at an address, in front of the gate of a workbench."""
-    gate = Gate(Starlette(routes=http.routes(workbench)), workbench, clock)
+    gate = Gate(Starlette(routes=app.routes(workbench)), workbench, clock)
     async with AsyncExitStack() as stack:
 
         def visit(token: str | None = None, address: str = "127.0.0.1", **headers: str | bytes) -> httpx2.AsyncClient:

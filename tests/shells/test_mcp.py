@@ -19,9 +19,9 @@ from workbench.app import Workbench
 from workbench.client import McpClient
 from workbench.errors import WorkbenchError
 from workbench.model import Level
-from workbench.shells import mcp
 from workbench.shells.gate import Gate
-from workbench.shells.mcp import FIRST_CHOICE
+from workbench.shells.mcp import server
+from workbench.shells.mcp.server import FIRST_CHOICE
 
 pytestmark = pytest.mark.anyio
 
@@ -163,18 +163,18 @@ class Counting:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def level(self, ctx: mcp.Context) -> Level:
+    async def level(self, ctx: server.Context) -> Level:
         self.asked.append("level")
         return Level.OPERATOR
 
-    async def call(self, ctx: mcp.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call(self, ctx: server.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(name)
         return {}
 
 
 async def test_a_call_does_not_list_the_tools_before(workbench: Workbench) -> None:
     counting = Counting()
-    manager = StreamableHTTPSessionManager(mcp.server(workbench.catalogue, counting))
+    manager = StreamableHTTPSessionManager(server.server(workbench.catalogue, counting))
     app = Gate(StreamableHTTPASGIApp(manager), workbench)
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app))
     transport = streamable_http_client("http://127.0.0.1/mcp", http_client=http)

@@ -14,7 +14,7 @@ from tests.shells.conftest import Visit, error_of
 from workbench.app import SERVICES
 from workbench.model import Level
 from workbench.ops import collect
-from workbench.shells import openapi, rest
+from workbench.shells.http import openapi, rest
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from workbench.app import SERVICES
 from workbench.errors import BadInput
 from workbench.model import Level
 from workbench.ops import collect
-from workbench.shells import rest
+from workbench.shells.http import rest
 
 pytestmark = pytest.mark.anyio
 

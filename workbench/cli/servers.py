@@ -26,7 +26,7 @@ def serve(door: Door, port: int | None) -> Shown:
 @pass_door
 def mcp(door: Door) -> Shown:
     """Serve MCP on standard input and output, for agents that start their own server."""
-    from workbench.shells.stdio import run
+    from workbench.shells.mcp.stdio import run
 
     run(door.settings, os.environ.get("WORKBENCH_TOKEN"))
     return None

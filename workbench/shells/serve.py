@@ -27,8 +27,10 @@ from workbench.model import Level, ServerInfo
 from workbench.ops import Caller
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
-from workbench.shells import http, mcp, websocket
 from workbench.shells.gate import Gate, check_address, unless_revoked
+from workbench.shells.http import app as http
+from workbench.shells.mcp import server as mcp
+from workbench.shells.websocket import connection
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +85,7 @@ def application(workbench: Workbench, manager: StreamableHTTPSessionManager, sto
 
     routes = [
         *http.routes(workbench, stopping),
-        websocket.route(workbench),
+        connection.route(workbench),
         Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)),
     ]
     handlers = {HTTPException: http.no_such_endpoint}

@@ -25,8 +25,8 @@ from starlette.types import Receive, Scope, Send
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Unauthenticated, Unavailable, WorkbenchError, WrongMethod
 from workbench.ops import Caller
-from workbench.shells import openapi, rest
 from workbench.shells.gate import HEALTH, failure, revoked, unless_revoked
+from workbench.shells.http import openapi, rest
 
 SSE_WAIT_SECONDS = 15.0
 

@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 from workbench import __version__
 from workbench.model import Level
 from workbench.ops import Catalogue, Op
-from workbench.shells import rest
-from workbench.shells.rest import Endpoint
+from workbench.shells.http import rest
+from workbench.shells.http.rest import Endpoint
 
 Json = dict[str, Any]
 

@@ -33,7 +33,7 @@ from workbench.rules import access, message
 from workbench.rules.message import Frame
 from workbench.services.history import may_see
 from workbench.shells.gate import SUBPROTOCOL, refuse, revoked
-from workbench.shells.line import Line, Reply
+from workbench.shells.websocket.socket import Line, Reply
 
 MAX_SUBSCRIPTIONS = 16
 CLIENT_ID_LENGTH = 200

@@ -24,7 +24,7 @@ from workbench.ops import collect
 from workbench.rules import access
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
-from workbench.shells import mcp
+from workbench.shells.mcp import server as mcp
 
 WAIT_SECONDS = 25.0
 

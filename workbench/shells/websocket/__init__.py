@@ -1,0 +1,1 @@
+"""The WebSocket shell: `/ws/{client_id}`, frames `[agent, action, data]` (spec 1)."""
