@@ -23,56 +23,15 @@ from starlette.types import ASGIApp
 
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unavailable
-from workbench.model import Level, ServerInfo
-from workbench.ops import Caller
+from workbench.model import ServerInfo
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
-from workbench.shells.gate import Gate, check_address, unless_revoked
+from workbench.shells.gate import Gate, check_address
 from workbench.shells.http import app as http
-from workbench.shells.mcp import server as mcp
+from workbench.shells.mcp import in_process
 from workbench.shells.websocket import connection
 
 log = logging.getLogger(__name__)
-
-
-class _InProcess:
-    """MCP calls go straight to the workbench; the gate has said who asks."""
-
-    def __init__(self, workbench: Workbench) -> None:
-        self._workbench = workbench
-
-    async def level(self, ctx: mcp.Context) -> Level:
-        return _caller(ctx).level
-
-    async def call(self, ctx: mcp.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        caller = _caller(ctx)
-        wanted = self._workbench.catalogue.get(name)
-        if wanted is not None and wanted.allow > Level.ANONYMOUS:
-            await self._workbench.heard_of(caller)
-        work = self._workbench.dispatch(caller, name, arguments)
-        if not arguments.get("wait_seconds"):
-            return await work
-        return await unless_revoked(self._workbench, caller, work)
-
-
-def _caller(ctx: mcp.Context) -> Caller:
-    assert ctx.request is not None, "streamable HTTP carries its request"
-    caller: Caller = ctx.request.state.caller
-    return caller
-
-
-def _sessions(workbench: Workbench) -> StreamableHTTPSessionManager:
-    """The MCP endpoint's sessions."""
-    return StreamableHTTPSessionManager(
-        mcp.server(workbench.catalogue, _InProcess(workbench)),
-        max_request_body_size=workbench.settings.max_frame_bytes,
-    )
-
-
-async def _end_sessions(manager: StreamableHTTPSessionManager) -> None:
-    """Close the streams of MCP clients in good order; uvicorn would wait for them, then cut them off."""
-    for transport in list(manager._server_instances.values()):
-        await transport.terminate()
 
 
 def application(workbench: Workbench, manager: StreamableHTTPSessionManager, stopping: asyncio.Event) -> ASGIApp:
@@ -124,11 +83,11 @@ class Servers:
             await self._workbench.serving(info)
             stack.push_async_callback(self._workbench.serving, None)
             stack.push_async_callback(self._workbench.end_workers)
-            sessions = _sessions(self._workbench)
+            sessions = in_process.sessions(self._workbench)
             stopping = asyncio.Event()
             app = application(self._workbench, sessions, stopping)
             await stack.enter_async_context(_serving(app, bound, self._settings))
-            stack.push_async_callback(_end_sessions, sessions)
+            stack.push_async_callback(in_process.end_sessions, sessions)
             stack.callback(stopping.set)
             self._file.save(info, self._workbench.operator_token)
             stack.callback(self._file.clear)
