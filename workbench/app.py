@@ -20,10 +20,8 @@ from workbench.process import ProcessTable
 from workbench.rules import access, clocks
 from workbench.services import (
     admission,
-    agent_tools,
     agents,
     approvals,
-    callers,
     confinement,
     connections,
     contexts,
@@ -35,7 +33,6 @@ from workbench.services import (
     integration,
     leases,
     performance,
-    personas,
     plans,
     profiles,
     projects,
@@ -51,6 +48,7 @@ from workbench.services import (
     workers,
     worktrees,
 )
+from workbench.services.access import authentication, permissions, personas
 from workbench.services.connections import Transport
 from workbench.services.repositories import Repositories
 from workbench.settings import Settings
@@ -60,10 +58,10 @@ from workbench.store.sqlite import SqliteStore, open_store
 
 SERVICES: tuple[ModuleType, ...] = (
     admission,
-    agent_tools,
+    permissions,
     agents,
     approvals,
-    callers,
+    authentication,
     confinement,
     contexts,
     dependencies,
@@ -196,7 +194,7 @@ class Workbench:
             if access.same_token(token, self.operator_token):
                 return OPERATOR
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
-        return self._if_allowed(await callers.identify(self.store, token))
+        return self._if_allowed(await authentication.identify(self.store, token))
 
     async def heard_of(self, caller: Caller) -> None:
         """Note that an agent is there, if it was not noted a moment ago: what asks is active."""
@@ -206,7 +204,7 @@ class Workbench:
 
     async def identify_by_id(self, agent_id: str) -> Caller:
         """An agent that a migration brought, by its id alone; see `callers.identify_by_id`."""
-        return self._if_allowed(await callers.identify_by_id(self.store, agent_id))
+        return self._if_allowed(await authentication.identify_by_id(self.store, agent_id))
 
     @asynccontextmanager
     async def connected(self, caller: Caller, transport: Transport, client_id: str) -> AsyncIterator[None]:
@@ -224,7 +222,7 @@ class Workbench:
 
     async def renewed(self, caller: Caller) -> Caller:
         """A caller as it stands now; see `callers.renewed`."""
-        return self._if_allowed(await callers.renewed(self.store, caller))
+        return self._if_allowed(await authentication.renewed(self.store, caller))
 
     async def allowed(self, agent_id: str) -> bool:
         """Whether the allowlist lets an agent of this id act.

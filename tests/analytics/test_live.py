@@ -20,7 +20,8 @@ from workbench.app import SERVICES, Workbench
 from workbench.errors import BadInput, WorkbenchError
 from workbench.model import SECOND
 from workbench.ops import OPERATOR
-from workbench.services import leases, personas
+from workbench.services import leases
+from workbench.services.access import personas
 from workbench.settings import Settings
 from workbench.store.sqlite import open_store
 

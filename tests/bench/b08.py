@@ -13,7 +13,7 @@ from tests.bench.child import Child
 from tests.bench.mcp_load import Call, Target, serve, serve_workbench
 from tests.bench.project import opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
-from workbench.services.callers import Identity
+from workbench.services.access.authentication import Identity
 
 
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:

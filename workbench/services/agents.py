@@ -14,7 +14,8 @@ from workbench.ops import Ctx, op
 from workbench.rules import access, paging
 from workbench.rules.paging import Cursor, Deleted, Limit
 from workbench.rules.search import part
-from workbench.services import agent_tools, grants, leases, registration
+from workbench.services import grants, leases, registration
+from workbench.services.access import permissions
 from workbench.services.sessions import require_session
 from workbench.services.teams import require_team
 from workbench.store.base import Reader, Row, Tx
@@ -96,7 +97,7 @@ async def list_agents(
     """The agents you may see, oldest first."""
 
     def question(tx: Reader) -> Agents:
-        agent_tools.check(tx, ctx.caller, "read", "agents")
+        permissions.check(tx, ctx.caller, "read", "agents")
         wanted = {
             **ctx.caller.scope,
             "status": status,
@@ -121,7 +122,7 @@ async def get_active_agents(
     """The agents you may see that are there now: those with a task, and those that could take one."""
 
     def question(tx: Reader) -> list[Agent]:
-        agent_tools.check(tx, ctx.caller, "read", "agents")
+        permissions.check(tx, ctx.caller, "read", "agents")
         rows = tx.all(SQL.there, ctx.caller.scope, persona=persona_id.lower() if persona_id else None)
         return [agent_of(ctx, row) for row in rows]
 
@@ -237,7 +238,7 @@ def seen(tx: Reader, ctx: Ctx, agent_id: str) -> Agent:
     Raises:
         NotFound: ``AGENT_NOT_FOUND``.
     """
-    agent_tools.check(tx, ctx.caller, "read", "agents")
+    permissions.check(tx, ctx.caller, "read", "agents")
     row = tx.one(SQL.seen, ctx.caller.scope, agent_id=agent_id)
     if row is None:
         raise registration.no_agent(agent_id)

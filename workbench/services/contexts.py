@@ -14,7 +14,7 @@ from workbench.model import Level, Micros, Wire, uuid7
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import paging
 from workbench.rules.search import words
-from workbench.services import agent_tools
+from workbench.services.access import permissions
 from workbench.services.registration import require_agent
 from workbench.services.sessions import require_session
 from workbench.settings import Settings
@@ -70,7 +70,7 @@ async def get_context(ctx: Ctx, context_id: str) -> Context:
     """One context with all its text, if you may see it."""
 
     def question(tx: Reader) -> Context:
-        agent_tools.check(tx, ctx.caller, "read", "contexts")
+        permissions.check(tx, ctx.caller, "read", "contexts")
         return _context(_seen(tx, ctx.caller, context_id))
 
     return await ctx.read(question)
@@ -154,7 +154,7 @@ def page(
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
         NotFound: ``SESSION_NOT_FOUND``, ``AGENT_NOT_FOUND``.
     """
-    agent_tools.check(tx, caller, "read", "contexts")
+    permissions.check(tx, caller, "read", "contexts")
     before = paging.decode(cursor, int)[0] if cursor else _BEYOND
     if (wanted.search or "").strip() and not words(wanted.search):
         return [], None
@@ -219,7 +219,7 @@ def _seen(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = False)
 
 def _own(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = False) -> Row:
     """A context that the caller may change: one that it wrote; the operator may change all."""
-    agent_tools.check(tx, caller, "write", "contexts")
+    permissions.check(tx, caller, "write", "contexts")
     row = _seen(tx, caller, context_id, deleted=deleted)
     if caller.level is not Level.OPERATOR and row["author"] != caller.agent:
         raise Refused(

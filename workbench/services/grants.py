@@ -16,7 +16,7 @@ from workbench.errors import BadInput, Conflict
 from workbench.model import SECOND, Access, Role, Tool, Wire, iso
 from workbench.ops import listed, problems_of
 from workbench.rules import access
-from workbench.services.personas import require_persona
+from workbench.services.access.personas import require_persona
 from workbench.services.sessions import require_session
 from workbench.services.teams import require_team
 from workbench.store.base import Reader, Row, Tx

@@ -13,7 +13,7 @@ from workbench.rules import paging
 from workbench.rules.naming import Description, Name, meant
 from workbench.rules.paging import Cursor, Deleted, Limit, Search
 from workbench.rules.search import part
-from workbench.services import agent_tools
+from workbench.services.access import permissions
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -61,7 +61,7 @@ async def get_project(ctx: Ctx, project_id: ProjectRef) -> Project:
     """One project, if you may see it."""
 
     def question(tx: Reader) -> Project:
-        agent_tools.check(tx, ctx.caller, "read", "projects")
+        permissions.check(tx, ctx.caller, "read", "projects")
         return _project(require_project(tx, project_id, seen_by=ctx.caller))
 
     return await ctx.read(question)
@@ -154,7 +154,7 @@ def page(
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
     """
-    agent_tools.check(tx, caller, "read", "projects")
+    permissions.check(tx, caller, "read", "projects")
     wanted = {**sight(caller, deleted), "search": part(search), "since": since}
     rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)
     total = tx.one(SQL.count, wanted)

@@ -14,7 +14,8 @@ from workbench.model import Access, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, listed, op, problems_of
 from workbench.rules import paging
 from workbench.rules.paging import Cursor, Search
-from workbench.services import agent_tools, agents, contexts, projects, sessions, tasks, teams
+from workbench.services import agents, contexts, projects, sessions, tasks, teams
+from workbench.services.access import permissions
 from workbench.services.contexts import NewContext
 from workbench.services.sessions import require_session
 from workbench.services.teams import require_team
@@ -127,7 +128,7 @@ async def write(
         raise _unknown(resource_type, ["contexts"])
 
     def change(tx: Tx) -> Written:
-        agent_tools.check(tx, ctx.caller, "write", "contexts")
+        permissions.check(tx, ctx.caller, "write", "contexts")
         made, number = contexts.add(tx, ctx.caller, ctx.settings, _session(tx, ctx.caller, session_id), content)
         return Written(resource_type=resource_type, context_id=made, sequence_number=number)
 
@@ -172,7 +173,7 @@ def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Reco
 
 
 def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
-    agent_tools.check(tx, ctx.caller, "read", "agents")
+    permissions.check(tx, ctx.caller, "read", "agents")
     wanted = _parsed(AgentFilters, filters)
     after_at, after_id = paging.decode(page.cursor, int, str) if page.cursor else (0, "")
     values = {
@@ -188,7 +189,7 @@ def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Rec
 
 
 def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
-    agent_tools.check(tx, ctx.caller, "read", "tasks")
+    permissions.check(tx, ctx.caller, "read", "tasks")
     wanted = _parsed(TaskFilters, filters)
     scope = ctx.caller.scope
     values = {

@@ -26,11 +26,11 @@ from workbench.ops import Ctx, Ok, op
 from workbench.rules import access
 from workbench.rules.naming import Name as VisibleName
 from workbench.services import admission, approvals, grants
+from workbench.services.access.authentication import identify
+from workbench.services.access.personas import require_persona
 from workbench.services.admission import Rule
 from workbench.services.approvals import Approval
-from workbench.services.callers import identify
 from workbench.services.grants import Grant
-from workbench.services.personas import require_persona
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

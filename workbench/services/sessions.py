@@ -13,7 +13,7 @@ from workbench.rules import paging
 from workbench.rules.naming import Description, Name, meant
 from workbench.rules.paging import Cursor, Deleted, Limit, Search
 from workbench.rules.search import part
-from workbench.services import agent_tools
+from workbench.services.access import permissions
 from workbench.services.projects import ProjectRef, require_project, sight
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -71,7 +71,7 @@ async def get_session(ctx: Ctx, session_id: SessionRef) -> Session:
     """One session, if you may see it."""
 
     def question(tx: Reader) -> Session:
-        agent_tools.check(tx, ctx.caller, "read", "sessions")
+        permissions.check(tx, ctx.caller, "read", "sessions")
         return _session(require_session(tx, session_id, seen_by=ctx.caller))
 
     return await ctx.read(question)
@@ -170,7 +170,7 @@ def page(
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``. NotFound: ``PROJECT_NOT_FOUND``.
     """
-    agent_tools.check(tx, caller, "read", "sessions")
+    permissions.check(tx, caller, "read", "sessions")
     project = require_project(tx, project_id, seen_by=caller)["id"] if project_id else None
     wanted = {**sight(caller, deleted), "project": project, "search": part(search), "since": since}
     rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)

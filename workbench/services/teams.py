@@ -13,7 +13,7 @@ from workbench.rules import paging
 from workbench.rules.naming import Description, Name, meant
 from workbench.rules.paging import Cursor, Deleted, Limit, Search
 from workbench.rules.search import part
-from workbench.services import agent_tools
+from workbench.services.access import permissions
 from workbench.services.sessions import require_session
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -66,7 +66,7 @@ async def get_team(ctx: Ctx, team_id: TeamRef) -> Team:
     """One team, if you may see it."""
 
     def question(tx: Reader) -> Team:
-        agent_tools.check(tx, ctx.caller, "read", "teams")
+        permissions.check(tx, ctx.caller, "read", "teams")
         return _team(require_team(tx, team_id, seen_by=ctx.caller))
 
     return await ctx.read(question)
@@ -182,7 +182,7 @@ def page(
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``. NotFound: ``SESSION_NOT_FOUND``.
     """
-    agent_tools.check(tx, caller, "read", "teams")
+    permissions.check(tx, caller, "read", "teams")
     session = require_session(tx, session_id, seen_by=caller)["id"] if session_id else None
     wanted = {**_sight(caller, deleted), "session": session, "search": part(search), "since": since}
     rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)

@@ -8,7 +8,7 @@ from workbench.errors import Conflict, NotFound, Refused
 from workbench.ops import Ctx
 from workbench.rules import access, lifecycle
 from workbench.services import tasks, worktrees
-from workbench.services.personas import require_persona
+from workbench.services.access.personas import require_persona
 from workbench.services.repositories import place_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside

@@ -13,7 +13,7 @@ from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access, lifecycle
 from workbench.rules.lifecycle import TREE_DEPTH
-from workbench.services.personas import require_persona
+from workbench.services.access.personas import require_persona
 from workbench.services.registration import require_agent
 from workbench.services.sessions import require_session
 from workbench.services.tasks.new_task import (

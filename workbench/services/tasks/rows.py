@@ -14,7 +14,7 @@ from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules import lifecycle
-from workbench.services import agent_tools
+from workbench.services.access import permissions
 from workbench.services.tasks.task import Task, TaskLine, TaskStatus
 from workbench.store.base import Reader, Row
 from workbench.store.queries import Query, beside
@@ -55,7 +55,7 @@ def readable(tx: Reader, caller: Caller, task_id: int) -> Row:
     Raises:
         NotFound: ``TASK_NOT_FOUND``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
     """
-    agent_tools.check(tx, caller, "read", "tasks")
+    permissions.check(tx, caller, "read", "tasks")
     return seen(tx, caller, task_id)
 
 
@@ -73,7 +73,7 @@ def seen(tx: Reader, caller: Caller, task_id: int) -> Row:
 
 def sight(tx: Reader, caller: Caller) -> dict[str, Any]:
     """The same as `readable`, as parameters of queries."""
-    agent_tools.check(tx, caller, "read", "tasks")
+    permissions.check(tx, caller, "read", "tasks")
     return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}
 
 
