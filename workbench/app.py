@@ -35,15 +35,12 @@ from workbench.services import (
     performance,
     plans,
     profiles,
-    projects,
     radar,
     records,
     registration,
-    sessions,
     spawning,
     steering,
     tasks,
-    teams,
     upkeep,
     workers,
     worktrees,
@@ -51,6 +48,7 @@ from workbench.services import (
 from workbench.services.access import authentication, permissions, personas
 from workbench.services.connections import Transport
 from workbench.services.repositories import Repositories
+from workbench.services.spaces import projects, sessions, teams
 from workbench.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.feed import Feed

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Admit, Admitted, followed
 from workbench.app import SERVICES, Workbench
 from workbench.errors import Conflict, NotFound, Refused
-from workbench.services import projects, sessions
+from workbench.services.spaces import projects, sessions
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio

@@ -16,8 +16,8 @@ from workbench.rules.paging import Cursor, Deleted, Limit
 from workbench.rules.search import part
 from workbench.services import grants, leases, registration
 from workbench.services.access import permissions
-from workbench.services.sessions import require_session
-from workbench.services.teams import require_team
+from workbench.services.spaces.sessions import require_session
+from workbench.services.spaces.teams import require_team
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

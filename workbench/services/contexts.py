@@ -16,7 +16,7 @@ from workbench.rules import paging
 from workbench.rules.search import words
 from workbench.services.access import permissions
 from workbench.services.registration import require_agent
-from workbench.services.sessions import require_session
+from workbench.services.spaces.sessions import require_session
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside

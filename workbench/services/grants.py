@@ -17,8 +17,8 @@ from workbench.model import SECOND, Access, Role, Tool, Wire, iso
 from workbench.ops import listed, problems_of
 from workbench.rules import access
 from workbench.services.access.personas import require_persona
-from workbench.services.sessions import require_session
-from workbench.services.teams import require_team
+from workbench.services.spaces.sessions import require_session
+from workbench.services.spaces.teams import require_team
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

@@ -14,11 +14,12 @@ from workbench.model import Access, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, listed, op, problems_of
 from workbench.rules import paging
 from workbench.rules.paging import Cursor, Search
-from workbench.services import agents, contexts, projects, sessions, tasks, teams
+from workbench.services import agents, contexts, tasks
 from workbench.services.access import permissions
 from workbench.services.contexts import NewContext
-from workbench.services.sessions import require_session
-from workbench.services.teams import require_team
+from workbench.services.spaces import projects, sessions, teams
+from workbench.services.spaces.sessions import require_session
+from workbench.services.spaces.teams import require_team
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 

@@ -15,7 +15,7 @@ from workbench.rules import access, lifecycle
 from workbench.rules.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
 from workbench.services.registration import require_agent
-from workbench.services.sessions import require_session
+from workbench.services.spaces.sessions import require_session
 from workbench.services.tasks.new_task import (
     ContextRef,
     Dependencies,

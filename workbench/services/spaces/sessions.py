@@ -14,7 +14,7 @@ from workbench.rules.naming import Description, Name, meant
 from workbench.rules.paging import Cursor, Deleted, Limit, Search
 from workbench.rules.search import part
 from workbench.services.access import permissions
-from workbench.services.projects import ProjectRef, require_project, sight
+from workbench.services.spaces.projects import ProjectRef, require_project, sight
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

@@ -1,0 +1,1 @@
+"""Where work belongs: projects, their sessions, and teams (spec 1)."""
