@@ -19,17 +19,13 @@ from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch
 from workbench.process import ProcessTable
 from workbench.rules import access, clocks
 from workbench.services import (
-    admission,
-    agents,
     approvals,
     confinement,
-    connections,
     contexts,
     dependencies,
     export,
     history,
     inspection,
-    instructions,
     integration,
     leases,
     performance,
@@ -37,7 +33,6 @@ from workbench.services import (
     profiles,
     radar,
     records,
-    registration,
     spawning,
     steering,
     tasks,
@@ -46,7 +41,8 @@ from workbench.services import (
     worktrees,
 )
 from workbench.services.access import authentication, permissions, personas
-from workbench.services.connections import Transport
+from workbench.services.agents import admission, connect, connections, directory, registration
+from workbench.services.agents.connections import Transport
 from workbench.services.repositories import Repositories
 from workbench.services.spaces import projects, sessions, teams
 from workbench.settings import Settings
@@ -57,7 +53,7 @@ from workbench.store.sqlite import SqliteStore, open_store
 SERVICES: tuple[ModuleType, ...] = (
     admission,
     permissions,
-    agents,
+    directory,
     approvals,
     authentication,
     confinement,
@@ -66,7 +62,7 @@ SERVICES: tuple[ModuleType, ...] = (
     export,
     history,
     inspection,
-    instructions,
+    connect,
     integration,
     leases,
     performance,

@@ -24,7 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.conftest import Admit, Served
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
-from workbench.services.instructions import NAME, NETLOC, PROJECT
+from workbench.services.agents.connect import NAME, NETLOC, PROJECT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workbench.model import Access, Event, Level, Wire
 from workbench.ops import Caller, Ctx, op
-from workbench.services import registration
+from workbench.services.agents import registration
 from workbench.store.base import Reader
 from workbench.store.feed import PAGE, event, events_after, last_event_id, matches
 from workbench.store.queries import beside

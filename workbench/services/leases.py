@@ -18,7 +18,8 @@ from workbench.model import Level, Micros, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import lifecycle
 from workbench.rules.lifecycle import Action
-from workbench.services import dependencies, registration, tasks
+from workbench.services import dependencies, tasks
+from workbench.services.agents import registration
 from workbench.services.tasks import Task, TaskLine
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx

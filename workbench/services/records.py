@@ -14,8 +14,9 @@ from workbench.model import Access, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, listed, op, problems_of
 from workbench.rules import paging
 from workbench.rules.paging import Cursor, Search
-from workbench.services import agents, contexts, tasks
+from workbench.services import contexts, tasks
 from workbench.services.access import permissions
+from workbench.services.agents import directory
 from workbench.services.contexts import NewContext
 from workbench.services.spaces import projects, sessions, teams
 from workbench.services.spaces.sessions import require_session
@@ -186,7 +187,7 @@ def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Rec
     }
     rows = tx.all(SQL.agents, values, after_at=after_at, after_id=after_id, limit=page.limit + 1)
     shown, following = paging.cut(rows, page.limit, "registered_at", "id")
-    return _records("agents", [agents.agent_of(ctx, row) for row in shown], following)
+    return _records("agents", [directory.agent_of(ctx, row) for row in shown], following)
 
 
 def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:

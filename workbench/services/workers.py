@@ -19,8 +19,9 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, Ok, op
 from workbench.process import ProcessRef, Usage
 from workbench.rules import access
-from workbench.services import agents, leases, registration, vault
-from workbench.services.agents import Agent
+from workbench.services import leases, vault
+from workbench.services.agents import directory, registration
+from workbench.services.agents.directory import Agent
 from workbench.services.confinement import Confinement
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -97,7 +98,7 @@ async def terminate_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(
     require_authority(ctx.caller, row)
     if not await end(ctx, row["id"], reason):
         raise Conflict("NOT_RUNNING", f"{agent_id} has no running process.")
-    return await ctx.read(lambda tx: agents.agent_of(ctx, registration.require_agent(tx, agent_id)))
+    return await ctx.read(lambda tx: directory.agent_of(ctx, registration.require_agent(tx, agent_id)))
 
 
 @op(allow=Level.OPERATOR, destructive=True)
@@ -114,7 +115,7 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max
     await asyncio.to_thread(vault.forget, ctx.settings, internal)
     if not await end(ctx, internal, reason):
         await ctx.write(lambda tx: leases.release_all(tx, internal, because))
-    return await ctx.read(lambda tx: agents.agent_of(ctx, registration.require_agent(tx, agent_id)))
+    return await ctx.read(lambda tx: directory.agent_of(ctx, registration.require_agent(tx, agent_id)))
 
 
 @op(allow=Level.READ, tool=False)
@@ -152,7 +153,7 @@ async def get_managed_agents(ctx: Ctx) -> Managed:
     shown = []
     for agent, row in found:
         process = _process(ctx, agent["assigned_agent_id"], row, usages.get(agent["id"]), []) if row else None
-        shown.append(ManagedAgent(**agents.agent_of(ctx, agent).model_dump(), process=process))
+        shown.append(ManagedAgent(**directory.agent_of(ctx, agent).model_dump(), process=process))
     return Managed(agents=shown)
 
 

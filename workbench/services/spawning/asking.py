@@ -11,9 +11,10 @@ from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.model import Level, Registration, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
-from workbench.services import approvals, registration, vault, workers
+from workbench.services import approvals, vault, workers
+from workbench.services.agents import registration
+from workbench.services.agents.registration import Registered
 from workbench.services.confinement import Confinement, confinement_of
-from workbench.services.registration import Registered
 from workbench.services.spawning import places
 from workbench.services.spawning.launching import launch
 from workbench.services.spawning.queue import take_slot

@@ -11,9 +11,9 @@ from pydantic import Field
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
-from workbench.services import registration
+from workbench.services.agents import registration
+from workbench.services.agents.registration import Registered
 from workbench.services.confinement import confinement_of
-from workbench.services.registration import Registered
 from workbench.services.spawning import briefing, places
 from workbench.services.spawning.asking import admitted
 from workbench.services.spawning.spawns import Environment, TaskId, Wish, check_environment, check_profile

@@ -14,7 +14,7 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules import access, lifecycle
 from workbench.rules.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
-from workbench.services.registration import require_agent
+from workbench.services.agents.registration import require_agent
 from workbench.services.spaces.sessions import require_session
 from workbench.services.tasks.new_task import (
     ContextRef,

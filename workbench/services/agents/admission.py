@@ -13,8 +13,8 @@ from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, Ok, op
 from workbench.rules import access
-from workbench.services import grants
-from workbench.services.grants import Grant, check
+from workbench.services.agents import grants
+from workbench.services.agents.grants import Grant, check
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 

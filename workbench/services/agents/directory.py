@@ -14,8 +14,9 @@ from workbench.ops import Ctx, op
 from workbench.rules import access, paging
 from workbench.rules.paging import Cursor, Deleted, Limit
 from workbench.rules.search import part
-from workbench.services import grants, leases, registration
+from workbench.services import leases
 from workbench.services.access import permissions
+from workbench.services.agents import grants, registration
 from workbench.services.spaces.sessions import require_session
 from workbench.services.spaces.teams import require_team
 from workbench.store.base import Reader, Row, Tx

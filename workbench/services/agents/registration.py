@@ -25,12 +25,13 @@ from workbench.model import SECOND, Level, Registration, Role, Tool, Wire, uuid7
 from workbench.ops import Ctx, Ok, op
 from workbench.rules import access
 from workbench.rules.naming import Name as VisibleName
-from workbench.services import admission, approvals, grants
+from workbench.services import approvals
 from workbench.services.access.authentication import identify
 from workbench.services.access.personas import require_persona
-from workbench.services.admission import Rule
+from workbench.services.agents import admission, grants
+from workbench.services.agents.admission import Rule
+from workbench.services.agents.grants import Grant
 from workbench.services.approvals import Approval
-from workbench.services.grants import Grant
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

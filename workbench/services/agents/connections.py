@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from workbench.ops import Caller
-from workbench.services import registration
+from workbench.services.agents import registration
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
