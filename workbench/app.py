@@ -21,10 +21,7 @@ from workbench.rules import access, clocks
 from workbench.services import (
     approvals,
     confinement,
-    contexts,
     dependencies,
-    export,
-    history,
     inspection,
     integration,
     leases,
@@ -44,6 +41,7 @@ from workbench.services.access import authentication, permissions, personas
 from workbench.services.agents import admission, connect, connections, directory, registration
 from workbench.services.agents.connections import Transport
 from workbench.services.repositories import Repositories
+from workbench.services.sharing import contexts, events, export
 from workbench.services.spaces import projects, sessions, teams
 from workbench.settings import Settings
 from workbench.store.base import Tx
@@ -60,7 +58,7 @@ SERVICES: tuple[ModuleType, ...] = (
     contexts,
     dependencies,
     export,
-    history,
+    events,
     inspection,
     connect,
     integration,

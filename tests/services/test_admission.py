@@ -14,7 +14,7 @@ from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.model import Event, Level
 from workbench.ops import ANONYMOUS
-from workbench.services.history import may_see
+from workbench.services.sharing.events import may_see
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from tests.conftest import Admit, Admitted
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, WorkbenchError
 from workbench.ops import ANONYMOUS, OPERATOR
-from workbench.services.contexts import SQL
+from workbench.services.sharing.contexts import SQL
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio

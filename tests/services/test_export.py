@@ -14,7 +14,7 @@ from tests.conftest import Admit
 from workbench.app import Workbench
 from workbench.errors import BadInput, Refused
 from workbench.rules import access
-from workbench.services import export
+from workbench.services.sharing import export
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from tests.conftest import Admit, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, Unauthenticated
 from workbench.ops import ANONYMOUS
-from workbench.services import history
+from workbench.services.sharing import events
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +71,7 @@ async def test_what_is_chosen_is_found_behind_what_is_not(
     page = await listed(workbench, **chosen)
     assert [e["subject"] for e in page["events"]] == ["task:1"]
     for name in ("PAGES", "PAGE"):
-        monkeypatch.setattr(history, name, 3)
+        monkeypatch.setattr(events, name, 3)
     page = await listed(workbench, **chosen)
     assert (page["events"], page["next_after"]) == ([], start + 2 + 3 + 3)
     while not page["events"]:

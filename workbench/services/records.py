@@ -14,10 +14,11 @@ from workbench.model import Access, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, listed, op, problems_of
 from workbench.rules import paging
 from workbench.rules.paging import Cursor, Search
-from workbench.services import contexts, tasks
+from workbench.services import tasks
 from workbench.services.access import permissions
 from workbench.services.agents import directory
-from workbench.services.contexts import NewContext
+from workbench.services.sharing import contexts
+from workbench.services.sharing.contexts import NewContext
 from workbench.services.spaces import projects, sessions, teams
 from workbench.services.spaces.sessions import require_session
 from workbench.services.spaces.teams import require_team

@@ -31,7 +31,7 @@ from workbench.model import Level, Registration, Tool
 from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access, message
 from workbench.rules.message import Frame
-from workbench.services.history import may_see
+from workbench.services.sharing.events import may_see
 from workbench.shells.gate import SUBPROTOCOL, refuse, revoked
 from workbench.shells.websocket.socket import Line, Reply
 
