@@ -25,11 +25,9 @@ from workbench.services import (
     inspection,
     integration,
     leases,
-    performance,
     plans,
     profiles,
     radar,
-    records,
     spawning,
     steering,
     tasks,
@@ -40,6 +38,7 @@ from workbench.services import (
 from workbench.services.access import authentication, permissions, personas
 from workbench.services.agents import admission, connect, connections, directory, registration
 from workbench.services.agents.connections import Transport
+from workbench.services.insight import performance, read_write
 from workbench.services.repositories import Repositories
 from workbench.services.sharing import contexts, events, export
 from workbench.services.spaces import projects, sessions, teams
@@ -69,7 +68,7 @@ SERVICES: tuple[ModuleType, ...] = (
     profiles,
     projects,
     radar,
-    records,
+    read_write,
     registration,
     sessions,
     spawning,
