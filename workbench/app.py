@@ -20,25 +20,23 @@ from workbench.process import ProcessTable
 from workbench.rules import access, clocks
 from workbench.services import (
     approvals,
-    confinement,
     dependencies,
     inspection,
     integration,
     leases,
     plans,
-    profiles,
     radar,
     spawning,
     steering,
     tasks,
     upkeep,
-    workers,
     worktrees,
 )
 from workbench.services.access import authentication, permissions, personas
 from workbench.services.agents import admission, connect, connections, directory, registration
 from workbench.services.agents.connections import Transport
 from workbench.services.insight import performance, read_write
+from workbench.services.processes import processes, profiles, sandbox
 from workbench.services.repositories import Repositories
 from workbench.services.sharing import contexts, events, export
 from workbench.services.spaces import projects, sessions, teams
@@ -53,7 +51,7 @@ SERVICES: tuple[ModuleType, ...] = (
     directory,
     approvals,
     authentication,
-    confinement,
+    sandbox,
     contexts,
     dependencies,
     export,
@@ -76,7 +74,7 @@ SERVICES: tuple[ModuleType, ...] = (
     tasks,
     teams,
     upkeep,
-    workers,
+    processes,
     worktrees,
 )
 TEND_SECONDS = 0.25
@@ -231,7 +229,7 @@ class Workbench:
     async def serving(self, server: ServerInfo | None) -> None:
         """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
         if server is not None:
-            await workers.recover(self._ctx)
+            await processes.recover(self._ctx)
             await integration.recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: connections.close_others(tx, nonce))
@@ -244,7 +242,7 @@ class Workbench:
 
     async def end_workers(self) -> None:
         """End every process that was spawned from here."""
-        await workers.end_all(self._ctx, "the workbench was stopped")
+        await processes.end_all(self._ctx, "the workbench was stopped")
 
     async def _tend(self) -> None:
         while True:
@@ -253,7 +251,7 @@ class Workbench:
             if await self.store.read(lambda tx: registration.something_due(tx, self.settings)):
                 await self.store.write(lambda tx: registration.settle(tx, self.settings))
             if self._ctx.server is not None:
-                await workers.reap(self._ctx)
+                await processes.reap(self._ctx)
                 await spawning.start_queued(self._ctx)
 
     async def _integrate(self) -> None:

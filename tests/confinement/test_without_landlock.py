@@ -15,7 +15,7 @@ from tests.confinement import old_kernel
 from workbench.confinement import abilities, landlock
 from workbench.confinement.abilities import of
 from workbench.confinement.box import box_for_worktree
-from workbench.services.confinement import confinement_of
+from workbench.services.processes.sandbox import confinement_of
 from workbench.settings import Settings
 
 pytestmark = [
@@ -41,7 +41,7 @@ import json
 from pathlib import Path
 from workbench.confinement import abilities
 from workbench.errors import Unavailable
-from workbench.services.confinement import box, confinement_of
+from workbench.services.processes.sandbox import box, confinement_of
 from workbench.settings import Settings
 try:
     here = Path.cwd()

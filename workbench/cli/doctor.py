@@ -14,7 +14,7 @@ from workbench.cli.client import Door
 from workbench.cli.output import Partly, Shown, pass_door
 from workbench.errors import WorkbenchError
 from workbench.server_file import ServerFile
-from workbench.services.confinement import powers
+from workbench.services.processes.sandbox import powers
 from workbench.tables import Table
 
 GIGABYTE = 1 << 30

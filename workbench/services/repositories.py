@@ -15,8 +15,8 @@ from workbench.confinement import Box
 from workbench.errors import Unavailable
 from workbench.git import Checkout, Identity, Repository
 from workbench.ops import Ctx
-from workbench.services import confinement
 from workbench.services.glance import Glances
+from workbench.services.processes import sandbox
 from workbench.settings import Settings
 from workbench.store.base import Row
 
@@ -146,7 +146,7 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.
     """
     place.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return confinement.box(
+    return sandbox.box(
         settings,
         worktree=place.path,
         git_dir=place.git_dir,

@@ -10,10 +10,11 @@ from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules import integration as rules
 from workbench.rules.integration import Action, Next, WorktreeState
-from workbench.services import approvals, workers, worktrees
+from workbench.services import approvals, worktrees
 from workbench.services.approvals import Approval
 from workbench.services.integration import questions
 from workbench.services.integration.questions import is_checked, merge_commit, message, states, waiting_gates
+from workbench.services.processes import processes
 from workbench.services.repositories import COMMITTER, is_there, place_of
 from workbench.store.base import Row, Tx
 
@@ -136,6 +137,6 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
         return approvals.conclude(tx, approval, "approved", "", outcome)
 
     outcome = await ctx.write(change)
-    await workers.end_all(ctx, "the worktree was integrated", name)
+    await processes.end_all(ctx, "the worktree was integrated", name)
     await worktrees.finish_removal(ctx, repository, name)
     return outcome

@@ -11,10 +11,12 @@ from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.model import Level, Registration, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
-from workbench.services import approvals, vault, workers
+from workbench.services import approvals
 from workbench.services.agents import registration
 from workbench.services.agents.registration import Registered
-from workbench.services.confinement import Confinement, confinement_of
+from workbench.services.processes import environments, processes
+from workbench.services.processes.processes import LimitsOf
+from workbench.services.processes.sandbox import Confinement, confinement_of
 from workbench.services.spawning import places
 from workbench.services.spawning.launching import launch
 from workbench.services.spawning.queue import take_slot
@@ -27,7 +29,6 @@ from workbench.services.spawning.spawns import (
     check_profile,
     environment_of,
 )
-from workbench.services.workers import LimitsOf
 from workbench.store.base import Reader, Row, Tx
 
 
@@ -79,13 +80,13 @@ async def spawn_agent(
         worktree = await places.make_worktree(ctx, worktree, name or persona_id)
     made, internal, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, wish)
     try:
-        await asyncio.to_thread(vault.keep, ctx.settings, internal, environment)
+        await asyncio.to_thread(environments.keep, ctx.settings, internal, environment)
         agent_id, status = await admitted(ctx, made, approve)
         pid = await launch(ctx, internal) if at_once else None
     except WorkbenchError as error:
         reason = error.message
-        await ctx.write(lambda tx: workers.give_up(tx, internal, reason))
-        await asyncio.to_thread(vault.forget, ctx.settings, internal)
+        await ctx.write(lambda tx: processes.give_up(tx, internal, reason))
+        await asyncio.to_thread(environments.forget, ctx.settings, internal)
         raise
     return _spawned(ctx, internal, agent_id, status, made.approval_id, pid, worktree)
 
@@ -96,8 +97,8 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
 
     def question(tx: Reader) -> tuple[Row, Row]:
         agent = registration.require_agent(tx, agent_id)
-        workers.require_authority(ctx.caller, agent)
-        workers.require_spawn(tx, agent_id, agent["id"])
+        processes.require_authority(ctx.caller, agent)
+        processes.require_spawn(tx, agent_id, agent["id"])
         if agent["registration_status"] in access.TURNED_AWAY:
             raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Spawn another.")
         spawn = tx.one(SQL.get, agent=agent["id"])
@@ -110,7 +111,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
     await check_profile(ctx, Wish.of(spawn))
     await environment_of(ctx, internal, Wish.of(spawn))
     confinement_of(ctx.settings)
-    await workers.end(ctx, internal, "it is started again", keep=True)
+    await processes.end(ctx, internal, "it is started again", keep=True)
 
     def change(tx: Tx) -> bool:
         tx.run(SQL.queue_again, agent=internal, now=tx.now)
@@ -121,7 +122,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
         pid = await launch(ctx, internal) if await ctx.write(change) else None
     except WorkbenchError as error:
         reason = error.message
-        await ctx.write(lambda tx: workers.give_up(tx, internal, reason))
+        await ctx.write(lambda tx: processes.give_up(tx, internal, reason))
         raise
     status = Registration(agent["registration_status"])
     return _spawned(ctx, internal, agent_id, status, None, pid, agent["assigned_worktree"])
@@ -184,6 +185,6 @@ def _spawned(
         state="queued" if pid is None else "running",
         pid=pid,
         worktree=worktree,
-        log=str(workers.log_of(ctx, internal)),
+        log=str(processes.log_of(ctx, internal)),
         confinement=confinement_of(ctx.settings),
     )

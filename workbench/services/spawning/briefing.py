@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
 from workbench.rules.profile import Profile
-from workbench.services import confinement, profiles
-from workbench.services.confinement import Confinement
+from workbench.services.processes import profiles, sandbox
+from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.spawns import Wish
 from workbench.worker.orders import Orders, Place
 
@@ -68,7 +68,7 @@ def _box(ctx: Ctx, profile: Profile, place: Place | None, borrowed: Sequence[Pat
     read = [*profiles.programs(profile), *(Path(path).expanduser() for path in profile.read)]
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
-    return confinement.box(
+    return sandbox.box(
         settings,
         worktree=place.path if place else own,
         git_dir=place.git_dir if place else own,

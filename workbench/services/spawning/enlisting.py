@@ -13,11 +13,11 @@ from workbench.ops import Ctx, op
 from workbench.rules import access
 from workbench.services.agents import registration
 from workbench.services.agents.registration import Registered
-from workbench.services.confinement import confinement_of
+from workbench.services.processes.processes import LimitsOf
+from workbench.services.processes.sandbox import confinement_of
 from workbench.services.spawning import briefing, places
 from workbench.services.spawning.asking import admitted
 from workbench.services.spawning.spawns import Environment, TaskId, Wish, check_environment, check_profile
-from workbench.services.workers import LimitsOf
 from workbench.store.base import Tx
 
 

@@ -13,8 +13,8 @@ from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules import access
 from workbench.rules.profile import RESERVED
-from workbench.services import workers
-from workbench.services.confinement import Confinement, confinement_of
+from workbench.services.processes import processes
+from workbench.services.processes.sandbox import Confinement, confinement_of
 from workbench.services.spawning import briefing, places
 from workbench.services.spawning.spawns import SQL, Wish, environment_of
 from workbench.store.base import Reader, Row, Tx
@@ -70,7 +70,7 @@ def _process(ctx: Ctx, internal: str, orders: Orders) -> ProcessRef:
         cwd=orders.place.path if orders.place else orders.scratch,
         env=_environment(ctx),
         stdin_text=orders.as_json(),
-        log=workers.log_of(ctx, internal),
+        log=processes.log_of(ctx, internal),
     )
 
 
@@ -82,7 +82,7 @@ async def _note(ctx: Ctx, internal: str, wish: Wish, ref: ProcessRef, own: Path,
     def change(tx: Tx) -> bool:
         if not tx.run(SQL.started, began):
             return False
-        tx.run(SQL.process, values, log=str(workers.log_of(ctx, internal)), now=tx.now)
+        tx.run(SQL.process, values, log=str(processes.log_of(ctx, internal)), now=tx.now)
         told = {"pid": ref.pid, "profile": wish.profile, "enforced": held.enforced}
         tx.emit("agent.spawned", f"agent:{internal}", **told, missing=held.missing)
         return True

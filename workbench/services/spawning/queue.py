@@ -9,7 +9,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import Registration
 from workbench.ops import Ctx
 from workbench.rules import access
-from workbench.services import workers
+from workbench.services.processes import processes
 from workbench.services.spawning.launching import launch
 from workbench.services.spawning.spawns import SQL
 from workbench.store.base import Reader, Row, Tx
@@ -27,7 +27,7 @@ async def start_queued(ctx: Ctx) -> None:
         except WorkbenchError as error:
             reason, agent = error.message, internal
             log.warning("%s: %s", error.code, error.message)
-            await ctx.write(lambda tx, agent=agent, reason=reason: workers.give_up(tx, agent, reason))  # type: ignore[misc]
+            await ctx.write(lambda tx, agent=agent, reason=reason: processes.give_up(tx, agent, reason))  # type: ignore[misc]
 
 
 def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
@@ -62,7 +62,7 @@ def _take_slots(tx: Tx, ctx: Ctx) -> list[str]:
             *access.MAY_ACT,
             Registration.PENDING,
         ):
-            workers.give_up(tx, row["agent_id"], "it is not admitted any more")
+            processes.give_up(tx, row["agent_id"], "it is not admitted any more")
         else:
             tx.run(SQL.starting, agent=row["agent_id"])
             taken.append(row["agent_id"])

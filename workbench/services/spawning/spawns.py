@@ -14,8 +14,8 @@ from pydantic import Field
 from workbench.errors import BadInput, Unavailable
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
-from workbench.services import profiles, vault
-from workbench.services.workers import LimitsOf
+from workbench.services.processes import environments, profiles
+from workbench.services.processes.processes import LimitsOf
 from workbench.store.base import Row
 from workbench.store.queries import beside
 
@@ -102,7 +102,7 @@ async def environment_of(ctx: Ctx, internal: str, wish: Wish) -> dict[str, str]:
     """
     if not wish.has_environment:
         return {}
-    kept = await asyncio.to_thread(vault.recall, ctx.settings, internal)
+    kept = await asyncio.to_thread(environments.recall, ctx.settings, internal)
     if kept is None:
         raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are not kept any more. Spawn another.")
     return kept

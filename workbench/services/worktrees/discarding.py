@@ -12,7 +12,8 @@ from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
-from workbench.services import approvals, workers
+from workbench.services import approvals
+from workbench.services.processes import processes
 from workbench.services.repositories import checkout_of, is_there, place_of
 from workbench.services.worktrees.rows import KIND, Worktree, WorktreeName, close, require, require_own, worktree_of
 from workbench.services.worktrees.saving import commits_alone, only_there, save_what_is_nowhere_else
@@ -47,7 +48,7 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.DISCARD))
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
-        await workers.end_all(ctx, "the worktree was discarded", name)
+        await processes.end_all(ctx, "the worktree was discarded", name)
         bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
         commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
         place = place_of(ctx, row)

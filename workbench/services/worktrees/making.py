@@ -16,7 +16,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules import access, integration
 from workbench.rules.integration import Action
-from workbench.services.confinement import confinement_of
+from workbench.services.processes.sandbox import confinement_of
 from workbench.services.repositories import Place
 from workbench.services.worktrees.rows import SQL, Branch, Worktree, WorktreeName, require, worktree_of
 from workbench.services.worktrees.steps import begin, settle_steps

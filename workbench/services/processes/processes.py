@@ -19,10 +19,11 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, Ok, op
 from workbench.process import ProcessRef, Usage
 from workbench.rules import access
-from workbench.services import leases, vault
+from workbench.services import leases
 from workbench.services.agents import directory, registration
 from workbench.services.agents.directory import Agent
-from workbench.services.confinement import Confinement
+from workbench.services.processes import environments
+from workbench.services.processes.sandbox import Confinement
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 from workbench.worker import scratch
@@ -112,7 +113,7 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max
         return internal
 
     internal = await ctx.write(change)
-    await asyncio.to_thread(vault.forget, ctx.settings, internal)
+    await asyncio.to_thread(environments.forget, ctx.settings, internal)
     if not await end(ctx, internal, reason):
         await ctx.write(lambda tx: leases.release_all(tx, internal, because))
     return await ctx.read(lambda tx: directory.agent_of(ctx, registration.require_agent(tx, agent_id)))

@@ -1,0 +1,1 @@
+"""Agents as processes: profiles to run them, their confinement and environment, seeing and ending them (spec 3)."""
