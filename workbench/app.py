@@ -18,20 +18,7 @@ from workbench.model import SECOND, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch
 from workbench.process import ProcessTable
 from workbench.rules import access, clocks
-from workbench.services import (
-    approvals,
-    dependencies,
-    inspection,
-    integration,
-    leases,
-    plans,
-    radar,
-    spawning,
-    steering,
-    tasks,
-    upkeep,
-    worktrees,
-)
+from workbench.services import approvals, inspection, integration, radar, spawning, tasks, upkeep, worktrees
 from workbench.services.access import authentication, permissions, personas
 from workbench.services.agents import admission, connect, connections, directory, registration
 from workbench.services.agents.connections import Transport
@@ -40,6 +27,7 @@ from workbench.services.processes import processes, profiles, sandbox
 from workbench.services.repositories import Repositories
 from workbench.services.sharing import contexts, events, export
 from workbench.services.spaces import projects, sessions, teams
+from workbench.services.tasks import changes, claims, dependencies, plans
 from workbench.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.feed import Feed
@@ -59,7 +47,7 @@ SERVICES: tuple[ModuleType, ...] = (
     inspection,
     connect,
     integration,
-    leases,
+    claims,
     performance,
     personas,
     plans,
@@ -70,7 +58,7 @@ SERVICES: tuple[ModuleType, ...] = (
     registration,
     sessions,
     spawning,
-    steering,
+    changes,
     tasks,
     teams,
     upkeep,
@@ -279,11 +267,11 @@ class Workbench:
             ahead = self._ahead_at(tx.now)
             if clocks.was_set(self._ahead, ahead):
                 log.warning("the clock was set by %+.0f s; leases begin anew", (ahead - self._ahead) / SECOND)
-                leases.mend_leases(tx)
-            leases.expire(tx, self.settings, random.random())
+                claims.mend_leases(tx)
+            claims.expire(tx, self.settings, random.random())
             return ahead
 
-        due = await self.store.read(leases.next_deadline)
+        due = await self.store.read(claims.next_deadline)
         now = self.store.now()
         ahead = self._ahead_at(now)
         over = due is not None and due <= now

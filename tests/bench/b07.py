@@ -15,8 +15,8 @@ from tests.bench.project import identify, opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
 from workbench.app import Workbench
 from workbench.ops import Caller
-from workbench.services import leases
 from workbench.services.tasks import TaskLine
+from workbench.services.tasks import claims as leases
 
 CLIENTS = {"one client": 1, "eight clients": 8}
 AGENTS = max(CLIENTS.values())

@@ -21,8 +21,8 @@ from workbench.app import SERVICES, Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.model import SECOND, iso
 from workbench.ops import OPERATOR, Caller
-from workbench.services import leases
 from workbench.services.access import personas
+from workbench.services.tasks import claims as leases
 from workbench.settings import Settings
 from workbench.store.queries import Query
 from workbench.store.sqlite import open_store

@@ -19,8 +19,8 @@ from workbench.app import SERVICES, Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.rules import plan as rules
 from workbench.rules.plan import Format, write
-from workbench.services import plans
 from workbench.services.spaces import projects, sessions
+from workbench.services.tasks import plans
 from workbench.settings import Settings, shipped
 from workbench.store.queries import Query
 

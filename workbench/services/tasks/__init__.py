@@ -13,8 +13,8 @@ Doing it is in `leases`, what waits for what in `dependencies`, and changing one
 from __future__ import annotations
 
 from workbench.services.tasks.board import count_tasks, get_task_graph, get_task_tree, list_tasks
-from workbench.services.tasks.looking import get_task, get_task_logs, get_task_status, wait_for_task
-from workbench.services.tasks.making import add, create_task, create_tasks, reservable, session_for
+from workbench.services.tasks.creation import add_task, create_task, create_tasks, reservable, session_for
+from workbench.services.tasks.details import get_task, get_task_logs, get_task_status, wait_for_task
 from workbench.services.tasks.new_task import (
     ContextRef,
     Dependencies,
@@ -60,7 +60,7 @@ __all__ = [
     "Task",
     "TaskLine",
     "Title",
-    "add",
+    "add_task",
     "blockers",
     "bounded_json",
     "count_tasks",

@@ -16,7 +16,7 @@ from workbench.ops import Caller
 from workbench.rules import lifecycle
 from workbench.services.access import permissions
 from workbench.services.tasks.task import Task, TaskLine, TaskStatus
-from workbench.store.base import Reader, Row
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
 
 SQL = beside(__file__)
@@ -75,6 +75,22 @@ def sight(tx: Reader, caller: Caller) -> dict[str, Any]:
     """The same as `readable`, as parameters of queries."""
     permissions.check(tx, caller, "read", "tasks")
     return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}
+
+
+def waits_of(tx: Reader, task_id: int) -> list[Row]:
+    """What a task depends on, by its id, with the state of each."""
+    return tx.all(SQL.dependencies, task_id=task_id)
+
+
+def reserve(tx: Tx, task_id: int, agent: str | None) -> None:
+    """Reserve a task for an agent (internal id), or for nobody."""
+    tx.run(SQL.reserve, task_id=task_id, agent=agent)
+
+
+def end_attempt(tx: Tx, task_id: int, outcome: str, error: str | None, error_class: str | None = None) -> None:
+    """Record how the attempt under way ended; nothing happens when none is."""
+    values = {"task_id": task_id, "outcome": outcome, "error": error, "error_class": error_class}
+    tx.run(SQL.end_attempt, values, now=tx.now)
 
 
 def _no_task(task_id: int) -> NotFound:

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from workbench.errors import Conflict, Refused
 from workbench.model import Level, OnFailure, TaskState
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import lifecycle
 from workbench.rules.lifecycle import SHOWN
-from workbench.services import tasks
-from workbench.services.tasks import Task
+from workbench.services.tasks.rows import blockers, end_attempt, require_row, require_task, seen
+from workbench.services.tasks.task import Task
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -27,9 +26,9 @@ async def add_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
 
     def change(tx: Tx) -> Task:
         row = shapeable(tx, ctx.caller, task_id)
-        tasks.seen(tx, ctx.caller, depends_on)
+        seen(tx, ctx.caller, depends_on)
         add(tx, row, depends_on)
-        return tasks.require_task(tx, task_id)
+        return require_task(tx, task_id)
 
     return await ctx.write(change)
 
@@ -47,7 +46,7 @@ async def remove_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
             raise Conflict("NO_DEPENDENCY", f"Task {task_id} does not wait for {depends_on}.")
         tx.run(SQL.recount, task_id=task_id)
         tx.emit("task.dependency_removed", f"task:{task_id}", session=row["session_id"], depends_on=depends_on)
-        return tasks.require_task(tx, task_id)
+        return require_task(tx, task_id)
 
     return await ctx.write(change)
 
@@ -62,7 +61,7 @@ def add(tx: Tx, row: Row, depends_on: int) -> None:
     """
     task_id = row["id"]
     _require_open(row)
-    state = TaskState(tasks.require_row(tx, depends_on)["status"])
+    state = TaskState(require_row(tx, depends_on)["status"])
     if (way := _way(tx, depends_on, task_id)) is not None:
         path = [task_id, *way]
         shown = path if len(path) <= SHOWN else [*path[: SHOWN // 2], "…", *path[-SHOWN // 2 :]]
@@ -122,8 +121,7 @@ def cancel(tx: Tx, doomed: list[tuple[int, str]]) -> None:
         root, reason = waiting.popleft()
         for row in tx.all(SQL.subtree_open, task_id=root):
             tx.run(SQL.cancel, task_id=row["id"], reason=reason or None, now=tx.now)
-            values: dict[str, Any] = {"task_id": row["id"], "outcome": "cancelled", "error": reason or None}
-            tx.run(tasks.SQL.end_attempt, values, error_class=None, now=tx.now)
+            end_attempt(tx, row["id"], "cancelled", reason or None)
             tx.emit("task.cancelled", f"task:{row['id']}", session=row["session_id"], reason=reason)
             waiting.extend(_consequences(tx, row["id"]))
 
@@ -149,7 +147,7 @@ def shapeable(tx: Reader, caller: Caller, task_id: int) -> Row:
     Raises:
         NotFound: ``TASK_NOT_FOUND``. Refused: ``FORBIDDEN``.
     """
-    row = tasks.seen(tx, caller, task_id)
+    row = seen(tx, caller, task_id)
     if caller.level >= Level.PLANNER or tx.one(SQL.held_above, task_id=task_id, agent=caller.agent):
         return row
     raise Refused("FORBIDDEN", f"Task {task_id} is not one you hold, nor under one.")
@@ -162,7 +160,7 @@ def require_none_open(tx: Reader, row: Row) -> None:
         Conflict: ``DEPENDENCIES_OPEN``.
     """
     if row["unmet"]:
-        waits = tasks.blockers(tx, row)
+        waits = blockers(tx, row)
         raise Conflict(
             "DEPENDENCIES_OPEN",
             f"Task {row['id']} waits for {', '.join(map(str, waits))}. Release it; it can be claimed again after them.",

@@ -86,7 +86,7 @@ async def create_task(
         on_failure=on_failure,
         no_retry=no_retry,
     )
-    return await ctx.write(lambda tx: require_task(tx, add(tx, ctx, new)))
+    return await ctx.write(lambda tx: require_task(tx, add_task(tx, ctx, new)))
 
 
 @op(allow=Level.PLANNER, tool=False)
@@ -100,7 +100,7 @@ async def create_tasks(
         made: list[int] = []
         for new in tasks:
             named = [_of_list(made, on) for on in new.dependencies]
-            made.append(add(tx, ctx, new.model_copy(update={"dependencies": named})))
+            made.append(add_task(tx, ctx, new.model_copy(update={"dependencies": named})))
         return TasksMade(task_ids=made)
 
     return await ctx.write(change)
@@ -114,7 +114,7 @@ def _of_list(made: Sequence[int], dependency: int) -> int:
     return made[-dependency - 1]
 
 
-def add(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> int:
+def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> int:
     """Add a task in the caller's transaction; its id. One made within another is of the same session, or of none.
 
     Raises:

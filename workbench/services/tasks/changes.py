@@ -11,9 +11,10 @@ from workbench.model import Level, OnFailure, TaskState
 from workbench.ops import Ctx, op
 from workbench.rules import lifecycle
 from workbench.rules.lifecycle import Action
-from workbench.services import dependencies as graph
-from workbench.services import leases, tasks
-from workbench.services.tasks import (
+from workbench.services.tasks import claims
+from workbench.services.tasks import dependencies as graph
+from workbench.services.tasks.creation import add_task, reservable
+from workbench.services.tasks.new_task import (
     ContextRef,
     Dependencies,
     Description,
@@ -23,9 +24,10 @@ from workbench.services.tasks import (
     Priority,
     Retries,
     Run,
-    Task,
     Title,
 )
+from workbench.services.tasks.rows import require_task, reserve, seen, waits_of
+from workbench.services.tasks.task import Task
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
@@ -73,10 +75,10 @@ async def create_subtask(
             on_failure=on_failure,
             no_retry=no_retry,
         )
-        made = tasks.add(tx, ctx, new, within=parent)
+        made = add_task(tx, ctx, new, within=parent)
         if blocks_parent:
             graph.add(tx, parent, made)
-        return tasks.require_task(tx, made)
+        return require_task(tx, made)
 
     return await ctx.write(change)
 
@@ -86,9 +88,9 @@ async def cancel_task(ctx: Ctx, task_id: int, reason: Reason = "") -> Task:
     """Cancel a task and everything under it that is not finished; who holds one loses it."""
 
     def change(tx: Tx) -> Task:
-        lifecycle.step(tasks.seen(tx, ctx.caller, task_id)["status"], Action.CANCEL)
+        lifecycle.step(seen(tx, ctx.caller, task_id)["status"], Action.CANCEL)
         graph.cancel(tx, [(task_id, reason)])
-        return tasks.require_task(tx, task_id)
+        return require_task(tx, task_id)
 
     return await ctx.write(change)
 
@@ -107,16 +109,16 @@ async def retry_task(
     """
 
     def change(tx: Tx) -> Task:
-        row = tasks.seen(tx, ctx.caller, task_id)
+        row = seen(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.RETRY)
-        waits = tx.all(tasks.SQL.dependencies, task_id=task_id)
+        waits = waits_of(tx, task_id)
         lifecycle.require_alive(row["on_failure"], {one["depends_on"]: one["status"] for one in waits})
         tx.run(SQL.revive, task_id=task_id)
         if max_retries is not None:
             tx.run(SQL.set_retries, task_id=task_id, max_retries=max_retries)
         graph.revived(tx, task_id)
         tx.emit("task.revived", f"task:{task_id}", session=row["session_id"], reason=reason)
-        return tasks.require_task(tx, task_id)
+        return require_task(tx, task_id)
 
     return await ctx.write(change)
 
@@ -131,17 +133,17 @@ async def reassign_task(
     """Reserve a task for an agent, or for nobody. Who holds it now loses it, and no retry is used up."""
 
     def change(tx: Tx) -> Task:
-        row = tasks.seen(tx, ctx.caller, task_id)
+        row = seen(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.REASSIGN)
-        agent = tasks.reservable(tx, assigned_agent_id, row["session_id"]) if assigned_agent_id else None
+        agent = reservable(tx, assigned_agent_id, row["session_id"]) if assigned_agent_id else None
         if row["status"] != TaskState.PENDING:
             if agent is not None and agent == row["assigned_agent_id"]:
                 raise Conflict("ALREADY_THEIRS", f"{assigned_agent_id} holds task {task_id} now.")
-            leases.put_back(tx, row, "reassigned", reason)
-        tx.run(tasks.SQL.reserve, task_id=task_id, agent=agent)
+            claims.put_back(tx, row, "reassigned", reason)
+        reserve(tx, task_id, agent)
         told = {"assigned_agent_id": assigned_agent_id, "reason": reason}
         tx.emit("task.reassigned", f"task:{task_id}", session=row["session_id"], **told)
-        return tasks.require_task(tx, task_id)
+        return require_task(tx, task_id)
 
     return await ctx.write(change)
 
@@ -151,11 +153,11 @@ async def set_priority(ctx: Ctx, task_id: int, priority: Priority) -> Task:
     """Have a task claimed earlier or later than others."""
 
     def change(tx: Tx) -> Task:
-        row = tasks.seen(tx, ctx.caller, task_id)
+        row = seen(tx, ctx.caller, task_id)
         if row["status"] not in lifecycle.OPEN:
             raise Conflict("WRONG_STATE", f"Task {task_id} is {row['status']}.", status=row["status"])
         tx.run(SQL.prioritise, task_id=task_id, priority=priority)
         tx.emit("task.prioritised", f"task:{task_id}", session=row["session_id"], priority=priority)
-        return tasks.require_task(tx, task_id)
+        return require_task(tx, task_id)
 
     return await ctx.write(change)

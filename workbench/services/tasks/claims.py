@@ -18,9 +18,23 @@ from workbench.model import Level, Micros, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import lifecycle
 from workbench.rules.lifecycle import Action
-from workbench.services import dependencies, tasks
 from workbench.services.agents import registration
-from workbench.services.tasks import Task, TaskLine
+from workbench.services.tasks import dependencies
+from workbench.services.tasks.new_task import bounded_json
+from workbench.services.tasks.rows import (
+    end_attempt,
+    line_of,
+    not_claimable,
+    require_line,
+    require_row,
+    require_task,
+    require_task_line,
+    reserve,
+    seen,
+    task_lines,
+    task_of,
+)
+from workbench.services.tasks.task import Task, TaskLine
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -119,7 +133,7 @@ async def start_task(ctx: Ctx, task_id: int, attempt: AttemptNumber = None) -> T
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.START)
         _start(tx, row)
-        return tasks.require_task(tx, task_id)
+        return require_task(tx, task_id)
 
     return await ctx.write(change)
 
@@ -146,7 +160,7 @@ async def report_task_progress(
             tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=progress_note, now=tx.now)
         told = {"progress": percent, "note": progress_note[:500], "level": level}
         tx.emit("task.progressed", f"task:{task_id}", session=row["session_id"], **told)
-        return tasks.require_task_line(tx, task_id)
+        return require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -162,8 +176,8 @@ async def complete_task(
     attempt: AttemptNumber = None,
 ) -> TaskLine:
     """Finish a task you hold, with its result. What waited for it becomes claimable."""
-    result = tasks.bounded_json(result_data, ctx.settings)
-    made = tasks.bounded_json(artifacts, ctx.settings)
+    result = bounded_json(result_data, ctx.settings)
+    made = bounded_json(artifacts, ctx.settings)
 
     def change(tx: Tx) -> TaskLine:
         row = _held(tx, ctx.caller, task_id, attempt)
@@ -176,7 +190,7 @@ async def complete_task(
         dependencies.completed(tx, row)
         tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
         changed = {"status": TaskState.COMPLETED, "progress": 100, "error_message": None}
-        return tasks.line_of({**row, **changed})
+        return line_of({**row, **changed})
 
     return await ctx.write(change)
 
@@ -199,7 +213,7 @@ async def fail_task(
         lifecycle.step(row["status"], Action.FAIL)
         failure = Failure("failed", error_message, error_class, retryable)
         _after_failure(tx, ctx.settings, row, failure, ctx.random())
-        return tasks.require_task_line(tx, task_id)
+        return require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -217,7 +231,7 @@ async def release_task(
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.RELEASE)
         put_back(tx, row, "released", reason)
-        return tasks.require_task_line(tx, task_id)
+        return require_task_line(tx, task_id)
 
     return await ctx.write(change)
 
@@ -231,7 +245,7 @@ def release_all(tx: Tx, agent: str, reason: str) -> None:
 def unreserve(tx: Tx, agent: str, reason: str) -> None:
     """Give what waits for an agent that will not come back to whoever else may claim it."""
     for row in tx.all(SQL.reserved_for, agent=agent):
-        tx.run(tasks.SQL.reserve, task_id=row["id"], agent=None)
+        reserve(tx, row["id"], None)
         told = {"assigned_agent_id": None, "reason": reason}
         tx.emit("task.reassigned", f"task:{row['id']}", session=row["session_id"], **told)
 
@@ -284,13 +298,13 @@ def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
 
 def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskLine]:
     found = _candidates(tx, caller, me, limit)
-    return tasks.task_lines(tx, [row["task_id"] for row in found])
+    return task_lines(tx, [row["task_id"] for row in found])
 
 
 def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
     held = tx.all(SQL.held_by, agent=me)
     return Work(
-        holding=tasks.task_lines(tx, [row["id"] for row in held]),
+        holding=task_lines(tx, [row["id"] for row in held]),
         available=_available(tx, caller, me, limit),
         lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
     )
@@ -316,12 +330,12 @@ def _candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
 def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
     held = [row["id"] for row in tx.all(SQL.held_by, agent=me)]
     if held and task_id in (None, *held):
-        return Claim(task=tasks.require_task(tx, task_id or held[0]))
+        return Claim(task=require_task(tx, task_id or held[0]))
     if task_id is not None:
-        row = tasks.seen(tx, caller, task_id)
+        row = seen(tx, caller, task_id)
         taken = _take(tx, me, task_id) if _fits(row, caller, me) else None
         if taken is None:
-            raise tasks.not_claimable(tx, row)
+            raise not_claimable(tx, row)
         return Claim(task=taken)
     while best := _candidates(tx, caller, me, 1):
         if taken := _take(tx, me, best[0]["task_id"]):
@@ -339,10 +353,10 @@ def _take(tx: Tx, me: str, task_id: int) -> Task | None:
     """Claim one task; None when it cannot be claimed now."""
     if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
         return None
-    row = tasks.require_row(tx, task_id)
+    row = require_row(tx, task_id)
     tx.run(SQL.add_attempt, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
-    return tasks.task_of(tx, row)
+    return task_of(tx, row)
 
 
 def _start(tx: Tx, row: Row) -> None:
@@ -363,7 +377,7 @@ def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
         NotFound: ``TASK_NOT_FOUND``. Conflict: ``LEASE_LOST``. BadInput: ``AGENT_ONLY``.
     """
     me = require_self(caller, None)
-    row = tasks.require_line(tx, task_id)
+    row = require_line(tx, task_id)
     current = row["status"] in lifecycle.HELD and row["assigned_agent_id"] == me
     if current and attempt in (None, row["attempt"]):
         return row
@@ -379,7 +393,7 @@ def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
 def put_back(tx: Tx, row: Row, outcome: str, reason: str) -> None:
     """Make a task that is held claimable again at once; no retry is used up."""
     tx.run(SQL.put_back, task_id=row["id"], not_before=None, retries=0, error=None)
-    _end_attempt(tx, row, outcome, reason or None)
+    end_attempt(tx, row["id"], outcome, reason or None)
     tx.emit("task.released", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"], reason=reason)
 
 
@@ -394,7 +408,7 @@ class Failure:
 
 
 def _after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter: float) -> None:
-    _end_attempt(tx, row, failure.outcome, failure.error, failure.error_class)
+    end_attempt(tx, row["id"], failure.outcome, failure.error, failure.error_class)
     never = lifecycle.is_never_retried(failure.error_class, json.loads(row["no_retry"]))
     told = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
     subject, session = f"task:{row['id']}", row["session_id"]
@@ -408,11 +422,6 @@ def _after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitte
         tx.run(SQL.give_up, task_id=row["id"], error=failure.error, now=tx.now)
         tx.emit("task.failed", subject, session=session, **told)
         dependencies.ended_badly(tx, row["id"])
-
-
-def _end_attempt(tx: Tx, row: Row, outcome: str, error: str | None = None, error_class: str | None = None) -> None:
-    values = {"task_id": row["id"], "outcome": outcome, "error": error, "error_class": error_class}
-    tx.run(tasks.SQL.end_attempt, values | {"now": tx.now})
 
 
 def mend_leases(tx: Tx) -> None:

@@ -19,9 +19,10 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules import plan as rules
 from workbench.rules.access import free_id
 from workbench.rules.plan import PlanDiff
-from workbench.services import dependencies as graph
-from workbench.services import tasks
-from workbench.services.tasks import PlannedTask
+from workbench.services.tasks import dependencies as graph
+from workbench.services.tasks.creation import add_task, session_for
+from workbench.services.tasks.new_task import PlannedTask, bounded_json
+from workbench.services.tasks.rows import require_row, sight
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -105,7 +106,7 @@ async def create_plan(
 @op(allow=Level.READ, reads=True)
 async def list_plans(ctx: Ctx) -> Plans:
     """The plans of this project and how far they are."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.list, tasks.sight(tx, ctx.caller)))
+    rows = await ctx.read(lambda tx: tx.all(SQL.list, sight(tx, ctx.caller)))
     return Plans(plans=[PlanSummary(**row) for row in rows])
 
 
@@ -119,7 +120,7 @@ async def export_plan(
     """A plan as text, as its tasks are now, without comments; create_plan makes an equal one of it."""
 
     def question(tx: Reader) -> tuple[_Standing, rules.Defaults]:
-        tasks.sight(tx, ctx.caller)
+        sight(tx, ctx.caller)
         return _standing(tx, ctx.caller, plan), _defaults(tx, ctx)
 
     found, defaults = await ctx.read(question)
@@ -185,9 +186,7 @@ def _settled(
 ) -> list[rules.PlannedTask]:
     """The tasks with what they do not say; what is ticked and was never a task is not waited for."""
     known = done | {task.name for task in plan.tasks}
-    named = {
-        ref: tasks.session_for(tx, ctx.caller, ref) for ref in {task.session for task in plan.tasks} if ref is not None
-    }
+    named = {ref: session_for(tx, ctx.caller, ref) for ref in {task.session for task in plan.tasks} if ref is not None}
 
     def settle(task: rules.PlannedTask) -> rules.PlannedTask:
         row = found.rows.get(task.name)
@@ -275,7 +274,7 @@ def _added(tx: Tx, ctx: Ctx, proposal: _Proposal) -> dict[str, int]:
         if task.name in added:
             if task.parent and task.parent not in ids:
                 late.append(task)
-            ids[task.name] = tasks.add(tx, ctx, _new(ctx, proposal.plan.plan, task, ids))
+            ids[task.name] = add_task(tx, ctx, _new(ctx, proposal.plan.plan, task, ids))
     for task in late:
         tx.run(SQL.set_parent, id=ids[task.name], parent=ids[task.parent or ""])
     return ids
@@ -316,7 +315,7 @@ def _changed(tx: Tx, ctx: Ctx, proposal: _Proposal, ids: Mapping[str, int]) -> N
         tx.run(graph.SQL.recount, task_id=ids[name])
         for other in dict.fromkeys(task.after):
             if other not in waited[name]:
-                graph.add(tx, tasks.require_row(tx, ids[name]), ids[other])
+                graph.add(tx, require_row(tx, ids[name]), ids[other])
         fields = [change.field for change in proposal.diff.changed[name]]
         tx.emit("task.changed", f"task:{ids[name]}", session=task.session, fields=fields)
 
@@ -333,7 +332,7 @@ def _set(tx: Tx, ctx: Ctx, task_id: int, task: rules.PlannedTask, ids: Mapping[s
         worktree=task.worktree,
         run=None if task.run is None else json.dumps(task.run),
         context_ref=task.context_ref,
-        metadata=tasks.bounded_json(task.metadata, ctx.settings),
+        metadata=bounded_json(task.metadata, ctx.settings),
         max_retries=task.max_retries,
         lease_us=round(task.lease_seconds * SECOND),
         session=task.session,
