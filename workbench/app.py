@@ -18,16 +18,17 @@ from workbench.model import SECOND, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch
 from workbench.process import ProcessTable
 from workbench.rules import access, clocks
-from workbench.services import approvals, inspection, integration, radar, spawning, tasks, upkeep, worktrees
+from workbench.services import approvals, integration, spawning, tasks, worktrees
 from workbench.services.access import authentication, permissions, personas
 from workbench.services.agents import admission, connect, connections, directory, registration
 from workbench.services.agents.connections import Transport
 from workbench.services.insight import performance, read_write
 from workbench.services.processes import processes, profiles, sandbox
-from workbench.services.repositories import Repositories
 from workbench.services.sharing import contexts, events, export
 from workbench.services.spaces import projects, sessions, teams
-from workbench.services.tasks import changes, claims, dependencies, plans
+from workbench.services.tasks import changes, claims, dependencies, expiry, plans
+from workbench.services.worktrees import cleanup, conflicts, status
+from workbench.services.worktrees.places import Repositories
 from workbench.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.feed import Feed
@@ -44,7 +45,7 @@ SERVICES: tuple[ModuleType, ...] = (
     dependencies,
     export,
     events,
-    inspection,
+    status,
     connect,
     integration,
     claims,
@@ -53,7 +54,7 @@ SERVICES: tuple[ModuleType, ...] = (
     plans,
     profiles,
     projects,
-    radar,
+    conflicts,
     read_write,
     registration,
     sessions,
@@ -61,7 +62,7 @@ SERVICES: tuple[ModuleType, ...] = (
     changes,
     tasks,
     teams,
-    upkeep,
+    cleanup,
     processes,
     worktrees,
 )
@@ -99,7 +100,7 @@ class Workbench:
             settings=settings,
             processes=ProcessTable(),
             repositories=Repositories(settings, (worktrees.settle_steps, integration.settle_merges)),
-            radar=radar.Radar(),
+            radar=conflicts.Radar(),
             server=None,
             random=random.random,
             allowlist=Allowlist(settings),
@@ -258,7 +259,7 @@ class Workbench:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self._ctx.server is not None:
-                await radar.watch(self._ctx)
+                await conflicts.watch(self._ctx)
 
     async def _end_leases(self) -> None:
         """End the leases that ran out; but when the host's clock was set since the last look, begin them anew."""
@@ -267,11 +268,11 @@ class Workbench:
             ahead = self._ahead_at(tx.now)
             if clocks.was_set(self._ahead, ahead):
                 log.warning("the clock was set by %+.0f s; leases begin anew", (ahead - self._ahead) / SECOND)
-                claims.mend_leases(tx)
-            claims.expire(tx, self.settings, random.random())
+                expiry.mend_leases(tx)
+            expiry.expire(tx, self.settings, random.random())
             return ahead
 
-        due = await self.store.read(claims.next_deadline)
+        due = await self.store.read(expiry.next_deadline)
         now = self.store.now()
         ahead = self._ahead_at(now)
         over = due is not None and due <= now

@@ -26,8 +26,8 @@ from workbench.store.base import Reader, Store, Tx
 if TYPE_CHECKING:
     from workbench.allowlist import Allowlist
     from workbench.process import ProcessTable
-    from workbench.services.radar import Radar
-    from workbench.services.repositories import Repositories
+    from workbench.services.worktrees.conflicts import Radar
+    from workbench.services.worktrees.places import Repositories
     from workbench.settings import Settings
     from workbench.store.feed import Feed
 

@@ -21,7 +21,7 @@ from workbench.errors import BadInput, WorkbenchError
 from workbench.model import SECOND
 from workbench.ops import OPERATOR
 from workbench.services.access import personas
-from workbench.services.tasks import claims
+from workbench.services.tasks import expiry
 from workbench.settings import Settings
 from workbench.store.sqlite import open_store
 
@@ -72,7 +72,7 @@ async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench
     clock.forward(3)
     await do(workbench, ada, "fail_task", second, error_message="no")
     clock.forward(7)
-    await workbench.store.write(lambda tx: claims.expire(tx, workbench.settings, 0.0))
+    await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, 0.0))
     await do(workbench, ada, "claim_task", second)
     clock.forward(10)
     await do(workbench, ada, "complete_task", second)
@@ -319,7 +319,7 @@ async def follow(project: Settings, steps: list[Any]) -> None:
             with suppress(WorkbenchError):
                 await workbench.dispatch(agent if mine else OPERATOR, name, arguments)
             clock.forward(40)
-            await store.write(lambda tx: claims.expire(tx, project, 0.5))
+            await store.write(lambda tx: expiry.expire(tx, project, 0.5))
             if look:
                 live.answer(await refresh(live, store), "SELECT 1")
         news = await store.read(lambda tx: read_news(tx, 0))

@@ -24,8 +24,8 @@ from workbench.errors import WorkbenchError
 from workbench.git import Repository
 from workbench.rules.integration import Action
 from workbench.services import approvals, worktrees
-from workbench.services.integration import merging, queue
-from workbench.services.repositories import COMMITTER, Place
+from workbench.services.integration import merge, queue
+from workbench.services.worktrees.places import COMMITTER, Place
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.store.queries import Query
@@ -138,7 +138,7 @@ async def test_a_removal_that_was_cut_off_is_done(
         await one(workbench)
 
         def change(tx: Any) -> None:
-            worktrees.close(tx, worktrees.require(tx, "lab"), Action.DISCARD, None)
+            worktrees.close_worktree(tx, worktrees.require_worktree(tx, "lab"), Action.DISCARD, None)
             worktrees.begin(tx, "remove", place, BRANCH, tip if delete_branch else None)
 
         await workbench.store.write(change)
@@ -169,7 +169,7 @@ async def begin_merge(settings: Settings, question: int) -> approvals.Approval:
     def change(tx: Any) -> approvals.Approval:
         found = approvals.find(tx, question)
         assert found is not None
-        merging._set_merging(tx, found)
+        merge._set_merging(tx, found)
         return found
 
     async with Workbench.open(settings) as workbench:
@@ -243,7 +243,7 @@ async def test_files_that_were_left_when_a_merge_was_cut_off_are_saved_before_th
     Repository.open(repository).integrate(what["source_commit"], "main", "m", COMMITTER, merged=what["merged_commit"])
 
     def change(tx: Any) -> None:
-        worktrees.close(tx, worktrees.require(tx, "lab"), Action.FINISH, what["merged_commit"])
+        worktrees.close_worktree(tx, worktrees.require_worktree(tx, "lab"), Action.FINISH, what["merged_commit"])
         worktrees.begin(tx, "rescue", place, BRANCH, None)
 
     async with Workbench.open(settings) as workbench:

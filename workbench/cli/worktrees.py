@@ -167,7 +167,7 @@ def _size(count: float) -> str:
 def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     """Run a command in a worktree, confined as its workers are: `worktrees run NAME -- git log`."""
     from workbench.git import Repository
-    from workbench.services.repositories import Place, box_of, gone, is_there
+    from workbench.services.worktrees.places import Place, box_of, gone, is_there
 
     door: Door = ctx.obj
     (found,) = door.call("get_worktree_status", worktree_name=name)["worktrees"]

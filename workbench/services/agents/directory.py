@@ -18,7 +18,7 @@ from workbench.services.access import permissions
 from workbench.services.agents import grants, registration
 from workbench.services.spaces.sessions import require_session
 from workbench.services.spaces.teams import require_team
-from workbench.services.tasks import claims
+from workbench.services.tasks import attempts
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -177,8 +177,8 @@ async def delete_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
             raise Conflict("STILL_RUNNING", f"The process of {agent_id} is running. Terminate it first.")
         tx.run(SQL.set_deleted, id=agent["id"], at=tx.now)
         because = reason or "the agent was deleted"
-        claims.release_all(tx, agent["id"], because)
-        claims.unreserve(tx, agent["id"], because)
+        attempts.release_all(tx, agent["id"], because)
+        attempts.unreserve(tx, agent["id"], because)
         registration.gone(tx, agent["id"], because)
         tx.emit("agent.deleted", f"agent:{agent['id']}", session=agent["session_id"], reason=reason)
         return agent_of(ctx, _by_internal(tx, agent["id"]))

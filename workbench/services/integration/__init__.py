@@ -14,11 +14,11 @@ from those above it:
 - `recovery`: what a crash left.
 """
 
-from workbench.services.integration.asking import IntegrationAsked, integrate_worktree, request_integration
-from workbench.services.integration.checking import check_all
-from workbench.services.integration.deciding import decide_integration
+from workbench.services.integration.decide import decide_integration
+from workbench.services.integration.gate_runner import check_all
 from workbench.services.integration.queue import advance, someone_queued
 from workbench.services.integration.recovery import recover, settle_merges
+from workbench.services.integration.request import IntegrationAsked, integrate_worktree, request_integration
 
 __all__ = [
     "IntegrationAsked",

@@ -20,7 +20,7 @@ from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
-from workbench.services.repositories import Place, box_of
+from workbench.services.worktrees.places import Place, box_of
 from workbench.settings import Settings
 
 TAIL_BYTES = 16_384

@@ -9,10 +9,10 @@ from workbench.ops import Ctx
 from workbench.rules.integration import Action
 from workbench.services import approvals, worktrees
 from workbench.services.approvals import Approval
-from workbench.services.integration import gates, questions
-from workbench.services.integration.merging import finish
-from workbench.services.repositories import Place
+from workbench.services.integration import gates, proposal
+from workbench.services.integration.merge import finish
 from workbench.services.worktrees import KIND
+from workbench.services.worktrees.places import Place
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -29,7 +29,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
     def question(tx: Reader) -> tuple[Row, Approval | None]:
         subject = f"worktree:{name}"
         found = approvals.find(tx, approval_id) if approval_id else approvals.open_question(tx, KIND, subject)
-        return worktrees.require(tx, name), found
+        return worktrees.require_worktree(tx, name), found
 
     row, approval = await ctx.read(question)
     if approval is not None:
@@ -43,11 +43,11 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 
     def change(tx: Tx) -> None:
         if approval is not None and approval.status == "approved":
-            tx.run(questions.SQL.set_state, id=approval.id, state="queued")
+            tx.run(proposal.SQL.set_state, id=approval.id, state="queued")
             return
-        worktrees.set_status(tx, name, Action.SEND_BACK)
+        worktrees.set_worktree_status(tx, name, Action.SEND_BACK)
         if approval is not None:
-            tx.run(questions.SQL.set_state, id=approval.id, state="asked")
+            tx.run(proposal.SQL.set_state, id=approval.id, state="asked")
         tx.emit("worktree.refused", f"worktree:{name}", code="INTERRUPTED")
 
     await ctx.write(change)
@@ -55,7 +55,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 
 async def recover(ctx: Ctx) -> None:
     """Settle everything that a crash left half done, where there ever was a worktree."""
-    if await ctx.read(lambda tx: tx.all(worktrees.SQL.steps) or tx.all(questions.SQL.branches)):
+    if await ctx.read(lambda tx: tx.all(worktrees.SQL.steps) or tx.all(proposal.SQL.branches)):
         async with ctx.repositories.ground(ctx):
             pass
     await clear_gates(ctx)

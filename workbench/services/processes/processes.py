@@ -23,7 +23,7 @@ from workbench.services.agents import directory, registration
 from workbench.services.agents.directory import Agent
 from workbench.services.processes import environments
 from workbench.services.processes.sandbox import Confinement
-from workbench.services.tasks import claims
+from workbench.services.tasks import attempts
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 from workbench.worker import scratch
@@ -109,13 +109,13 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max
 
     def change(tx: Tx) -> str:
         internal = registration.revoke(tx, agent_id, reason)
-        claims.unreserve(tx, internal, because)
+        attempts.unreserve(tx, internal, because)
         return internal
 
     internal = await ctx.write(change)
     await asyncio.to_thread(environments.forget, ctx.settings, internal)
     if not await end(ctx, internal, reason):
-        await ctx.write(lambda tx: claims.release_all(tx, internal, because))
+        await ctx.write(lambda tx: attempts.release_all(tx, internal, because))
     return await ctx.read(lambda tx: directory.agent_of(ctx, registration.require_agent(tx, agent_id)))
 
 
@@ -133,7 +133,7 @@ async def deregister_agent(
 
     def change(tx: Tx) -> Ok:
         agent = registration.require_agent(tx, agent_id or ctx.caller.name)
-        claims.release_all(tx, agent["id"], "the agent said goodbye")
+        attempts.release_all(tx, agent["id"], "the agent said goodbye")
         tx.emit("agent.deregistered", f"agent:{agent['id']}", session=agent["session_id"])
         registration.deactivate(tx, agent["id"], "it said goodbye")
         return Ok()
@@ -281,7 +281,7 @@ def _ended(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) -> No
     if not tx.run(SQL.ended, values, now=tx.now):
         return
     tx.emit(kind, f"agent:{row['agent_id']}", pid=row["pid"], exit_code=code, reason=reason)
-    claims.release_all(tx, row["agent_id"], reason or "the agent's process ended")
+    attempts.release_all(tx, row["agent_id"], reason or "the agent's process ended")
     if not keep:
         registration.gone(tx, row["agent_id"], reason or "the agent's process ended")
 

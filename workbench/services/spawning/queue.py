@@ -10,8 +10,8 @@ from workbench.model import Registration
 from workbench.ops import Ctx
 from workbench.rules import access
 from workbench.services.processes import processes
-from workbench.services.spawning.launching import launch
-from workbench.services.spawning.spawns import SQL
+from workbench.services.spawning.launch import launch
+from workbench.services.spawning.request import SQL
 from workbench.store.base import Reader, Row, Tx
 
 log = logging.getLogger(__name__)

@@ -38,10 +38,10 @@ from workbench.services.tasks.rows import (
     require_row,
     require_task,
     require_task_line,
-    seen,
-    sight,
     task_lines,
     task_of,
+    task_scope,
+    visible_row,
 )
 from workbench.services.tasks.task import Task, TaskLine
 
@@ -79,10 +79,10 @@ __all__ = [
     "require_task",
     "require_task_line",
     "reservable",
-    "seen",
     "session_for",
-    "sight",
     "task_lines",
     "task_of",
+    "task_scope",
+    "visible_row",
     "wait_for_task",
 ]

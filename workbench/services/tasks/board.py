@@ -11,7 +11,7 @@ from workbench.model import Level, TaskState, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import lifecycle, paging
 from workbench.rules.paging import Cursor
-from workbench.services.tasks.rows import LARGEST, line_fields, line_of, sight
+from workbench.services.tasks.rows import LARGEST, line_fields, line_of, task_scope
 from workbench.services.tasks.task import TaskLine
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -84,7 +84,7 @@ async def list_tasks(
     query, columns, start = _ORDERS[sort]
     after = paging.decode(cursor, *(int for _ in columns)) if cursor else start
     key = dict(zip(("after_id", "after_priority"), reversed(after), strict=False))
-    rows = await ctx.read(lambda tx: tx.all(query, sight(tx, ctx.caller) | wanted | key, limit=limit + 1))
+    rows = await ctx.read(lambda tx: tx.all(query, task_scope(tx, ctx.caller) | wanted | key, limit=limit + 1))
     shown, following = paging.cut(rows, limit, *columns)
     return TaskList(tasks=[line_of(row) for row in shown], next_cursor=following)
 
@@ -99,7 +99,7 @@ _ORDERS = {
 @op(allow=Level.READ, reads=True, tool=False)
 async def count_tasks(ctx: Ctx) -> TaskCounts:
     """How many tasks there are, by state."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.counts, sight(tx, ctx.caller)))
+    rows = await ctx.read(lambda tx: tx.all(SQL.counts, task_scope(tx, ctx.caller)))
     return TaskCounts(counts={row["status"]: row["n"] for row in rows})
 
 
@@ -110,7 +110,7 @@ async def get_task_graph(
     """The edges between tasks: `[task, what it waits for]` and `[task, its parent]`."""
 
     def question(tx: Reader) -> TaskGraph:
-        wanted = sight(tx, ctx.caller) | {"plan": plan}
+        wanted = task_scope(tx, ctx.caller) | {"plan": plan}
         return TaskGraph(
             dependencies=[(row["task_id"], row["depends_on"]) for row in tx.all(SQL.edges, wanted)],
             parents=[(row["id"], row["parent_id"]) for row in tx.all(SQL.parents, wanted)],
@@ -128,7 +128,7 @@ async def get_task_tree(
     """The tasks as a tree with roll-ups; a filter keeps matching tasks and what leads to them."""
 
     def question(tx: Reader) -> tuple[list[Row], list[Row]]:
-        on_board = sight(tx, ctx.caller) | {"plan": None}
+        on_board = task_scope(tx, ctx.caller) | {"plan": None}
         return tx.all(SQL.tree, on_board), tx.all(SQL.edges, on_board)
 
     rows, edges = await ctx.read(question)

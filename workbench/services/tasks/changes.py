@@ -11,7 +11,7 @@ from workbench.model import Level, OnFailure, TaskState
 from workbench.ops import Ctx, op
 from workbench.rules import lifecycle
 from workbench.rules.lifecycle import Action
-from workbench.services.tasks import claims
+from workbench.services.tasks import attempts
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task, reservable
 from workbench.services.tasks.new_task import (
@@ -26,7 +26,7 @@ from workbench.services.tasks.new_task import (
     Run,
     Title,
 )
-from workbench.services.tasks.rows import require_task, reserve, seen, waits_of
+from workbench.services.tasks.rows import require_task, reserve, visible_row, waits_of
 from workbench.services.tasks.task import Task
 from workbench.store.base import Tx
 from workbench.store.queries import beside
@@ -88,7 +88,7 @@ async def cancel_task(ctx: Ctx, task_id: int, reason: Reason = "") -> Task:
     """Cancel a task and everything under it that is not finished; who holds one loses it."""
 
     def change(tx: Tx) -> Task:
-        lifecycle.step(seen(tx, ctx.caller, task_id)["status"], Action.CANCEL)
+        lifecycle.step(visible_row(tx, ctx.caller, task_id)["status"], Action.CANCEL)
         graph.cancel(tx, [(task_id, reason)])
         return require_task(tx, task_id)
 
@@ -109,7 +109,7 @@ async def retry_task(
     """
 
     def change(tx: Tx) -> Task:
-        row = seen(tx, ctx.caller, task_id)
+        row = visible_row(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.RETRY)
         waits = waits_of(tx, task_id)
         lifecycle.require_alive(row["on_failure"], {one["depends_on"]: one["status"] for one in waits})
@@ -133,13 +133,13 @@ async def reassign_task(
     """Reserve a task for an agent, or for nobody. Who holds it now loses it, and no retry is used up."""
 
     def change(tx: Tx) -> Task:
-        row = seen(tx, ctx.caller, task_id)
+        row = visible_row(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.REASSIGN)
         agent = reservable(tx, assigned_agent_id, row["session_id"]) if assigned_agent_id else None
         if row["status"] != TaskState.PENDING:
             if agent is not None and agent == row["assigned_agent_id"]:
                 raise Conflict("ALREADY_THEIRS", f"{assigned_agent_id} holds task {task_id} now.")
-            claims.put_back(tx, row, "reassigned", reason)
+            attempts.put_back(tx, row, "reassigned", reason)
         reserve(tx, task_id, agent)
         told = {"assigned_agent_id": assigned_agent_id, "reason": reason}
         tx.emit("task.reassigned", f"task:{task_id}", session=row["session_id"], **told)
@@ -153,7 +153,7 @@ async def set_priority(ctx: Ctx, task_id: int, priority: Priority) -> Task:
     """Have a task claimed earlier or later than others."""
 
     def change(tx: Tx) -> Task:
-        row = seen(tx, ctx.caller, task_id)
+        row = visible_row(tx, ctx.caller, task_id)
         if row["status"] not in lifecycle.OPEN:
             raise Conflict("WRONG_STATE", f"Task {task_id} is {row['status']}.", status=row["status"])
         tx.run(SQL.prioritise, task_id=task_id, priority=priority)

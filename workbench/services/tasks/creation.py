@@ -33,7 +33,7 @@ from workbench.services.tasks.new_task import (
     Title,
     bounded_json,
 )
-from workbench.services.tasks.rows import require_task, seen
+from workbench.services.tasks.rows import require_task, visible_row
 from workbench.services.tasks.task import Task
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -131,7 +131,7 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
     if new.parent_task_id is not None:
         _require_parent(tx, ctx.caller, new.parent_task_id)
     reserved = reservable(tx, new.assigned_agent_id, session) if new.assigned_agent_id else None
-    states = {other: TaskState(seen(tx, ctx.caller, other)["status"]) for other in set(new.dependencies)}
+    states = {other: TaskState(visible_row(tx, ctx.caller, other)["status"]) for other in set(new.dependencies)}
     lifecycle.require_alive(new.on_failure, states)
     unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states.values())
     retries = settings.max_retries if new.max_retries is None else new.max_retries
@@ -201,7 +201,7 @@ def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
 
 
 def _require_parent(tx: Reader, caller: Caller, task_id: int) -> None:
-    seen(tx, caller, task_id)
+    visible_row(tx, caller, task_id)
     depth = tx.one(SQL.depth, task_id=task_id)
     if depth and depth["n"] >= TREE_DEPTH:
         raise BadInput("TOO_DEEP", f"Task {task_id} has {TREE_DEPTH - 1} tasks above it. Make this one its sibling.")

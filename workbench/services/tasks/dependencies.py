@@ -12,7 +12,7 @@ from workbench.model import Level, OnFailure, TaskState
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import lifecycle
 from workbench.rules.lifecycle import SHOWN
-from workbench.services.tasks.rows import blockers, end_attempt, require_row, require_task, seen
+from workbench.services.tasks.rows import blockers, end_attempt, require_row, require_task, visible_row
 from workbench.services.tasks.task import Task
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -26,7 +26,7 @@ async def add_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
 
     def change(tx: Tx) -> Task:
         row = shapeable(tx, ctx.caller, task_id)
-        seen(tx, ctx.caller, depends_on)
+        visible_row(tx, ctx.caller, depends_on)
         add(tx, row, depends_on)
         return require_task(tx, task_id)
 
@@ -147,7 +147,7 @@ def shapeable(tx: Reader, caller: Caller, task_id: int) -> Row:
     Raises:
         NotFound: ``TASK_NOT_FOUND``. Refused: ``FORBIDDEN``.
     """
-    row = seen(tx, caller, task_id)
+    row = visible_row(tx, caller, task_id)
     if caller.level >= Level.PLANNER or tx.one(SQL.held_above, task_id=task_id, agent=caller.agent):
         return row
     raise Refused("FORBIDDEN", f"Task {task_id} is not one you hold, nor under one.")

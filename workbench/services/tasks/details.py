@@ -10,7 +10,7 @@ from pydantic import Field
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import lifecycle
-from workbench.services.tasks.rows import LARGEST, readable, status_of, task_of
+from workbench.services.tasks.rows import LARGEST, readable_row, status_of, task_of
 from workbench.services.tasks.task import Task, TaskStatus
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -38,13 +38,13 @@ class TaskLog(Wire):
 @op(allow=Level.READ, reads=True)
 async def get_task(ctx: Ctx, task_id: int) -> Task:
     """One task with everything about it: text, state, dependencies, attempts, result, artifacts."""
-    return await ctx.read(lambda tx: task_of(tx, readable(tx, ctx.caller, task_id)))
+    return await ctx.read(lambda tx: task_of(tx, readable_row(tx, ctx.caller, task_id)))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_task_status(ctx: Ctx, task_id: int) -> TaskStatus:
     """How one task stands, and what it waits for."""
-    return await ctx.read(lambda tx: status_of(tx, readable(tx, ctx.caller, task_id)))
+    return await ctx.read(lambda tx: status_of(tx, readable_row(tx, ctx.caller, task_id)))
 
 
 @op(allow=Level.READ, reads=True)
@@ -80,7 +80,7 @@ async def get_task_logs(
     """What was reported while the task was worked on, oldest first unless asked otherwise."""
 
     def question(tx: Reader) -> list[Row]:
-        readable(tx, ctx.caller, task_id)
+        readable_row(tx, ctx.caller, task_id)
         if newest_first:
             return tx.all(SQL.logs_back, task_id=task_id, cursor=cursor or LARGEST, limit=limit)
         return tx.all(SQL.logs, task_id=task_id, cursor=cursor, limit=limit)

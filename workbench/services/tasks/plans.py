@@ -22,7 +22,7 @@ from workbench.rules.plan import PlanDiff
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task, session_for
 from workbench.services.tasks.new_task import PlannedTask, bounded_json
-from workbench.services.tasks.rows import require_row, sight
+from workbench.services.tasks.rows import require_row, task_scope
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -106,7 +106,7 @@ async def create_plan(
 @op(allow=Level.READ, reads=True)
 async def list_plans(ctx: Ctx) -> Plans:
     """The plans of this project and how far they are."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.list, sight(tx, ctx.caller)))
+    rows = await ctx.read(lambda tx: tx.all(SQL.list, task_scope(tx, ctx.caller)))
     return Plans(plans=[PlanSummary(**row) for row in rows])
 
 
@@ -120,7 +120,7 @@ async def export_plan(
     """A plan as text, as its tasks are now, without comments; create_plan makes an equal one of it."""
 
     def question(tx: Reader) -> tuple[_Standing, rules.Defaults]:
-        sight(tx, ctx.caller)
+        task_scope(tx, ctx.caller)
         return _standing(tx, ctx.caller, plan), _defaults(tx, ctx)
 
     found, defaults = await ctx.read(question)

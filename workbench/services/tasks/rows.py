@@ -49,17 +49,17 @@ def _found(tx: Reader, query: Query, task_id: int) -> Row:
     return row
 
 
-def readable(tx: Reader, caller: Caller, task_id: int) -> Row:
+def readable_row(tx: Reader, caller: Caller, task_id: int) -> Row:
     """The same, for those whose tool may read tasks.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
     """
     permissions.check(tx, caller, "read", "tasks")
-    return seen(tx, caller, task_id)
+    return visible_row(tx, caller, task_id)
 
 
-def seen(tx: Reader, caller: Caller, task_id: int) -> Row:
+def visible_row(tx: Reader, caller: Caller, task_id: int) -> Row:
     """The same, of a task on the caller's board: its session's, or nobody's.
 
     Raises:
@@ -71,7 +71,7 @@ def seen(tx: Reader, caller: Caller, task_id: int) -> Row:
     return row
 
 
-def sight(tx: Reader, caller: Caller) -> dict[str, Any]:
+def task_scope(tx: Reader, caller: Caller) -> dict[str, Any]:
     """The same as `readable`, as parameters of queries."""
     permissions.check(tx, caller, "read", "tasks")
     return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}

@@ -13,8 +13,10 @@ among files is written down before it begins, so that a crash in any step leaves
 - `discarding`: giving it up
 """
 
-from workbench.services.worktrees.discarding import discard_worktree
-from workbench.services.worktrees.making import create_worktree
+from workbench.services.worktrees.creation import create_worktree
+from workbench.services.worktrees.discard import discard_worktree
+from workbench.services.worktrees.imports import commit_of, no_branch, take_over, take_over_all
+from workbench.services.worktrees.journal import begin, finish_removal, settle_steps
 from workbench.services.worktrees.rows import (
     KIND,
     SQL,
@@ -22,17 +24,15 @@ from workbench.services.worktrees.rows import (
     Worktree,
     WorktreeName,
     check_owner,
-    close,
-    open_rows,
-    require,
-    require_own,
-    require_to,
-    set_status,
+    close_worktree,
+    open_worktrees,
+    require_own_worktree,
+    require_worktree,
+    require_worktree_for,
+    set_worktree_status,
     worktree_of,
 )
-from workbench.services.worktrees.steps import begin, finish_removal, settle_steps
-from workbench.services.worktrees.takeover import commit_of, no_branch, take_over, take_over_all
-from workbench.services.worktrees.updating import update_worktree
+from workbench.services.worktrees.update import update_worktree
 
 __all__ = [
     "KIND",
@@ -42,17 +42,17 @@ __all__ = [
     "WorktreeName",
     "begin",
     "check_owner",
-    "close",
+    "close_worktree",
     "commit_of",
     "create_worktree",
     "discard_worktree",
     "finish_removal",
     "no_branch",
-    "open_rows",
-    "require",
-    "require_own",
-    "require_to",
-    "set_status",
+    "open_worktrees",
+    "require_own_worktree",
+    "require_worktree",
+    "require_worktree_for",
+    "set_worktree_status",
     "settle_steps",
     "take_over",
     "take_over_all",

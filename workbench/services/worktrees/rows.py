@@ -35,12 +35,12 @@ class Worktree(Wire):
     confined: bool
 
 
-def open_rows(tx: Reader) -> list[Row]:
+def open_worktrees(tx: Reader) -> list[Row]:
     """The worktrees that have their files, oldest first."""
     return tx.all(SQL.open)
 
 
-def require(tx: Reader, name: str) -> Row:
+def require_worktree(tx: Reader, name: str) -> Row:
     """A worktree, however it stands.
 
     Raises:
@@ -52,13 +52,13 @@ def require(tx: Reader, name: str) -> Row:
     return row
 
 
-def require_own(tx: Reader, caller: Caller, name: str, action: Action) -> Row:
+def require_own_worktree(tx: Reader, caller: Caller, name: str, action: Action) -> Row:
     """A worktree that the caller may do something to: planners manage only their own.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``. Refused: ``FORBIDDEN``.
     """
-    row = require(tx, name)
+    row = require_worktree(tx, name)
     check_owner(caller, row)
     integration.step(name, row["status"], action)
     return row
@@ -74,30 +74,30 @@ def check_owner(caller: Caller, row: Row) -> None:
         raise Refused("FORBIDDEN", f"The worktree {row['name']} belongs to {row['created_by']}.")
 
 
-def require_to(tx: Reader, name: str, action: Action) -> Row:
+def require_worktree_for(tx: Reader, name: str, action: Action) -> Row:
     """A worktree of which `action` can be done.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``.
     """
-    row = require(tx, name)
+    row = require_worktree(tx, name)
     integration.step(name, row["status"], action)
     return row
 
 
-def set_status(tx: Tx, name: str, action: Action) -> None:
+def set_worktree_status(tx: Tx, name: str, action: Action) -> None:
     """Move a worktree on.
 
     Raises:
         Conflict: ``WORKTREE_CLOSED``.
     """
-    before = require(tx, name)["status"]
+    before = require_worktree(tx, name)["status"]
     tx.run(SQL.set_status, name=name, before=before, status=str(integration.step(name, before, action)))
 
 
-def close(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
+def close_worktree(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
     """Set a worktree's last state; questions about it are settled."""
-    before = require(tx, row["name"])["status"]
+    before = require_worktree(tx, row["name"])["status"]
     after = integration.step(row["name"], before, action)
     tx.run(SQL.close, name=row["name"], status=str(after), before=before, commit=commit, now=tx.now)
     tx.run(SQL.forget_question, name=row["name"])

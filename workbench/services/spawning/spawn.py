@@ -17,10 +17,10 @@ from workbench.services.agents.registration import Registered
 from workbench.services.processes import environments, processes
 from workbench.services.processes.processes import LimitsOf
 from workbench.services.processes.sandbox import Confinement, confinement_of
-from workbench.services.spawning import places
-from workbench.services.spawning.launching import launch
+from workbench.services.spawning import workplace
+from workbench.services.spawning.launch import launch
 from workbench.services.spawning.queue import take_slot
-from workbench.services.spawning.spawns import (
+from workbench.services.spawning.request import (
     SQL,
     Environment,
     TaskId,
@@ -75,9 +75,9 @@ async def spawn_agent(
     wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
     await check_profile(ctx, wish)
     confinement_of(ctx.settings)
-    worktree = await ctx.read(lambda tx: places.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
+    worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
-        worktree = await places.make_worktree(ctx, worktree, name or persona_id)
+        worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
     made, internal, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, wish)
     try:
         await asyncio.to_thread(environments.keep, ctx.settings, internal, environment)
@@ -103,7 +103,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
             raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Spawn another.")
         spawn = tx.one(SQL.get, agent=agent["id"])
         assert spawn is not None, "it was there a moment ago"
-        places.check_place(tx, ctx, agent["assigned_worktree"])
+        workplace.check_place(tx, ctx, agent["assigned_worktree"])
         return agent, spawn
 
     agent, spawn = await ctx.read(question)

@@ -11,7 +11,7 @@ from workbench.rules.integration import Action, GateState, Next
 from workbench.services import approvals, worktrees
 from workbench.services.approvals import Approval
 from workbench.services.integration import queue
-from workbench.services.integration.merging import merge, next_step, not_merged
+from workbench.services.integration.merge import merge, next_step, not_merged
 from workbench.services.integration.queue import advance, enqueue
 from workbench.services.worktrees import KIND
 from workbench.store.base import Reader, Row, Tx
@@ -71,7 +71,7 @@ def _pending(tx: Reader, approval_id: int) -> tuple[Approval, Row]:
     approval = approvals.find(tx, approval_id)
     if approval is None or approval.status != "pending":
         raise approvals.decided_before(approval_id)
-    return approval, worktrees.require_to(tx, approval.payload["worktree"], Action.APPROVE)
+    return approval, worktrees.require_worktree_for(tx, approval.payload["worktree"], Action.APPROVE)
 
 
 async def _outcome(ctx: Ctx, approval_id: int) -> dict[str, Any]:

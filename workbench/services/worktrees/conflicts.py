@@ -17,7 +17,7 @@ from workbench.git import FileChange, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.services import worktrees
-from workbench.services.repositories import heads
+from workbench.services.worktrees.places import heads
 from workbench.store.base import Row
 
 K = TypeVar("K")
@@ -105,7 +105,7 @@ class Radar:
 
     async def sweep(self, ctx: Ctx, repository: Repository) -> Sweep:
         """Look at all active worktrees, as the person's repository has them."""
-        rows = await ctx.read(worktrees.open_rows)
+        rows = await ctx.read(worktrees.open_worktrees)
         if not rows:
             return Sweep()
         wanted = {name for row in rows for name in (row["branch_name"], row["integration_target"])}
@@ -167,7 +167,7 @@ async def list_conflicts(ctx: Ctx) -> ConflictsPredicted:
 
 async def look(ctx: Ctx) -> Sweep:
     """Take over what is new, and look at all active worktrees."""
-    rows = await ctx.read(worktrees.open_rows)
+    rows = await ctx.read(worktrees.open_worktrees)
     if not rows:
         return Sweep()
     repository = await ctx.repositories.open()

@@ -15,8 +15,8 @@ from workbench.rules import access
 from workbench.rules.profile import RESERVED
 from workbench.services.processes import processes
 from workbench.services.processes.sandbox import Confinement, confinement_of
-from workbench.services.spawning import briefing, places
-from workbench.services.spawning.spawns import SQL, Wish, environment_of
+from workbench.services.spawning import startup, workplace
+from workbench.services.spawning.request import SQL, Wish, environment_of
 from workbench.store.base import Reader, Row, Tx
 from workbench.worker import scratch as directories
 from workbench.worker.orders import Orders, Place
@@ -35,8 +35,8 @@ async def launch(ctx: Ctx, internal: str) -> int:
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=internal, token_hash=access.token_hash(token)))
     own = await asyncio.to_thread(_scratch)
     try:
-        borrowed = await briefing.borrowed(ctx, place)
-        orders = await asyncio.to_thread(briefing.orders, ctx, wish, place, borrowed, token, own, environment, held)
+        borrowed = await startup.borrowed(ctx, place)
+        orders = await asyncio.to_thread(startup.orders, ctx, wish, place, borrowed, token, own, environment, held)
         ref = await asyncio.to_thread(_process, ctx, internal, orders)
         await _note(ctx, internal, wish, ref, own, held)
     except (WorkbenchError, OSError) as error:
@@ -60,7 +60,7 @@ def _not_started(error: OSError) -> Unavailable:
 def _given_room(tx: Reader, ctx: Ctx, internal: str) -> tuple[Row, Place | None]:
     spawn = tx.one(SQL.get, agent=internal)
     assert spawn is not None, "it was given room"
-    return spawn, places.place(tx, ctx, spawn["assigned_worktree"])
+    return spawn, workplace.place(tx, ctx, spawn["assigned_worktree"])
 
 
 def _process(ctx: Ctx, internal: str, orders: Orders) -> ProcessRef:

@@ -15,9 +15,9 @@ from workbench.services.agents import registration
 from workbench.services.agents.registration import Registered
 from workbench.services.processes.processes import LimitsOf
 from workbench.services.processes.sandbox import confinement_of
-from workbench.services.spawning import briefing, places
-from workbench.services.spawning.asking import admitted
-from workbench.services.spawning.spawns import Environment, TaskId, Wish, check_environment, check_profile
+from workbench.services.spawning import startup, workplace
+from workbench.services.spawning.request import Environment, TaskId, Wish, check_environment, check_profile
+from workbench.services.spawning.spawn import admitted
 from workbench.store.base import Tx
 
 
@@ -48,9 +48,9 @@ async def enlist_worker(
     wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
     await check_profile(ctx, wish)
     held = confinement_of(ctx.settings)
-    worktree = await ctx.read(lambda tx: places.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
+    worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
-        worktree = await places.make_worktree(ctx, worktree, name or persona_id)
+        worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
     token = access.new_token("wba")
 
     def change(tx: Tx) -> Registered:
@@ -59,9 +59,9 @@ async def enlist_worker(
 
     made = registration.entered(ctx, await ctx.write(change))
     agent_id, _ = await admitted(ctx, made, "auto")
-    place = await ctx.read(lambda tx: places.place(tx, ctx, worktree))
-    borrowed = await briefing.borrowed(ctx, place)
+    place = await ctx.read(lambda tx: workplace.place(tx, ctx, worktree))
+    borrowed = await startup.borrowed(ctx, place)
     orders = await asyncio.to_thread(
-        briefing.orders, ctx, wish, place, borrowed, token, Path(scratch), environment, held
+        startup.orders, ctx, wish, place, borrowed, token, Path(scratch), environment, held
     )
     return Enlisted(agent_id=agent_id, orders=orders.as_json())

@@ -12,7 +12,7 @@ from workbench.ops import Ctx
 from workbench.rules.profile import Profile
 from workbench.services.processes import profiles, sandbox
 from workbench.services.processes.sandbox import Confinement
-from workbench.services.spawning.spawns import Wish
+from workbench.services.spawning.request import Wish
 from workbench.worker.orders import Orders, Place
 
 

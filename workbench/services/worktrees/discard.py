@@ -14,11 +14,19 @@ from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
 from workbench.services import approvals
 from workbench.services.processes import processes
-from workbench.services.repositories import checkout_of, is_there, place_of
-from workbench.services.worktrees.rows import KIND, Worktree, WorktreeName, close, require, require_own, worktree_of
-from workbench.services.worktrees.saving import commits_alone, only_there, save_what_is_nowhere_else
-from workbench.services.worktrees.steps import begin, finish_removal
-from workbench.services.worktrees.takeover import take_over
+from workbench.services.worktrees.imports import take_over
+from workbench.services.worktrees.journal import begin, finish_removal
+from workbench.services.worktrees.places import checkout_of, is_there, place_of
+from workbench.services.worktrees.rescue import commits_alone, only_there, save_what_is_nowhere_else
+from workbench.services.worktrees.rows import (
+    KIND,
+    Worktree,
+    WorktreeName,
+    close_worktree,
+    require_own_worktree,
+    require_worktree,
+    worktree_of,
+)
 from workbench.store.base import Row, Tx
 
 
@@ -45,7 +53,7 @@ async def discard_worktree(
 
 async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force: bool) -> Discarded:
     async with ctx.repositories.ground(ctx) as repository:
-        row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.DISCARD))
+        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.DISCARD))
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
         await processes.end_all(ctx, "the worktree was discarded", name)
@@ -54,13 +62,13 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         place = place_of(ctx, row)
 
         def change(tx: Tx) -> Worktree:
-            close(tx, row, Action.DISCARD, None)
+            close_worktree(tx, row, Action.DISCARD, None)
             if question := approvals.open_question(tx, KIND, f"worktree:{name}"):
                 approvals.decide(tx, question, "rejected", "the worktree was discarded")
             begin(tx, "remove", place, row["branch_name"], commit)
             told = {"reason": reason, "branch_kept": not delete_branch, "bundle": bundle}
             tx.emit("worktree.discarded", f"worktree:{name}", **told)
-            return worktree_of(require(tx, name))
+            return worktree_of(require_worktree(tx, name))
 
         discarded = await ctx.write(change)
         await finish_removal(ctx, repository, name)

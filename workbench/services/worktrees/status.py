@@ -20,16 +20,16 @@ from workbench.git import FileDiff, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration
-from workbench.services.repositories import checkout_of, gone, heads, is_there, place_of
 from workbench.services.worktrees import (
     Worktree,
     WorktreeName,
     no_branch,
-    open_rows,
-    require,
+    open_worktrees,
+    require_worktree,
     take_over_all,
     worktree_of,
 )
+from workbench.services.worktrees.places import checkout_of, gone, heads, is_there, place_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -123,7 +123,7 @@ async def get_worktree_diff(
     path: Annotated[str | None, Field(max_length=4_096, description="Only this file or directory.")] = None,
 ) -> WorktreeDiff:
     """What a worktree changed since it left its target, file by file, as text."""
-    row = await ctx.read(lambda tx: require(tx, worktree_name))
+    row = await ctx.read(lambda tx: require_worktree(tx, worktree_name))
     repository = await ctx.repositories.open()
     if uncommitted:
         commit, found = row["imported_commit"], await _dirty_diff(ctx, repository, row)
@@ -162,7 +162,7 @@ async def _statuses(
     names = json.dumps([row["name"] for row in rows])
 
     def question(tx: Reader) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
-        fresh = [require(tx, row["name"]) for row in rows]
+        fresh = [require_worktree(tx, row["name"]) for row in rows]
         return fresh, tx.all(SQL.agents, names=names), tx.all(SQL.work, names=names), tx.all(SQL.questions)
 
     fresh, agents, work, questions = await ctx.read(question)
@@ -229,4 +229,4 @@ async def _current(ctx: Ctx, repository: Repository, row: Row) -> str | None:
 
 
 def _rows(tx: Reader, name: str | None) -> list[Row]:
-    return open_rows(tx) if name is None else [require(tx, name)]
+    return open_worktrees(tx) if name is None else [require_worktree(tx, name)]

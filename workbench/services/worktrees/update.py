@@ -8,9 +8,9 @@ from workbench.errors import Conflict
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
-from workbench.services.repositories import COMMITTER, checkout_of, place_of
-from workbench.services.worktrees.rows import WorktreeName, require_own
-from workbench.services.worktrees.takeover import commit_of, take_over
+from workbench.services.worktrees.imports import commit_of, take_over
+from workbench.services.worktrees.places import COMMITTER, checkout_of, place_of
+from workbench.services.worktrees.rows import WorktreeName, require_own_worktree
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -33,7 +33,7 @@ async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
 
 async def _update(ctx: Ctx, name: str) -> Updated:
     async with ctx.repositories.ground(ctx) as repository:
-        row = await ctx.read(lambda tx: require_own(tx, ctx.caller, name, Action.APPROVE))
+        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
         if running := await ctx.read(lambda tx: tx.all(SQL.running, name=name)):
             tasks = [task["task_id"] for task in running]
             listed = ", ".join(map(str, tasks))

@@ -9,8 +9,8 @@ from workbench.errors import NotFound, WorkbenchError
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules import integration
-from workbench.services.repositories import Tried, checkout_of, gone, heads, is_there, place_of
-from workbench.services.worktrees.rows import require
+from workbench.services.worktrees.places import Tried, checkout_of, gone, heads, is_there, place_of
+from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -66,7 +66,7 @@ async def _try(ctx: Ctx, name: str, seen: str | None) -> Tried:
 
 async def _take_over_now(ctx: Ctx, name: str) -> None:
     async with ctx.repositories.ground(ctx) as repository:
-        row = await ctx.read(lambda tx: require(tx, name))
+        row = await ctx.read(lambda tx: require_worktree(tx, name))
         await take_over(ctx, repository, row)
 
 

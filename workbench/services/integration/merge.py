@@ -12,10 +12,10 @@ from workbench.rules import integration as rules
 from workbench.rules.integration import Action, Next, WorktreeState
 from workbench.services import approvals, worktrees
 from workbench.services.approvals import Approval
-from workbench.services.integration import questions
-from workbench.services.integration.questions import is_checked, merge_commit, message, states, waiting_gates
+from workbench.services.integration import proposal
+from workbench.services.integration.proposal import is_checked, merge_commit, message, states, waiting_gates
 from workbench.services.processes import processes
-from workbench.services.repositories import COMMITTER, is_there, place_of
+from workbench.services.worktrees.places import COMMITTER, is_there, place_of
 from workbench.store.base import Row, Tx
 
 _VOID = frozenset({"APPROVAL_VOID", "MERGE_CONFLICT", "UNRELATED_HISTORIES", "NOTHING_TO_INTEGRATE"})
@@ -68,7 +68,7 @@ async def _anew(ctx: Ctx, repository: Repository, approval: Approval, target_com
 
     def change(tx: Tx) -> Approval:
         approvals.amend(tx, approval, {**approval.payload, **fresh})
-        tx.run(questions.SQL.set_checked, id=approval.id, checked=int(not waiting))
+        tx.run(proposal.SQL.set_checked, id=approval.id, checked=int(not waiting))
         return approvals.find(tx, approval.id) or approval
 
     return await ctx.write(change)
@@ -103,20 +103,20 @@ async def merge(ctx: Ctx, repository: Repository, row: Row, approval: Approval) 
 def _set_merging(tx: Tx, approval: Approval) -> None:
     name = approval.payload["worktree"]
     if approval.status == "pending":
-        worktrees.set_status(tx, name, Action.APPROVE)
-        tx.run(questions.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
-    tx.run(questions.SQL.set_state, id=approval.id, state="merging")
+        worktrees.set_worktree_status(tx, name, Action.APPROVE)
+        tx.run(proposal.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
+    tx.run(proposal.SQL.set_state, id=approval.id, state="merging")
 
 
 def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
     """What was approved at once stays on the desk if a person can mend it; what waits in the queue stays there."""
     name = approval.payload["worktree"]
     if approval.status == "approved":
-        tx.run(questions.SQL.set_state, id=approval.id, state="queued")
+        tx.run(proposal.SQL.set_state, id=approval.id, state="queued")
         return
-    if worktrees.require(tx, name)["status"] == WorktreeState.INTEGRATING:
-        worktrees.set_status(tx, name, Action.SEND_BACK)
-        tx.run(questions.SQL.set_state, id=approval.id, state="asked")
+    if worktrees.require_worktree(tx, name)["status"] == WorktreeState.INTEGRATING:
+        worktrees.set_worktree_status(tx, name, Action.SEND_BACK)
+        tx.run(proposal.SQL.set_state, id=approval.id, state="asked")
     if error.code in _VOID:
         approvals.decide(tx, approval, "failed", error.message)
         tx.run(worktrees.SQL.forget_question, name=name)
@@ -128,7 +128,7 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
     name, target = row["name"], approval.payload["target"]
 
     def change(tx: Tx) -> dict[str, Any]:
-        worktrees.close(tx, row, Action.FINISH, commit)
+        worktrees.close_worktree(tx, row, Action.FINISH, commit)
         worktrees.begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
         tx.emit("worktree.integrated", f"worktree:{name}", commit=commit, target=target)
         outcome = {"worktree": name, "state": "integrated", "commit": commit}

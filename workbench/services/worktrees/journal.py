@@ -11,9 +11,9 @@ from workbench.errors import WorkbenchError
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.integration import WorktreeState
-from workbench.services.repositories import Place, place_of
-from workbench.services.worktrees.rows import SQL, require
-from workbench.services.worktrees.saving import SAVED, forget_saved, save_what_is_nowhere_else
+from workbench.services.worktrees.places import Place, place_of
+from workbench.services.worktrees.rescue import SAVED, forget_saved, save_what_is_nowhere_else
+from workbench.services.worktrees.rows import SQL, require_worktree
 from workbench.store.base import Row, Tx
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     name = step["name"]
     place = place_of(ctx, step)
     if step["step"] == "rescue":
-        row = {**await ctx.read(lambda tx: require(tx, name)), "status": WorktreeState.ACTIVE}
+        row = {**await ctx.read(lambda tx: require_worktree(tx, name)), "status": WorktreeState.ACTIVE}
         bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=False)
         await ctx.write(lambda tx: _rescued(tx, place, step, bundle))
     await remove_files(ctx, repository, place)

@@ -15,8 +15,8 @@ from workbench.confinement import Box
 from workbench.errors import Unavailable
 from workbench.git import Checkout, Identity, Repository
 from workbench.ops import Ctx
-from workbench.services.glance import Glances
 from workbench.services.processes import sandbox
+from workbench.services.worktrees.status_cache import Glances
 from workbench.settings import Settings
 from workbench.store.base import Row
 

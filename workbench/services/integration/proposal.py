@@ -17,8 +17,8 @@ from workbench.rules import integration as rules
 from workbench.services import approvals, worktrees
 from workbench.services.approvals import Approval
 from workbench.services.integration.gates import Gate
-from workbench.services.repositories import COMMITTER, checkout_of, is_there, place_of
 from workbench.services.worktrees import KIND
+from workbench.services.worktrees.places import COMMITTER, checkout_of, is_there, place_of
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 

@@ -9,7 +9,7 @@ from workbench.ops import Ctx
 from workbench.rules import access, lifecycle
 from workbench.services import tasks, worktrees
 from workbench.services.access.personas import require_persona
-from workbench.services.repositories import place_of
+from workbench.services.worktrees.places import place_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 from workbench.worker.orders import Place
@@ -23,7 +23,7 @@ def check(
     """Refuse what could never work; the worktree that was meant."""
     persona = require_persona(tx, persona_id)
     if task_id is not None:
-        task = tasks.seen(tx, ctx.caller, task_id)
+        task = tasks.visible_row(tx, ctx.caller, task_id)
         if task["status"] not in lifecycle.OPEN:
             raise Conflict("WRONG_STATE", f"Task {task_id} is {task['status']}.", status=task["status"])
         if task["persona_id"] != persona.id or (task["worktree"] and worktree not in (None, task["worktree"])):

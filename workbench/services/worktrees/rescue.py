@@ -12,8 +12,8 @@ from pathlib import Path
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.ops import Ctx
-from workbench.services.repositories import COMMITTER, Place, checkout_of, is_there, place_of
-from workbench.services.worktrees.takeover import take_over
+from workbench.services.worktrees.imports import take_over
+from workbench.services.worktrees.places import COMMITTER, Place, checkout_of, is_there, place_of
 from workbench.store.base import Row
 
 SAVED = "refs/workbench/saved"

@@ -17,9 +17,9 @@ from workbench.ops import Ctx, op
 from workbench.rules import access, integration
 from workbench.rules.integration import Action
 from workbench.services.processes.sandbox import confinement_of
-from workbench.services.repositories import Place
-from workbench.services.worktrees.rows import SQL, Branch, Worktree, WorktreeName, require, worktree_of
-from workbench.services.worktrees.steps import begin, settle_steps
+from workbench.services.worktrees.journal import begin, settle_steps
+from workbench.services.worktrees.places import Place
+from workbench.services.worktrees.rows import SQL, Branch, Worktree, WorktreeName, require_worktree, worktree_of
 from workbench.store.base import Reader, Tx
 
 
@@ -85,4 +85,4 @@ def _add(tx: Tx, ctx: Ctx, place: Place, values: Mapping[str, str]) -> Worktree:
     tx.run(SQL.end, name=place.name)
     told = {key: values[key] for key in ("branch", "commit", "target")}
     tx.emit("worktree.created", f"worktree:{place.name}", **told)
-    return worktree_of(require(tx, place.name))
+    return worktree_of(require_worktree(tx, place.name))

@@ -12,7 +12,7 @@ from workbench.rules import integration as rules
 from workbench.rules.integration import GateState
 from workbench.services import approvals
 from workbench.services.approvals import Approval
-from workbench.services.integration import gates, questions
+from workbench.services.integration import gates, proposal
 from workbench.services.integration.gates import Gate
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
@@ -40,7 +40,7 @@ async def check(ctx: Ctx, approval_id: int) -> bool:
 
 
 def _to_check(tx: Reader, approval_id: int) -> Approval | None:
-    question = tx.one(questions.SQL.get, id=approval_id)
+    question = tx.one(proposal.SQL.get, id=approval_id)
     approval = approvals.find(tx, approval_id)
     if question is None or question["checked"] or approval is None or not approval.payload["merged_commit"]:
         return None
@@ -69,5 +69,5 @@ def _tell(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) ->
         return False
     approvals.amend(tx, approval, {**approval.payload, "gates": shown})
     if rules.verdict(gate["state"] for gate in shown) is not rules.Verdict.OPEN:
-        tx.run(questions.SQL.set_checked, id=approval_id, checked=1)
+        tx.run(proposal.SQL.set_checked, id=approval_id, checked=1)
     return True

@@ -20,7 +20,7 @@ from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
 from workbench.services import worktrees
 from workbench.services.integration import gates
-from workbench.services.repositories import Place
+from workbench.services.worktrees.places import Place
 from workbench.store.base import Row
 
 Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash"]

@@ -1,0 +1,29 @@
+-- name: expired
+SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us,
+    t.no_retry, t.session_id
+FROM task_status s JOIN tasks t ON t.id = s.task_id
+WHERE s.lease_expires_at IS NOT NULL AND s.lease_expires_at <= :now
+ORDER BY s.lease_expires_at LIMIT 1000;
+
+-- name: is_held
+SELECT 1 AS found FROM task_status WHERE task_id = :task_id AND status IN ('claimed', 'in_progress');
+
+-- name: rested
+SELECT task_id, session_id FROM task_status WHERE not_before IS NOT NULL AND not_before <= :now LIMIT 1000;
+
+-- name: wake
+UPDATE task_status SET not_before = NULL WHERE task_id = :task_id;
+
+-- name: next_deadline
+SELECT MIN(at) AS at FROM (
+    SELECT MIN(lease_expires_at) AS at FROM task_status WHERE lease_expires_at IS NOT NULL
+    UNION ALL
+    SELECT MIN(not_before) AS at FROM task_status WHERE not_before IS NOT NULL
+) AS deadlines;
+
+-- name: mend_leases
+UPDATE task_status SET lease_expires_at = :now + (SELECT lease_us FROM tasks WHERE id = task_id)
+WHERE lease_expires_at IS NOT NULL;
+
+-- name: mend_pauses
+UPDATE task_status SET not_before = :now WHERE not_before IS NOT NULL;

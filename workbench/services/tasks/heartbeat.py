@@ -1,0 +1,121 @@
+"""Heartbeats: an agent renews all its leases, and sees what it holds and what it could claim (spec 3)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.model import Level, Micros, Wire
+from workbench.ops import Caller, Ctx, op
+from workbench.services.agents import registration
+from workbench.services.tasks.attempts import held_by
+from workbench.services.tasks.claims import OwnId, candidates, require_self
+from workbench.services.tasks.rows import (
+    task_lines,
+)
+from workbench.services.tasks.task import TaskLine
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+WaitSeconds = Annotated[float, Field(ge=0, description="Wait this long for a task to become claimable.")]
+
+
+class Beat(Wire):
+    """The tasks you hold, and when the first of their leases runs out."""
+
+    holding: list[int]
+    lease_expires_at: Micros | None
+
+
+class Available(Wire):
+    """Tasks that can be claimed, best first."""
+
+    tasks: list[TaskLine]
+
+
+class Work(Wire):
+    """A heartbeat's answer: what you hold, and what you could claim, best first."""
+
+    holding: list[TaskLine]
+    available: list[TaskLine]
+    lease_expires_at: Micros | None
+
+
+@op(allow=Level.WORKER)
+async def heartbeat_and_get_tasks(
+    ctx: Ctx,
+    agent_id: OwnId = None,
+    persona_id: Annotated[str | None, Field(description="Your own persona, if you like.")] = None,
+    wait_seconds: WaitSeconds = 0,
+    limit: Annotated[int, Field(ge=1, le=50)] = 10,
+) -> Work:
+    """Renew all your leases and see what you hold and what you could claim, best first."""
+    me = require_self(ctx.caller, agent_id, persona_id)
+    work = await ctx.write(lambda tx: _beat(tx, ctx.caller, me, limit))
+    if work.holding or work.available or not wait_seconds:
+        return work
+    return await _until_work(ctx, me, min(wait_seconds, ctx.settings.wait_limit_seconds), limit)
+
+
+@op(allow=Level.WORKER, tool=False)
+async def heartbeat(ctx: Ctx, agent_id: OwnId = None) -> Beat:
+    """Say that you are alive: all your leases are renewed."""
+    me = require_self(ctx.caller, agent_id)
+
+    def change(tx: Tx) -> Beat:
+        _renew(tx, me)
+        held = held_by(tx, me)
+        return Beat(
+            holding=[row["id"] for row in held],
+            lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
+        )
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER, reads=True, tool=False)
+async def get_available_tasks(
+    ctx: Ctx, agent_id: OwnId = None, limit: Annotated[int, Field(ge=1, le=500)] = 10
+) -> Available:
+    """What you could claim now, best first; nothing is renewed or claimed."""
+    me = require_self(ctx.caller, agent_id)
+    return Available(tasks=await ctx.read(lambda tx: _available(tx, ctx.caller, me, limit)))
+
+
+def _renew(tx: Tx, me: str) -> None:
+    tx.run(SQL.renew, agent=me, now=tx.now)
+    tx.run(SQL.beat, agent=me, now=tx.now)
+    registration.activate(tx, me)
+
+
+def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
+    _renew(tx, me)
+    return _work(tx, caller, me, limit)
+
+
+def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskLine]:
+    found = candidates(tx, caller, me, limit)
+    return task_lines(tx, [row["task_id"] for row in found])
+
+
+def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
+    held = held_by(tx, me)
+    return Work(
+        holding=task_lines(tx, [row["id"] for row in held]),
+        available=_available(tx, caller, me, limit),
+        lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
+    )
+
+
+async def _until_work(ctx: Ctx, me: str, seconds: float, limit: int) -> Work:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    async with ctx.feed.subscribe("task.*") as events:
+        while True:
+            work = await ctx.read(lambda tx: _work(tx, ctx.caller, me, limit))
+            left = deadline - loop.time()
+            if work.available or work.holding or left <= 0 or await events.within(left) is None:
+                return work

@@ -1,0 +1,174 @@
+"""Working on a task that is held: started, reported on, completed, failed or given back (spec 3).
+
+Whoever does not hold the lease any more is told `LEASE_LOST` and changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workbench.errors import Conflict
+from workbench.model import Level, TaskState
+from workbench.ops import Caller, Ctx, op
+from workbench.rules import lifecycle
+from workbench.rules.lifecycle import Action
+from workbench.services.tasks import dependencies
+from workbench.services.tasks.attempts import Failure, after_failure, put_back
+from workbench.services.tasks.claims import OwnId, require_self
+from workbench.services.tasks.new_task import bounded_json
+from workbench.services.tasks.rows import (
+    line_of,
+    require_line,
+    require_task,
+    require_task_line,
+)
+from workbench.services.tasks.task import Task, TaskLine
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+AttemptNumber = Annotated[int | None, Field(description="The attempt you were given; refused when it is not current.")]
+
+
+@op(allow=Level.WORKER)
+async def start_task(ctx: Ctx, task_id: int, attempt: AttemptNumber = None) -> Task:
+    """Say that work on a claimed task has begun. Progress and completion imply it."""
+
+    def change(tx: Tx) -> Task:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        lifecycle.step(row["status"], Action.START)
+        _start(tx, row)
+        return require_task(tx, task_id)
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER)
+async def report_task_progress(
+    ctx: Ctx,
+    task_id: int,
+    progress_note: Annotated[str, Field(max_length=10_000)] = "",
+    percent_complete: Annotated[int | None, Field(ge=0, le=100)] = None,
+    agent_id: OwnId = None,
+    level: Literal["debug", "info", "warn", "error"] = "info",
+    attempt: AttemptNumber = None,
+) -> TaskLine:
+    """Tell how a task you hold goes: a note, a percentage, or both. Renews its lease."""
+    me = require_self(ctx.caller, agent_id)
+
+    def change(tx: Tx) -> TaskLine:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        _start(tx, row)
+        percent = row["progress"] if percent_complete is None else percent_complete
+        tx.run(SQL.progress, task_id=task_id, progress=percent, now=tx.now, lease_us=row["lease_us"])
+        if progress_note:
+            tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=progress_note, now=tx.now)
+        told = {"progress": percent, "note": progress_note[:500], "level": level}
+        tx.emit("task.progressed", f"task:{task_id}", session=row["session_id"], **told)
+        return require_task_line(tx, task_id)
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER)
+async def complete_task(
+    ctx: Ctx,
+    task_id: int,
+    result_data: Annotated[Any, Field(description="The result, as JSON.")] = None,
+    artifacts: Annotated[
+        tuple[str, ...], Field(max_length=1_000, description="Files, commits or addresses made.")
+    ] = (),
+    attempt: AttemptNumber = None,
+) -> TaskLine:
+    """Finish a task you hold, with its result. What waited for it becomes claimable."""
+    result = bounded_json(result_data, ctx.settings)
+    made = bounded_json(artifacts, ctx.settings)
+
+    def change(tx: Tx) -> TaskLine:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        lifecycle.step(row["status"], Action.COMPLETE)
+        dependencies.require_none_open(tx, row)
+        if row["status"] == TaskState.CLAIMED:
+            _tell_start(tx, row)
+        tx.run(SQL.complete, task_id=task_id, result=result, artifacts=made, now=tx.now)
+        tx.run(SQL.complete_attempt, task_id=task_id, attempt=row["attempt"], now=tx.now)
+        dependencies.completed(tx, row)
+        tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
+        changed = {"status": TaskState.COMPLETED, "progress": 100, "error_message": None}
+        return line_of({**row, **changed})
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER)
+async def fail_task(
+    ctx: Ctx,
+    task_id: int,
+    error_message: Annotated[str, Field(min_length=1, max_length=10_000)],
+    retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
+    error_class: Annotated[
+        str | None, Field(max_length=200, description="Kind of error, such as ValueError; see no_retry of the task.")
+    ] = None,
+    attempt: AttemptNumber = None,
+) -> TaskLine:
+    """Give a task you hold back as failed. It is tried again after a pause while retries are left."""
+
+    def change(tx: Tx) -> TaskLine:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        lifecycle.step(row["status"], Action.FAIL)
+        failure = Failure("failed", error_message, error_class, retryable)
+        after_failure(tx, ctx.settings, row, failure, ctx.random())
+        return require_task_line(tx, task_id)
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.WORKER)
+async def release_task(
+    ctx: Ctx,
+    task_id: int,
+    reason: Annotated[str, Field(max_length=1_000)] = "",
+    attempt: AttemptNumber = None,
+) -> TaskLine:
+    """Give a task you hold back unfinished; it is claimable again at once and no retry is used up."""
+
+    def change(tx: Tx) -> TaskLine:
+        row = _held(tx, ctx.caller, task_id, attempt)
+        lifecycle.step(row["status"], Action.RELEASE)
+        put_back(tx, row, "released", reason)
+        return require_task_line(tx, task_id)
+
+    return await ctx.write(change)
+
+
+def _start(tx: Tx, row: Row) -> None:
+    if row["status"] == TaskState.CLAIMED:
+        tx.run(SQL.start, task_id=row["id"], now=tx.now)
+        tx.run(SQL.start_attempt, task_id=row["id"], attempt=row["attempt"], now=tx.now)
+        _tell_start(tx, row)
+
+
+def _tell_start(tx: Tx, row: Row) -> None:
+    tx.emit("task.started", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
+
+
+def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
+    """The row of a task that the caller holds.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``. Conflict: ``LEASE_LOST``. BadInput: ``AGENT_ONLY``.
+    """
+    me = require_self(caller, None)
+    row = require_line(tx, task_id)
+    current = row["status"] in lifecycle.HELD and row["assigned_agent_id"] == me
+    if current and attempt in (None, row["attempt"]):
+        return row
+    raise Conflict(
+        "LEASE_LOST",
+        f"You do not hold task {task_id} (it is {row['status']}, attempt {row['attempt']}). "
+        "Stop working on it and ask for tasks again.",
+        status=row["status"],
+        attempt=row["attempt"],
+    )
