@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.op_codes import EVERYWHERE, codes_of
 from workbench import errors
-from workbench.app import SERVICES
 from workbench.ops import Op, collect
+from workbench.services import SERVICES
 from workbench.settings import Settings
 
 ROOT = Path(__file__).parent.parent

@@ -14,10 +14,11 @@ from pydantic import Field
 
 from tests.conftest import Admit, nested
 from tests.op_codes import EVERYWHERE, codes_of
-from workbench.app import SERVICES, Workbench
+from workbench.app import Workbench
 from workbench.errors import BadInput, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
+from workbench.services import SERVICES
 
 ALLOWED = """
 anonymous  ping register register_agent registration_status
@@ -196,8 +197,8 @@ def test_an_operation_that_a_service_only_imports_is_not_its_own() -> None:
 def test_a_package_has_the_operations_of_its_modules_and_not_those_of_one_whose_name_only_begins_alike() -> None:
     made = thing()
     package, neighbour = ModuleType("one"), ModuleType("on")
-    service("one.part", made)
-    package.thing = neighbour.thing = made  # type: ignore[attr-defined]
+    part = service("one.part", made)
+    package.part = neighbour.part = part  # type: ignore[attr-defined]
     assert list(collect([package])) == ["thing"]
     assert list(collect([neighbour])) == []
 

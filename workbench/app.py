@@ -15,57 +15,25 @@ from typing import Any
 from workbench.allowlist import Allowlist
 from workbench.errors import Unauthenticated
 from workbench.model import SECOND, Level, ServerInfo, wall_clock
-from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch
+from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch, modules_of
 from workbench.process import ProcessTable
 from workbench.rules import access, clocks
-from workbench.services import approvals, integration, spawning, tasks, worktrees
-from workbench.services.access import authentication, permissions, personas
-from workbench.services.agents import admission, connect, connections, directory, registration
+from workbench.services import SERVICES
+from workbench.services.access import authentication, personas
+from workbench.services.agents import connections, registration
 from workbench.services.agents.connections import Transport
-from workbench.services.insight import performance, read_write
-from workbench.services.processes import processes, profiles, sandbox
-from workbench.services.sharing import contexts, events, export
-from workbench.services.spaces import projects, sessions, teams
-from workbench.services.tasks import changes, claims, dependencies, expiry, plans
-from workbench.services.worktrees import cleanup, conflicts, status
+from workbench.services.integration import gate_runner, recovery
+from workbench.services.integration import queue as merge_queue
+from workbench.services.processes import processes
+from workbench.services.spawning import queue as spawn_queue
+from workbench.services.tasks import expiry
+from workbench.services.worktrees import conflicts, journal
 from workbench.services.worktrees.places import Repositories
 from workbench.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 
-SERVICES: tuple[ModuleType, ...] = (
-    admission,
-    permissions,
-    directory,
-    approvals,
-    authentication,
-    sandbox,
-    contexts,
-    dependencies,
-    export,
-    events,
-    status,
-    connect,
-    integration,
-    claims,
-    performance,
-    personas,
-    plans,
-    profiles,
-    projects,
-    conflicts,
-    read_write,
-    registration,
-    sessions,
-    spawning,
-    changes,
-    tasks,
-    teams,
-    cleanup,
-    processes,
-    worktrees,
-)
 TEND_SECONDS = 0.25
 """How often ended leases, ended pauses and ended processes are looked for."""
 LOOK_SECONDS = 1.0
@@ -99,7 +67,7 @@ class Workbench:
             feed=self.feed,
             settings=settings,
             processes=ProcessTable(),
-            repositories=Repositories(settings, (worktrees.settle_steps, integration.settle_merges)),
+            repositories=Repositories(settings, (journal.settle_steps, recovery.settle_merges)),
             radar=conflicts.Radar(),
             server=None,
             random=random.random,
@@ -219,7 +187,7 @@ class Workbench:
         """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
         if server is not None:
             await processes.recover(self._ctx)
-            await integration.recover(self._ctx)
+            await recovery.recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: connections.close_others(tx, nonce))
         self._ctx = self._ctx._replace(server=server)
@@ -241,19 +209,19 @@ class Workbench:
                 await self.store.write(lambda tx: registration.settle(tx, self.settings))
             if self._ctx.server is not None:
                 await processes.reap(self._ctx)
-                await spawning.start_queued(self._ctx)
+                await spawn_queue.start_queued(self._ctx)
 
     async def _integrate(self) -> None:
         while True:
             await asyncio.sleep(TEND_SECONDS)
-            if self._ctx.server is not None and await self.store.read(integration.someone_queued):
-                await integration.advance(self._ctx)
+            if self._ctx.server is not None and await self.store.read(merge_queue.someone_queued):
+                await merge_queue.advance(self._ctx)
 
     async def _check(self) -> None:
         while True:
             await asyncio.sleep(TEND_SECONDS)
             if self._ctx.server is not None:
-                await integration.check_all(self._ctx)
+                await gate_runner.check_all(self._ctx)
 
     async def _watch_worktrees(self) -> None:
         while True:
@@ -306,7 +274,7 @@ async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
 
 
 def _effects(modules: Iterable[ModuleType]) -> dict[str, Any]:
-    found = (value for module in modules for value in vars(module).values())
+    found = (value for module in modules_of(modules) for value in vars(module).values())
     return {fn.approval_kind: fn for fn in found if hasattr(fn, "approval_kind")}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType, NoneType, UnionType
@@ -272,16 +272,24 @@ def op(
 
 
 def collect(services: Iterable[ModuleType]) -> Catalogue:
-    """The operations of some modules by name, in alphabetical order; each name once. A package has those it names."""
+    """The operations of some packages and modules by name, in alphabetical order; each name once."""
     found: dict[str, Op] = {}
-    for service in services:
-        for value in vars(service).values():
+    for module in modules_of(services):
+        for value in vars(module).values():
             operation = getattr(value, "op", None)
-            if isinstance(operation, Op) and f"{value.__module__}.".startswith(f"{service.__name__}."):
+            if isinstance(operation, Op) and value.__module__ == module.__name__:
                 if operation.name in found:
                     raise TypeError(f"two operations are named {operation.name}")
                 found[operation.name] = operation
     return dict(sorted(found.items()))
+
+
+def modules_of(services: Iterable[ModuleType]) -> Iterator[ModuleType]:
+    """Some modules, with those that the packages among them import of their own."""
+    for service in services:
+        yield service
+        below = (value for value in vars(service).values() if isinstance(value, ModuleType))
+        yield from modules_of([m for m in below if m.__name__.startswith(f"{service.__name__}.")])
 
 
 async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from tests.conftest import Admit, Admitted, Clock
 from workbench.analytics.live import EVENT_COLUMNS, MIRRORS, Live, ask, read_news, refresh
-from workbench.app import SERVICES, Workbench
+from workbench.app import Workbench
 from workbench.errors import BadInput, WorkbenchError
 from workbench.model import SECOND
 from workbench.ops import OPERATOR
+from workbench.services import SERVICES
 from workbench.services.access import personas
 from workbench.services.tasks import expiry
 from workbench.settings import Settings

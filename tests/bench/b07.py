@@ -15,8 +15,8 @@ from tests.bench.project import identify, opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
 from workbench.app import Workbench
 from workbench.ops import Caller
-from workbench.services.tasks import TaskLine
-from workbench.services.tasks import claims as leases
+from workbench.services.tasks import progress
+from workbench.services.tasks.task import TaskLine
 
 CLIENTS = {"one client": 1, "eight clients": 8}
 AGENTS = max(CLIENTS.values())
@@ -76,7 +76,7 @@ async def _bare(root: Path, tokens: Sequence[str]) -> None:
             task_id: int, progress_note: str = "", percent_complete: int | None = None
         ) -> TaskLine:
             ctx = workbench._ctx.of(holders[task_id])
-            return await leases.report_task_progress(ctx, task_id, progress_note, percent_complete)
+            return await progress.report_task_progress(ctx, task_id, progress_note, percent_complete)
 
         await serve(server.streamable_http_app(), tasks=tasks)
 

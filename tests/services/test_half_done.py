@@ -23,8 +23,9 @@ from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
 from workbench.rules.integration import Action
-from workbench.services import approvals, worktrees
+from workbench.services import approvals
 from workbench.services.integration import merge, queue
+from workbench.services.worktrees import journal, rows
 from workbench.services.worktrees.places import COMMITTER, Place
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -103,7 +104,7 @@ async def test_a_creation_that_was_cut_off_is_undone(
 ) -> None:
     place, before = Place.of(settings, "lab"), git("rev-parse", "main", cwd=repository)
     async with Workbench.open(settings) as workbench:
-        await workbench.store.write(lambda tx: worktrees.begin(tx, "create", place, BRANCH, before))
+        await workbench.store.write(lambda tx: journal.begin(tx, "create", place, BRANCH, before))
     steps(Repository.open(repository), place)
     async with another(settings, how) as workbench:
         assert there(repository) == NOTHING
@@ -115,7 +116,7 @@ async def test_a_creation_that_was_cut_off_is_undone(
 async def test_a_branch_on_which_somebody_worked_meanwhile_stays(settings: Settings, repository: Path) -> None:
     place, before = Place.of(settings, "lab"), git("rev-parse", "main", cwd=repository)
     async with Workbench.open(settings) as workbench:
-        await workbench.store.write(lambda tx: worktrees.begin(tx, "create", place, BRANCH, before))
+        await workbench.store.write(lambda tx: journal.begin(tx, "create", place, BRANCH, before))
     _everything(Repository.open(repository), place)
     tip = git("commit-tree", "-p", "main", "-m", "Mine", "main^{tree}", cwd=repository)
     git("update-ref", f"refs/heads/{BRANCH}", tip, cwd=repository)
@@ -138,8 +139,8 @@ async def test_a_removal_that_was_cut_off_is_done(
         await one(workbench)
 
         def change(tx: Any) -> None:
-            worktrees.close_worktree(tx, worktrees.require_worktree(tx, "lab"), Action.DISCARD, None)
-            worktrees.begin(tx, "remove", place, BRANCH, tip if delete_branch else None)
+            rows.close_worktree(tx, rows.require_worktree(tx, "lab"), Action.DISCARD, None)
+            journal.begin(tx, "remove", place, BRANCH, tip if delete_branch else None)
 
         await workbench.store.write(change)
     if left != "everything":
@@ -243,8 +244,8 @@ async def test_files_that_were_left_when_a_merge_was_cut_off_are_saved_before_th
     Repository.open(repository).integrate(what["source_commit"], "main", "m", COMMITTER, merged=what["merged_commit"])
 
     def change(tx: Any) -> None:
-        worktrees.close_worktree(tx, worktrees.require_worktree(tx, "lab"), Action.FINISH, what["merged_commit"])
-        worktrees.begin(tx, "rescue", place, BRANCH, None)
+        rows.close_worktree(tx, rows.require_worktree(tx, "lab"), Action.FINISH, what["merged_commit"])
+        journal.begin(tx, "rescue", place, BRANCH, None)
 
     async with Workbench.open(settings) as workbench:
         await workbench.store.write(change)

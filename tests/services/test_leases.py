@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from tests.conftest import Admit, Admitted, Clock, followed
-from workbench.app import SERVICES, Workbench
+from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.model import SECOND, iso
 from workbench.ops import OPERATOR, Caller
+from workbench.services import SERVICES
 from workbench.services.access import personas
-from workbench.services.tasks import claims as leases
+from workbench.services.tasks import attempts, expiry
 from workbench.settings import Settings
 from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
@@ -74,7 +75,7 @@ async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
 
 async def sweep(workbench: Workbench) -> int:
     """End the leases and pauses that are over by the clock."""
-    return await workbench.store.write(lambda tx: leases.expire(tx, workbench.settings, 0.0))
+    return await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, 0.0))
 
 
 async def enter(workbench: Workbench, name: str, persona_id: str = "implementer") -> Admitted:
@@ -924,7 +925,7 @@ class Leases(RuleBasedStateMachine):
     @rule(agent=NAMES)
     def lose_the_process(self, agent: str) -> None:
         internal = str(self.agents[agent].agent)
-        self.runner.run(self.store.write(lambda tx: leases.release_all(tx, internal, "it died")))
+        self.runner.run(self.store.write(lambda tx: attempts.release_all(tx, internal, "it died")))
         assert [line for line in self.rows(LINES) if line["holder"] == agent and line["status"] not in ENDS] == []
 
     # Steering
@@ -971,7 +972,7 @@ class Leases(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 12, 40, 99, 101]))
     def let_time_pass(self, seconds: int) -> None:
         self.clock.forward(seconds)
-        self.runner.run(self.store.write(lambda tx: leases.expire(tx, self.settings, 0.5)))
+        self.runner.run(self.store.write(lambda tx: expiry.expire(tx, self.settings, 0.5)))
         for line in self.rows(LINES):
             assert line["lease_expires_at"] is None or line["lease_expires_at"] > self.clock.now
             assert line["not_before"] is None or line["not_before"] > self.clock.now
@@ -985,8 +986,8 @@ class Leases(RuleBasedStateMachine):
         """As an open project does when it sees that the host's clock was set."""
         held = [(line["task_id"], line["attempt"]) for line in self.rows(LINES) if line["lease_expires_at"]]
         self.clock.forward(seconds)
-        self.runner.run(self.store.write(leases.mend_leases))
-        self.runner.run(self.store.write(lambda tx: leases.expire(tx, self.settings, 0.5)))
+        self.runner.run(self.store.write(expiry.mend_leases))
+        self.runner.run(self.store.write(lambda tx: expiry.expire(tx, self.settings, 0.5)))
         after = [line for line in self.rows(LINES) if line["lease_expires_at"]]
         assert [(line["task_id"], line["attempt"]) for line in after] == held
         assert {line["lease_expires_at"] for line in after} <= {self.clock.now + 100 * SECOND}

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import Admit
 from tests.rules.test_plan import documents
-from workbench.app import SERVICES, Workbench
+from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.rules import plan as rules
 from workbench.rules.plan import Format, write
-from workbench.services.spaces import projects, sessions
 from workbench.services.tasks import plans
 from workbench.settings import Settings, shipped
 from workbench.store.queries import Query
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def workbench(settings: Settings) -> AsyncIterator[Workbench]:
     """An open project with a session, `night`."""
-    async with Workbench.open(settings, services={*SERVICES, projects, sessions}) as opened:
+    async with Workbench.open(settings) as opened:
         await opened.call("create_project", name="house")
         await opened.call("create_session", project_id="house", name="night")
         yield opened

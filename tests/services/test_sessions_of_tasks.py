@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit, Admitted, followed
-from workbench.app import SERVICES, Workbench
+from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused
-from workbench.services.spaces import projects, sessions
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +21,7 @@ PLACES = ("north", "south")
 @pytest.fixture
 async def workbench(settings: Settings) -> AsyncIterator[Workbench]:
     """An open project with two sessions, `north` and `south`."""
-    async with Workbench.open(settings, services={*SERVICES, projects, sessions}) as opened:
+    async with Workbench.open(settings) as opened:
         await opened.call("create_project", name="map")
         for place in PLACES:
             await opened.call("create_session", project_id="map", name=place)

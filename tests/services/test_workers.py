@@ -18,7 +18,7 @@ from tests.conftest import Admit, Admitted, Served, ended, git
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.process import ProcessTable
-from workbench.services import spawning
+from workbench.services.spawning import request
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -591,11 +591,11 @@ async def test_what_a_server_that_is_gone_left_running_is_ended_but_nobody_else(
             await workbench.dispatch(caller, "claim_task", {})
             row = {"agent": caller.agent, "pid": pid, "started": started, "profile": "script", "log": "", "now": 1}
             spawn_ = {"agent": caller.agent, "profile": "script", "orders": "{}", "parent": None, "now": 1}
-            await workbench.store.write(lambda tx, spawn_=spawn_: tx.run(spawning.SQL.add, spawn_))
-            await workbench.store.write(lambda tx, row=row: tx.run(spawning.SQL.process, row))
+            await workbench.store.write(lambda tx, spawn_=spawn_: tx.run(request.SQL.add, spawn_))
+            await workbench.store.write(lambda tx, row=row: tx.run(request.SQL.process, row))
             began = {"agent": caller.agent, "scratch": str(left), "confinement": '{"enforced": false, "missing": []}'}
-            await workbench.store.write(lambda tx, began=began: tx.run(spawning.SQL.starting, began))
-            await workbench.store.write(lambda tx, began=began: tx.run(spawning.SQL.started, began))
+            await workbench.store.write(lambda tx, began=began: tx.run(request.SQL.starting, began))
+            await workbench.store.write(lambda tx, began=began: tx.run(request.SQL.started, began))
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         served = Served(workbench, await servers.start(0), servers)
         await ended(sleeper.pid)

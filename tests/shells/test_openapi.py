@@ -11,9 +11,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from tests.conftest import Admit, Served
 from tests.shells.conftest import Visit, error_of
-from workbench.app import SERVICES
 from workbench.model import Level
 from workbench.ops import collect
+from workbench.services import SERVICES
 from workbench.shells.http import openapi, rest
 
 pytestmark = pytest.mark.anyio

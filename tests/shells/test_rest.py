@@ -9,10 +9,10 @@ import pytest
 
 from tests.conftest import Admit, Served
 from tests.shells.conftest import Visit, error_of
-from workbench.app import SERVICES
 from workbench.errors import BadInput
 from workbench.model import Level
 from workbench.ops import collect
+from workbench.services import SERVICES
 from workbench.shells.http import rest
 
 pytestmark = pytest.mark.anyio

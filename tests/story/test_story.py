@@ -24,8 +24,8 @@ from tests.story.shells import (
     WebSocketShell,
 )
 from workbench import Ctx, Level, Settings, Wire, Workbench, op
-from workbench.app import SERVICES
 from workbench.client import HttpClient, McpClient
+from workbench.services import SERVICES
 
 if TYPE_CHECKING:
     from tests.conftest import Admit, Command, Served, Talks

@@ -1,1 +1,9 @@
-"""Who a caller is and what may be used at all: tokens, tool permissions, personas."""
+"""Who a caller is and what may be used at all: tokens, tool permissions, personas, the allowlist."""
+
+from workbench.services.access import (
+    authentication,
+    permissions,
+    personas,
+)
+
+__all__ = ["authentication", "permissions", "personas"]

@@ -14,7 +14,6 @@ from workbench.model import Access, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, listed, op, problems_of
 from workbench.rules import paging
 from workbench.rules.paging import Cursor, Search
-from workbench.services import tasks
 from workbench.services.access import permissions
 from workbench.services.agents import directory
 from workbench.services.sharing import contexts
@@ -22,6 +21,7 @@ from workbench.services.sharing.contexts import NewContext
 from workbench.services.spaces import projects, sessions, teams
 from workbench.services.spaces.sessions import require_session
 from workbench.services.spaces.teams import require_team
+from workbench.services.tasks.rows import line_of
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -206,7 +206,7 @@ def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Reco
     }
     rows = tx.all(SQL.tasks, values, limit=page.limit + 1)
     shown, following = paging.cut(rows, page.limit, "id")
-    return _records("tasks", [tasks.line_of(row) for row in shown], following)
+    return _records("tasks", [line_of(row) for row in shown], following)
 
 
 _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], Records]] = {

@@ -14,20 +14,15 @@ from those above it:
 - `recovery`: what a crash left.
 """
 
-from workbench.services.integration.decide import decide_integration
-from workbench.services.integration.gate_runner import check_all
-from workbench.services.integration.queue import advance, someone_queued
-from workbench.services.integration.recovery import recover, settle_merges
-from workbench.services.integration.request import IntegrationAsked, integrate_worktree, request_integration
+from workbench.services.integration import (
+    decide,
+    gate_runner,
+    gates,
+    merge,
+    proposal,
+    queue,
+    recovery,
+    request,
+)
 
-__all__ = [
-    "IntegrationAsked",
-    "advance",
-    "check_all",
-    "decide_integration",
-    "integrate_worktree",
-    "recover",
-    "request_integration",
-    "settle_merges",
-    "someone_queued",
-]
+__all__ = ["decide", "gate_runner", "gates", "merge", "proposal", "queue", "recovery", "request"]

@@ -8,12 +8,12 @@ from typing import Any
 from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.ops import Ctx
 from workbench.rules.integration import Action, GateState, Next
-from workbench.services import approvals, worktrees
+from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration import queue
 from workbench.services.integration.merge import merge, next_step, not_merged
 from workbench.services.integration.queue import advance, enqueue
-from workbench.services.worktrees import KIND
+from workbench.services.worktrees.rows import KIND, forget_question, require_worktree_for
 from workbench.store.base import Reader, Row, Tx
 
 
@@ -42,7 +42,7 @@ async def _refuse(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
 def _reject(tx: Tx, approval: Approval, reason: str) -> dict[str, Any]:
     name = approval.payload["worktree"]
     outcome = approvals.decide(tx, approval, "rejected", reason, {"worktree": name, "state": "rejected"})
-    tx.run(worktrees.SQL.forget_question, name=name)
+    forget_question(tx, name)
     return outcome
 
 
@@ -71,7 +71,7 @@ def _pending(tx: Reader, approval_id: int) -> tuple[Approval, Row]:
     approval = approvals.find(tx, approval_id)
     if approval is None or approval.status != "pending":
         raise approvals.decided_before(approval_id)
-    return approval, worktrees.require_worktree_for(tx, approval.payload["worktree"], Action.APPROVE)
+    return approval, require_worktree_for(tx, approval.payload["worktree"], Action.APPROVE)
 
 
 async def _outcome(ctx: Ctx, approval_id: int) -> dict[str, Any]:

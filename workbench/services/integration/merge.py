@@ -10,12 +10,15 @@ from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules import integration as rules
 from workbench.rules.integration import Action, Next, WorktreeState
-from workbench.services import approvals, worktrees
+from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration import proposal
 from workbench.services.integration.proposal import is_checked, merge_commit, message, states, waiting_gates
 from workbench.services.processes import processes
+from workbench.services.worktrees.imports import commit_of, take_over
+from workbench.services.worktrees.journal import begin, finish_removal
 from workbench.services.worktrees.places import COMMITTER, is_there, place_of
+from workbench.services.worktrees.rows import close_worktree, forget_question, require_worktree, set_worktree_status
 from workbench.store.base import Row, Tx
 
 _VOID = frozenset({"APPROVAL_VOID", "MERGE_CONFLICT", "UNRELATED_HISTORIES", "NOTHING_TO_INTEGRATE"})
@@ -35,7 +38,7 @@ async def next_step(
     """
     what = approval.payload
     source = await _source(ctx, repository, row)
-    target = await to_thread(worktrees.commit_of, repository, what["target"])
+    target = await to_thread(commit_of, repository, what["target"])
     moved = target != what["target_commit"]
     step = rules.next_step(
         source_moved=source != what["source_commit"],
@@ -56,7 +59,7 @@ async def next_step(
 async def _source(ctx: Ctx, repository: Repository, row: Row) -> str | None:
     """Where the branch of a worktree is; if its files are gone, where it was last."""
     if await to_thread(is_there, place_of(ctx, row)):
-        return await worktrees.take_over(ctx, repository, row)
+        return await take_over(ctx, repository, row)
     return await to_thread(repository.resolve, row["branch_name"])
 
 
@@ -103,7 +106,7 @@ async def merge(ctx: Ctx, repository: Repository, row: Row, approval: Approval) 
 def _set_merging(tx: Tx, approval: Approval) -> None:
     name = approval.payload["worktree"]
     if approval.status == "pending":
-        worktrees.set_worktree_status(tx, name, Action.APPROVE)
+        set_worktree_status(tx, name, Action.APPROVE)
         tx.run(proposal.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
     tx.run(proposal.SQL.set_state, id=approval.id, state="merging")
 
@@ -114,12 +117,12 @@ def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
     if approval.status == "approved":
         tx.run(proposal.SQL.set_state, id=approval.id, state="queued")
         return
-    if worktrees.require_worktree(tx, name)["status"] == WorktreeState.INTEGRATING:
-        worktrees.set_worktree_status(tx, name, Action.SEND_BACK)
+    if require_worktree(tx, name)["status"] == WorktreeState.INTEGRATING:
+        set_worktree_status(tx, name, Action.SEND_BACK)
         tx.run(proposal.SQL.set_state, id=approval.id, state="asked")
     if error.code in _VOID:
         approvals.decide(tx, approval, "failed", error.message)
-        tx.run(worktrees.SQL.forget_question, name=name)
+        forget_question(tx, name)
     tx.emit("worktree.refused", f"worktree:{name}", code=error.code, **error.details)
 
 
@@ -128,8 +131,8 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
     name, target = row["name"], approval.payload["target"]
 
     def change(tx: Tx) -> dict[str, Any]:
-        worktrees.close_worktree(tx, row, Action.FINISH, commit)
-        worktrees.begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
+        close_worktree(tx, row, Action.FINISH, commit)
+        begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
         tx.emit("worktree.integrated", f"worktree:{name}", commit=commit, target=target)
         outcome = {"worktree": name, "state": "integrated", "commit": commit}
         if approval.status == "pending":
@@ -138,5 +141,5 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
 
     outcome = await ctx.write(change)
     await processes.end_all(ctx, "the worktree was integrated", name)
-    await worktrees.finish_removal(ctx, repository, name)
+    await finish_removal(ctx, repository, name)
     return outcome

@@ -14,11 +14,12 @@ from workbench.errors import Conflict
 from workbench.git import Repository, changed
 from workbench.ops import Ctx
 from workbench.rules import integration as rules
-from workbench.services import approvals, worktrees
+from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration.gates import Gate
-from workbench.services.worktrees import KIND
+from workbench.services.worktrees.imports import commit_of, take_over
 from workbench.services.worktrees.places import COMMITTER, checkout_of, is_there, place_of
+from workbench.services.worktrees.rows import KIND
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -42,7 +43,7 @@ async def put_question(
     """Put the question into the inbox, or have the one that is there told anew. The ground is held."""
     branches = await ctx.read(lambda tx: tx.all(SQL.branches))
     await _require_all_committed(ctx, repository, row)
-    source = await worktrees.take_over(ctx, repository, row)
+    source = await take_over(ctx, repository, row)
     payload = await to_thread(_proposal, ctx, repository, row, source, target)
     payload |= {
         "fast_forward": fast_forward,
@@ -108,7 +109,7 @@ def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: s
         NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``NOTHING_TO_INTEGRATE``, ``STATE_IN_BRANCH``.
     """
     repository.check_branch_name(target)
-    target_commit = worktrees.commit_of(repository, target)
+    target_commit = commit_of(repository, target)
     ahead, behind = repository.ahead_behind(source, target_commit)
     if not ahead:
         raise Conflict("NOTHING_TO_INTEGRATE", f"{row['branch_name']} has no commit that {target} does not have.")

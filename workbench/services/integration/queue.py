@@ -8,12 +8,13 @@ from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.integration import Action, Next
-from workbench.services import approvals, worktrees
+from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration import proposal
 from workbench.services.integration.gate_runner import check
 from workbench.services.integration.merge import merge, next_step
 from workbench.services.integration.proposal import is_checked, put_question
+from workbench.services.worktrees.rows import forget_question, require_worktree, set_worktree_status
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -26,7 +27,7 @@ _LATER = frozenset({"GIT_BUSY", "TARGET_MOVED"})
 def enqueue(tx: Tx, approval: Approval, despite: bool) -> dict[str, Any]:
     """Have a worktree integrated when its turn comes; what the approval answers."""
     name = approval.payload["worktree"]
-    worktrees.set_worktree_status(tx, name, Action.APPROVE)
+    set_worktree_status(tx, name, Action.APPROVE)
     tx.run(proposal.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
     tx.run(SQL.enqueue, id=approval.id, despite=int(despite), now=tx.now)
     tx.emit("worktree.integrating", f"worktree:{name}", approval=approval.id)
@@ -77,7 +78,7 @@ def _waiting(tx: Reader, approval_id: int) -> tuple[Row, Approval, Row] | None:
     question, approval = tx.one(proposal.SQL.get, id=approval_id), approvals.find(tx, approval_id)
     if question is None or approval is None or question["state"] != "queued":
         return None
-    return question, approval, worktrees.require_worktree(tx, question["worktree"])
+    return question, approval, require_worktree(tx, question["worktree"])
 
 
 async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Approval, error: WorkbenchError) -> None:
@@ -86,8 +87,8 @@ async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Appro
     why = {"code": error.code, "message": error.message, "details": error.details}
 
     def change(tx: Tx) -> None:
-        worktrees.set_worktree_status(tx, name, Action.SEND_BACK)
-        tx.run(worktrees.SQL.forget_question, name=name)
+        set_worktree_status(tx, name, Action.SEND_BACK)
+        forget_question(tx, name)
         outcome = {"worktree": name, "state": "refused", "commit": None, **why}
         approvals.conclude(tx, approval, "failed", error.message, outcome)
         tx.emit("worktree.refused", f"worktree:{name}", code=error.code, **error.details)
@@ -96,7 +97,7 @@ async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Appro
     if error.code == "APPROVAL_VOID":
         return
     what = approval.payload
-    row = await ctx.read(lambda tx: worktrees.require_worktree(tx, name))
+    row = await ctx.read(lambda tx: require_worktree(tx, name))
     try:
         await put_question(
             ctx, repository, row, what["target"], what.get("fast_forward", False), why, approval.requester

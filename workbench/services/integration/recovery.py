@@ -7,12 +7,13 @@ from asyncio import to_thread
 from workbench.git import Repository, lock
 from workbench.ops import Ctx
 from workbench.rules.integration import Action
-from workbench.services import approvals, worktrees
+from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration import gates, proposal
 from workbench.services.integration.merge import finish
-from workbench.services.worktrees import KIND
+from workbench.services.worktrees.journal import unfinished
 from workbench.services.worktrees.places import Place
+from workbench.services.worktrees.rows import KIND, require_worktree, set_worktree_status
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -29,7 +30,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
     def question(tx: Reader) -> tuple[Row, Approval | None]:
         subject = f"worktree:{name}"
         found = approvals.find(tx, approval_id) if approval_id else approvals.open_question(tx, KIND, subject)
-        return worktrees.require_worktree(tx, name), found
+        return require_worktree(tx, name), found
 
     row, approval = await ctx.read(question)
     if approval is not None:
@@ -45,7 +46,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
         if approval is not None and approval.status == "approved":
             tx.run(proposal.SQL.set_state, id=approval.id, state="queued")
             return
-        worktrees.set_worktree_status(tx, name, Action.SEND_BACK)
+        set_worktree_status(tx, name, Action.SEND_BACK)
         if approval is not None:
             tx.run(proposal.SQL.set_state, id=approval.id, state="asked")
         tx.emit("worktree.refused", f"worktree:{name}", code="INTERRUPTED")
@@ -55,7 +56,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 
 async def recover(ctx: Ctx) -> None:
     """Settle everything that a crash left half done, where there ever was a worktree."""
-    if await ctx.read(lambda tx: tx.all(worktrees.SQL.steps) or tx.all(proposal.SQL.branches)):
+    if await ctx.read(lambda tx: unfinished(tx) or tx.all(proposal.SQL.branches)):
         async with ctx.repositories.ground(ctx):
             pass
     await clear_gates(ctx)

@@ -10,11 +10,11 @@ from workbench.errors import Refused
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
-from workbench.services import approvals, worktrees
+from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration.gate_runner import check
 from workbench.services.integration.proposal import put_question
-from workbench.services.worktrees import Branch, WorktreeName
+from workbench.services.worktrees.rows import Branch, WorktreeName, require_own_worktree
 
 
 class IntegrationAsked(Wire):
@@ -77,6 +77,6 @@ async def _ask(ctx: Ctx, name: str, target: str | None, fast_forward: bool | Non
 
 async def _put(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> Approval:
     async with ctx.repositories.ground(ctx) as repository:
-        row = await ctx.read(lambda tx: worktrees.require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
+        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
         forward = ctx.settings.integration_fast_forward if fast_forward is None else fast_forward
         return await put_question(ctx, repository, row, target or row["integration_target"], forward)

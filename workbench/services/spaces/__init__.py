@@ -1,1 +1,9 @@
 """Where work belongs: projects, their sessions, and teams (spec 1)."""
+
+from workbench.services.spaces import (
+    projects,
+    sessions,
+    teams,
+)
+
+__all__ = ["projects", "sessions", "teams"]

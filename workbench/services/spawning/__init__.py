@@ -12,9 +12,14 @@ is started, and is nowhere but in that process.
 - `enlisting`: one that a person runs by hand
 """
 
-from workbench.services.spawning.manual import enlist_worker
-from workbench.services.spawning.queue import start_queued
-from workbench.services.spawning.request import SQL
-from workbench.services.spawning.spawn import restart_agent, spawn_agent
+from workbench.services.spawning import (
+    launch,
+    manual,
+    queue,
+    request,
+    spawn,
+    startup,
+    workplace,
+)
 
-__all__ = ["SQL", "enlist_worker", "restart_agent", "spawn_agent", "start_queued"]
+__all__ = ["launch", "manual", "queue", "request", "spawn", "startup", "workplace"]

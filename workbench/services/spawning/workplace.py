@@ -7,9 +7,11 @@ import re
 from workbench.errors import Conflict, NotFound, Refused
 from workbench.ops import Ctx
 from workbench.rules import access, lifecycle
-from workbench.services import tasks, worktrees
 from workbench.services.access.personas import require_persona
+from workbench.services.tasks.rows import visible_row
+from workbench.services.worktrees.creation import create_worktree
 from workbench.services.worktrees.places import place_of
+from workbench.services.worktrees.rows import check_owner, find_worktree
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 from workbench.worker.orders import Place
@@ -23,7 +25,7 @@ def check(
     """Refuse what could never work; the worktree that was meant."""
     persona = require_persona(tx, persona_id)
     if task_id is not None:
-        task = tasks.visible_row(tx, ctx.caller, task_id)
+        task = visible_row(tx, ctx.caller, task_id)
         if task["status"] not in lifecycle.OPEN:
             raise Conflict("WRONG_STATE", f"Task {task_id} is {task['status']}.", status=task["status"])
         if task["persona_id"] != persona.id or (task["worktree"] and worktree not in (None, task["worktree"])):
@@ -46,11 +48,11 @@ def check_place(tx: Reader, ctx: Ctx, worktree: str | None) -> None:
         if not ctx.settings.spawn_outside_worktrees:
             raise Refused("WORKTREE_REQUIRED", "Agents work in worktrees here. Name one, or ask for a new one.")
         return
-    worktrees.check_owner(ctx.caller, _active(tx, access.check_worktree_name(worktree)))
+    check_owner(ctx.caller, _active(tx, access.check_worktree_name(worktree)))
 
 
 def _active(tx: Reader, worktree: str) -> Row:
-    row = tx.one(worktrees.SQL.get, name=worktree)
+    row = find_worktree(tx, worktree)
     if row is None or row["status"] != "active":
         raise NotFound("WORKTREE_NOT_FOUND", f"There is no active worktree {worktree!r}. Create it first.")
     return row
@@ -75,4 +77,4 @@ async def make_worktree(ctx: Ctx, name: str | None, like: str) -> str:
         base = re.sub(r"[^a-z0-9_-]+", "-", like.lower()).strip("-_")[:40] or "agent"
         taken = {row["name"] for row in await ctx.read(lambda tx: tx.all(SQL.taken_names, prefix=base))}
         name = access.free_id(base, taken)
-    return (await worktrees.create_worktree(ctx, name)).name
+    return (await create_worktree(ctx, name)).name

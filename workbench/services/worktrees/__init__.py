@@ -13,49 +13,32 @@ among files is written down before it begins, so that a crash in any step leaves
 - `discarding`: giving it up
 """
 
-from workbench.services.worktrees.creation import create_worktree
-from workbench.services.worktrees.discard import discard_worktree
-from workbench.services.worktrees.imports import commit_of, no_branch, take_over, take_over_all
-from workbench.services.worktrees.journal import begin, finish_removal, settle_steps
-from workbench.services.worktrees.rows import (
-    KIND,
-    SQL,
-    Branch,
-    Worktree,
-    WorktreeName,
-    check_owner,
-    close_worktree,
-    open_worktrees,
-    require_own_worktree,
-    require_worktree,
-    require_worktree_for,
-    set_worktree_status,
-    worktree_of,
+from workbench.services.worktrees import (
+    cleanup,
+    conflicts,
+    creation,
+    discard,
+    imports,
+    journal,
+    places,
+    rescue,
+    rows,
+    status,
+    status_cache,
+    update,
 )
-from workbench.services.worktrees.update import update_worktree
 
 __all__ = [
-    "KIND",
-    "SQL",
-    "Branch",
-    "Worktree",
-    "WorktreeName",
-    "begin",
-    "check_owner",
-    "close_worktree",
-    "commit_of",
-    "create_worktree",
-    "discard_worktree",
-    "finish_removal",
-    "no_branch",
-    "open_worktrees",
-    "require_own_worktree",
-    "require_worktree",
-    "require_worktree_for",
-    "set_worktree_status",
-    "settle_steps",
-    "take_over",
-    "take_over_all",
-    "update_worktree",
-    "worktree_of",
+    "cleanup",
+    "conflicts",
+    "creation",
+    "discard",
+    "imports",
+    "journal",
+    "places",
+    "rescue",
+    "rows",
+    "status",
+    "status_cache",
+    "update",
 ]

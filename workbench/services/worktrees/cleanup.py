@@ -18,9 +18,9 @@ from workbench.git import Repository, lock
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
-from workbench.services import worktrees
 from workbench.services.integration import gates
 from workbench.services.worktrees.places import Place
+from workbench.services.worktrees.rows import all_worktrees
 from workbench.store.base import Row
 
 Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash"]
@@ -55,7 +55,7 @@ async def prune_worktrees(
 
 async def _prune(ctx: Ctx, apply: bool) -> Pruned:
     async with ctx.repositories.ground(ctx) as repository:
-        rows = {row["name"]: row for row in await ctx.read(lambda tx: tx.all(worktrees.SQL.all))}
+        rows = {row["name"]: row for row in await ctx.read(all_worktrees)}
         items = await to_thread(lambda: list(_Look(ctx, rows).items()))
         freed = 0
         for item in items if apply else ():

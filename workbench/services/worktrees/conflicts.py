@@ -16,8 +16,9 @@ from typing import Any, Generic, TypeVar
 from workbench.git import FileChange, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
-from workbench.services import worktrees
+from workbench.services.worktrees.imports import take_over_all
 from workbench.services.worktrees.places import heads
+from workbench.services.worktrees.rows import open_worktrees
 from workbench.store.base import Row
 
 K = TypeVar("K")
@@ -105,7 +106,7 @@ class Radar:
 
     async def sweep(self, ctx: Ctx, repository: Repository) -> Sweep:
         """Look at all active worktrees, as the person's repository has them."""
-        rows = await ctx.read(worktrees.open_worktrees)
+        rows = await ctx.read(open_worktrees)
         if not rows:
             return Sweep()
         wanted = {name for row in rows for name in (row["branch_name"], row["integration_target"])}
@@ -167,11 +168,11 @@ async def list_conflicts(ctx: Ctx) -> ConflictsPredicted:
 
 async def look(ctx: Ctx) -> Sweep:
     """Take over what is new, and look at all active worktrees."""
-    rows = await ctx.read(worktrees.open_worktrees)
+    rows = await ctx.read(open_worktrees)
     if not rows:
         return Sweep()
     repository = await ctx.repositories.open()
-    await worktrees.take_over_all(ctx, repository, rows)
+    await take_over_all(ctx, repository, rows)
     return await ctx.radar.sweep(ctx, repository)
 
 

@@ -17,9 +17,17 @@ from workbench.ops import Ctx, op
 from workbench.rules import access, integration
 from workbench.rules.integration import Action
 from workbench.services.processes.sandbox import confinement_of
-from workbench.services.worktrees.journal import begin, settle_steps
+from workbench.services.worktrees.journal import begin, end, settle_steps
 from workbench.services.worktrees.places import Place
-from workbench.services.worktrees.rows import SQL, Branch, Worktree, WorktreeName, require_worktree, worktree_of
+from workbench.services.worktrees.rows import (
+    SQL,
+    Branch,
+    Worktree,
+    WorktreeName,
+    find_worktree,
+    require_worktree,
+    worktree_of,
+)
 from workbench.store.base import Reader, Tx
 
 
@@ -61,7 +69,7 @@ async def _create(ctx: Ctx, name: str, branch: str, source: str | None) -> Workt
 
 
 def _require_free(tx: Reader, name: str) -> None:
-    if row := tx.one(SQL.get, name=name):
+    if row := find_worktree(tx, name):
         integration.step(name, row["status"], Action.CREATE)
 
 
@@ -82,7 +90,7 @@ def _add(tx: Tx, ctx: Ctx, place: Place, values: Mapping[str, str]) -> Worktree:
     where = {"name": place.name, "path": str(place.path), "git_dir": str(place.git_dir)}
     how = {"confined": int(confinement_of(ctx.settings).enforced), "creator": ctx.caller.agent}
     tx.run(SQL.add, {**values, **where, **how, "by": tx.actor, "now": tx.now})
-    tx.run(SQL.end, name=place.name)
+    end(tx, place.name)
     told = {key: values[key] for key in ("branch", "commit", "target")}
     tx.emit("worktree.created", f"worktree:{place.name}", **told)
     return worktree_of(require_worktree(tx, place.name))

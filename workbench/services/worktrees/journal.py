@@ -13,10 +13,18 @@ from workbench.ops import Ctx
 from workbench.rules.integration import WorktreeState
 from workbench.services.worktrees.places import Place, place_of
 from workbench.services.worktrees.rescue import SAVED, forget_saved, save_what_is_nowhere_else
-from workbench.services.worktrees.rows import SQL, require_worktree
-from workbench.store.base import Row, Tx
+from workbench.services.worktrees.rows import require_worktree
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
 
 log = logging.getLogger(__name__)
+
+
+def unfinished(tx: Reader) -> list[Row]:
+    """The steps that were begun and not ended, oldest first."""
+    return tx.all(SQL.steps)
 
 
 def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> None:
@@ -25,9 +33,14 @@ def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> N
     tx.run(SQL.begin, values | {"branch": branch, "commit": commit, "now": tx.now})
 
 
+def end(tx: Tx, name: str) -> None:
+    """Note that the step of a worktree has been taken."""
+    tx.run(SQL.end, name=name)
+
+
 async def settle_steps(ctx: Ctx, repository: Repository) -> None:
     """Finish or undo what was begun among files; see `Repositories.ground`."""
-    for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
+    for step in await ctx.read(unfinished):
         await _settle(ctx, repository, step)
     if (repository.git_dir / SAVED).is_dir():
         await to_thread(forget_saved, repository)
@@ -45,7 +58,7 @@ async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     if step["branch_commit"]:
         with suppress(WorkbenchError):  # it has moved: then somebody works on it, and it stays
             await to_thread(repository.delete_branch, step["branch_name"], step["branch_commit"])
-    await ctx.write(lambda tx: tx.run(SQL.end, name=step["name"]))
+    await ctx.write(lambda tx: end(tx, step["name"]))
 
 
 def _rescued(tx: Tx, place: Place, step: Row, bundle: str | None) -> None:
@@ -67,7 +80,7 @@ async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
 
 async def finish_removal(ctx: Ctx, repository: Repository, name: str) -> None:
     """Remove the files of a worktree that was closed. What cannot be removed now is tried again later."""
-    for step in await ctx.read(lambda tx: tx.all(SQL.steps)):
+    for step in await ctx.read(unfinished):
         if step["name"] == name:
             try:
                 await _settle(ctx, repository, step)

@@ -40,13 +40,23 @@ def open_worktrees(tx: Reader) -> list[Row]:
     return tx.all(SQL.open)
 
 
+def all_worktrees(tx: Reader) -> list[Row]:
+    """Every worktree, those too that are closed, oldest first."""
+    return tx.all(SQL.all)
+
+
+def find_worktree(tx: Reader, name: str) -> Row | None:
+    """A worktree, however it stands; None if there is none."""
+    return tx.one(SQL.get, name=name)
+
+
 def require_worktree(tx: Reader, name: str) -> Row:
     """A worktree, however it stands.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``.
     """
-    row = tx.one(SQL.get, name=name)
+    row = find_worktree(tx, name)
     if row is None:
         raise NotFound("WORKTREE_NOT_FOUND", f"There is no worktree {name!r}.")
     return row
@@ -100,7 +110,12 @@ def close_worktree(tx: Tx, row: Row, action: Action, commit: str | None) -> None
     before = require_worktree(tx, row["name"])["status"]
     after = integration.step(row["name"], before, action)
     tx.run(SQL.close, name=row["name"], status=str(after), before=before, commit=commit, now=tx.now)
-    tx.run(SQL.forget_question, name=row["name"])
+    forget_question(tx, row["name"])
+
+
+def forget_question(tx: Tx, name: str) -> None:
+    """Forget what was asked about integrating a worktree; its approval stays."""
+    tx.run(SQL.forget_question, name=name)
 
 
 def worktree_of(row: Row) -> Worktree:

@@ -20,16 +20,9 @@ from workbench.git import FileDiff, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration
-from workbench.services.worktrees import (
-    Worktree,
-    WorktreeName,
-    no_branch,
-    open_worktrees,
-    require_worktree,
-    take_over_all,
-    worktree_of,
-)
+from workbench.services.worktrees.imports import no_branch, take_over_all
 from workbench.services.worktrees.places import checkout_of, gone, heads, is_there, place_of
+from workbench.services.worktrees.rows import Worktree, WorktreeName, open_worktrees, require_worktree, worktree_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 

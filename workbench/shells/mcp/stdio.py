@@ -16,13 +16,13 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus, ToolsListChanged
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
-from workbench.app import SERVICES
 from workbench.client import HttpClient, no_server
 from workbench.errors import WorkbenchError
 from workbench.model import Level, Registration
 from workbench.ops import collect
 from workbench.rules import access
 from workbench.server_file import ServerFile
+from workbench.services import SERVICES
 from workbench.settings import Settings
 from workbench.shells.mcp import server as mcp
 
