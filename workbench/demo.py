@@ -12,7 +12,7 @@ import click
 
 from workbench.errors import Unavailable
 from workbench.git import Repository
-from workbench.rules import plan as rules
+from workbench.rules.tasks import plan as rules
 from workbench.settings import shipped
 from workbench.tables import Table
 

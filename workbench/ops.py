@@ -20,7 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
 from workbench.model import Access, Level, ServerInfo, Tool, Wire
-from workbench.rules import wire
+from workbench.rules.wire import json_safety
 from workbench.store.base import Reader, Store, Tx
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def _is_too_large(value: Any) -> bool:
 def _require_json(name: str, arguments: dict[str, Any]) -> None:
     """What no reader could be sent again must not be stored: it would spoil every list it is in."""
     try:
-        wire.check(arguments)
+        json_safety.check(arguments)
     except ValueError as error:
         raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workbench.errors import Conflict
 from workbench.model import SECOND, OnFailure, TaskState
-from workbench.rules.lifecycle import (
+from workbench.rules.tasks.lifecycle import (
     DEAD,
     HELD,
     OPEN,

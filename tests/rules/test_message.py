@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.errors import BadInput, NotFound
-from workbench.rules import message, wire
-from workbench.rules.message import Frame, parse
+from workbench.rules.wire import json_safety, message
+from workbench.rules.wire.message import Frame, parse
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=10)
 JSON = st.recursive(
@@ -81,7 +81,7 @@ def test_parsing_raises_nothing_but_bad_input(text: str) -> None:
 @given(TEXTS, TEXTS, st.dictionaries(TEXTS, JSON, max_size=4))
 def test_a_frame_says_what_was_sent(agent: str, action: str, data: dict[str, Any]) -> None:
     try:
-        wire.check([agent, action, data])
+        json_safety.check([agent, action, data])
     except ValueError:
         return
     read = parse(frame(agent, action, data))

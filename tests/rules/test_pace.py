@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.rules.pace import Pace
+from workbench.rules.token_bucket import TokenBucket
 
 
 def test_a_burst_may_have_all_of_it_and_no_more() -> None:
-    pace = Pace(2, 10, now=0)
+    pace = TokenBucket(2, 10, now=0)
     assert [pace.take(0) for _ in range(21)] == [True] * 20 + [False]
 
 
 def test_it_fills_again_as_time_passes() -> None:
-    pace = Pace(2, 1, now=0)
+    pace = TokenBucket(2, 1, now=0)
     assert [pace.take(0), pace.take(0), pace.take(0.4), pace.take(0.5), pace.take(0.5)] == [
         True,
         True,
@@ -25,13 +25,13 @@ def test_it_fills_again_as_time_passes() -> None:
 
 
 def test_who_rests_long_saves_no_more_than_one_burst() -> None:
-    pace = Pace(2, 10, now=0)
+    pace = TokenBucket(2, 10, now=0)
     assert sum(pace.take(1_000_000) for _ in range(100)) == 20
 
 
 @given(st.lists(st.floats(0, 1), max_size=300))
 def test_never_more_than_a_burst_and_the_rate_are_let_through(pauses: list[float]) -> None:
-    pace, now, taken = Pace(5, 2, now=0), 0.0, 0
+    pace, now, taken = TokenBucket(5, 2, now=0), 0.0, 0
     for pause in pauses:
         now += pause
         taken += pace.take(now)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import BadInput
-from workbench.rules import paging
+from workbench.rules.wire import paging
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 KEYS = st.lists(INTEGERS | st.text(max_size=20), min_size=1, max_size=3)

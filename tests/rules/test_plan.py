@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import BadInput
-from workbench.rules.plan import Format, compare, digest, find_cycle, in_order, parse, rename, write
+from workbench.rules.tasks.plan import Format, compare, digest, find_cycle, in_order, parse, rename, write
 
 PERSONAS = ["implementer", "reviewer"]
 

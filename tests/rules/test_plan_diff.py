@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.rules.test_plan import documents
 from workbench.model import TaskState
-from workbench.rules.plan import Defaults, PlannedTask, compare, obstacles
+from workbench.rules.tasks.plan import Defaults, PlannedTask, compare, obstacles
 
 
 def task(name: str, **said: Any) -> PlannedTask:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import BadInput
-from workbench.rules.plan import PlannedTask, parse, write
+from workbench.rules.tasks.plan import PlannedTask, parse, write
 
 PERSONAS = ["implementer", "reviewer"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from tests.conftest import nested
-from workbench.rules import wire
+from workbench.rules.wire import json_safety
 
 BAD = {
     "NaN": {"x": math.nan},
@@ -21,7 +21,7 @@ BAD = {
     "half a character as a name": {"\udfff": 1},
     "NUL": {"x": ["a\0b"]},
     "NUL as a name": {"\0": 1},
-    "one level too many": nested(wire.DEPTH_LIMIT + 1),
+    "one level too many": nested(json_safety.DEPTH_LIMIT + 1),
     "objects without end": {"x": nested(900)},
     "no JSON at all": {"x": object()},
     "bytes": [b"x"],
@@ -38,26 +38,26 @@ VALUES = st.recursive(
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD)
 def test_what_somebody_could_not_read_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
-        wire.check(value)
+        json_safety.check(value)
 
 
 def test_what_contains_itself_is_refused() -> None:
     knot: list[Any] = []
     knot.append(knot)
     with pytest.raises(ValueError, match="deeper"):
-        wire.check(knot)
+        json_safety.check(knot)
 
 
 def test_the_deepest_value_allowed_passes() -> None:
-    wire.check(nested(wire.DEPTH_LIMIT))
-    wire.check({"ö": ["🐧", None, True, 1.5, 10**40]})
-    wire.check("what looks like one: \\u0000")
+    json_safety.check(nested(json_safety.DEPTH_LIMIT))
+    json_safety.check({"ö": ["🐧", None, True, 1.5, 10**40]})
+    json_safety.check("what looks like one: \\u0000")
 
 
 @given(VALUES)
 def test_whatever_passes_can_be_sent_to_anybody(value: Any) -> None:
     try:
-        wire.check(value)
+        json_safety.check(value)
     except ValueError:
         return
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -17,8 +17,8 @@ from tests.conftest import Admit
 from tests.rules.test_plan import documents
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
-from workbench.rules import plan as rules
-from workbench.rules.plan import Format, write
+from workbench.rules.tasks import plan as rules
+from workbench.rules.tasks.plan import Format, write
 from workbench.services.tasks import plans
 from workbench.settings import Settings, shipped
 from workbench.store.queries import Query

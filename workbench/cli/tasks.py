@@ -13,7 +13,7 @@ from workbench.cli.output import Note, Shown, Text, given, pass_door
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState
-from workbench.rules import lifecycle
+from workbench.rules.tasks import lifecycle
 from workbench.tables import Page, State, Table, plain
 
 COLUMNS = {

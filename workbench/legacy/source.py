@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
-from workbench.rules import legacy_time, wire
+from workbench.rules import legacy_time
+from workbench.rules.wire import json_safety
 from workbench.store.queries import Query, beside
 
 SQL = beside(__file__)
@@ -115,7 +116,7 @@ class Old:
             return "{}"
         try:
             value = json.loads(text)
-            wire.check(value)
+            json_safety.check(value)
         except (ValueError, RecursionError):
             value = text
         return json.dumps(value if isinstance(value, dict) else {"legacy": value})

@@ -10,8 +10,8 @@ import yaml
 
 from workbench.errors import BadInput
 from workbench.model import Role
-from workbench.rules import wire
-from workbench.rules.plan import NOT_YAML, flaw
+from workbench.rules.tasks.plan import NOT_YAML, flaw
+from workbench.rules.wire import json_safety
 
 SUFFIX = "_prompt"
 """What the name of a file may have after the id."""
@@ -62,7 +62,7 @@ def parse(persona_id: str, text: str) -> PersonaText:
     clean_id = persona_id.lower().removesuffix(SUFFIX)
     name = str(meta.get("name") or clean_id.replace("_", " ").title())
     try:
-        wire.check([name, text])
+        json_safety.check([name, text])
     except ValueError as error:
         raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: {error}.", persona_id=persona_id) from None
     return PersonaText(

@@ -16,7 +16,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import BadInput
-from workbench.rules.plan import NOT_YAML
+from workbench.rules.tasks.plan import NOT_YAML
 
 FILLED_IN = frozenset(
     {

@@ -31,7 +31,7 @@ from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access
 from workbench.rules.access import LOOPBACK
-from workbench.rules.pace import Pace
+from workbench.rules.token_bucket import TokenBucket
 from workbench.settings import Settings
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class Allowance:
     def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
         self._per_minute = per_minute
         self._clock = clock
-        self._paces: OrderedDict[str | None, Pace] = OrderedDict()
+        self._paces: OrderedDict[str | None, TokenBucket] = OrderedDict()
 
     def spend(self, address: str | None) -> None:
         """Count a request.
@@ -112,7 +112,7 @@ class Allowance:
             TooMany: ``RATE_LIMITED``.
         """
         now = self._clock()
-        pace = self._paces.setdefault(address, Pace(self._per_minute / 60, 60, now))
+        pace = self._paces.setdefault(address, TokenBucket(self._per_minute / 60, 60, now))
         self._paces.move_to_end(address)
         if len(self._paces) > REMEMBERED_ADDRESSES:
             self._paces.popitem(last=False)

@@ -21,7 +21,7 @@ from typing import Any
 from workbench.confinement import Box, Limits
 from workbench.git import Identity
 from workbench.rules import profile as rules
-from workbench.rules import wire
+from workbench.rules.wire import json_safety
 from workbench.worker import caller, command, scratch
 from workbench.worker.command import Command, Ended
 from workbench.worker.orders import Orders
@@ -232,5 +232,5 @@ def _parsed(text: bytes) -> Outcome:
     artifacts = said.get("artifacts", [])
     if not (isinstance(artifacts, list) and all(isinstance(a, str) for a in artifacts)):
         raise ValueError("artifacts is not a list of strings")
-    wire.check(said)
+    json_safety.check(said)
     return Outcome(True, said.get("result"), artifacts)

@@ -11,9 +11,10 @@ from pydantic import Field
 from workbench.errors import Conflict, WorkbenchError
 from workbench.model import SECOND, Access, Level, Micros, Registration, Role, Tool, Wire
 from workbench.ops import Ctx, op
-from workbench.rules import access, paging
-from workbench.rules.paging import Cursor, Deleted, Limit
+from workbench.rules import access
 from workbench.rules.search import part
+from workbench.rules.wire import paging
+from workbench.rules.wire.paging import Cursor, Deleted, Limit
 from workbench.services.access import permissions
 from workbench.services.agents import grants, registration
 from workbench.services.spaces.sessions import require_session

@@ -12,8 +12,8 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 from workbench.errors import BadInput, Refused
 from workbench.model import Access, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, listed, op, problems_of
-from workbench.rules import paging
-from workbench.rules.paging import Cursor, Search
+from workbench.rules.wire import paging
+from workbench.rules.wire.paging import Cursor, Search
 from workbench.services.access import permissions
 from workbench.services.agents import directory
 from workbench.services.sharing import contexts

@@ -12,8 +12,8 @@ from pydantic import Field
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Level, Micros, Wire, uuid7
 from workbench.ops import Caller, Ctx, op
-from workbench.rules import paging
 from workbench.rules.search import words
+from workbench.rules.wire import paging
 from workbench.services.access import permissions
 from workbench.services.agents.registration import require_agent
 from workbench.services.spaces.sessions import require_session

@@ -9,10 +9,10 @@ from pydantic import Field
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Micros, Wire, uuid7
 from workbench.ops import Caller, Ctx, op
-from workbench.rules import paging
 from workbench.rules.naming import Description, Name, meant
-from workbench.rules.paging import Cursor, Deleted, Limit, Search
 from workbench.rules.search import part
+from workbench.rules.wire import paging
+from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
 from workbench.services.spaces.projects import ProjectRef, require_project, sight
 from workbench.store.base import Reader, Row, Tx

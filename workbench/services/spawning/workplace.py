@@ -6,7 +6,8 @@ import re
 
 from workbench.errors import Conflict, NotFound, Refused
 from workbench.ops import Ctx
-from workbench.rules import access, lifecycle
+from workbench.rules import access
+from workbench.rules.tasks import lifecycle
 from workbench.services.access.personas import require_persona
 from workbench.services.tasks.rows import visible_row
 from workbench.services.worktrees.creation import create_worktree

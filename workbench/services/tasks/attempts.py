@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from workbench.model import TaskState
-from workbench.rules import lifecycle
+from workbench.rules.tasks import lifecycle
 from workbench.services.tasks import dependencies
 from workbench.services.tasks.rows import (
     end_attempt,

@@ -9,8 +9,9 @@ from pydantic import Field
 
 from workbench.model import Level, TaskState, Wire
 from workbench.ops import Ctx, op
-from workbench.rules import lifecycle, paging
-from workbench.rules.paging import Cursor
+from workbench.rules.tasks import lifecycle
+from workbench.rules.wire import paging
+from workbench.rules.wire.paging import Cursor
 from workbench.services.tasks.rows import LARGEST, line_fields, line_of, task_scope
 from workbench.services.tasks.task import TaskLine
 from workbench.store.base import Reader, Row

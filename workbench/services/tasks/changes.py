@@ -9,8 +9,8 @@ from pydantic import Field
 from workbench.errors import Conflict
 from workbench.model import Level, OnFailure, TaskState
 from workbench.ops import Ctx, op
-from workbench.rules import lifecycle
-from workbench.rules.lifecycle import Action
+from workbench.rules.tasks import lifecycle
+from workbench.rules.tasks.lifecycle import Action
 from workbench.services.tasks import attempts
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task, reservable

@@ -11,8 +11,9 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, Refused
 from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
-from workbench.rules import access, lifecycle
-from workbench.rules.lifecycle import TREE_DEPTH
+from workbench.rules import access
+from workbench.rules.tasks import lifecycle
+from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
 from workbench.services.agents.registration import require_agent
 from workbench.services.spaces.sessions import require_session

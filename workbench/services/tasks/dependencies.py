@@ -10,8 +10,8 @@ from collections import deque
 from workbench.errors import Conflict, Refused
 from workbench.model import Level, OnFailure, TaskState
 from workbench.ops import Caller, Ctx, op
-from workbench.rules import lifecycle
-from workbench.rules.lifecycle import SHOWN
+from workbench.rules.tasks import lifecycle
+from workbench.rules.tasks.lifecycle import SHOWN
 from workbench.services.tasks.rows import blockers, end_attempt, require_row, require_task, visible_row
 from workbench.services.tasks.task import Task
 from workbench.store.base import Reader, Row, Tx

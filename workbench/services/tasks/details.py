@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
-from workbench.rules import lifecycle
+from workbench.rules.tasks import lifecycle
 from workbench.services.tasks.rows import LARGEST, readable_row, status_of, task_of
 from workbench.services.tasks.task import Task, TaskStatus
 from workbench.store.base import Reader, Row

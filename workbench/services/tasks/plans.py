@@ -16,9 +16,9 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, NotFound
 from workbench.model import SECOND, Level, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
-from workbench.rules import plan as rules
 from workbench.rules.access import free_id
-from workbench.rules.plan import PlanDiff
+from workbench.rules.tasks import plan as rules
+from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task, session_for
 from workbench.services.tasks.new_task import PlannedTask, bounded_json

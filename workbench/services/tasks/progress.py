@@ -12,8 +12,8 @@ from pydantic import Field
 from workbench.errors import Conflict
 from workbench.model import Level, TaskState
 from workbench.ops import Caller, Ctx, op
-from workbench.rules import lifecycle
-from workbench.rules.lifecycle import Action
+from workbench.rules.tasks import lifecycle
+from workbench.rules.tasks.lifecycle import Action
 from workbench.services.tasks import dependencies
 from workbench.services.tasks.attempts import Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self

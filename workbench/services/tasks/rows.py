@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
-from workbench.rules import lifecycle
+from workbench.rules.tasks import lifecycle
 from workbench.services.access import permissions
 from workbench.services.tasks.task import Task, TaskLine, TaskStatus
 from workbench.store.base import Reader, Row, Tx

@@ -29,8 +29,9 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
 from workbench.model import Level, Registration, Tool
 from workbench.ops import ANONYMOUS, Caller
-from workbench.rules import access, message
-from workbench.rules.message import Frame
+from workbench.rules import access
+from workbench.rules.wire import message
+from workbench.rules.wire.message import Frame
 from workbench.services.sharing.events import may_see
 from workbench.shells.gate import SUBPROTOCOL, refuse, revoked
 from workbench.shells.websocket.socket import Line, Reply

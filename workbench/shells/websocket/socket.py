@@ -15,9 +15,9 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from workbench.errors import Refused, WorkbenchError
-from workbench.rules import message
-from workbench.rules.message import Message
-from workbench.rules.pace import Pace
+from workbench.rules.token_bucket import TokenBucket
+from workbench.rules.wire import message
+from workbench.rules.wire.message import Message
 from workbench.settings import Settings
 
 SETTLE_SECONDS = 5.0
@@ -113,7 +113,7 @@ class Line:
 
     async def _listen(self, handle: Handle) -> None:
         clock = asyncio.get_running_loop().time
-        pace = Pace(self._most, BURST_SECONDS, clock())
+        pace = TokenBucket(self._most, BURST_SECONDS, clock())
         while self._socket.client_state is WebSocketState.CONNECTED:
             received = await self._socket.receive()
             if received["type"] == "websocket.disconnect":

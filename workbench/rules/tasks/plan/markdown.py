@@ -31,11 +31,11 @@ from collections.abc import Collection, Iterator
 from textwrap import dedent
 from typing import Any
 
-from workbench.rules.plan import attributes
-from workbench.rules.plan.draft import INHERITED, Draft, Entry, Problems
-from workbench.rules.plan.items import Item, Reader, has_items, is_text, slug
-from workbench.rules.plan.model import Plan, PlannedTask
-from workbench.rules.plan.yaml import Mapping, load
+from workbench.rules.tasks.plan import attributes
+from workbench.rules.tasks.plan.draft import INHERITED, Draft, Entry, Problems
+from workbench.rules.tasks.plan.items import Item, Reader, has_items, is_text, slug
+from workbench.rules.tasks.plan.model import Plan, PlannedTask
+from workbench.rules.tasks.plan.yaml import Mapping, load
 
 EDGES = 20_000
 """Dependencies that numbered lists may stand for in one plan."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
-from workbench.rules import wire
+from workbench.rules.wire import json_safety
 
 TOOLS = ("register", "read", "write")
 LEGACY = ("announce", "request_contexts")
@@ -69,7 +69,7 @@ def parse(text: str, client_id: str = "") -> Frame:
     if not isinstance(data, dict):
         raise _bad("data is an object")
     try:
-        wire.check(message)
+        json_safety.check(message)
     except ValueError as error:
         raise _bad(str(error)) from None
     return Frame(agent, action, {k: v for k, v in data.items() if k != "request_id"}, data.get("request_id"))

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.rules.lifecycle import TREE_DEPTH
-from workbench.rules.plan import attributes
-from workbench.rules.plan.draft import Problems
+from workbench.rules.tasks.lifecycle import TREE_DEPTH
+from workbench.rules.tasks.plan import attributes
+from workbench.rules.tasks.plan.draft import Problems
 
 _MARKER = r"[ \t]*([-*+]|\d{1,9}[.)])"
 _ITEM = re.compile(rf"{_MARKER}[ \t]+\[([ xX])\](?:[ \t]+(.*))?", re.DOTALL)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.model import TaskState, Wire
-from workbench.rules import lifecycle
-from workbench.rules.plan.model import PlannedTask, meaning
+from workbench.rules.tasks import lifecycle
+from workbench.rules.tasks.plan.model import PlannedTask, meaning
 
 SHOWN = 40
 """Characters of a value in the readable form."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 
-from workbench.rules.plan.model import Plan, PlannedTask
+from workbench.rules.tasks.plan.model import Plan, PlannedTask
 
 
 def in_order(plan: Plan) -> list[PlannedTask]:

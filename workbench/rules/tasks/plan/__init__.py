@@ -10,12 +10,12 @@ from collections.abc import Collection
 from typing import Literal
 
 from workbench.errors import BadInput
-from workbench.rules.plan import markdown, yaml
-from workbench.rules.plan.diff import Change, PlanDiff, compare, dead_ends, obstacles
-from workbench.rules.plan.draft import Problems, checked
-from workbench.rules.plan.model import Defaults, Plan, PlannedTask, Ticked, digest, open_tasks
-from workbench.rules.plan.order import find_cycle, in_order
-from workbench.rules.plan.yaml import NOT_YAML, flaw
+from workbench.rules.tasks.plan import markdown, yaml
+from workbench.rules.tasks.plan.diff import Change, PlanDiff, compare, dead_ends, obstacles
+from workbench.rules.tasks.plan.draft import Problems, checked
+from workbench.rules.tasks.plan.model import Defaults, Plan, PlannedTask, Ticked, digest, open_tasks
+from workbench.rules.tasks.plan.order import find_cycle, in_order
+from workbench.rules.tasks.plan.yaml import NOT_YAML, flaw
 
 __all__ = [
     "NOT_YAML",

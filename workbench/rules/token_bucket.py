@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Pace:
+class TokenBucket:
     """So many a second on average over a number of seconds; all of them may come in one burst.
 
     Args:

@@ -29,9 +29,9 @@ from typing import Any
 
 import yaml
 
-from workbench.rules.plan.draft import KEYS, Draft, Entry, Problems, unknown_key
-from workbench.rules.plan.model import Plan, PlannedTask
-from workbench.rules.wire import DEPTH_LIMIT
+from workbench.rules.tasks.plan.draft import KEYS, Draft, Entry, Problems, unknown_key
+from workbench.rules.tasks.plan.model import Plan, PlannedTask
+from workbench.rules.wire.json_safety import DEPTH_LIMIT
 
 NOT_YAML = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What PyYAML raises; the last ones for values that do not fit their tag, such as `!!int ""`."""

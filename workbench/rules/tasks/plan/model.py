@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from workbench.model import SECOND, OnFailure
-from workbench.rules import wire
+from workbench.rules.wire import json_safety
 
 LINE = "\0line"
 """Under what the parser notes the line of a task: no text can say it."""
@@ -52,7 +52,7 @@ class PlannedTask(BaseModel):
     @field_validator("metadata")
     @classmethod
     def _can_travel(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        wire.check(value)
+        json_safety.check(value)
         return value
 
 

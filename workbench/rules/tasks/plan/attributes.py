@@ -10,9 +10,9 @@ import json
 import re
 from typing import Any
 
-from workbench.rules import wire
-from workbench.rules.plan.draft import KEYS, LISTS, Problems, unknown_key
-from workbench.rules.plan.yaml import load
+from workbench.rules.tasks.plan.draft import KEYS, LISTS, Problems, unknown_key
+from workbench.rules.tasks.plan.yaml import load
+from workbench.rules.wire import json_safety
 
 _NULLABLE = frozenset({"worktree", "run", "max_retries", "lease_seconds", "context_ref", "session", "parent"})
 
@@ -121,7 +121,7 @@ def _data(raw: str) -> Any:
         data = json.loads(raw)
     except (ValueError, RecursionError):
         data = _yaml(raw)
-    wire.check(data)
+    json_safety.check(data)
     return data
 
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ValidationError
 
 from workbench.errors import BadInput
 from workbench.rules.access import check_worktree_name
-from workbench.rules.lifecycle import TREE_DEPTH
-from workbench.rules.plan.model import LINE, Plan, PlannedTask, Ticked
-from workbench.rules.plan.order import find_cycle
+from workbench.rules.tasks.lifecycle import TREE_DEPTH
+from workbench.rules.tasks.plan.model import LINE, Plan, PlannedTask, Ticked
+from workbench.rules.tasks.plan.order import find_cycle
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -1,0 +1,1 @@
+"""Tasks as data: their states, and plans as text."""
