@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workbench import files
+from workbench import atomic_file
 from workbench.errors import Unavailable
 from workbench.settings import Settings
 
@@ -98,7 +98,7 @@ class Allowlist:
             raise self._unreadable(error) from error
 
     def _write(self, lines: list[str]) -> None:
-        files.replace(self.path, "".join(f"{line}\n" for line in lines))
+        atomic_file.replace(self.path, "".join(f"{line}\n" for line in lines))
         self._stamp = None
 
     def _unreadable(self, error: Exception) -> Unavailable:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 from pydantic import ValidationError
 
-from workbench import files
+from workbench import atomic_file
 from workbench.model import ServerInfo
 
 CLOCK_SLACK = 2.0
@@ -64,7 +64,7 @@ class ServerFile:
         self._write({"port": known.port, "operator_token": known.operator_token})
 
     def _write(self, content: dict[str, object]) -> None:
-        files.replace(self.path, json.dumps(content, indent=2), mode=0o600)
+        atomic_file.replace(self.path, json.dumps(content, indent=2), mode=0o600)
 
 
 def _port(info: ServerInfo) -> int:

@@ -20,7 +20,7 @@ from workbench.settings import shipped
 from workbench.worker import attempt
 from workbench.worker.attempt import Outcome, Worker
 from workbench.worker.family import adopt_orphans
-from workbench.worker.orders import Orders
+from workbench.worker.startup import Orders
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
 

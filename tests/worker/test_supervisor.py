@@ -23,7 +23,7 @@ from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.worker import supervisor as worker
-from workbench.worker.orders import Orders, Place
+from workbench.worker.startup import Orders, Place
 from workbench.worker.supervisor import Supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]

@@ -172,7 +172,7 @@ def profiles(door: Door) -> Shown:
 def worker(door: Door, persona_id: str, **options: Any) -> Shown:
     """Be a worker, in this terminal, until Ctrl-C: what `spawn` starts as a process of its own."""
     from workbench.worker.__main__ import run
-    from workbench.worker.orders import Orders
+    from workbench.worker.startup import Orders
 
     own = tempfile.mkdtemp(prefix="workbench-")
     try:

@@ -12,7 +12,7 @@ import sys
 
 from workbench.errors import WorkbenchError
 from workbench.worker.family import adopt_orphans
-from workbench.worker.orders import Orders
+from workbench.worker.startup import Orders
 from workbench.worker.supervisor import Supervisor
 
 

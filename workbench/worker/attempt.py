@@ -22,9 +22,9 @@ from workbench.confinement import Box, Limits
 from workbench.git import Identity
 from workbench.rules import profile as rules
 from workbench.rules.wire import json_safety
-from workbench.worker import caller, command, scratch
+from workbench.worker import command, run_function, scratch
 from workbench.worker.command import Command, Ended
-from workbench.worker.orders import Orders
+from workbench.worker.startup import Orders
 
 EX_TEMPFAIL = 75
 CANNOT_START = (125, 126, 127)
@@ -165,7 +165,7 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, place: Path) -> 
         "project": str(orders.project),
         "agent_id": worker.agent_id,
         "function": orders.function or "",
-        "caller": caller.__file__,
+        "caller": run_function.__file__,
         "python": sys.executable,
         "url": orders.url,
         "mcp_url": orders.agent_mcp_url,

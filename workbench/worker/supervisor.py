@@ -14,11 +14,11 @@ from typing import Any
 
 from workbench.errors import BadInput, Refused, WorkbenchError
 from workbench.worker import attempt
+from workbench.worker.api import Line
 from workbench.worker.attempt import Outcome, Worker, author
-from workbench.worker.line import Line
-from workbench.worker.notes import Notes
-from workbench.worker.orders import Orders
-from workbench.worker.site import Site
+from workbench.worker.checkout import Site
+from workbench.worker.progress import Notes
+from workbench.worker.startup import Orders
 
 WAIT_SECONDS = 20.0
 POLL_SECONDS = 2.0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench import files
+from workbench import atomic_file
 from workbench.errors import BadInput, NotFound
 from workbench.model import SECOND, Level, Micros, Role, Wire
 from workbench.ops import Ctx, op
@@ -112,7 +112,7 @@ async def save_persona(
         row = tx.one(SQL.get, id=parsed.id)
         if row is None or row["sha256"] != parsed.sha256:
             _save(tx, parsed, "project")
-        files.replace(ctx.settings.home / "personas" / f"{parsed.id}.md", text)
+        atomic_file.replace(ctx.settings.home / "personas" / f"{parsed.id}.md", text)
         return require_persona(tx, parsed.id)
 
     return await ctx.write(change)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from workbench import files
+from workbench import atomic_file
 from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
@@ -161,5 +161,5 @@ def _ended(gate: Gate, state: GateState, code: int | None, seconds: float, outpu
 def _tail(output: Path) -> str:
     """The end of what a gate wrote, without a line that is cut, as text that JSON can carry."""
     is_cut = output.stat().st_size > TAIL_BYTES
-    text = files.tail(output, TAIL_BYTES).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    text = atomic_file.tail(output, TAIL_BYTES).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return text.partition("\n")[2] or text if is_cut else text

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench import files
+from workbench import atomic_file
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.model import Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, Ok, op
@@ -336,7 +336,7 @@ def _tail(log: Path, lines: int) -> list[str]:
     if not lines:
         return []
     try:
-        text = files.tail(log, TAIL_BYTES)
+        text = atomic_file.tail(log, TAIL_BYTES)
     except OSError:
         return []
     return access.redact(text).splitlines()[-lines:]

@@ -19,7 +19,7 @@ from workbench.services.spawning import startup, workplace
 from workbench.services.spawning.request import SQL, Wish, environment_of
 from workbench.store.base import Reader, Row, Tx
 from workbench.worker import scratch as directories
-from workbench.worker.orders import Orders, Place
+from workbench.worker.startup import Orders, Place
 
 
 async def launch(ctx: Ctx, internal: str) -> int:

@@ -13,7 +13,7 @@ from workbench.rules.profile import Profile
 from workbench.services.processes import profiles, sandbox
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import Wish
-from workbench.worker.orders import Orders, Place
+from workbench.worker.startup import Orders, Place
 
 
 def orders(

@@ -15,7 +15,7 @@ from workbench.services.worktrees.places import place_of
 from workbench.services.worktrees.rows import check_owner, find_worktree
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
-from workbench.worker.orders import Place
+from workbench.worker.startup import Place
 
 SQL = beside(__file__)
 

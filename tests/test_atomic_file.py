@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench import files
+from workbench import atomic_file
 from workbench.errors import Unavailable
 
 
@@ -21,13 +21,13 @@ def text(number: int) -> str:
 
 def write(path: Path) -> None:
     for number in range(20):
-        files.replace(path, text(number))
+        atomic_file.replace(path, text(number))
 
 
 @pytest.mark.timeout(60)
 def test_who_reads_while_others_write_sees_one_text_and_all_of_it(tmp_path: Path) -> None:
     path, whole = tmp_path / "list.txt", {text(number) for number in range(20)}
-    files.replace(path, text(0))
+    atomic_file.replace(path, text(0))
     writers = [multiprocessing.get_context("spawn").Process(target=write, args=(path,)) for _ in range(2)]
     for writer in writers:
         writer.start()
@@ -45,8 +45,8 @@ def test_who_reads_while_others_write_sees_one_text_and_all_of_it(tmp_path: Path
 def test_directories_are_made_and_the_mode_is_as_wished(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        files.replace(tmp_path / "a" / "b" / "open.txt", "x")
-        files.replace(tmp_path / "a" / "secret.json", "x", mode=0o600)
+        atomic_file.replace(tmp_path / "a" / "b" / "open.txt", "x")
+        atomic_file.replace(tmp_path / "a" / "secret.json", "x", mode=0o600)
     finally:
         os.umask(before)
     modes = [stat.S_IMODE((tmp_path / "a" / name).stat().st_mode) for name in ("b/open.txt", "secret.json")]
@@ -56,10 +56,10 @@ def test_directories_are_made_and_the_mode_is_as_wished(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(Unavailable, match=r"^PROJECT_UNWRITABLE.*taken cannot be written"):
-        files.replace(tmp_path / "taken", "x")
+        atomic_file.replace(tmp_path / "taken", "x")
     (tmp_path / "file").write_text("old")
     with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
-        files.replace(tmp_path / "file" / "below", "x")
+        atomic_file.replace(tmp_path / "file" / "below", "x")
     assert sorted(found.name for found in tmp_path.iterdir()) == ["file", "taken"]
     assert (tmp_path / "file").read_text() == "old"
 
@@ -68,4 +68,4 @@ def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path) -> N
 def test_the_end_of_a_file_is_read_as_text_even_where_it_cuts_a_letter(tmp_path: Path, size: int, end: str) -> None:
     path = tmp_path / "log"
     path.write_text("aéé\n", "utf-8")
-    assert files.tail(path, size) == end
+    assert atomic_file.tail(path, size) == end

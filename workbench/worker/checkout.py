@@ -16,7 +16,7 @@ from typing import TypeVar
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Identity, Repository
 from workbench.worker import scratch
-from workbench.worker.orders import Orders, Place
+from workbench.worker.startup import Orders, Place
 
 T = TypeVar("T")
 

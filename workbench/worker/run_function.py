@@ -1,6 +1,6 @@
 """Calls a function of the project in the current directory with a task; a program of its own, without Workbench.
 
-    python -P caller.py package.module:name < task.json
+    python -P run_function.py package.module:name < task.json
 
 The task comes as JSON on standard input. What the function returns (awaited, if need be) is written to
 `WORKBENCH_RESULT` as `{"result": …}`; None writes nothing.

@@ -10,7 +10,7 @@ from typing import Any, Self
 from workbench.client import HttpClient, McpClient
 from workbench.errors import WorkbenchError
 from workbench.server_file import ServerFile
-from workbench.worker.orders import Orders
+from workbench.worker.startup import Orders
 
 RECONNECT_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 
