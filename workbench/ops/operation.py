@@ -1,121 +1,26 @@
-"""One operation is one function, and `dispatch` is the one door to it.
+"""One operation is one function, marked with `@op`: its signature is the schema, its docstring the help.
 
-A service marks a function with `@op`. Its signature is the schema, its docstring the help, and it
-is at once an MCP tool, a WebSocket action, `POST /api/ops/<name>`, `workbench call <name>` and
-`wb.call("<name>")`. Nothing but `dispatch` decides who may call what.
+It is at once an MCP tool, a WebSocket action, `POST /api/ops/<name>`, `workbench call <name>` and `wb.call("<name>")`.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType, NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
-from workbench.model import Access, Level, ServerInfo, Tool, Wire
+from workbench.errors import BadInput
+from workbench.model import Level, Wire
 from workbench.rules.wire import json_safety
-from workbench.store.base import Reader, Store, Tx
 
-if TYPE_CHECKING:
-    from workbench.allowlist import Allowlist
-    from workbench.process import ProcessTable
-    from workbench.services.worktrees.conflicts import Radar
-    from workbench.services.worktrees.places import Repositories
-    from workbench.settings import Settings
-    from workbench.store.feed import Feed
-
-T = TypeVar("T")
 Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who is asking. It comes from a credential, never from an argument.
-
-    `agent` is the internal id (`agents.id`) and `name` the one seen outside; an agent whose
-    registration is undecided is anonymous, but known.
-    """
-
-    level: Level
-    name: str
-    agent: str | None = None
-    persona: str | None = None
-    worktree: str | None = None
-    session: str | None = None
-    team: str | None = None
-    access: Access = Access.SELF_ONLY
-    tool: Tool = Tool.WRITE
-    """What an agent was granted, or what its connection selected if that is less."""
-    barred: str | None = None
-    """Why an admitted agent may do nothing, or less than it was granted, for now: ``GRANT_EXPIRED``,
-    ``TOOL_DISABLED`` or ``NOT_ALLOWLISTED``."""
-    reads: bool = True
-    """Whether the tool `read` is switched on."""
-    unheard: bool = False
-    """It is time to note that the agent is there."""
-    address: str | None = None
-    client: str | None = None
-    """Where the request came from, and with what program; for the desk and for limits, never for trust."""
-
-    @property
-    def narrowed(self) -> Caller:
-        """The same with the tool `read` alone, if it has more."""
-        if self.level <= Level.READ:
-            return self
-        if not self.reads:
-            return replace(self, level=Level.ANONYMOUS, tool=Tool.READ, barred="TOOL_DISABLED")
-        return replace(self, level=Level.READ, tool=Tool.READ)
-
-    @property
-    def scope(self) -> dict[str, Any]:
-        """Whose rows the caller sees, as parameters of queries: `everything`, `me`, `my_team`, `my_session`."""
-        return {
-            "everything": int(self.level is Level.OPERATOR),
-            "me": self.agent,
-            "my_team": self.team if self.access is not Access.SELF_ONLY else None,
-            "my_session": self.session if self.access is Access.SESSION_LEVEL else None,
-        }
-
-
-OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL)
-ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
-
-
-class Ctx(NamedTuple):
-    """What an operation is given: who asks, and the parts of the house it may use."""
-
-    caller: Caller
-    store: Store
-    feed: Feed
-    settings: Settings
-    processes: ProcessTable
-    repositories: Repositories
-    radar: Radar
-    server: ServerInfo | None
-    random: Callable[[], float]
-    """Uniform in [0, 1): randomness is an argument, as time is."""
-    allowlist: Allowlist
-    effects: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
-    """What a decided approval does, by its kind."""
-
-    def of(self, caller: Caller) -> Ctx:
-        """The same, for another caller."""
-        return Ctx(caller, *self[1:])
-
-    def write(self, change: Callable[[Tx], T]) -> Coroutine[Any, Any, T]:
-        """Change the store in the caller's name; see `Store.write`."""
-        return self.store.write(change, actor=self.caller.name)
-
-    def read(self, question: Callable[[Reader], T]) -> Coroutine[Any, Any, T]:
-        """Ask the store; see `Store.read`."""
-        return self.store.read(question)
 
 
 class _PlainSchema(GenerateJsonSchema):
@@ -290,56 +195,6 @@ def modules_of(services: Iterable[ModuleType]) -> Iterator[ModuleType]:
         yield service
         below = (value for value in vars(service).values() if isinstance(value, ModuleType))
         yield from modules_of([m for m in below if m.__name__.startswith(f"{service.__name__}.")])
-
-
-async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The one door: find, authorise, validate, run; the result is JSON-ready.
-
-    Raises:
-        NotFound: ``UNKNOWN_OPERATION``.
-        Unauthenticated: ``TOKEN_REQUIRED``.
-        Refused: ``NOT_ASSIGNED``, ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``FORBIDDEN``.
-        BadInput: ``INVALID_ARGUMENTS``. Unavailable: ``NO_SERVER``.
-        WorkbenchError: whatever the operation raises.
-    """
-    found = catalogue.get(name)
-    if found is None:
-        raise NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. GET /api/ops lists those you may call.")
-    _authorise(found, ctx.caller)
-    valid = found.validate(arguments)
-    if found.needs_server and ctx.server is None:
-        raise Unavailable(
-            "NO_SERVER",
-            f"{name} needs the running servers. Start them with `%workbench start` or `workbench serve`.",
-        )
-    result: dict[str, Any] = found.result.serializer.to_python(await found.fn(ctx, **valid), mode="json")
-    return result
-
-
-_BARS = {
-    "NOT_ALLOWLISTED": "it is not on the allowlist. Ask the person to put it there.",
-    "GRANT_EXPIRED": "its grant has run out. Ask the person to prolong it.",
-    "TOOL_DISABLED": "the tool it was granted is switched off. Ask the person to switch it on.",
-}
-
-
-def _authorise(op: Op, caller: Caller) -> None:
-    if caller.level >= op.allow:
-        return
-    if caller.barred:
-        raise Refused(caller.barred, f"{caller.name} may not do this now: {_BARS[caller.barred]}")
-    if caller.level > Level.ANONYMOUS:
-        raise Refused(
-            "FORBIDDEN",
-            f"{op.name} is for a {op.allow.name.lower()}; {caller.name} is admitted as "
-            f"{caller.level.name.lower()}. Ask the person to change the grant if it should be.",
-        )
-    if caller.agent is not None:
-        raise Refused(
-            "NOT_ASSIGNED",
-            f"{caller.name} is not admitted yet. Wait with registration_status until a person decides.",
-        )
-    raise Unauthenticated("TOKEN_REQUIRED", f"{op.name} needs a token. Register to get one.")
 
 
 class Ok(Wire):

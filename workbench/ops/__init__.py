@@ -1,0 +1,21 @@
+"""Operations: who asks (`caller`), what can be asked (`operation`), and the one door between them (`dispatch`)."""
+
+from workbench.ops.caller import ANONYMOUS, OPERATOR, Caller, Ctx
+from workbench.ops.dispatch import dispatch
+from workbench.ops.operation import Catalogue, Ok, Op, collect, listed, modules_of, op, problems_of
+
+__all__ = [
+    "ANONYMOUS",
+    "OPERATOR",
+    "Caller",
+    "Catalogue",
+    "Ctx",
+    "Ok",
+    "Op",
+    "collect",
+    "dispatch",
+    "listed",
+    "modules_of",
+    "op",
+    "problems_of",
+]

@@ -1,0 +1,61 @@
+"""The one door: find, authorise, validate, run. Nothing else decides who may call what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.errors import NotFound, Refused, Unauthenticated, Unavailable
+from workbench.model import Level
+from workbench.ops.caller import Caller, Ctx
+from workbench.ops.operation import Catalogue, Op
+
+
+async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The one door: find, authorise, validate, run; the result is JSON-ready.
+
+    Raises:
+        NotFound: ``UNKNOWN_OPERATION``.
+        Unauthenticated: ``TOKEN_REQUIRED``.
+        Refused: ``NOT_ASSIGNED``, ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``FORBIDDEN``.
+        BadInput: ``INVALID_ARGUMENTS``. Unavailable: ``NO_SERVER``.
+        WorkbenchError: whatever the operation raises.
+    """
+    found = catalogue.get(name)
+    if found is None:
+        raise NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. GET /api/ops lists those you may call.")
+    _authorise(found, ctx.caller)
+    valid = found.validate(arguments)
+    if found.needs_server and ctx.server is None:
+        raise Unavailable(
+            "NO_SERVER",
+            f"{name} needs the running servers. Start them with `%workbench start` or `workbench serve`.",
+        )
+    result: dict[str, Any] = found.result.serializer.to_python(await found.fn(ctx, **valid), mode="json")
+    return result
+
+
+_BARS = {
+    "NOT_ALLOWLISTED": "it is not on the allowlist. Ask the person to put it there.",
+    "GRANT_EXPIRED": "its grant has run out. Ask the person to prolong it.",
+    "TOOL_DISABLED": "the tool it was granted is switched off. Ask the person to switch it on.",
+}
+
+
+def _authorise(op: Op, caller: Caller) -> None:
+    if caller.level >= op.allow:
+        return
+    if caller.barred:
+        raise Refused(caller.barred, f"{caller.name} may not do this now: {_BARS[caller.barred]}")
+    if caller.level > Level.ANONYMOUS:
+        raise Refused(
+            "FORBIDDEN",
+            f"{op.name} is for a {op.allow.name.lower()}; {caller.name} is admitted as "
+            f"{caller.level.name.lower()}. Ask the person to change the grant if it should be.",
+        )
+    if caller.agent is not None:
+        raise Refused(
+            "NOT_ASSIGNED",
+            f"{caller.name} is not admitted yet. Wait with registration_status until a person decides.",
+        )
+    raise Unauthenticated("TOKEN_REQUIRED", f"{op.name} needs a token. Register to get one.")
