@@ -25,7 +25,7 @@ from workbench.app import Workbench
 from workbench.model import SECOND, ServerInfo
 from workbench.ops import Caller
 from workbench.rules import access
-from workbench.services.agents.registration import add_pending
+from workbench.services.agents.register import add_pending
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 

@@ -20,13 +20,14 @@ from workbench.process import ProcessTable
 from workbench.rules import access, clocks
 from workbench.services import SERVICES
 from workbench.services.access import authentication, personas
-from workbench.services.agents import connections, registration
-from workbench.services.agents.connections import Transport
+from workbench.services.agents import expiry as agent_expiry
+from workbench.services.agents import presence
+from workbench.services.agents.presence import Transport
 from workbench.services.integration import gate_runner, recovery
 from workbench.services.integration import queue as merge_queue
 from workbench.services.processes import processes
 from workbench.services.spawning import queue as spawn_queue
-from workbench.services.tasks import expiry
+from workbench.services.tasks import expiry as task_expiry
 from workbench.services.worktrees import conflicts, journal
 from workbench.services.worktrees.places import Repositories
 from workbench.settings import Settings
@@ -146,7 +147,7 @@ class Workbench:
         """Note that an agent is there, if it was not noted a moment ago: what asks is active."""
         internal = caller.agent
         if caller.unheard and internal is not None:
-            await self.store.write(lambda tx: registration.heard_of(tx, internal), actor=caller.name)
+            await self.store.write(lambda tx: presence.heard_of(tx, internal), actor=caller.name)
 
     async def identify_by_id(self, agent_id: str) -> Caller:
         """An agent that a migration brought, by its id alone; see `callers.identify_by_id`."""
@@ -157,14 +158,14 @@ class Workbench:
         """An agent is connected as long as the block lasts: it is shown as such, and is active."""
         server = self.server.nonce if self.server else ""
         opening = asyncio.create_task(
-            self.store.write(lambda tx: connections.opened(tx, caller, transport, client_id, server), actor=caller.name)
+            self.store.write(lambda tx: presence.opened(tx, caller, transport, client_id, server), actor=caller.name)
         )
         try:
             await asyncio.shield(opening)  # who stops waiting for a commit does not undo it: what opened is closed
             yield
         finally:
             opened = await opening
-            await self.store.write(lambda tx: connections.closed(tx, opened), actor=caller.name)
+            await self.store.write(lambda tx: presence.closed(tx, opened), actor=caller.name)
 
     async def renewed(self, caller: Caller) -> Caller:
         """A caller as it stands now; see `callers.renewed`."""
@@ -189,7 +190,7 @@ class Workbench:
             await processes.recover(self._ctx)
             await recovery.recover(self._ctx)
             nonce = server.nonce
-            await self.store.write(lambda tx: connections.close_others(tx, nonce))
+            await self.store.write(lambda tx: presence.close_others(tx, nonce))
         self._ctx = self._ctx._replace(server=server)
 
     @property
@@ -205,8 +206,8 @@ class Workbench:
         while True:
             await asyncio.sleep(TEND_SECONDS)
             await self._end_leases()
-            if await self.store.read(lambda tx: registration.something_due(tx, self.settings)):
-                await self.store.write(lambda tx: registration.settle(tx, self.settings))
+            if await self.store.read(lambda tx: agent_expiry.something_due(tx, self.settings)):
+                await self.store.write(lambda tx: agent_expiry.settle(tx, self.settings))
             if self._ctx.server is not None:
                 await processes.reap(self._ctx)
                 await spawn_queue.start_queued(self._ctx)
@@ -236,11 +237,11 @@ class Workbench:
             ahead = self._ahead_at(tx.now)
             if clocks.was_set(self._ahead, ahead):
                 log.warning("the clock was set by %+.0f s; leases begin anew", (ahead - self._ahead) / SECOND)
-                expiry.mend_leases(tx)
-            expiry.expire(tx, self.settings, random.random())
+                task_expiry.mend_leases(tx)
+            task_expiry.expire(tx, self.settings, random.random())
             return ahead
 
-        due = await self.store.read(expiry.next_deadline)
+        due = await self.store.read(task_expiry.next_deadline)
         now = self.store.now()
         ahead = self._ahead_at(now)
         over = due is not None and due <= now
@@ -254,8 +255,8 @@ class Workbench:
         silent = int(self.settings.silent_seconds * SECOND)
         while True:
             await asyncio.sleep(min(5.0, self.settings.silent_seconds / 4))
-            if await self.store.read(lambda tx: connections.someone_silent(tx, tx.now - silent)):
-                await self.store.write(lambda tx: connections.fall_silent(tx, tx.now - silent))
+            if await self.store.read(lambda tx: presence.someone_silent(tx, tx.now - silent)):
+                await self.store.write(lambda tx: presence.fall_silent(tx, tx.now - silent))
 
 
 def _since_boot() -> int:

@@ -2,11 +2,28 @@
 
 from workbench.services.agents import (
     admission,
+    changes,
     connect,
-    connections,
+    decide,
     directory,
+    expiry,
     grants,
-    registration,
+    presence,
+    register,
+    rows,
+    status,
 )
 
-__all__ = ["admission", "connect", "connections", "directory", "grants", "registration"]
+__all__ = [
+    "admission",
+    "changes",
+    "connect",
+    "decide",
+    "directory",
+    "expiry",
+    "grants",
+    "presence",
+    "register",
+    "rows",
+    "status",
+]

@@ -1,4 +1,4 @@
-"""Who is let in without a question each time: admission rules, and the allowlist (spec 1)."""
+"""Admission rules: who is admitted without a question each time (spec 1)."""
 
 from __future__ import annotations
 
@@ -38,14 +38,6 @@ class Rules(Wire):
     """Admission rules, in the order in which they are tried."""
 
     rules: list[Rule]
-
-
-class AllowlistIds(Wire):
-    """The allowlist. Nobody on it means that everyone may act; `fixed` ids come from the settings."""
-
-    ids: list[str]
-    fixed: list[str]
-    path: str
 
 
 @op(allow=Level.OPERATOR)
@@ -92,32 +84,6 @@ async def remove_admission_rule(ctx: Ctx, name: str) -> Ok:
     return await ctx.write(change)
 
 
-@op(allow=Level.OPERATOR, reads=True)
-async def list_allowlist(ctx: Ctx) -> AllowlistIds:
-    """The ids that may act at all; an empty list means everyone."""
-    return _shown(ctx)
-
-
-@op(allow=Level.OPERATOR)
-async def allow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
-    """Put an id on the allowlist. The first one shuts everybody else out."""
-    ctx.allowlist.add(access.check_agent_id(agent_id))
-    await ctx.write(lambda tx: tx.emit("allowlist.changed", f"allowlist:{agent_id}", allowed=True))
-    return _shown(ctx)
-
-
-@op(allow=Level.OPERATOR, destructive=True)
-async def disallow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
-    """Take an id off the allowlist. With the last one it is empty, and everyone may act again."""
-    if agent_id not in ctx.allowlist.ids():
-        raise NotFound("AGENT_NOT_FOUND", f"{agent_id!r} is not on the allowlist.")
-    if agent_id in ctx.allowlist.fixed:
-        raise Conflict("FIXED_BY_SETTING", f"{agent_id!r} is named by the setting allowed_agents. Change it there.")
-    ctx.allowlist.remove(agent_id)
-    await ctx.write(lambda tx: tx.emit("allowlist.changed", f"allowlist:{agent_id}", allowed=False))
-    return _shown(ctx)
-
-
 def matching(tx: Reader, name: str, address: str | None) -> Rule | None:
     """The first rule that admits an agent of this name and origin."""
     fitting = (rule for rule in _all(tx) if fnmatch.fnmatchcase(name, rule.pattern))
@@ -141,9 +107,3 @@ def _parsed(chosen: Mapping[str, Any]) -> Grant:
     if parsed.agent_id:
         raise grants.not_here("agent_id", "A rule admits many agents; each gets an id of its own.")
     return parsed
-
-
-def _shown(ctx: Ctx) -> AllowlistIds:
-    return AllowlistIds(
-        ids=sorted(ctx.allowlist.ids()), fixed=sorted(ctx.allowlist.fixed), path=str(ctx.allowlist.path)
-    )

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.services.agents.registration import require_agent
+from workbench.services.agents.rows import require_agent
 from workbench.settings import shipped
 
 TEXTS = {

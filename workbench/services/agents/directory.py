@@ -1,14 +1,12 @@
-"""Agents as a person manages them: who there is, what they may, and how they come and go (spec 1)."""
+"""The agents that there are, as far as the caller may see them (spec 1)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import Conflict, WorkbenchError
 from workbench.model import SECOND, Access, Level, Micros, Registration, Role, Tool, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
@@ -16,18 +14,15 @@ from workbench.rules.search import part
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Deleted, Limit
 from workbench.services.access import permissions
-from workbench.services.agents import grants, registration
+from workbench.services.agents.rows import no_agent
 from workbench.services.spaces.sessions import require_session
 from workbench.services.spaces.teams import require_team
-from workbench.services.tasks import attempts
-from workbench.store.base import Reader, Row, Tx
+from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
 Presence = Literal["active", "idle", "offline", "terminated"]
-Changes = Annotated[dict[str, Any], Field(description=grants.CHOICES)]
-Reason = Annotated[str, Field(max_length=1_000)]
 
 
 class Agent(Wire):
@@ -76,13 +71,6 @@ class Some(Wire):
     """Some agents, all of them."""
 
     agents: list[Agent]
-
-
-class Issued(Wire):
-    """A fresh token; it is told this once, and the one before no longer works."""
-
-    agent_id: str
-    token: str
 
 
 @op(allow=Level.READ, reads=True)
@@ -138,97 +126,8 @@ async def get_agent(ctx: Ctx, agent_id: str) -> Agent:
     return await ctx.read(lambda tx: seen(tx, ctx, agent_id))
 
 
-@op(allow=Level.OPERATOR)
-async def update_agent(ctx: Ctx, agent_id: str, changes: Changes) -> Agent:
-    """Change what an agent was granted, its name, its id or its place. It holds from the next message on."""
-    return (await _change(ctx, [agent_id], changes))[0]
-
-
-@op(allow=Level.OPERATOR)
-async def assign_agents(
-    ctx: Ctx, agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000)], changes: Changes
-) -> Some:
-    """Change many agents at once, all or none: put them into a session or a team, give them a persona."""
-    return Some(agents=await _change(ctx, agent_ids, changes))
-
-
-@op(allow=Level.OPERATOR)
-async def issue_token(ctx: Ctx, agent_id: str) -> Issued:
-    """Give an agent a new token. The one before stops working, and its connections end."""
-    token = access.new_token("wba")
-
-    def change(tx: Tx) -> None:
-        agent = registration.require_agent(tx, agent_id)
-        if agent["registration_status"] in access.TURNED_AWAY:
-            raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Let it register anew.")
-        tx.run(SQL.set_token, id=agent["id"], token_hash=access.token_hash(token))
-        tx.emit("agent.token_issued", f"agent:{agent['id']}", session=agent["session_id"])
-
-    await ctx.write(change)
-    return Issued(agent_id=agent_id, token=token)
-
-
-@op(allow=Level.OPERATOR, destructive=True)
-async def delete_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
-    """Remove an agent from every list; its history stays, and restore_agent brings it back."""
-
-    def change(tx: Tx) -> Agent:
-        agent = registration.require_agent(tx, agent_id)
-        if agent["running"]:
-            raise Conflict("STILL_RUNNING", f"The process of {agent_id} is running. Terminate it first.")
-        tx.run(SQL.set_deleted, id=agent["id"], at=tx.now)
-        because = reason or "the agent was deleted"
-        attempts.release_all(tx, agent["id"], because)
-        attempts.unreserve(tx, agent["id"], because)
-        registration.gone(tx, agent["id"], because)
-        tx.emit("agent.deleted", f"agent:{agent['id']}", session=agent["session_id"], reason=reason)
-        return agent_of(ctx, _by_internal(tx, agent["id"]))
-
-    return await ctx.write(change)
-
-
-@op(allow=Level.OPERATOR)
-async def restore_agent(ctx: Ctx, agent_id: str) -> Agent:
-    """Bring a deleted agent back, as it was."""
-
-    def change(tx: Tx) -> Agent:
-        row = tx.one(SQL.deleted_one, agent_id=agent_id)
-        if row is None:
-            raise registration.no_agent(agent_id)
-        tx.run(SQL.set_deleted, id=row["id"], at=None)
-        tx.emit("agent.restored", f"agent:{row['id']}", session=row["session_id"])
-        return agent_of(ctx, _by_internal(tx, row["id"]))
-
-    return await ctx.write(change)
-
-
-async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any]) -> list[Agent]:
-    grant = grants.parse(changes)
-    if not grant.model_fields_set:
-        raise grants.nothing_chosen()
-
-    def change(tx: Tx) -> list[Agent]:
-        return [_change_one(tx, ctx, registration.require_agent(tx, one), grant) for one in agent_ids]
-
-    changed = await ctx.write(change)
-    for before, after in zip(agent_ids, changed, strict=True):
-        ctx.allowlist.rename(before, after.agent_id)
-    return changed
-
-
-def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant) -> Agent:
-    try:
-        changed = grants.apply(tx, agent, grant)
-    except WorkbenchError as error:
-        error.details.setdefault("agent_id", agent["assigned_agent_id"])
-        raise
-    if changed:
-        session = changed.get("session_id", agent["session_id"])
-        tx.emit("agent.updated", f"agent:{agent['id']}", session=session, changes=changed)
-    return agent_of(ctx, _by_internal(tx, agent["id"]))
-
-
-def _by_internal(tx: Reader, internal: str) -> Row:
+def agent_by_uid(tx: Reader, internal: str) -> Row:
+    """The row of `agents_seen` of an agent that is there, by its internal id."""
     row = tx.one(SQL.one, id=internal)
     assert row is not None, "the row was there a moment ago"
     return row
@@ -243,7 +142,7 @@ def seen(tx: Reader, ctx: Ctx, agent_id: str) -> Agent:
     permissions.check(tx, ctx.caller, "read", "agents")
     row = tx.one(SQL.seen, ctx.caller.scope, agent_id=agent_id)
     if row is None:
-        raise registration.no_agent(agent_id)
+        raise no_agent(agent_id)
     return agent_of(ctx, row)
 
 

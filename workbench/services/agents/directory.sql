@@ -28,15 +28,6 @@ SELECT * FROM agents_seen WHERE id = :id;
 SELECT * FROM agents_seen a WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL
   AND {{in_sight}};
 
--- name: deleted_one
-SELECT id, session_id FROM agents WHERE assigned_agent_id = :agent_id AND deleted_at IS NOT NULL;
-
--- name: set_token
-UPDATE agents SET token_hash = :token_hash, id_only = 0 WHERE id = :id;
-
--- name: set_deleted
-UPDATE agents SET deleted_at = CAST(:at AS {{big}}) WHERE id = :id;
-
 -- name: there
 SELECT * FROM agents_seen a
 WHERE a.registration_status IN ('assigned', 'active', 'inactive') AND a.deleted_at IS NULL

@@ -1,10 +1,11 @@
 """Agents as processes: profiles to run them, their confinement and environment, seeing and ending them (spec 3)."""
 
 from workbench.services.processes import (
+    departures,
     environments,
     processes,
     profiles,
     sandbox,
 )
 
-__all__ = ["environments", "processes", "profiles", "sandbox"]
+__all__ = ["departures", "environments", "processes", "profiles", "sandbox"]

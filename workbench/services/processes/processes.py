@@ -1,6 +1,6 @@
-"""Agents as processes: see them, see them end, end them.
+"""Agents as processes: what runs, what it uses, how it ended; ending it with all it started.
 
-Only the planner that spawned an agent, or the operator, may do so. Spawning is `workbench.services.spawning`.
+Spawning is `workbench.services.spawning`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workbench import atomic_file
-from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.errors import NotFound, Refused
 from workbench.model import Level, Micros, Wire
-from workbench.ops import OPERATOR, Caller, Ctx, Ok, op
+from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.process import ProcessRef, Usage
 from workbench.rules import access
-from workbench.services.agents import directory, registration
+from workbench.services.agents import directory
 from workbench.services.agents.directory import Agent
-from workbench.services.processes import environments
+from workbench.services.agents.rows import require_agent
+from workbench.services.agents.status import gone
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.tasks import attempts
 from workbench.store.base import Reader, Row, Tx
@@ -92,55 +93,6 @@ class Managed(Wire):
     agents: list[ManagedAgent]
 
 
-@op(allow=Level.PLANNER, destructive=True)
-async def terminate_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max_length=1_000)] = "") -> Agent:
-    """End an agent's process and everything it started; what it held can be claimed by others."""
-    row = await ctx.read(lambda tx: registration.require_agent(tx, agent_id))
-    require_authority(ctx.caller, row)
-    if not await end(ctx, row["id"], reason):
-        raise Conflict("NOT_RUNNING", f"{agent_id} has no running process.")
-    return await ctx.read(lambda tx: directory.agent_of(ctx, registration.require_agent(tx, agent_id)))
-
-
-@op(allow=Level.OPERATOR, destructive=True)
-async def revoke_agent(ctx: Ctx, agent_id: str, reason: Annotated[str, Field(max_length=1_000)] = "") -> Agent:
-    """Take an agent's admission away: its token stops working at once, its process ends, its tasks are free."""
-    because = reason or "the agent was revoked"
-
-    def change(tx: Tx) -> str:
-        internal = registration.revoke(tx, agent_id, reason)
-        attempts.unreserve(tx, internal, because)
-        return internal
-
-    internal = await ctx.write(change)
-    await asyncio.to_thread(environments.forget, ctx.settings, internal)
-    if not await end(ctx, internal, reason):
-        await ctx.write(lambda tx: attempts.release_all(tx, internal, because))
-    return await ctx.read(lambda tx: directory.agent_of(ctx, registration.require_agent(tx, agent_id)))
-
-
-@op(allow=Level.READ, tool=False)
-async def deregister_agent(
-    ctx: Ctx,
-    agent_id: Annotated[str | None, Field(description="Yourself when null; a person may name anybody.")] = None,
-) -> Ok:
-    """Say goodbye: what you hold can be claimed by others, and you are inactive until you come back."""
-    if agent_id not in (None, ctx.caller.name) and ctx.caller.level is not Level.OPERATOR:
-        raise Refused("FORBIDDEN", f"You are {ctx.caller.name}, not {agent_id}. Leave agent_id out.")
-
-    if agent_id is None and ctx.caller.agent is None:
-        raise BadInput("AGENT_ONLY", "Name an agent: a person is not registered.")
-
-    def change(tx: Tx) -> Ok:
-        agent = registration.require_agent(tx, agent_id or ctx.caller.name)
-        attempts.release_all(tx, agent["id"], "the agent said goodbye")
-        tx.emit("agent.deregistered", f"agent:{agent['id']}", session=agent["session_id"])
-        registration.deactivate(tx, agent["id"], "it said goodbye")
-        return Ok()
-
-    return await ctx.write(change)
-
-
 @op(allow=Level.PLANNER, reads=True)
 async def get_managed_agents(ctx: Ctx) -> Managed:
     """The agents you spawned, with their processes; for the operator, all that were spawned."""
@@ -165,7 +117,7 @@ async def get_agent_process_info(
     """The process of an agent you spawned: what it uses, its children, how it ended, the end of its log."""
 
     def question(tx: Reader) -> Row:
-        agent = registration.require_agent(tx, agent_id)
+        agent = require_agent(tx, agent_id)
         require_authority(ctx.caller, agent)
         return require_spawn(tx, agent_id, agent["id"])
 
@@ -222,7 +174,7 @@ def give_up(tx: Tx, agent: str, reason: str, *, keep: bool = False) -> bool:
     tx.run(SQL.new_token, agent=agent, token_hash=access.token_hash(access.new_token("wba")))
     if not keep:
         tx.emit("agent.terminated", f"agent:{agent}", pid=None, exit_code=None, reason=reason)
-        registration.gone(tx, agent, reason or "it was ended before it began")
+        gone(tx, agent, reason or "it was ended before it began")
     return True
 
 
@@ -283,7 +235,7 @@ def _ended(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) -> No
     tx.emit(kind, f"agent:{row['agent_id']}", pid=row["pid"], exit_code=code, reason=reason)
     attempts.release_all(tx, row["agent_id"], reason or "the agent's process ended")
     if not keep:
-        registration.gone(tx, row["agent_id"], reason or "the agent's process ended")
+        gone(tx, row["agent_id"], reason or "the agent's process ended")
 
 
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:

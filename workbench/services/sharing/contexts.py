@@ -15,7 +15,7 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules.search import words
 from workbench.rules.wire import paging
 from workbench.services.access import permissions
-from workbench.services.agents.registration import require_agent
+from workbench.services.agents.rows import require_agent
 from workbench.services.spaces.sessions import require_session
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Tx

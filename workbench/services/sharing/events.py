@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workbench.model import Access, Event, Level, Wire
 from workbench.ops import Caller, Ctx, op
-from workbench.services.agents import registration
+from workbench.services.agents.rows import require_agent
 from workbench.store.base import Reader
 from workbench.store.feed import PAGE, event, events_after, last_event_id, matches
 from workbench.store.queries import beside
@@ -86,7 +86,7 @@ def _is_near(caller: Caller, found: Event) -> bool:
 def _subject(tx: Reader, subject: str) -> str:
     if ":" in subject:
         return subject
-    return f"agent:{registration.require_agent(tx, subject)['id']}"
+    return f"agent:{require_agent(tx, subject)['id']}"
 
 
 def _fitting(

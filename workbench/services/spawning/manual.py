@@ -11,8 +11,7 @@ from pydantic import Field
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
-from workbench.services.agents import registration
-from workbench.services.agents.registration import Registered
+from workbench.services.agents.register import Registered, add_pending, entered
 from workbench.services.processes.processes import LimitsOf
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.spawning import startup, workplace
@@ -55,9 +54,9 @@ async def enlist_worker(
 
     def change(tx: Tx) -> Registered:
         more = {"persona_id": persona_id, "worktree": worktree, "profile": profile}
-        return registration.add_pending(tx, ctx, name or persona_id, token, capabilities={}, **more)
+        return add_pending(tx, ctx, name or persona_id, token, capabilities={}, **more)
 
-    made = registration.entered(ctx, await ctx.write(change))
+    made = entered(ctx, await ctx.write(change))
     agent_id, _ = await admitted(ctx, made, "auto")
     place = await ctx.read(lambda tx: workplace.place(tx, ctx, worktree))
     borrowed = await startup.borrowed(ctx, place)

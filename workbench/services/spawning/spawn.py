@@ -12,8 +12,8 @@ from workbench.model import Level, Registration, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
 from workbench.services import approvals
-from workbench.services.agents import registration
-from workbench.services.agents.registration import Registered
+from workbench.services.agents.register import Registered, add_pending, entered
+from workbench.services.agents.rows import require_agent
 from workbench.services.processes import environments, processes
 from workbench.services.processes.processes import LimitsOf
 from workbench.services.processes.sandbox import Confinement, confinement_of
@@ -96,7 +96,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
     """End the process of an agent you spawned, if it runs, and start another: same identity and orders, new token."""
 
     def question(tx: Reader) -> tuple[Row, Row]:
-        agent = registration.require_agent(tx, agent_id)
+        agent = require_agent(tx, agent_id)
         processes.require_authority(ctx.caller, agent)
         processes.require_spawn(tx, agent_id, agent["id"])
         if agent["registration_status"] in access.TURNED_AWAY:
@@ -141,7 +141,7 @@ async def _enter(
                 f"{waiting} agents wait for room, as many as the setting max_agents_queued allows. "
                 "Terminate one, or wait until one ends.",
             )
-        made = registration.add_pending(
+        made = add_pending(
             tx,
             ctx,
             name,
@@ -152,13 +152,13 @@ async def _enter(
             parent=ctx.caller.agent,
             profile=wish.profile,
         )
-        agent: str = registration.require_agent(tx, made.agent_id)["id"]
+        agent: str = require_agent(tx, made.agent_id)["id"]
         values = {"agent": agent, "profile": wish.profile, "orders": wish.as_json(), "parent": ctx.caller.agent}
         tx.run(SQL.add, values, now=tx.now)
         return made, agent, take_slot(tx, ctx, agent)
 
     made, internal, at_once = await ctx.write(change)
-    return registration.entered(ctx, made), internal, at_once
+    return entered(ctx, made), internal, at_once
 
 
 async def admitted(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:

@@ -15,7 +15,7 @@ from workbench.rules import access
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
-from workbench.services.agents.registration import require_agent
+from workbench.services.agents.rows import require_agent
 from workbench.services.spaces.sessions import require_session
 from workbench.services.tasks.new_task import (
     ContextRef,

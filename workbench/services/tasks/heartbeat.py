@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
-from workbench.services.agents import registration
+from workbench.services.agents.status import activate
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.claims import OwnId, candidates, require_self
 from workbench.services.tasks.rows import (
@@ -88,7 +88,7 @@ async def get_available_tasks(
 def _renew(tx: Tx, me: str) -> None:
     tx.run(SQL.renew, agent=me, now=tx.now)
     tx.run(SQL.beat, agent=me, now=tx.now)
-    registration.activate(tx, me)
+    activate(tx, me)
 
 
 def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:

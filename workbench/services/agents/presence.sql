@@ -1,3 +1,6 @@
+-- name: heard_of
+UPDATE agents SET last_heartbeat = :now WHERE id = :id;
+
 -- name: open
 INSERT INTO connections (agent_id, transport, client_id, client, address, server, opened_at)
 VALUES (:agent, :transport, :client_id, :client, :address, :server, :now)

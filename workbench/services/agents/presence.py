@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Literal
 
 from workbench.ops import Caller
-from workbench.services.agents import registration
+from workbench.services.agents.rows import session_of
+from workbench.services.agents.status import activate, deactivate
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -25,7 +26,7 @@ def opened(tx: Tx, caller: Caller, transport: Transport, client_id: str, server:
     assert row is not None
     told = {"transport": transport, "client_id": client_id}
     tx.emit("agent.connected", f"agent:{caller.agent}", session=caller.session, **told)
-    registration.activate(tx, caller.agent)
+    activate(tx, caller.agent)
     return int(row["id"])
 
 
@@ -36,15 +37,21 @@ def closed(tx: Tx, connection: int, reason: str = "disconnected") -> None:
         return
     agent = row["agent_id"]
     told = {"transport": row["transport"], "reason": reason}
-    tx.emit("agent.disconnected", f"agent:{agent}", session=registration.session_of(tx, agent), **told)
+    tx.emit("agent.disconnected", f"agent:{agent}", session=session_of(tx, agent), **told)
     if not tx.one(SQL.another, agent=agent) and not tx.one(SQL.has_process, agent=agent):
-        registration.deactivate(tx, agent, reason)
+        deactivate(tx, agent, reason)
 
 
 def close_others(tx: Tx, server: str) -> None:
     """What a server that is gone has left open is closed."""
     for row in tx.all(SQL.left_open, server=server):
         closed(tx, row["id"], "the server was restarted")
+
+
+def heard_of(tx: Tx, internal: str) -> None:
+    """An agent has asked for something: that is a heartbeat of its presence, though not of its leases."""
+    tx.run(SQL.heard_of, id=internal, now=tx.now)
+    activate(tx, internal)
 
 
 def someone_silent(tx: Reader, since: int) -> bool:
@@ -55,4 +62,4 @@ def someone_silent(tx: Reader, since: int) -> bool:
 def fall_silent(tx: Tx, since: int) -> None:
     """Active agents without a connection that were not heard of since a time are inactive."""
     for row in tx.all(SQL.silent, since=since):
-        registration.deactivate(tx, row["id"], "nothing was heard of it")
+        deactivate(tx, row["id"], "nothing was heard of it")

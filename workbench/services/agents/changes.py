@@ -1,0 +1,99 @@
+"""Changing admitted agents: their grant, name, place and token; bringing a deleted one back (spec 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench.errors import Conflict, WorkbenchError
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op
+from workbench.rules import access
+from workbench.services.agents import grants
+from workbench.services.agents.directory import Agent, Some, agent_by_uid, agent_of
+from workbench.services.agents.rows import no_agent, require_agent
+from workbench.store.base import Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+Changes = Annotated[dict[str, Any], Field(description=grants.CHOICES)]
+
+
+class Issued(Wire):
+    """A fresh token; it is told this once, and the one before no longer works."""
+
+    agent_id: str
+    token: str
+
+
+@op(allow=Level.OPERATOR)
+async def update_agent(ctx: Ctx, agent_id: str, changes: Changes) -> Agent:
+    """Change what an agent was granted, its name, its id or its place. It holds from the next message on."""
+    return (await _change(ctx, [agent_id], changes))[0]
+
+
+@op(allow=Level.OPERATOR)
+async def assign_agents(
+    ctx: Ctx, agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000)], changes: Changes
+) -> Some:
+    """Change many agents at once, all or none: put them into a session or a team, give them a persona."""
+    return Some(agents=await _change(ctx, agent_ids, changes))
+
+
+@op(allow=Level.OPERATOR)
+async def issue_token(ctx: Ctx, agent_id: str) -> Issued:
+    """Give an agent a new token. The one before stops working, and its connections end."""
+    token = access.new_token("wba")
+
+    def change(tx: Tx) -> None:
+        agent = require_agent(tx, agent_id)
+        if agent["registration_status"] in access.TURNED_AWAY:
+            raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Let it register anew.")
+        tx.run(SQL.set_token, id=agent["id"], token_hash=access.token_hash(token))
+        tx.emit("agent.token_issued", f"agent:{agent['id']}", session=agent["session_id"])
+
+    await ctx.write(change)
+    return Issued(agent_id=agent_id, token=token)
+
+
+@op(allow=Level.OPERATOR)
+async def restore_agent(ctx: Ctx, agent_id: str) -> Agent:
+    """Bring a deleted agent back, as it was."""
+
+    def change(tx: Tx) -> Agent:
+        row = tx.one(SQL.deleted_one, agent_id=agent_id)
+        if row is None:
+            raise no_agent(agent_id)
+        tx.run(SQL.restore, id=row["id"])
+        tx.emit("agent.restored", f"agent:{row['id']}", session=row["session_id"])
+        return agent_of(ctx, agent_by_uid(tx, row["id"]))
+
+    return await ctx.write(change)
+
+
+async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any]) -> list[Agent]:
+    grant = grants.parse(changes)
+    if not grant.model_fields_set:
+        raise grants.nothing_chosen()
+
+    def change(tx: Tx) -> list[Agent]:
+        return [_change_one(tx, ctx, require_agent(tx, one), grant) for one in agent_ids]
+
+    changed = await ctx.write(change)
+    for before, after in zip(agent_ids, changed, strict=True):
+        ctx.allowlist.rename(before, after.agent_id)
+    return changed
+
+
+def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant) -> Agent:
+    try:
+        changed = grants.apply(tx, agent, grant)
+    except WorkbenchError as error:
+        error.details.setdefault("agent_id", agent["assigned_agent_id"])
+        raise
+    if changed:
+        session = changed.get("session_id", agent["session_id"])
+        tx.emit("agent.updated", f"agent:{agent['id']}", session=session, changes=changed)
+    return agent_of(ctx, agent_by_uid(tx, agent["id"]))

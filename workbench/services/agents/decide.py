@@ -1,0 +1,108 @@
+"""A person's answer to a registration, or a rule's: an agent is admitted with a grant, or rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import (
+    WorkbenchError,
+)
+from workbench.model import Registration, Role, Tool
+from workbench.ops import Ctx
+from workbench.rules import access
+from workbench.services import approvals
+from workbench.services.access.personas import require_persona
+from workbench.services.agents import grants
+from workbench.services.agents.admission import Rule
+from workbench.services.agents.grants import Grant
+from workbench.services.agents.rows import agent_row
+from workbench.services.approvals import Approval
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+if TYPE_CHECKING:
+    pass
+from workbench.services.agents.status import set_status
+
+SQL = beside(__file__)
+
+
+def suggested_session(tx: Reader, parent: str | None) -> dict[str, Any] | None:
+    """The session of the agent that spawned this one, else the one that was used last."""
+    found = tx.one(SQL.session_of, id=parent) if parent else None
+    found = found or grants.last_session(tx)
+    return dict(found) if found else None
+
+
+def admit_by_rule(tx: Tx, rule: Rule, internal: str) -> str | None:
+    """The id a rule gives; None when its grant cannot be given any more: then a person is asked, and told why."""
+    question = approvals.open_question(tx, "registration", f"agent:{internal}")
+    assert question is not None, "it was asked in this transaction"
+    with tx.acting(f"rule:{rule.name}"):
+        try:
+            agent_id = _admit(tx, question, internal, rule.grants)
+        except WorkbenchError as error:
+            tx.emit("rule.failed", f"rule:{rule.name}", agent=internal, code=error.code, error=error.message)
+            return None
+        outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
+        approvals.decide(tx, question, "approved", f"by the rule {rule.name}", outcome)
+    return agent_id
+
+
+@approvals.effect("registration")
+async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Admit an agent with a grant, or turn it away."""
+
+    internal = approval.subject.removeprefix("agent:")
+
+    def admit(tx: Tx) -> dict[str, Any]:
+        agent_id = _admit(tx, approval, internal, choices)
+        outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
+        return approvals.decide(tx, approval, "approved", outcome=outcome)
+
+    def turn_away(tx: Tx) -> dict[str, Any]:
+        reason = str(choices.get("reason", ""))
+        set_status(tx, internal, Registration.REJECTED, reason)
+        outcome = {"agent_id": approval.payload["agent_id"], "status": Registration.REJECTED}
+        return approvals.decide(tx, approval, "rejected", reason, outcome)
+
+    if not yes:
+        return await ctx.write(turn_away)
+    ctx.allowlist.require_writable()
+    outcome = await ctx.write(admit)
+    ctx.allowlist.admit(outcome["agent_id"])
+    return outcome
+
+
+def _admit(tx: Tx, approval: Approval, internal: str, choices: Mapping[str, Any]) -> str:
+    agent = agent_row(tx, internal)
+    assert agent is not None, "an approval's agent exists"
+    grant = _with_defaults(tx, agent, grants.parse(choices))
+    granted = grants.apply(tx, agent, grant)
+    tx.run(SQL.admit, id=internal)
+    shown = {key: value for key, value in granted.items() if key != "assigned_agent_id"}
+    session = granted.get("session_id")
+    told = {"agent_id": grant.agent_id, "role": grant.role, "tool": grant.tool or Tool.WRITE} | shown
+    tx.emit("agent.assigned", approval.subject, session=session, **told)
+    assert grant.agent_id is not None
+    return grant.agent_id
+
+
+def _with_defaults(tx: Reader, agent: Row, grant: Grant) -> Grant:
+    """What a person did not say: a free id made of the name, the role of the persona, the session in use."""
+    chosen: dict[str, Any] = {}
+    if not grant.agent_id:
+        chosen["agent_id"] = free_agent_id(tx, grant.name or agent["name"])
+    persona_id = grant.persona_id if "persona_id" in grant.model_fields_set else agent["persona_id"]
+    if grant.role is None:
+        chosen["role"] = require_persona(tx, persona_id).role if persona_id else Role.WORKER
+    if not {"session_id", "team_id"} & grant.model_fields_set:
+        suggested = suggested_session(tx, agent["parent_agent_id"])
+        chosen["session_id"] = suggested["id"] if suggested else None
+    return grant.model_copy(update=chosen)
+
+
+def free_agent_id(tx: Reader, name: str) -> str:
+    base = access.id_from_name(name)
+    return access.free_id(base, {row["id"] for row in tx.all(SQL.ids_like, prefix=base)})

@@ -1,0 +1,12 @@
+-- name: ids_like
+SELECT assigned_agent_id AS id FROM agents WHERE assigned_agent_id LIKE :prefix || '%'
+UNION ALL
+SELECT agent_id FROM former_ids WHERE agent_id LIKE :prefix || '%';
+
+-- name: session_of
+SELECT s.id, s.name, p.name AS project FROM agents a
+JOIN sessions s ON s.id = a.session_id JOIN projects p ON p.id = s.project_id
+WHERE a.id = :id AND s.deleted_at IS NULL AND p.deleted_at IS NULL;
+
+-- name: admit
+UPDATE agents SET registration_status = 'assigned' WHERE id = :id AND registration_status = 'pending';

@@ -1,0 +1,33 @@
+"""What time alone does to agents: nobody decided on a registration, or a grant has run out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.model import SECOND, Registration
+from workbench.rules import access
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+if TYPE_CHECKING:
+    from workbench.settings import Settings
+from workbench.services.agents.status import gone, set_status
+
+SQL = beside(__file__)
+
+
+def settle(tx: Tx, settings: Settings) -> None:
+    """What time alone decides: questions nobody answered, grants that ran out, agents that fell silent."""
+    for row in tx.all(SQL.forgotten, before=tx.now - int(settings.pending_expires_seconds * SECOND)):
+        gone(tx, row["id"], "nobody decided in time")
+    for row in tx.all(SQL.run_out, now=tx.now):
+        tx.run(SQL.expire, id=row["id"])
+        tx.emit("agent.expired", f"agent:{row['id']}", session=row["session_id"])
+        if row["registration_status"] in access.MAY_ACT:
+            set_status(tx, row["id"], Registration.INACTIVE, "the grant has run out")
+
+
+def something_due(tx: Reader, settings: Settings) -> bool:
+    """Whether `settle` would find anything; a few probes of indexes."""
+    before = tx.now - int(settings.pending_expires_seconds * SECOND)
+    return bool(tx.one(SQL.run_out, now=tx.now) or tx.one(SQL.forgotten, before=before))

@@ -1,0 +1,244 @@
+"""Agents register, and wait until they are admitted (spec 1).
+
+The token is returned once, by the registration; only its hash is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from workbench.errors import (
+    BadInput,
+    Refused,
+    Unauthenticated,
+    Unavailable,
+)
+from workbench.model import Level, Registration, Role, Tool, Wire, uuid7
+from workbench.ops import Ctx, Ok, op
+from workbench.rules import access
+from workbench.rules.naming import Name as VisibleName
+from workbench.services import approvals
+from workbench.services.access.authentication import identify
+from workbench.services.access.personas import require_persona
+from workbench.services.agents import admission
+from workbench.services.agents.rows import agent_row
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+if TYPE_CHECKING:
+    pass
+from workbench.services.agents.decide import admit_by_rule, free_agent_id, suggested_session
+
+SQL = beside(__file__)
+
+AgentName = Annotated[VisibleName, Field(description="What people will call this agent.")]
+Capabilities = Annotated[dict[str, Any], Field(description="What the agent can do; free-form, at most 10 kB of JSON.")]
+WaitSeconds = Annotated[float, Field(ge=0, le=30, description="Wait this long for news before answering.")]
+
+
+class Registered(Wire):
+    """A registration that waits; the token is told this once and never again."""
+
+    agent_id: str
+    status: Registration
+    token: str
+    approval_id: int
+    message: str
+
+
+class RegistrationState(Wire):
+    """How a registration stands."""
+
+    agent_id: str
+    status: Registration
+    tool: Tool
+    role: Role
+    persona_id: str | None
+    session_id: str | None
+    reason: str | None
+    message: str
+
+
+@op(allow=Level.ANONYMOUS, reads=True, tool=False)
+async def ping(ctx: Ctx) -> Ok:
+    """Answer that the server is there."""
+    return Ok()
+
+
+@op(allow=Level.ANONYMOUS)
+async def register(
+    ctx: Ctx,
+    name: AgentName,
+    capabilities: Capabilities = {},
+    persona_id: Annotated[str | None, Field(description="The kind of work wanted: implementer, reviewer, …")] = None,
+    connection_id: Annotated[str | None, Field(max_length=200, description="The client id of the connection.")] = None,
+) -> Registered:
+    """Register as a new agent. A person decides; keep the token, it is shown only now."""
+    _check_capabilities(capabilities)
+    token = access.new_token("wba")
+
+    def change(tx: Tx) -> Registered:
+        return add_pending(
+            tx, ctx, name, token, capabilities=capabilities, persona_id=persona_id, connection_id=connection_id
+        )
+
+    return entered(ctx, await ctx.write(change))
+
+
+def entered(ctx: Ctx, made: Registered) -> Registered:
+    """What follows a registration outside the store: whom a rule admitted goes on the allowlist too."""
+    if made.status is Registration.ASSIGNED:
+        ctx.allowlist.admit(made.agent_id)
+    return made
+
+
+@op(allow=Level.ANONYMOUS, tool=False)
+async def register_agent(
+    ctx: Ctx,
+    persona_id: Annotated[str, Field(description="The kind of work wanted: implementer, reviewer, …")],
+    name: Annotated[AgentName | None, Field(description="The persona's id when null.")] = None,
+    capabilities: Capabilities = {},
+) -> Registered:
+    """Register for work of a persona. A person decides; keep the token, it is shown only now."""
+    return await register(ctx, name or persona_id[:100], capabilities, persona_id)
+
+
+def add_pending(
+    tx: Tx,
+    ctx: Ctx,
+    name: str,
+    token: str,
+    *,
+    capabilities: Mapping[str, Any],
+    persona_id: str | None,
+    worktree: str | None = None,
+    parent: str | None = None,
+    profile: str | None = None,
+    connection_id: str | None = None,
+) -> Registered:
+    """Add an agent, and the question about it, in one transaction; a rule that fits answers it at once.
+
+    Raises:
+        NotFound: ``PERSONA_NOT_FOUND``. Unavailable: ``TOO_MANY_PENDING``.
+        Refused: ``TOOL_DISABLED``: registering is switched off.
+    """
+    _check_open(tx, ctx)
+    persona = require_persona(tx, persona_id) if persona_id else None
+    persona_id, role = (persona.id, persona.role) if persona else (None, Role.WORKER)
+    internal = str(uuid7(tx.now))
+    agent_id = f"pending_{internal}"
+    tx.run(
+        SQL.add,
+        id=internal,
+        agent_id=agent_id,
+        name=name,
+        token_hash=access.token_hash(token),
+        persona_id=persona_id,
+        role=role,
+        capabilities=json.dumps(capabilities),
+        worktree=worktree,
+        parent=parent,
+        connection_id=connection_id,
+        client=ctx.caller.client,
+        address=ctx.caller.address,
+        now=tx.now,
+    )
+    tx.emit("agent.registered", f"agent:{internal}", agent_id=agent_id, name=name, persona_id=persona_id)
+    payload = {
+        "agent_id": agent_id,
+        "name": name,
+        "persona_id": persona_id,
+        "role": role,
+        "capabilities": capabilities,
+        "worktree": worktree,
+        "profile": profile,
+        "spawned_by": tx.actor if profile else None,
+        "suggested_id": free_agent_id(tx, name),
+        "suggested_session": suggested_session(tx, parent),
+        "connection_id": connection_id,
+        "client": ctx.caller.client,
+        "address": ctx.caller.address,
+    }
+    approval_id = approvals.ask(tx, "registration", f"agent:{internal}", payload)
+    rule = None if ctx.caller.level is Level.OPERATOR else admission.matching(tx, name, ctx.caller.address)
+    admitted = admit_by_rule(tx, rule, internal) if rule is not None else None
+    return Registered(
+        agent_id=admitted or agent_id,
+        status=Registration.ASSIGNED if admitted else Registration.PENDING,
+        token=token,
+        approval_id=approval_id,
+        message="Registration successful. "
+        + ("Admitted by a rule." if admitted else "Waiting for human assignment of permanent agent_id."),
+    )
+
+
+def _check_open(tx: Reader, ctx: Ctx) -> None:
+    """Limits are for strangers and for agents that spawn others, never for the person."""
+    if ctx.caller.level is Level.OPERATOR:
+        return
+    open_ = tx.one(SQL.may_register)
+    if open_ and not open_["enabled"]:
+        raise Refused("TOOL_DISABLED", "Registering is switched off for now. Ask the person to switch it on.")
+    waiting = tx.one(SQL.count_pending, address=ctx.caller.address)
+    assert waiting is not None
+    full = waiting["n"] >= ctx.settings.max_pending_agents
+    if full or (waiting["from_there"] or 0) >= ctx.settings.max_pending_per_address:
+        raise Unavailable("TOO_MANY_PENDING", "Too many agents wait for a decision. Try again later.")
+
+
+@op(allow=Level.ANONYMOUS, reads=True)
+async def registration_status(
+    ctx: Ctx,
+    token: Annotated[str | None, Field(description="Your token, if the request does not carry it.")] = None,
+    wait_seconds: WaitSeconds = 0,
+) -> RegistrationState:
+    """Whether you are admitted yet; waits up to wait_seconds for the decision."""
+    caller = await identify(ctx.store, token) if token else ctx.caller
+    if caller.agent is None:
+        raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned.")
+    subject = f"agent:{caller.agent}"
+    deadline = asyncio.get_running_loop().time() + wait_seconds
+    async with ctx.feed.subscribe("agent.*") as events:
+        while True:
+            state = await ctx.read(lambda tx: _state(tx, subject))
+            left = deadline - asyncio.get_running_loop().time()
+            if state.status is not Registration.PENDING or left <= 0:
+                return state
+            while (left := deadline - asyncio.get_running_loop().time()) > 0:
+                event = await events.within(left)
+                if event is None or event.subject == subject:
+                    break
+
+
+def _state(tx: Reader, subject: str) -> RegistrationState:
+    row = agent_row(tx, subject.removeprefix("agent:"))
+    assert row is not None, "a caller's agent exists"
+    decided = tx.one(SQL.decision, subject=subject)
+    status = Registration(row["registration_status"])
+    return RegistrationState(
+        agent_id=row["assigned_agent_id"],
+        status=status,
+        tool=row["tool"],
+        role=row["role"],
+        persona_id=row["persona_id"],
+        session_id=row["session_id"],
+        reason=decided["reason"] if decided else None,
+        message=_MESSAGES.get(status, "Admitted. Use your token on every request from now on."),
+    )
+
+
+_MESSAGES = {
+    Registration.REVOKED: "A person took this admission away.",
+    Registration.PENDING: "Not decided yet. Ask again with wait_seconds.",
+    Registration.REJECTED: "A person turned this registration down.",
+}
+
+
+def _check_capabilities(capabilities: Mapping[str, Any]) -> None:
+    if len(json.dumps(capabilities)) > 10_000:
+        raise BadInput("TOO_LARGE", "capabilities may have at most 10,000 characters of JSON.")

@@ -1,0 +1,95 @@
+"""Agents that leave: terminated, revoked, deleted or signed off. Their tasks are freed, their process is ended.
+
+Only the planner that spawned an agent, or the operator, may end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict, Refused
+from workbench.model import Level
+from workbench.ops import Ctx, Ok, op
+from workbench.services.agents.directory import Agent, agent_by_uid, agent_of
+from workbench.services.agents.rows import require_agent
+from workbench.services.agents.status import deactivate, gone, revoke
+from workbench.services.processes import environments
+from workbench.services.processes.processes import end, require_authority
+from workbench.services.tasks import attempts
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+Reason = Annotated[str, Field(max_length=1_000)]
+
+
+@op(allow=Level.PLANNER, destructive=True)
+async def terminate_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
+    """End an agent's process and everything it started; what it held can be claimed by others."""
+    row = await ctx.read(lambda tx: require_agent(tx, agent_id))
+    require_authority(ctx.caller, row)
+    if not await end(ctx, row["id"], reason):
+        raise Conflict("NOT_RUNNING", f"{agent_id} has no running process.")
+    return await ctx.read(lambda tx: agent_of(ctx, require_agent(tx, agent_id)))
+
+
+@op(allow=Level.OPERATOR, destructive=True)
+async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
+    """Take an agent's admission away: its token stops working at once, its process ends, its tasks are free."""
+    because = reason or "the agent was revoked"
+
+    def change(tx: Tx) -> str:
+        internal = revoke(tx, agent_id, reason)
+        attempts.unreserve(tx, internal, because)
+        return internal
+
+    internal = await ctx.write(change)
+    await asyncio.to_thread(environments.forget, ctx.settings, internal)
+    if not await end(ctx, internal, reason):
+        await ctx.write(lambda tx: attempts.release_all(tx, internal, because))
+    return await ctx.read(lambda tx: agent_of(ctx, require_agent(tx, agent_id)))
+
+
+@op(allow=Level.READ, tool=False)
+async def deregister_agent(
+    ctx: Ctx,
+    agent_id: Annotated[str | None, Field(description="Yourself when null; a person may name anybody.")] = None,
+) -> Ok:
+    """Say goodbye: what you hold can be claimed by others, and you are inactive until you come back."""
+    if agent_id not in (None, ctx.caller.name) and ctx.caller.level is not Level.OPERATOR:
+        raise Refused("FORBIDDEN", f"You are {ctx.caller.name}, not {agent_id}. Leave agent_id out.")
+
+    if agent_id is None and ctx.caller.agent is None:
+        raise BadInput("AGENT_ONLY", "Name an agent: a person is not registered.")
+
+    def change(tx: Tx) -> Ok:
+        agent = require_agent(tx, agent_id or ctx.caller.name)
+        attempts.release_all(tx, agent["id"], "the agent said goodbye")
+        tx.emit("agent.deregistered", f"agent:{agent['id']}", session=agent["session_id"])
+        deactivate(tx, agent["id"], "it said goodbye")
+        return Ok()
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.OPERATOR, destructive=True)
+async def delete_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
+    """Remove an agent from every list; its history stays, and restore_agent brings it back."""
+
+    def change(tx: Tx) -> Agent:
+        agent = require_agent(tx, agent_id)
+        if agent["running"]:
+            raise Conflict("STILL_RUNNING", f"The process of {agent_id} is running. Terminate it first.")
+        tx.run(SQL.delete, id=agent["id"], now=tx.now)
+        because = reason or "the agent was deleted"
+        attempts.release_all(tx, agent["id"], because)
+        attempts.unreserve(tx, agent["id"], because)
+        gone(tx, agent["id"], because)
+        tx.emit("agent.deleted", f"agent:{agent['id']}", session=agent["session_id"], reason=reason)
+        return agent_of(ctx, agent_by_uid(tx, agent["id"]))
+
+    return await ctx.write(change)

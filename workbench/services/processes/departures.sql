@@ -1,0 +1,2 @@
+-- name: delete
+UPDATE agents SET deleted_at = :now WHERE id = :id;
