@@ -69,21 +69,21 @@ def _graph() -> Mapping[Place, Piece]:
     for module, name in pieces:
         if "." in name:
             methods.setdefault(name.rpartition(".")[2], []).append((module, name))
-    effects = {place for place, node in pieces.items() if _is_effect(node)}
+    handlers = {place for place, node in pieces.items() if _is_handler(node)}
     made = {}
     for (module, name), node in pieces.items():
         piece = made[module, name] = _read((module, name), node, _imports(modules[module]), methods)
-        if ("ctx", "effects") in piece.mentions:
-            piece.mentions |= effects
+        if ("ctx", "decision_handlers") in piece.mentions:
+            piece.mentions |= handlers
     for module, tree in modules.items():  # a package passes on names of its modules
         for name, place in _imports(tree).items():
             made.setdefault((module, name), Piece(mentions={place}))
     return made
 
 
-def _is_effect(node: ast.stmt) -> bool:
+def _is_handler(node: ast.stmt) -> bool:
     """Whether it is what happens when an approval is decided: called by kind, never by name."""
-    return isinstance(node, _FUNCTION) and any("effect" in ast.unparse(mark) for mark in node.decorator_list)
+    return isinstance(node, _FUNCTION) and any("decision_handler" in ast.unparse(mark) for mark in node.decorator_list)
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:

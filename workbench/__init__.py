@@ -10,8 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
     from workbench.app import Workbench
     from workbench.client import Agent, HttpClient, McpClient, SyncAgent
     from workbench.errors import WorkbenchError
@@ -59,11 +57,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'workbench' has no attribute {name!r}")
 
 
-def load_ipython_extension(ipython: InteractiveShell) -> None:
+def load_ipython_extension(ipython: Any) -> None:
     """Make `%load_ext workbench` work."""
     import_module("kernel_ext").load_ipython_extension(ipython)
 
 
-def unload_ipython_extension(ipython: InteractiveShell) -> None:
+def unload_ipython_extension(ipython: Any) -> None:
     """Make `%unload_ext workbench` work."""
     import_module("kernel_ext").unload_ipython_extension(ipython)

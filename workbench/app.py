@@ -14,6 +14,8 @@ from typing import Any
 
 from workbench.allowlist import Allowlist
 from workbench.errors import Unauthenticated
+from workbench.git.access import Repositories
+from workbench.git.predictions import MergePredictions
 from workbench.model import SECOND, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch, modules_of
 from workbench.process import ProcessTable
@@ -29,7 +31,6 @@ from workbench.services.processes import processes
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.worktrees import conflicts, journal
-from workbench.services.worktrees.places import Repositories
 from workbench.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.feed import Feed
@@ -68,12 +69,13 @@ class Workbench:
             feed=self.feed,
             settings=settings,
             processes=ProcessTable(),
-            repositories=Repositories(settings, (journal.settle_steps, recovery.settle_merges)),
-            radar=conflicts.Radar(),
+            repositories=Repositories(settings.project),
+            predictions=MergePredictions(),
             server=None,
             random=random.random,
             allowlist=Allowlist(settings),
-            effects=_effects(modules),
+            decision_handlers=_decision_handlers(modules),
+            repairs=(journal.settle_steps, recovery.settle_merges),
         )
 
     @classmethod
@@ -108,7 +110,7 @@ class Workbench:
                 "listening for silence": workbench._listen_for_silence,
                 "the queue of integrations": workbench._integrate,
                 "the gates of integrations": workbench._check,
-                "the conflict radar": workbench._watch_worktrees,
+                "predicting conflicts": workbench._watch_worktrees,
             }
             background = [asyncio.create_task(_supervised(name, work)) for name, work in side_tasks.items()]
             try:
@@ -274,7 +276,7 @@ async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
             await asyncio.sleep(RESTART_SECONDS)
 
 
-def _effects(modules: Iterable[ModuleType]) -> dict[str, Any]:
+def _decision_handlers(modules: Iterable[ModuleType]) -> dict[str, Any]:
     found = (value for module in modules_of(modules) for value in vars(module).values())
     return {fn.approval_kind: fn for fn in found if hasattr(fn, "approval_kind")}
 

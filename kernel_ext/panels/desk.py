@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from kernel_ext.bridge import Actions, Publisher
 from kernel_ext.panels import STATIC, Panel
+from kernel_ext.panels.bridge import Actions, Publisher
 from kernel_ext.panels.rows import Row, in_tree, waits_for
 from kernel_ext.panels.sources import READERS, read_tasks
 from workbench.errors import BadInput, Unavailable, WorkbenchError

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kernel_ext.bridge import Actions, Publisher, newest_event
 from kernel_ext.host import KernelHost
+from kernel_ext.panels.bridge import Actions, Publisher, newest_event
 from kernel_ext.panels.rows import apply, by_id
 from kernel_ext.panels.sources import read_tasks
 from workbench.settings import Settings

@@ -1,4 +1,4 @@
-"""One inbox: each question is decided once, and an effect that fails leaves it open."""
+"""One inbox: each question is decided once, and a handler that fails leaves it open."""
 
 from __future__ import annotations
 

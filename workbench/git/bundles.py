@@ -6,22 +6,19 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from workbench.errors import Conflict, NotFound, Unavailable
-
-if TYPE_CHECKING:
-    from workbench.git.repository import Repository
+from workbench.git.plumbing import Plumbing
 
 
-def only_in(repository: Repository, branch: str, besides: Sequence[str]) -> int:
+def only_in(repository: Plumbing, branch: str, besides: Sequence[str]) -> int:
     """See `Repository.only_in`."""
     commit = repository.commit(branch)
     wanted = [commit, *(f"^{other}" for other in _others(repository, [branch, *besides]))]
     return int(repository.read("rev-list", "--count", "--stdin", stdin=_lines(wanted)).text)
 
 
-def write(repository: Repository, path: Path, refs: Sequence[str]) -> None:
+def write(repository: Plumbing, path: Path, refs: Sequence[str]) -> None:
     """See `Repository.write_bundle`."""
     names = [_full(ref) for ref in refs]
     tips = {name: repository.parse(name) for name in names}
@@ -42,7 +39,7 @@ def write(repository: Repository, path: Path, refs: Sequence[str]) -> None:
             spare.unlink(missing_ok=True)
 
 
-def delete_branch(repository: Repository, branch: str, commit: str) -> None:
+def delete_branch(repository: Plumbing, branch: str, commit: str) -> None:
     """See `Repository.delete_branch`."""
     ref = _full(branch)
     try:
@@ -55,7 +52,7 @@ def delete_branch(repository: Repository, branch: str, commit: str) -> None:
             raise
 
 
-def _bundle(repository: Repository, path: Path, names: list[str], others: list[str]) -> None:
+def _bundle(repository: Plumbing, path: Path, names: list[str], others: list[str]) -> None:
     how = ("bundle", "create", "--quiet", str(path), "--stdin")
     wanted = [*names, *(f"^{other}" for other in others)]
     made = repository.write(*how, stdin=_lines(wanted), limit=repository.checkout_limit, ok=None)
@@ -65,7 +62,7 @@ def _bundle(repository: Repository, path: Path, names: list[str], others: list[s
         repository.write(*how, stdin=_lines([*names, *limits]), limit=repository.checkout_limit)
 
 
-def _others(repository: Repository, without: Sequence[str]) -> list[str]:
+def _others(repository: Plumbing, without: Sequence[str]) -> list[str]:
     """The commits that other references are at, and a detached HEAD."""
     left = {_full(name) for name in without}
     found = [commit for name, commit in repository.tips().items() if name not in left]

@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git import peek
@@ -20,9 +20,6 @@ from workbench.git.names import is_name, is_object_id
 from workbench.git.plumbing import Plumbing
 from workbench.git.quarantine import Quarantine, quarantine
 from workbench.git.run import shown
-
-if TYPE_CHECKING:
-    from workbench.git.repository import Repository
 
 _LONGEST_LINE = 1 << 20
 """What the receiver must have comes with the first line of its message."""
@@ -36,7 +33,7 @@ _NOT_ITS_FAULT = (*_FULL, "File too large", "Permission denied", "Read-only")
 _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
 
 
-def branch(repository: Repository, checkout: Checkout, name: str, max_bytes: int) -> str:
+def branch(repository: Plumbing, checkout: Checkout, name: str, max_bytes: int) -> str:
     """See `Repository.import_branch`."""
     ref, old = f"refs/heads/{name}", repository.resolve(name)
     if old is not None and peek.branch(checkout.git_dir, name) == old:
@@ -48,14 +45,14 @@ def branch(repository: Repository, checkout: Checkout, name: str, max_bytes: int
     return commit
 
 
-def reference(repository: Repository, checkout: Checkout, ref: str, into: str, max_bytes: int) -> str:
+def reference(repository: Plumbing, checkout: Checkout, ref: str, into: str, max_bytes: int) -> str:
     """See `Repository.import_ref`."""
     commit = objects(repository, checkout, ref, max_bytes)
     _move(repository, into, commit, repository.parse(into))
     return commit
 
 
-def objects(repository: Repository, checkout: Checkout, ref: str, max_bytes: int) -> str:
+def objects(repository: Plumbing, checkout: Checkout, ref: str, max_bytes: int) -> str:
     """Bring what `ref` of the worktree has, without pointing anything at it; the commit.
 
     Raises:
@@ -151,14 +148,14 @@ def _check(repository: Plumbing, waiting: Quarantine, commit: str, ref: str, kno
         raise refused(ref, "builds on what is missing", stderr=walk.err[-4000:])
 
 
-def _refuse_elsewhere(repository: Repository, checkout: Checkout, name: str) -> None:
+def _refuse_elsewhere(repository: Plumbing, checkout: Checkout, name: str) -> None:
     """Refuse to move a branch under the person's feet: git's record keeps them off it, if it is there."""
     if name in main_branches(repository):
         raise checked_out(name, shown(os.fsencode(repository.root)))
     check_worktrees(repository, name, besides=checkout.path)
 
 
-def _move(repository: Repository, ref: str, commit: str, old: str | None) -> None:
+def _move(repository: Plumbing, ref: str, commit: str, old: str | None) -> None:
     why = ("--no-deref", "--create-reflog", "-m", f"workbench: import {commit[:12]}")
     try:
         repository.write("update-ref", *why, ref, commit, old or "0" * len(commit))

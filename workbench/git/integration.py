@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git import predict
 from workbench.git.names import is_object_id
+from workbench.git.plumbing import Plumbing
 from workbench.git.run import PATCH_FREE, Done, Identity, as_message, shown
-
-if TYPE_CHECKING:
-    from workbench.git.repository import Repository
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "merge",
@@ -45,7 +43,7 @@ class Integration:
     kind: Literal["merged", "fast_forward", "already_merged"]
 
 
-def main_branches(repository: Repository) -> set[str | None]:
+def main_branches(repository: Plumbing) -> set[str | None]:
     """The branch the main checkout is on, and one it returns to after a rebase or bisection."""
     found = {repository.current_branch()}
     for name in _COMES_BACK_TO:
@@ -55,14 +53,14 @@ def main_branches(repository: Repository) -> set[str | None]:
     return found
 
 
-def uncommitted(repository: Repository) -> list[str]:
+def uncommitted(repository: Plumbing) -> list[str]:
     """The tracked files of the main checkout that differ from its last commit."""
     # A submodule's own files are its own affair, and looking would run git inside it.
     how = ("--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
     return [shown(row[3:]) for row in repository.read("status", "--porcelain=v1", "-z", *how).fields]
 
 
-def check_worktrees(repository: Repository, branch: str, besides: Path | None = None) -> None:
+def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = None) -> None:
     """Refuse a branch that is checked out in a linked worktree.
 
     Raises:
@@ -86,7 +84,7 @@ def checked_out(branch: str, place: str) -> Conflict:
 class Merge:
     """A merge that is to be made; see `Repository.integrate`."""
 
-    repository: Repository
+    repository: Plumbing
     message: str
     author: Identity
     fast_forward: bool

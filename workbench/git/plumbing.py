@@ -47,6 +47,14 @@ class Plumbing:
         full = self.read("symbolic-ref", "--quiet", ref, ok=(0, 1)).text if is_name(ref) else ""
         return full.removeprefix("refs/heads/") if full.startswith("refs/heads/") else None
 
+    def current_branch(self) -> str | None:
+        """The branch of the main checkout; None when HEAD is detached."""
+        return self.follow("HEAD")
+
+    def resolve(self, branch: str) -> str | None:
+        """The commit a branch is at, or None."""
+        return self.parse(f"refs/heads/{branch}") if is_name(branch) else None
+
     def contains(self, branch: str, commit: str) -> bool:
         """Whether one commit is another or an ancestor of it."""
         return self.read("merge-base", "--is-ancestor", commit, branch, ok=(0, 1)).code == 0

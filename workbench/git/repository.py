@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from workbench.git import (
 from workbench.git.checkout import Checkout
 from workbench.git.diff import FileDiff
 from workbench.git.integration import Integration
-from workbench.git.names import check_branch_name, is_name
+from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
 from workbench.git.predict import MergePreview
 from workbench.git.run import PATCH_FREE, Bound, Done, Identity, check_version, shown
@@ -87,18 +87,21 @@ class Repository(Plumbing):
 
     # -- reading
 
-    def current_branch(self) -> str | None:
-        """The branch of the main checkout; None when HEAD is detached."""
-        return self.follow("HEAD")
-
     def branches(self) -> dict[str, str]:
         """All branches, and the commit of each."""
         lines = self.read("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads").text.splitlines()
         return {name: commit for commit, _, name in (line.partition(" ") for line in lines)}
 
-    def resolve(self, branch: str) -> str | None:
-        """The commit a branch is at, or None."""
-        return self.parse(f"refs/heads/{branch}") if is_name(branch) else None
+    def heads(self, branches: Iterable[str]) -> dict[str, str]:
+        """The commits of some branches, in one question; those that are not there are left out."""
+        wanted = sorted(set(branches))
+        if not wanted:
+            return {}
+        refs = (f"refs/heads/{name}" for name in wanted)
+        found = self.read("for-each-ref", "--format=%(objectname) %(refname)", *refs)
+        rows = (line.partition(" ")[::2] for line in found.text.splitlines())
+        commits = {ref.removeprefix("refs/heads/"): commit for commit, ref in rows}
+        return {name: commits[name] for name in wanted if name in commits}
 
     def is_ancestor(self, commit: str, branch: str) -> bool:
         """Whether `branch` contains `commit`; both may be either. False if one does not exist."""

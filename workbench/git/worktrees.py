@@ -8,17 +8,14 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.git import clones
 from workbench.git.names import check_branch_name, is_object_id
-
-if TYPE_CHECKING:
-    from workbench.git.repository import Repository
+from workbench.git.plumbing import Plumbing
 
 
-def add(repository: Repository, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
+def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
     """See `Repository.add_worktree`."""
     if branch is not None:
         check_branch_name(branch)
@@ -40,7 +37,7 @@ def add(repository: Repository, path: Path, git_dir: Path, branch: str | None, s
     return commit
 
 
-def remove(repository: Repository, path: Path, git_dir: Path) -> None:
+def remove(repository: Plumbing, path: Path, git_dir: Path) -> None:
     """See `Repository.remove_worktree`."""
     path, git_dir = _spot(repository.root / path), _spot(repository.root / git_dir)
     mine = [_real(place) for place in (repository.root, repository.git_dir)]
@@ -51,7 +48,7 @@ def remove(repository: Repository, path: Path, git_dir: Path) -> None:
     _forget(repository, path)
 
 
-def _forget(repository: Repository, path: Path) -> None:
+def _forget(repository: Plumbing, path: Path) -> None:
     """Remove git's records of the worktree at `path`."""
     for record in _records(repository, path):
         _delete(record)
@@ -67,7 +64,7 @@ def _make_directory(path: Path) -> None:
         raise Unavailable("WORKTREE_PATH_UNUSABLE", f"No worktree at {path}: {error}.") from error
 
 
-def _create_branch(repository: Repository, branch: str, commit: str, start: str) -> None:
+def _create_branch(repository: Plumbing, branch: str, commit: str, start: str) -> None:
     made = ("--create-reflog", "-m", f"branch: Created from {start}")
     new = (f"refs/heads/{branch}", commit, "0" * len(commit))
     try:
@@ -82,7 +79,7 @@ def _create_branch(repository: Repository, branch: str, commit: str, start: str)
         raise
 
 
-def _rival(repository: Repository, branch: str) -> str | None:
+def _rival(repository: Plumbing, branch: str) -> str | None:
     """A branch that keeps `branch` from being made: itself, one above or one below it."""
     above = [branch[:end] for end, letter in enumerate(f"{branch}/") if letter == "/"]
     patterns = [f"refs/heads/{name}" for name in above]
@@ -91,14 +88,14 @@ def _rival(repository: Repository, branch: str) -> str | None:
     return next((n for n in names if n in above or n.startswith(f"{branch}/")), None)
 
 
-def _record(repository: Repository, path: Path, start: str) -> None:
+def _record(repository: Plumbing, path: Path, start: str) -> None:
     """Let git know of the worktree, so that it lists it and keeps its branch from others."""
     # Twice --force: what is recorded of an earlier worktree here gives way, locked or not.
     how = ("--force", "--force", "--quiet", "--no-checkout", *(("--detach",) if is_object_id(start) else ()))
     repository.write("worktree", "add", *how, "--", str(path), start)
 
 
-def _records(repository: Repository, path: Path) -> Iterator[Path]:
+def _records(repository: Plumbing, path: Path) -> Iterator[Path]:
     """Git's records (`.git/worktrees/<id>`) of the worktree at `path`, also one that was not finished.
 
     Not `git worktree remove` or `prune`: the one believes what is in the worktree, the other takes

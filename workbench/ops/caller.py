@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -11,9 +11,10 @@ from workbench.store.base import Reader, Store, Tx
 
 if TYPE_CHECKING:
     from workbench.allowlist import Allowlist
+    from workbench.git import Repository
+    from workbench.git.access import Repositories
+    from workbench.git.predictions import MergePredictions
     from workbench.process import ProcessTable
-    from workbench.services.worktrees.conflicts import Radar
-    from workbench.services.worktrees.places import Repositories
     from workbench.settings import Settings
     from workbench.store.feed import Feed
 
@@ -83,13 +84,15 @@ class Ctx(NamedTuple):
     settings: Settings
     processes: ProcessTable
     repositories: Repositories
-    radar: Radar
+    predictions: MergePredictions
     server: ServerInfo | None
     random: Callable[[], float]
     """Uniform in [0, 1): randomness is an argument, as time is."""
     allowlist: Allowlist
-    effects: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
-    """What a decided approval does, by its kind."""
+    decision_handlers: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
+    """Run when an approval is decided, by the kind of the approval."""
+    repairs: Sequence[Callable[[Ctx, Repository], Awaitable[None]]]
+    """Finish or undo what a crash left half done in the repository; run before each exclusive use of it."""
 
     def of(self, caller: Caller) -> Ctx:
         """The same, for another caller."""

@@ -1,4 +1,7 @@
-"""One inbox for every question to a person. It knows no kind of question: whoever asks brings the answer's effect."""
+"""The inbox: every question to a person.
+
+Generic: whoever opens an approval registers the handler that runs when it is decided.
+"""
 
 from __future__ import annotations
 
@@ -78,18 +81,18 @@ class Decisions(Wire):
 
 ApprovalIds = Annotated[list[int], Field(min_length=1, max_length=2_000)]
 
-Effect = Callable[[Ctx, Approval, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+DecisionHandler = Callable[[Ctx, Approval, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """`(ctx, approval, approved, choices) -> outcome`: what a decision of one kind does.
 
 It runs before the decision is recorded and records it itself with `decide`, in the transaction of
-its own change; it raises to leave the approval pending.
+its own change; raising leaves the approval pending.
 """
 
 
-def effect(kind: str) -> Callable[[Effect], Effect]:
-    """Mark a service's function as what happens when an approval of `kind` is decided."""
+def decision_handler(kind: str) -> Callable[[DecisionHandler], DecisionHandler]:
+    """Mark a service's function as the handler that runs when an approval of `kind` is decided."""
 
-    def mark(fn: Effect) -> Effect:
+    def mark(fn: DecisionHandler) -> DecisionHandler:
         fn.approval_kind = kind  # type: ignore[attr-defined]
         return fn
 
@@ -114,7 +117,7 @@ def open_question(tx: Reader, kind: str, subject: str) -> Approval | None:
 def decide(
     tx: Tx, approval: Approval, status: Verdict, reason: str = "", outcome: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Record a decision in the transaction of its effect; the outcome, as it is kept.
+    """Record a decision, in the transaction of what it does; the outcome, as it is kept.
 
     Raises:
         Conflict: ``ALREADY_DECIDED``.
@@ -215,7 +218,7 @@ async def _answer(ctx: Ctx, approval_id: int, yes: bool, choices: Mapping[str, A
     before = await _get(ctx, approval_id)
     if before.status != "pending":
         raise decided_before(approval_id)
-    outcome = await ctx.effects[before.kind](ctx, before, yes, choices)
+    outcome = await ctx.decision_handlers[before.kind](ctx, before, yes, choices)
     return Decision(approval=await _get(ctx, approval_id), outcome=outcome)
 
 

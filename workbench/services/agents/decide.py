@@ -50,7 +50,7 @@ def admit_by_rule(tx: Tx, rule: Rule, internal: str) -> str | None:
     return agent_id
 
 
-@approvals.effect("registration")
+@approvals.decision_handler("registration")
 async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Admit an agent with a grant, or turn it away."""
 

@@ -13,20 +13,21 @@ from workbench.services.approvals import Approval
 from workbench.services.integration import queue
 from workbench.services.integration.merge import merge, next_step, not_merged
 from workbench.services.integration.queue import advance, enqueue
+from workbench.services.worktrees.places import exclusive
 from workbench.services.worktrees.rows import KIND, forget_question, require_worktree_for
 from workbench.store.base import Reader, Row, Tx
 
 
-@approvals.effect(KIND)
+@approvals.decision_handler(KIND)
 async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Merge what was approved, at once or in its turn; or leave the worktree as it is."""
     if not yes:
-        return await ctx.repositories.whole(_refuse(ctx, approval, str(choices.get("reason", ""))))
+        return await ctx.repositories.shielded(_refuse(ctx, approval, str(choices.get("reason", ""))))
     approvals.check_choices(choices, {"despite_gates"})
     despite = choices.get("despite_gates", False)
     if not isinstance(despite, bool):
         raise BadInput("INVALID_ARGUMENTS", "despite_gates is true or false.", problems=[])
-    outcome = await ctx.repositories.whole(_approve(ctx, approval.id, despite))
+    outcome = await ctx.repositories.shielded(_approve(ctx, approval.id, despite))
     if outcome["state"] == "queued" and ctx.server is None:
         await advance(ctx)
         return await _outcome(ctx, approval.id)
@@ -35,7 +36,7 @@ async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: M
 
 async def _refuse(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
     """Say no, but not in the middle of a merge that was approved at the same time."""
-    async with ctx.repositories.ground(ctx):
+    async with exclusive(ctx):
         return await ctx.write(lambda tx: _reject(tx, approval, reason))
 
 
@@ -47,7 +48,7 @@ def _reject(tx: Tx, approval: Approval, reason: str) -> dict[str, Any]:
 
 
 async def _approve(ctx: Ctx, approval_id: int, despite: bool) -> dict[str, Any]:
-    async with ctx.repositories.ground(ctx) as repository:
+    async with exclusive(ctx) as repository:
         approval, row = await ctx.read(lambda tx: _pending(tx, approval_id))
         try:
             step, approval = await next_step(ctx, repository, row, approval, despite)

@@ -14,6 +14,7 @@ from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration import gates, proposal
 from workbench.services.integration.gates import Gate
+from workbench.services.worktrees.places import gates_lock
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -28,7 +29,7 @@ async def check_all(ctx: Ctx) -> None:
 
 async def check(ctx: Ctx, approval_id: int) -> bool:
     """Run the gates of one integration, telling how they stand; False if somebody else is at it."""
-    file = gates.lock_of(ctx.settings, approval_id)
+    file = gates_lock(ctx.settings, approval_id)
     file.parent.mkdir(parents=True, exist_ok=True)
     with lock.tried(file) as mine:
         if not mine:

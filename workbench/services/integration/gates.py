@@ -21,7 +21,6 @@ from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
 from workbench.services.worktrees.places import Place, box_of
-from workbench.settings import Settings
 
 TAIL_BYTES = 16_384
 """What is kept of a gate's output: its end."""
@@ -58,11 +57,6 @@ Tell = Callable[[Sequence[Gate]], Awaitable[bool]]
 """Hears how the gates stand; False: nobody wants to know any more."""
 
 
-def lock_of(settings: Settings, approval_id: int | str) -> Path:
-    """Locked by whoever runs the gates of an approval; see `workbench.git.lock`."""
-    return settings.gates / f"{approval_id}.lock"
-
-
 async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], tell: Tell) -> list[Gate] | None:
     """Run all commands on a commit, one after another; how they went, or None if it was called off.
 
@@ -71,14 +65,14 @@ async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], 
     """
     place = Place.of_gates(ctx.settings, approval_id)
     try:
-        box = await ctx.repositories.whole(_make(ctx, place, commit))
+        box = await ctx.repositories.shielded(_make(ctx, place, commit))
         return await _run_all(ctx, place, box, [Gate(command) for command in commands], tell)
     finally:
-        await ctx.repositories.whole(remove(ctx, place))
+        await ctx.repositories.shielded(remove(ctx, place))
 
 
 async def _make(ctx: Ctx, place: Place, commit: str) -> Box:
-    async with ctx.repositories.locked() as repository:
+    async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, place)
         await to_thread(repository.add_worktree, place.path, place.git_dir, None, commit)
         return await to_thread(box_of, ctx.settings, repository, place)
@@ -86,7 +80,7 @@ async def _make(ctx: Ctx, place: Place, commit: str) -> Box:
 
 async def remove(ctx: Ctx, place: Place) -> None:
     """Remove a temporary worktree, whatever is there of it."""
-    async with ctx.repositories.locked():
+    async with ctx.repositories.exclusive():
         await _clear(ctx, place)
 
 
@@ -141,7 +135,7 @@ async def _run_one(
         state = GateState.PASSED if code == 0 else GateState.FAILED
         return _ended(gate, state, code, time.monotonic() - began, output)
     finally:
-        await ctx.repositories.whole(_end(ctx, ref))
+        await ctx.repositories.shielded(_end(ctx, ref))
 
 
 def _environment(box: Box) -> dict[str, str]:

@@ -14,6 +14,7 @@ from workbench.services.integration import proposal
 from workbench.services.integration.gate_runner import check
 from workbench.services.integration.merge import merge, next_step
 from workbench.services.integration.proposal import is_checked, put_question
+from workbench.services.worktrees.places import exclusive
 from workbench.services.worktrees.rows import forget_question, require_worktree, set_worktree_status
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -48,14 +49,14 @@ async def advance(ctx: Ctx) -> None:
     """
     while (waiting := await ctx.read(lambda tx: tx.all(SQL.queue))) != []:
         first = int(waiting[0]["approval_id"])
-        step = await ctx.repositories.whole(_advance(ctx, first))
+        step = await ctx.repositories.shielded(_advance(ctx, first))
         if step is Next.CHECK and not await check(ctx, first):
             return
 
 
 async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
     """Do what is next with the front of the queue, unless it is to be gated."""
-    async with ctx.repositories.ground(ctx) as repository:
+    async with exclusive(ctx) as repository:
         waiting = await ctx.read(lambda tx: _waiting(tx, approval_id))
         if waiting is None:
             return None

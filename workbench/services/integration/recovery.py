@@ -12,7 +12,7 @@ from workbench.services.approvals import Approval
 from workbench.services.integration import gates, proposal
 from workbench.services.integration.merge import finish
 from workbench.services.worktrees.journal import unfinished
-from workbench.services.worktrees.places import Place
+from workbench.services.worktrees.places import Place, exclusive, gates_lock
 from workbench.services.worktrees.rows import KIND, require_worktree, set_worktree_status
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -57,7 +57,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 async def recover(ctx: Ctx) -> None:
     """Settle everything that a crash left half done, where there ever was a worktree."""
     if await ctx.read(lambda tx: unfinished(tx) or tx.all(proposal.SQL.branches)):
-        async with ctx.repositories.ground(ctx):
+        async with exclusive(ctx):
             pass
     await clear_gates(ctx)
 
@@ -66,6 +66,6 @@ async def clear_gates(ctx: Ctx) -> None:
     """Remove what is left of gates that nobody runs any more."""
     for home in sorted(ctx.settings.gates.glob("*/")) if ctx.settings.gates.is_dir() else ():
         if home.name.isdecimal():
-            with lock.tried(gates.lock_of(ctx.settings, home.name)) as mine:
+            with lock.tried(gates_lock(ctx.settings, home.name)) as mine:
                 if mine:
-                    await ctx.repositories.whole(gates.remove(ctx, Place.of_gates(ctx.settings, int(home.name))))
+                    await ctx.repositories.shielded(gates.remove(ctx, Place.of_gates(ctx.settings, int(home.name))))

@@ -14,6 +14,7 @@ from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration.gate_runner import check
 from workbench.services.integration.proposal import put_question
+from workbench.services.worktrees.places import exclusive
 from workbench.services.worktrees.rows import Branch, WorktreeName, require_own_worktree
 
 
@@ -63,7 +64,7 @@ async def request_integration(
 
 
 async def _ask(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> IntegrationAsked:
-    approval = await ctx.repositories.whole(_put(ctx, name, target, fast_forward))
+    approval = await ctx.repositories.shielded(_put(ctx, name, target, fast_forward))
     if ctx.server is None:
         await check(ctx, approval.id)
     return IntegrationAsked(
@@ -76,7 +77,7 @@ async def _ask(ctx: Ctx, name: str, target: str | None, fast_forward: bool | Non
 
 
 async def _put(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> Approval:
-    async with ctx.repositories.ground(ctx) as repository:
+    async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
         forward = ctx.settings.integration_fast_forward if fast_forward is None else fast_forward
         return await put_question(ctx, repository, row, target or row["integration_target"], forward)

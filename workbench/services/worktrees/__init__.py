@@ -24,7 +24,6 @@ from workbench.services.worktrees import (
     rescue,
     rows,
     status,
-    status_cache,
     update,
 )
 
@@ -39,6 +38,5 @@ __all__ = [
     "rescue",
     "rows",
     "status",
-    "status_cache",
     "update",
 ]

@@ -18,8 +18,7 @@ from workbench.git import Repository, lock
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
-from workbench.services.integration import gates
-from workbench.services.worktrees.places import Place
+from workbench.services.worktrees.places import Place, exclusive, gates_lock
 from workbench.services.worktrees.rows import all_worktrees
 from workbench.store.base import Row
 
@@ -50,11 +49,11 @@ async def prune_worktrees(
     ctx: Ctx, apply: Annotated[bool, Field(description="Remove what is safe; otherwise only look.")] = False
 ) -> Pruned:
     """Show what worktrees, their repositories, temporary files, logs and the trash take, and clear what is safe."""
-    return await ctx.repositories.whole(_prune(ctx, apply))
+    return await ctx.repositories.shielded(_prune(ctx, apply))
 
 
 async def _prune(ctx: Ctx, apply: bool) -> Pruned:
-    async with ctx.repositories.ground(ctx) as repository:
+    async with exclusive(ctx) as repository:
         rows = {row["name"]: row for row in await ctx.read(all_worktrees)}
         items = await to_thread(lambda: list(_Look(ctx, rows).items()))
         freed = 0
@@ -125,7 +124,7 @@ class _Look:
         number = path.name.removesuffix(".lock")
         if not number.isdecimal():
             return _item("gates", path, False, "Nothing knows of it.")
-        with lock.tried(gates.lock_of(self.ctx.settings, number)) as free:
+        with lock.tried(gates_lock(self.ctx.settings, number)) as free:
             reason = "Left over from gates that ended." if free else "Gates run there now."
             return _item("gates", path, free, reason)
 

@@ -18,7 +18,7 @@ from workbench.rules import access, integration
 from workbench.rules.integration import Action
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.worktrees.journal import begin, end, settle_steps
-from workbench.services.worktrees.places import Place
+from workbench.services.worktrees.places import Place, exclusive
 from workbench.services.worktrees.rows import (
     SQL,
     Branch,
@@ -45,11 +45,11 @@ async def create_worktree(
 ) -> Worktree:
     """Create a git worktree with a new branch for one branch of work."""
     access.check_worktree_name(name)
-    return await ctx.repositories.whole(_create(ctx, name, branch_name or f"wb/{name}/main", source_branch))
+    return await ctx.repositories.shielded(_create(ctx, name, branch_name or f"wb/{name}/main", source_branch))
 
 
 async def _create(ctx: Ctx, name: str, branch: str, source: str | None) -> Worktree:
-    async with ctx.repositories.ground(ctx) as repository:
+    async with exclusive(ctx) as repository:
         await ctx.read(lambda tx: _require_free(tx, name))
         repository.check_branch_name(branch)
         target = source or await to_thread(repository.current_branch) or "main"

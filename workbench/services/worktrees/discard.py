@@ -16,7 +16,7 @@ from workbench.services import approvals
 from workbench.services.processes import processes
 from workbench.services.worktrees.imports import take_over
 from workbench.services.worktrees.journal import begin, finish_removal
-from workbench.services.worktrees.places import checkout_of, is_there, place_of
+from workbench.services.worktrees.places import checkout_of, exclusive, is_there, place_of
 from workbench.services.worktrees.rescue import commits_alone, only_there, save_what_is_nowhere_else
 from workbench.services.worktrees.rows import (
     KIND,
@@ -48,11 +48,11 @@ async def discard_worktree(
     ] = False,
 ) -> Discarded:
     """Give a worktree up: its agents are ended, its files are removed, its branch is kept unless told otherwise."""
-    return await ctx.repositories.whole(_discard(ctx, worktree_name, reason, delete_branch, force))
+    return await ctx.repositories.shielded(_discard(ctx, worktree_name, reason, delete_branch, force))
 
 
 async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force: bool) -> Discarded:
-    async with ctx.repositories.ground(ctx) as repository:
+    async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.DISCARD))
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)

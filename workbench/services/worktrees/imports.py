@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from workbench.errors import NotFound, WorkbenchError
 from workbench.git import Repository
+from workbench.git.access import ImportAttempt
 from workbench.ops import Ctx
 from workbench.rules import integration
-from workbench.services.worktrees.places import Tried, checkout_of, gone, heads, is_there, place_of
+from workbench.services.worktrees.places import checkout_of, exclusive, gone, is_there, place_of
 from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -48,31 +49,31 @@ async def take_over_all(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -
     """Take over what is new in some worktrees; why it could not be, by name. Where nothing is, nothing is run."""
     problems: dict[str, str] = {}
     for row, seen in await to_thread(_with_news, ctx, repository, rows):
-        tried = ctx.repositories.tried.get(row["name"])
+        tried = ctx.repositories.import_attempts.get(row["name"])
         if tried is None or not tried.holds(seen):
-            tried = ctx.repositories.tried[row["name"]] = await _try(ctx, row["name"], seen)
+            tried = ctx.repositories.import_attempts[row["name"]] = await _try(ctx, row["name"], seen)
         if tried.problem:
             problems[row["name"]] = tried.problem
     return problems
 
 
-async def _try(ctx: Ctx, name: str, seen: str | None) -> Tried:
+async def _try(ctx: Ctx, name: str, seen: str | None) -> ImportAttempt:
     try:
-        await ctx.repositories.whole(_take_over_now(ctx, name))
+        await ctx.repositories.shielded(_take_over_now(ctx, name))
     except WorkbenchError as error:
-        return Tried(seen, f"{error.code}: {error.message}")
-    return Tried(seen)
+        return ImportAttempt(seen, f"{error.code}: {error.message}")
+    return ImportAttempt(seen)
 
 
 async def _take_over_now(ctx: Ctx, name: str) -> None:
-    async with ctx.repositories.ground(ctx) as repository:
+    async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_worktree(tx, name))
         await take_over(ctx, repository, row)
 
 
 def _with_news(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
     """Worktrees that are not where the person's repository has them, as far as a look at a file tells, and where."""
-    known = heads(repository, (row["branch_name"] for row in rows))
+    known = repository.heads(row["branch_name"] for row in rows)
     seen = [
         (row, repository.peek_branch(place_of(ctx, row).git_dir, row["branch_name"]))
         for row in rows

@@ -73,7 +73,7 @@ async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
     Raises:
         Unavailable: ``WORKTREE_NOT_REMOVED``.
     """
-    ctx.repositories.glances.forget(place.path)
+    ctx.repositories.status_cache.forget(place.path)
     await to_thread(repository.remove_worktree, place.path, place.git_dir)
     await to_thread(shutil.rmtree, place.scratch, ignore_errors=True)
 

@@ -20,8 +20,9 @@ from workbench.git import FileDiff, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration
+from workbench.services.worktrees.conflicts import scan
 from workbench.services.worktrees.imports import no_branch, take_over_all
-from workbench.services.worktrees.places import checkout_of, gone, heads, is_there, place_of
+from workbench.services.worktrees.places import checkout_of, gone, is_there, place_of
 from workbench.services.worktrees.rows import Worktree, WorktreeName, open_worktrees, require_worktree, worktree_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -140,7 +141,7 @@ async def _look(ctx: Ctx, repository: Repository, row: Row) -> tuple[list[str], 
         return [], f"WORKTREE_GONE: {gone(place).message}"
     try:
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
-        return await ctx.repositories.glances.uncommitted(checkout), None
+        return await ctx.repositories.status_cache.uncommitted(checkout), None
     except WorkbenchError as error:
         return [], f"{error.code}: {error.message}"
 
@@ -160,16 +161,16 @@ async def _statuses(
 
     fresh, agents, work, questions = await ctx.read(question)
     wanted = {name for row in fresh for name in (row["branch_name"], row["integration_target"])}
-    commits = await to_thread(heads, repository, wanted)
-    sweep = await ctx.radar.sweep(ctx, repository)
+    commits = await to_thread(repository.heads, wanted)
+    found = await scan(ctx, repository)
     queue = [q["worktree"] for q in questions if q["state"] != "asked"]
     done = {w["worktree"]: w for w in work}
     made = []
     for row, (dirty, unseen) in zip(fresh, looks, strict=True):
         name, tasks = row["name"], done.get(row["name"])
         own, target = commits.get(row["branch_name"]), commits.get(row["integration_target"])
-        facts = await ctx.radar.facts(repository, own, target)
-        overlaps = [Overlap(worktree=other, files=files) for other, files in sweep.overlaps(name)]
+        facts = await ctx.predictions.facts(repository, own, target)
+        overlaps = [Overlap(worktree=other, files=list(files)) for other, files in found.overlaps(name)]
         asked = next((q["approval_id"] for q in questions if q["worktree"] == name), None)
         made.append(
             WorktreeStatus(

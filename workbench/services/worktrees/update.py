@@ -9,7 +9,7 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
 from workbench.services.worktrees.imports import commit_of, take_over
-from workbench.services.worktrees.places import COMMITTER, checkout_of, place_of
+from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, place_of
 from workbench.services.worktrees.rows import WorktreeName, require_own_worktree
 from workbench.store.queries import beside
 
@@ -28,11 +28,11 @@ class Updated(Wire):
 @op(allow=Level.PLANNER)
 async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
     """Bring what is new on the target branch into a worktree; conflicts are listed and nothing is changed."""
-    return await ctx.repositories.whole(_update(ctx, worktree_name))
+    return await ctx.repositories.shielded(_update(ctx, worktree_name))
 
 
 async def _update(ctx: Ctx, name: str) -> Updated:
-    async with ctx.repositories.ground(ctx) as repository:
+    async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
         if running := await ctx.read(lambda tx: tx.all(SQL.running, name=name)):
             tasks = [task["task_id"] for task in running]

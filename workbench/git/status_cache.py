@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from workbench.git import Checkout
+from workbench.git.checkout import Checkout
 
 AT_ONCE = 4
 """Worktrees that are asked at the same time."""
@@ -27,18 +27,18 @@ SHORT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Entry:
     print: bytes | None
     files: list[str]
     at: float
 
 
-class Glances:
+class StatusCache:
     """What was seen of each worktree last; one for each project."""
 
     def __init__(self) -> None:
-        self._seen: dict[Path, _Look] = {}
-        self._few = asyncio.Semaphore(AT_ONCE)
+        self._entries: dict[Path, _Entry] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def uncommitted(self, checkout: Checkout) -> list[str]:
         """Files that no commit holds, at most as old as the last change seen from outside.
@@ -46,21 +46,21 @@ class Glances:
         Raises:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``.
         """
-        async with self._few:
-            return await asyncio.to_thread(self._look, checkout)
+        async with self._slots:
+            return await asyncio.to_thread(self._ask, checkout)
 
     def forget(self, path: Path) -> None:
         """A worktree is gone."""
-        self._seen.pop(path, None)
+        self._entries.pop(path, None)
 
-    def _look(self, checkout: Checkout) -> list[str]:
+    def _ask(self, checkout: Checkout) -> list[str]:
         now, seen = time.monotonic(), fingerprint(checkout)
-        last = self._seen.get(checkout.path)
+        last = self._entries.get(checkout.path)
         lasts = SHORT_SECONDS if seen is None else LASTS_SECONDS
         if last is not None and last.print == seen and now - last.at < lasts:
             return last.files
         files = checkout.uncommitted()
-        self._seen[checkout.path] = _Look(fingerprint(checkout), files, now)
+        self._entries[checkout.path] = _Entry(fingerprint(checkout), files, now)
         return files
 
 

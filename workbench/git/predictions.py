@@ -1,0 +1,125 @@
+"""Coming conflicts: what merging each worktree with its target, and with each other one, would meet.
+
+What two commits merge to never changes, so each pair is asked for once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import to_thread
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from cachetools import LRUCache
+
+from workbench.git.repository import FileChange, Repository
+
+MERGES_CACHED = 20_000
+FACTS_CACHED = 1_000
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The branch of a worktree, and the one it is to be integrated into."""
+
+    own: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a branch would bring to a target."""
+
+    ahead: int = 0
+    behind: int = 0
+    files: Sequence[FileChange] = ()
+    conflicts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two that would be in conflict, and about which files: two worktrees, or a worktree and its target branch."""
+
+    one: str
+    other: str
+    is_target: bool
+    files: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Every worktree compared with its target and with each other: commits by worktree, and the conflicts."""
+
+    commits: Mapping[str, str] = field(default_factory=dict)
+    conflicts: Sequence[Conflict] = ()
+    checked: int = 0
+
+    def overlaps(self, name: str) -> Iterator[tuple[str, Sequence[str]]]:
+        """The other worktrees that one would be in conflict with, and about which files."""
+        for found in self.conflicts:
+            if not found.is_target and name in (found.one, found.other):
+                yield (found.other if found.one == name else found.one), found.files
+
+
+class MergePredictions:
+    """What is known of merges; one for each project."""
+
+    def __init__(self) -> None:
+        self._merges: LRUCache[Pair, tuple[str, ...]] = LRUCache(MERGES_CACHED)
+        self._facts: LRUCache[Pair, Facts] = LRUCache(FACTS_CACHED)
+        self._asking = asyncio.Lock()
+        self.announced: list[dict[str, Any]] = []
+        """The conflicts that the last event named."""
+
+    async def scan(self, repository: Repository, worktrees: Mapping[str, Branches]) -> Scan:
+        """Compare worktrees, as the person's repository has their branches.
+
+        Args:
+            worktrees: their branches, by name.
+        """
+        if not worktrees:
+            return Scan()
+        wanted = {branch for branches in worktrees.values() for branch in (branches.own, branches.target)}
+        commits = await to_thread(repository.heads, wanted)
+        own = {name: commits[branches.own] for name, branches in worktrees.items() if branches.own in commits}
+        targets = {name: worktrees[name].target for name in own if worktrees[name].target in commits}
+        asked = {
+            **{(name, target, True): (commits[target], own[name]) for name, target in targets.items()},
+            **{(one, other, False): _in_order(own[one], own[other]) for one, other in combinations(own, 2)},
+        }
+        found = await self._predict(repository, asked.values())
+        conflicts = [
+            Conflict(one, other, is_target, files)
+            for (one, other, is_target), pair in asked.items()
+            if (files := found[pair])
+        ]
+        return Scan(own, conflicts, len(asked))
+
+    async def facts(self, repository: Repository, own: str | None, target: str | None) -> Facts:
+        """What a commit would bring to another one; nothing if either is missing."""
+        if own is None or target is None:
+            return Facts()
+        if (own, target) not in self._facts:
+            conflicts = (await self._predict(repository, [(target, own)]))[target, own]
+            ahead, behind = await to_thread(repository.ahead_behind, own, target)
+            files = await to_thread(repository.diff_stat, target, own)
+            self._facts[own, target] = Facts(ahead, behind, files, conflicts)
+        return self._facts[own, target]
+
+    async def _predict(self, repository: Repository, pairs: Iterable[Pair]) -> dict[Pair, tuple[str, ...]]:
+        async with self._asking:
+            wanted = list(dict.fromkeys(pairs))
+            found = {pair: self._merges[pair] for pair in wanted if pair in self._merges}
+            unknown = [pair for pair in wanted if pair not in found]
+            previews = await to_thread(repository.predict_merges, unknown) if unknown else []
+            for pair, preview in zip(unknown, previews, strict=True):
+                self._merges[pair] = found[pair] = preview.conflicts
+            return found
+
+
+def _in_order(one: str, other: str) -> Pair:
+    return (one, other) if one <= other else (other, one)
