@@ -14,9 +14,10 @@ from typing import Any
 
 import nbformat
 import pytest
-from desk_lab import ROOT, Lab, Project, run, wait_until
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
+
+from tests.browser.desk_lab import ROOT, Lab, Project, run, wait_until
 
 HERE = Path(__file__).parent
 CHROMIUM = shutil.which("chromium")

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from desk_lab import Project
+from tests.browser.desk_lab import Project
 
 PLAN = """\
 plan: penguins

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk_lab import Project, command, shot, wait_until
 from playwright.sync_api import Locator, Page, expect
-from scenes import admitted, laboratory
 from websockets.sync.client import ClientConnection, connect
+
+from tests.browser.desk_lab import Project, command, shot, wait_until
+from tests.browser.scenes import admitted, laboratory
 
 OpenDesk = Callable[..., Locator]
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from desk_lab import Project, command, restart_kernel, run, shot
 from playwright.sync_api import Locator, Page, expect
-from scenes import admitted, busy, proposal, repository
 from websockets.sync.client import connect
+
+from tests.browser.desk_lab import Project, command, restart_kernel, run, shot
+from tests.browser.scenes import admitted, busy, proposal, repository
 
 OpenDesk = Callable[..., Locator]
 TWO = """\

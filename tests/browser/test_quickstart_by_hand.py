@@ -6,8 +6,9 @@ import re
 import shutil
 
 import pytest
-from desk_lab import ROOT, Lab, Project, command, shot, wait_until
 from playwright.sync_api import Page, expect
+
+from tests.browser.desk_lab import ROOT, Lab, Project, command, shot, wait_until
 
 DECISIONS = re.compile("^(Admit|Approve and integrate)")
 ASKED = 5 + 3

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from desk_lab import Project, command, shot
 from playwright.sync_api import Locator, Page, expect
-from scenes import admitted, busy, eventful
+
+from tests.browser.desk_lab import Project, command, shot
+from tests.browser.scenes import admitted, busy, eventful
 
 OpenDesk = Callable[..., Locator]
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk_lab import Project, command, shot, wait_until
 from playwright.sync_api import Locator, Page, expect
-from scenes import changed, git, repository, worktree
+
+from tests.browser.desk_lab import Project, command, shot, wait_until
+from tests.browser.scenes import changed, git, repository, worktree
 
 OpenDesk = Callable[..., Locator]
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import git
-from tests.services.lab import commit
+from tests.services.worktrees.lab import commit
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.settings import Settings

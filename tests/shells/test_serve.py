@@ -26,7 +26,7 @@ from websockets.exceptions import ConnectionClosedError
 
 import workbench.shells
 from tests.conftest import Admit, Command, Served, Talks
-from tests.shells.test_mcp import INITIALIZE, headers, session
+from tests.shells.mcp.test_server import INITIALIZE, headers, session
 from workbench.app import Workbench
 from workbench.client import HttpClient
 from workbench.errors import WorkbenchError

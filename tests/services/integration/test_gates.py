@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import git
-from tests.services.lab import approval, ask, commit, everything, finished, kinds, make, one, settled
+from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, make, one, settled
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict
 from workbench.settings import Settings

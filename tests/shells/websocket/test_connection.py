@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
 from tests.conftest import Admit, Served, Talk, Talks
-from tests.rules.test_message import BAD_FRAMES
+from tests.rules.wire.test_message import BAD_FRAMES
 from workbench.rules.wire import message
 from workbench.settings import Settings
 from workbench.store.base import Tx

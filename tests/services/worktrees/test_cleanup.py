@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.lab import commit, make
+from tests.services.worktrees.lab import commit, make
 from workbench.app import Workbench
 from workbench.errors import Refused
 

@@ -14,7 +14,7 @@ from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
 from tests.conftest import Admit
-from tests.rules.test_plan import documents
+from tests.rules.tasks.test_plan import documents
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.rules.tasks import plan as rules

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Admit, Served
 from tests.conftest import followed as waited_for
-from tests.rules.test_wire import BAD
+from tests.rules.wire.test_json_safety import BAD
 from tests.shells.conftest import Visit, error_of
 from workbench.client import HttpClient, McpClient
 from workbench.errors import WorkbenchError

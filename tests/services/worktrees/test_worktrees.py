@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Admit, Admitted, git
-from tests.services.lab import approval, ask, commit, everything, kinds, make, one
+from tests.services.worktrees.lab import approval, ask, commit, everything, kinds, make, one
 from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError

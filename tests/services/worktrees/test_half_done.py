@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import git
-from tests.services.lab import approval, ask, commit, kinds, make, one
+from tests.services.worktrees.lab import approval, ask, commit, kinds, make, one
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.git import Repository

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
-from tests.services.lab import approval, ask, commit, everything, finished, kinds, make, one
+from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, make, one
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Served, git
-from tests.services.lab import commit, make, one
+from tests.services.worktrees.lab import commit, make, one
 from workbench.app import Workbench
 from workbench.git import Repository
 

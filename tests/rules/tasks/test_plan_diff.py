@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.rules.test_plan import documents
+from tests.rules.tasks.test_plan import documents
 from workbench.model import TaskState
 from workbench.rules.tasks.plan import Defaults, PlannedTask, compare, obstacles
 
