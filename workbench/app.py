@@ -145,11 +145,11 @@ class Workbench:
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
         return self._if_allowed(await authentication.identify(self.store, token))
 
-    async def heard_of(self, caller: Caller) -> None:
+    async def touch_presence(self, caller: Caller) -> None:
         """Note that an agent is there, if it was not noted a moment ago: what asks is active."""
-        internal = caller.agent
-        if caller.unheard and internal is not None:
-            await self.store.write(lambda tx: presence.heard_of(tx, internal), actor=caller.name)
+        agent_uid = caller.agent
+        if caller.unheard and agent_uid is not None:
+            await self.store.write(lambda tx: presence.touch_presence(tx, agent_uid), actor=caller.name)
 
     async def identify_by_id(self, agent_id: str) -> Caller:
         """An agent that a migration brought, by its id alone; see `callers.identify_by_id`."""
@@ -209,7 +209,7 @@ class Workbench:
             await asyncio.sleep(TEND_SECONDS)
             await self._end_leases()
             if await self.store.read(lambda tx: agent_expiry.something_due(tx, self.settings)):
-                await self.store.write(lambda tx: agent_expiry.settle(tx, self.settings))
+                await self.store.write(lambda tx: agent_expiry.expire_registrations(tx, self.settings))
             if self._ctx.server is not None:
                 await processes.reap(self._ctx)
                 await spawn_queue.start_queued(self._ctx)
@@ -258,7 +258,7 @@ class Workbench:
         while True:
             await asyncio.sleep(min(5.0, self.settings.silent_seconds / 4))
             if await self.store.read(lambda tx: presence.someone_silent(tx, tx.now - silent)):
-                await self.store.write(lambda tx: presence.fall_silent(tx, tx.now - silent))
+                await self.store.write(lambda tx: presence.expire_presence(tx, tx.now - silent))
 
 
 def _since_boot() -> int:

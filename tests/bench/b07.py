@@ -16,7 +16,7 @@ from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
 from workbench.app import Workbench
 from workbench.ops import Caller
 from workbench.services.tasks import progress
-from workbench.services.tasks.task import TaskLine
+from workbench.services.tasks.task import TaskSummary
 
 CLIENTS = {"one client": 1, "eight clients": 8}
 AGENTS = max(CLIENTS.values())
@@ -74,7 +74,7 @@ async def _bare(root: Path, tokens: Sequence[str]) -> None:
         @server.tool()
         async def report_task_progress(
             task_id: int, progress_note: str = "", percent_complete: int | None = None
-        ) -> TaskLine:
+        ) -> TaskSummary:
             ctx = workbench._ctx.of(holders[task_id])
             return await progress.report_task_progress(ctx, task_id, progress_note, percent_complete)
 

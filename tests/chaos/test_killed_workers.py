@@ -249,9 +249,9 @@ async def test_a_worker_that_is_stopped_loses_its_lease_and_its_late_result_is_r
     task = await served.workbench.call("create_task", **new, lease_seconds=1)
     await reached(served, task["id"], "in_progress")
     bob = (await admit("bob")).caller
-    async with served.workbench.feed.subscribe("task.expired", "task.rested") as events:
+    async with served.workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
         os.kill(walt["pid"], signal.SIGSTOP)
-        assert [(await anext(events)).kind for _ in range(2)] == ["task.expired", "task.rested"]
+        assert [(await anext(events)).kind for _ in range(2)] == ["task.expired", "task.retry_ready"]
     (again,) = [(await served.workbench.dispatch(bob, "claim_task", {}))["task"]]
     assert (again["id"], again["attempt"]) == (task["id"], 2)
     (lab / "go").touch()

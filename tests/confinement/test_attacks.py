@@ -75,7 +75,7 @@ def test_what_a_worker_leaves_behind_does_not_run_when_the_person_looks_at_it(sc
         scene.checkout.uncommitted,
         lambda: scene.checkout.dirty_diff(100_000),
         lambda: scene.checkout.commit_all("All", Identity("Worker", "worker@localhost")),
-        lambda: repository.peek_branch(scene.own, branch),
+        lambda: repository.unverified_branch(scene.own, branch),
         lambda: repository.import_branch(scene.checkout, branch, max_bytes=1_000_000),
         lambda: repository.diff("main", branch, max_bytes=100_000),
         lambda: repository.preview_merge("main", branch),

@@ -143,7 +143,7 @@ def everything(place: Path) -> list[str]:
 def differ(repo: Repository, work: Path) -> None:
     """Let the branch seem to have moved, so that it is not taken for what is here already."""
     (own(work) / "refs" / "heads" / "work").unlink()
-    assert repo.peek_branch(own(work), "work") is None
+    assert repo.unverified_branch(own(work), "work") is None
 
 
 def mangled(tmp_path: Path, root: Path, mangle: Callable[[bytes], bytes]) -> Path:
@@ -365,7 +365,7 @@ def test_what_git_packed_away_is_imported_too(root: Path, repo: Repository, work
     write(work, {"more": ""})
     made = inside(work).commit_all("more", ANNA)
     git(work, "gc", "--quiet", "--prune=now")
-    assert repo.peek_branch(own(work), "work") is None
+    assert repo.unverified_branch(own(work), "work") is None
     assert bring(work) == made
 
 
@@ -393,11 +393,11 @@ PEEKED: dict[str, Callable[[Path, str], object]] = {
 @pytest.mark.parametrize("how", PEEKED)
 def test_what_is_no_plain_reference_tells_nothing(repo: Repository, work: Path, how: str) -> None:
     ref = own(work) / "refs" / "heads" / "work"
-    assert repo.peek_branch(own(work), "work") == repo.resolve("work")
+    assert repo.unverified_branch(own(work), "work") == repo.resolve("work")
     PEEKED[how](ref, str(repo.resolve("work")))
-    assert repo.peek_branch(own(work), "work") is None
+    assert repo.unverified_branch(own(work), "work") is None
 
 
 @pytest.mark.parametrize("name", ["", "..", "../../config", "a\0b", "/etc/hostname", "\ud800", "x" * 5000])
 def test_peeking_leads_nowhere_else(repo: Repository, work: Path, name: str) -> None:
-    assert repo.peek_branch(own(work), name) is None
+    assert repo.unverified_branch(own(work), name) is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.rules.search import part, words
+from workbench.rules.search import like_pattern, words
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +49,11 @@ def test_no_text_is_taken_for_syntax(index: sqlite3.Connection, text: str) -> No
 
 @given(text=st.text("ab!%_ äÄ'\"\\", min_size=1, max_size=12), start=st.integers(0, 11), end=st.integers(1, 12))
 def test_a_part_of_a_text_is_found_in_it(index: sqlite3.Connection, text: str, start: int, end: int) -> None:
-    pattern = part(text[start:end])
+    pattern = like_pattern(text[start:end])
     if pattern is not None:
         assert index.execute("SELECT ? LIKE ? ESCAPE '!'", (text, pattern)).fetchone() == (1,)
 
 
 @pytest.mark.parametrize(("text", "pattern"), [("a%", "%a!%%"), ("_!", "%!_!!%"), (" x ", "%x%"), ("  ", None)])
 def test_wildcards_of_a_text_stand_for_themselves(text: str, pattern: str | None) -> None:
-    assert part(text) == pattern
+    assert like_pattern(text) == pattern

@@ -20,7 +20,7 @@ from workbench.settings import shipped
 from workbench.worker import attempt
 from workbench.worker.attempt import Outcome, Worker
 from workbench.worker.family import adopt_orphans
-from workbench.worker.startup import Orders
+from workbench.worker.startup import WorkerConfig
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
 
@@ -45,7 +45,7 @@ class Runner:
 
     async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
         task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
-        orders = Orders(
+        config = WorkerConfig(
             url="http://127.0.0.1:1",
             token="wba_secret",
             scratch=self.scratch,
@@ -58,7 +58,7 @@ class Runner:
             environment=extra,
             grace_seconds=self.grace,
         )
-        worker = Worker(orders, "ada", "You are thorough.", self.alone)
+        worker = Worker(config, "ada", "You are thorough.", self.alone)
         return await attempt.run(worker, task, self.place, self.hear)
 
     def hear(self, line: str) -> None:

@@ -23,7 +23,7 @@ from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.worker import supervisor as worker
-from workbench.worker.startup import Orders, Place
+from workbench.worker.startup import WorkerConfig, WorktreePlace
 from workbench.worker.supervisor import Supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
@@ -37,11 +37,13 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WAIT_SECONDS", 0.2)
 
 
-def orders(served: Served, token: str, scratch: Path, lab: str | None = None, **more: Any) -> Orders:
+def config(served: Served, token: str, scratch: Path, lab: str | None = None, **more: Any) -> WorkerConfig:
     """Orders as spawning makes them, in a worktree or outside of any; nothing is confined."""
     settings = served.workbench.settings
     place = (
-        Place(lab, settings.worktrees / lab, settings.home / "repositories" / lab, f"wb/{lab}/main") if lab else None
+        WorktreePlace(lab, settings.worktrees / lab, settings.home / "repositories" / lab, f"wb/{lab}/main")
+        if lab
+        else None
     )
     known: dict[str, Any] = {
         "url": served.info.url,
@@ -56,7 +58,7 @@ def orders(served: Served, token: str, scratch: Path, lab: str | None = None, **
         "server_file": settings.server_file,
         "heartbeat_seconds": 0.1,
     }
-    return Orders(**known | more)
+    return WorkerConfig(**known | more)
 
 
 @asynccontextmanager
@@ -65,7 +67,7 @@ async def working(
 ) -> AsyncIterator[asyncio.Task[None]]:
     """A worker that is stopped at the end; the task it runs in."""
     with TemporaryDirectory() as scratch:
-        supervisor = Supervisor(orders(served, token, Path(scratch), lab, **more))
+        supervisor = Supervisor(config(served, token, Path(scratch), lab, **more))
         running = asyncio.create_task(supervisor.run())
         try:
             yield running

@@ -33,8 +33,8 @@ from workbench.cli import (
 )
 from workbench.cli.call import parse_arguments
 from workbench.cli.client import explain
-from workbench.cli.global_options import OPTIONS, anywhere
-from workbench.cli.output import Note, Partly, Shown, Text
+from workbench.cli.global_options import OPTIONS, with_global_options
+from workbench.cli.output import Note, PartialFailure, Shown, Text
 from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
 from workbench.errors import WorkbenchError
@@ -103,7 +103,7 @@ def cli() -> None:
 
 
 for command in COMMANDS:
-    cli.add_command(anywhere(command))
+    cli.add_command(with_global_options(command))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     if isinstance(shown, Table | Page | Graph | Note | Text):
         click.echo(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
-    if isinstance(shown, Partly):
+    if isinstance(shown, PartialFailure):
         sys.exit(1)
     if isinstance(shown, int):  # what a command that runs another one ended with
         sys.exit(shown)

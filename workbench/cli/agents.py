@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
+from workbench.cli.client import OperatorClient
 from workbench.cli.grants import choices, grant_options, membership_options
-from workbench.cli.output import Note, Shown, Text, given, listed, listing, pass_door
+from workbench.cli.output import Note, Shown, Text, drop_none, listing, page_table, pass_client
 from workbench.cli.status import EVENT_COLUMNS
 from workbench.tables import Page, Table
 
@@ -34,20 +34,20 @@ NEWEST_EVENTS = 20
 @click.option("--session", "session_id", default=None, help="Only agents of this session.")
 @click.option("--team", "team_id", default=None, help="Only agents of this team.")
 @listing
-@pass_door
-def agents(door: Door, state: str | None, **options: Any) -> Shown:
+@pass_client
+def agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
     """List the agents."""
-    found = door.call("list_agents", **given(status=state, **options))
-    return listed(found, "agents", COLUMNS, "No agent has registered yet.")
+    found = client.call("list_agents", **drop_none(status=state, **options))
+    return page_table(found, "agents", COLUMNS, "No agent has registered yet.")
 
 
 @click.command()
 @click.argument("agent_id")
-@pass_door
-def agent(door: Door, agent_id: str) -> Shown:
+@pass_client
+def agent(client: OperatorClient, agent_id: str) -> Shown:
     """Show one agent: its grant, its connections, its latest events."""
-    found = door.call("get_agent", agent_id=agent_id)
-    told = _history(door, agent_id)
+    found = client.call("get_agent", agent_id=agent_id)
+    told = _history(client, agent_id)
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in found.items() if value is not None])
     latest = Table.of(told[-NEWEST_EVENTS:], EVENT_COLUMNS, "Nothing has happened yet.")
     return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "events": told})
@@ -56,10 +56,10 @@ def agent(door: Door, agent_id: str) -> Shown:
 @click.command()
 @click.argument("agent_id")
 @click.option("--limit", type=click.IntRange(1), default=None, help="Only the newest so many.")
-@pass_door
-def history(door: Door, agent_id: str, limit: int | None) -> Shown:
+@pass_client
+def history(client: OperatorClient, agent_id: str, limit: int | None) -> Shown:
     """List what happened to an agent."""
-    told = _history(door, agent_id)
+    told = _history(client, agent_id)
     return Table.of(told[-limit:] if limit else told, EVENT_COLUMNS, "Nothing has happened yet.")
 
 
@@ -68,64 +68,64 @@ def history(door: Door, agent_id: str, limit: int | None) -> Shown:
 @click.option("--id", "new_id", metavar="ID", default=None, help="Rename it to this id.")
 @click.option("--name", default=None, help="What people call it.")
 @grant_options
-@pass_door
-def grant(door: Door, agent_id: str, new_id: str | None, name: str | None, **options: Any) -> Shown:
+@pass_client
+def grant(client: OperatorClient, agent_id: str, new_id: str | None, name: str | None, **options: Any) -> Shown:
     """Change what an agent is granted, or its id or name."""
     changes = choices(options, agent_id=new_id, name=name)
     if not changes:
         raise click.UsageError("Say what to change: --tool, --session, --expires, … `grant --help` lists all.")
-    return Note(f"{agent_id} is changed.", door.call("update_agent", agent_id=agent_id, changes=changes))
+    return Note(f"{agent_id} is changed.", client.call("update_agent", agent_id=agent_id, changes=changes))
 
 
 @click.command()
 @click.argument("agent_ids", nargs=-1, required=True)
 @membership_options
-@pass_door
-def move(door: Door, agent_ids: tuple[str, ...], **options: Any) -> Shown:
+@pass_client
+def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> Shown:
     """Put agents into a session or a team."""
     changes = choices(options)
     if not changes:
         raise click.UsageError("Say where to: --session, --team, or both.")
-    moved = door.call("assign_agents", agent_ids=list(agent_ids), changes=changes)
+    moved = client.call("assign_agents", agent_ids=list(agent_ids), changes=changes)
     return Note(f"Moved {', '.join(agent_ids)}.", moved)
 
 
 @click.command()
 @click.argument("agent_id")
-@pass_door
-def token(door: Door, agent_id: str) -> Shown:
+@pass_client
+def token(client: OperatorClient, agent_id: str) -> Shown:
     """Give an agent a new token, printed once; its old one no longer works."""
-    made = door.call("issue_token", agent_id=agent_id)
+    made = client.call("issue_token", agent_id=agent_id)
     return Text(made["token"], made)
 
 
 @click.command()
 @click.argument("agent_id")
 @click.option("--reason", default="", help="Kept in the history.")
-@pass_door
-def revoke(door: Door, agent_id: str, reason: str) -> Shown:
+@pass_client
+def revoke(client: OperatorClient, agent_id: str, reason: str) -> Shown:
     """Take an agent's admission away."""
     return Note(
         f"{agent_id} is revoked; its token no longer works.",
-        door.call("revoke_agent", agent_id=agent_id, reason=reason),
+        client.call("revoke_agent", agent_id=agent_id, reason=reason),
     )
 
 
 @click.command()
 @click.argument("agent_id", required=False)
-@pass_door
-def connect(door: Door, agent_id: str | None) -> Shown:
+@pass_client
+def connect(client: OperatorClient, agent_id: str | None) -> Shown:
     """Print how agents connect, ready to copy: Claude Code, Codex, Gemini CLI, a script."""
-    made = door.call("connection_instructions", **given(agent_id=agent_id))
+    made = client.call("connection_instructions", **drop_none(agent_id=agent_id))
     return Text("\n\n".join(f"# {one['title']}\n{one['text'].rstrip()}" for one in made["instructions"]), made)
 
 
-def _history(door: Door, agent_id: str) -> list[dict[str, Any]]:
+def _history(client: OperatorClient, agent_id: str) -> list[dict[str, Any]]:
     """Every event about an agent, oldest first."""
     told: list[dict[str, Any]] = []
     after = 0
     while True:
-        page = door.call("list_events", subject=agent_id, after=after, limit=1_000)
+        page = client.call("list_events", subject=agent_id, after=after, limit=1_000)
         told += page["events"]
         if page["next_after"] == after:
             return told

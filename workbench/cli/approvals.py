@@ -6,18 +6,18 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
+from workbench.cli.client import OperatorClient
 from workbench.cli.grants import choices, grant_options
-from workbench.cli.output import Note, Partly, Shown, pass_door
+from workbench.cli.output import Note, PartialFailure, Shown, pass_client
 from workbench.tables import Table
 
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Decided ones too.")
-@pass_door
-def approvals(door: Door, everything: bool) -> Shown:
+@pass_client
+def approvals(client: OperatorClient, everything: bool) -> Shown:
     """List what waits for your decision."""
-    found = door.call("list_approvals", status=None if everything else "pending")["approvals"]
+    found = client.call("list_approvals", status=None if everything else "pending")["approvals"]
     rows = [[a["id"], a["kind"], _about(a), _origin(a), a["status"]] for a in found]
     return Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing waits for you.", found)
 
@@ -29,9 +29,9 @@ def approvals(door: Door, everything: bool) -> Shown:
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
 @click.option("--despite-gates", is_flag=True, help="Merge although gates have failed, or still run.")
 @grant_options
-@pass_door
+@pass_client
 def approve(
-    door: Door,
+    client: OperatorClient,
     approval_ids: tuple[int, ...],
     everything: bool,
     kind: str | None,
@@ -41,18 +41,18 @@ def approve(
 ) -> Shown:
     """Admit agents and merge worktrees that wait for you."""
     if everything:
-        approval_ids = _waiting(door, kind)
+        approval_ids = _waiting(client, kind)
     elif not approval_ids:
         raise click.UsageError("Name approvals by id, or give --all. `approvals` lists them.")
     if agent_id is not None and len(approval_ids) > 1:
         raise click.UsageError("An id is for one agent. Leave --id out, or approve one by one.")
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
     if len(approval_ids) == 1:
-        made = door.call("approve", approval_id=approval_ids[0], choices=chosen)
+        made = client.call("approve", approval_id=approval_ids[0], choices=chosen)
         return _decided([{"approval_id": approval_ids[0], "ok": True, "outcome": made["outcome"]}])
     if not approval_ids:
         return _decided([])
-    return _decided(door.call("approve_many", approval_ids=list(approval_ids), choices=chosen)["decisions"])
+    return _decided(client.call("approve_many", approval_ids=list(approval_ids), choices=chosen)["decisions"])
 
 
 @click.command()
@@ -60,28 +60,30 @@ def approve(
 @click.option("--all", "everything", is_flag=True, help="Everything that waits.")
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")
 @click.option("--reason", default="", help="What the asker is told.")
-@pass_door
-def reject(door: Door, approval_ids: tuple[int, ...], everything: bool, kind: str | None, reason: str) -> Shown:
+@pass_client
+def reject(
+    client: OperatorClient, approval_ids: tuple[int, ...], everything: bool, kind: str | None, reason: str
+) -> Shown:
     """Turn down what waits for you."""
     if everything:
-        approval_ids = _waiting(door, kind)
+        approval_ids = _waiting(client, kind)
     elif not approval_ids:
         raise click.UsageError("Name approvals by id, or give --all. `approvals` lists them.")
     if len(approval_ids) == 1:
-        made = door.call("reject", approval_id=approval_ids[0], reason=reason)
+        made = client.call("reject", approval_id=approval_ids[0], reason=reason)
         return Note(f"Rejected {approval_ids[0]}.", [made])
     if not approval_ids:
         return _decided([])
-    return _decided(door.call("reject_many", approval_ids=list(approval_ids), reason=reason)["decisions"])
+    return _decided(client.call("reject_many", approval_ids=list(approval_ids), reason=reason)["decisions"])
 
 
-def _waiting(door: Door, kind: str | None) -> tuple[int, ...]:
-    return tuple(a["id"] for a in door.call("list_approvals", kind=kind)["approvals"])
+def _waiting(client: OperatorClient, kind: str | None) -> tuple[int, ...]:
+    return tuple(a["id"] for a in client.call("list_approvals", kind=kind)["approvals"])
 
 
 def _decided(decisions: list[dict[str, Any]]) -> Table:
     rows = [[d["approval_id"], _outcome(d["outcome"]) if d["ok"] else _refusal(d["error"])] for d in decisions]
-    shape = Table if all(d["ok"] for d in decisions) else Partly
+    shape = Table if all(d["ok"] for d in decisions) else PartialFailure
     return shape(["id", "outcome"], rows, "Nothing waits for you.", decisions)
 
 

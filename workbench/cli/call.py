@@ -8,18 +8,18 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Shown, Text, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Shown, Text, pass_client
 from workbench.errors import BadInput
 
 
 @click.command("call")
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
-@pass_door
-def call_op(door: Door, name: str, arguments: tuple[str, ...]) -> Shown:
+@pass_client
+def call_op(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Shown:
     """Call any operation: `call NAME key=value …` or `call NAME '{"key": value}'`."""
-    made = door.call(name, **parse_arguments(arguments))
+    made = client.call(name, **parse_arguments(arguments))
     return Text(json.dumps(made, indent=2, ensure_ascii=False), made)
 
 

@@ -14,7 +14,7 @@ from workbench.errors import BadInput, WorkbenchError
 from workbench.settings import Settings, find_project
 
 
-class Door(Protocol):
+class OperatorClient(Protocol):
     """What the commands need: operations, called as the operator."""
 
     settings: Settings
@@ -28,7 +28,7 @@ class Door(Protocol):
         ...
 
 
-class CommandLine:
+class ProjectClient:
     """Talks to the server that `server.json` names if it is the one that answers, else opens the store.
 
     Args:

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Note, Noun, Shown, Text, given, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client
 from workbench.tables import Table
 
 COLUMNS = {
@@ -20,7 +20,7 @@ COLUMNS = {
 }
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def contexts() -> None:
     """What agents wrote: list, search, show, delete, restore."""
 
@@ -29,10 +29,10 @@ def contexts() -> None:
 @click.option("--session", "session_id", default=None, help="Only those of this session.")
 @click.option("--agent", "agent_id", default=None, help="Only those of this agent.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
-@pass_door
-def list_contexts(door: Door, limit: int, **filters: Any) -> Shown:
+@pass_client
+def list_contexts(client: OperatorClient, limit: int, **filters: Any) -> Shown:
     """List the contexts."""
-    return _read(door, limit, **filters)
+    return _read(client, limit, **filters)
 
 
 @contexts.command("search")
@@ -40,39 +40,39 @@ def list_contexts(door: Door, limit: int, **filters: Any) -> Shown:
 @click.option("--session", "session_id", default=None, help="Only those of this session.")
 @click.option("--agent", "agent_id", default=None, help="Only those of this agent.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
-@pass_door
-def search_contexts(door: Door, words: str, limit: int, **filters: Any) -> Shown:
+@pass_client
+def search_contexts(client: OperatorClient, words: str, limit: int, **filters: Any) -> Shown:
     """Find contexts by words of their title and content."""
-    return _read(door, limit, search=words, **filters)
+    return _read(client, limit, search=words, **filters)
 
 
 @contexts.command("show")
 @click.argument("context_id")
-@pass_door
-def show_context(door: Door, context_id: str) -> Shown:
+@pass_client
+def show_context(client: OperatorClient, context_id: str) -> Shown:
     """Print one context."""
-    found = door.call("get_context", context_id=context_id)
+    found = client.call("get_context", context_id=context_id)
     return Text(f"{found['title']}\n\n{found['content']}", found)
 
 
 @contexts.command("delete")
 @click.argument("context_id")
-@pass_door
-def delete_context(door: Door, context_id: str) -> Shown:
+@pass_client
+def delete_context(client: OperatorClient, context_id: str) -> Shown:
     """Delete a context; `restore` brings it back."""
-    return Note(f"{context_id} is deleted.", door.call("delete_context", context_id=context_id))
+    return Note(f"{context_id} is deleted.", client.call("delete_context", context_id=context_id))
 
 
 @contexts.command("restore")
 @click.argument("context_id")
-@pass_door
-def restore_context(door: Door, context_id: str) -> Shown:
+@pass_client
+def restore_context(client: OperatorClient, context_id: str) -> Shown:
     """Bring a deleted context back, by its id."""
-    made = door.call("restore_context", context_id=context_id)
+    made = client.call("restore_context", context_id=context_id)
     return Note(f"{context_id} is back.", made)
 
 
-def _read(door: Door, limit: int, **filters: Any) -> Table:
-    found = door.call("read", resource_type="contexts", filters=given(**filters), limit=limit)
+def _read(client: OperatorClient, limit: int, **filters: Any) -> Table:
+    found = client.call("read", resource_type="contexts", filters=drop_none(**filters), limit=limit)
     note = "… and more; a larger --limit shows them." if found["next_cursor"] else ""
     return Table.of(found["data"], COLUMNS, "No context matches.", note=note)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Note, Shown, Text, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Note, Shown, Text, pass_client
 from workbench.model import iso
 from workbench.settings import Settings
 from workbench.store.queries import beside
@@ -22,12 +22,12 @@ RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
 
 @click.command()
 @click.argument("query")
-@pass_door
-def sql(door: Door, query: str) -> Shown:
+@pass_client
+def sql(client: OperatorClient, query: str) -> Shown:
     """Ask DuckDB about the project (views: tasks, attempts, agents, events, …)."""
     from workbench.analytics.live import ask
 
-    columns, rows = ask(door.settings, query)
+    columns, rows = ask(client.settings, query)
     data = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
     return Table(columns, rows, "No rows.", data)
 
@@ -36,10 +36,10 @@ def sql(door: Door, query: str) -> Shown:
 @click.argument("resource", type=click.Choice(RESOURCES))
 @click.option("--format", "form", type=click.Choice(["csv", "json"]), default="csv", show_default=True, help="As what.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Into this file.")
-@pass_door
-def export_rows(door: Door, resource: str, form: str, output: Path | None) -> Shown:
+@pass_client
+def export_rows(client: OperatorClient, resource: str, form: str, output: Path | None) -> Shown:
     """Print all rows of a resource, or write them to a file."""
-    made = door.call("export", resource=resource, format=form)
+    made = client.call("export", resource=resource, format=form)
     if output is None:
         return Text(made["content"].rstrip("\r\n"), made)
     output.write_text(made["content"], "utf-8", newline="")
@@ -51,15 +51,15 @@ def export_rows(door: Door, resource: str, form: str, output: Path | None) -> Sh
     "--from", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Bring an older database in."
 )
 @click.option("--status", "listed", is_flag=True, help="List the migrations that were applied.")
-@pass_door
-def migrate(door: Door, file: Path | None, listed: bool) -> Shown:
+@pass_client
+def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
     """Bring the project's store up to date, or an older database into it."""
     if file is not None and listed:
         raise click.UsageError("Give --from or --status, not both.")
     if file is not None:
-        return _brought(door.settings, file)
+        return _brought(client.settings, file)
     with ThreadPoolExecutor(1, thread_name_prefix="workbench-migrate") as apart:  # a notebook's loop runs here
-        history = apart.submit(asyncio.run, _applied(door.settings)).result()
+        history = apart.submit(asyncio.run, _applied(client.settings)).result()
     if listed:
         columns = {
             "migration_name": "migration",

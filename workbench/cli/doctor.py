@@ -10,11 +10,11 @@ from importlib.util import find_spec
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Partly, Shown, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import PartialFailure, Shown, pass_client
 from workbench.errors import WorkbenchError
 from workbench.server_file import ServerFile
-from workbench.services.processes.sandbox import powers
+from workbench.services.processes.sandbox import confinement_support
 from workbench.tables import Table
 
 GIGABYTE = 1 << 30
@@ -23,22 +23,22 @@ AGENTS = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 
 
 @click.command()
-@pass_door
-def doctor(door: Door) -> Shown:
+@pass_client
+def doctor(client: OperatorClient) -> Shown:
     """Say what this machine has and lacks; the exit status is 1 if something needed is missing."""
-    found = [*_checks(door)]
+    found = [*_checks(client)]
     bad = any(mark == "missing" for mark, _, _ in found)
     data = [dict(zip(("state", "what", "says"), row, strict=True)) for row in found]
-    return (Partly if bad else Table)(["", "", ""], [list(row) for row in found], data=data)
+    return (PartialFailure if bad else Table)(["", "", ""], [list(row) for row in found], data=data)
 
 
-def _checks(door: Door) -> Iterator[tuple[str, str, str]]:
+def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     yield "ok", "Python", platform.python_version()
-    yield _git(door)
-    yield _confinement(door)
-    yield "ok", "project", str(door.settings.project)
-    yield _server(door)
-    yield _disk(door)
+    yield _git(client)
+    yield _confinement(client)
+    yield "ok", "project", str(client.settings.project)
+    yield _server(client)
+    yield _disk(client)
     has = find_spec("jupyterlab") is not None
     yield _optional(has, "JupyterLab", "installed", "not installed: the panels need it (`pip install jupyterlab`)")
     for command, name in AGENTS.items():
@@ -50,11 +50,11 @@ def _optional(has: bool, what: str, says: str, else_says: str) -> tuple[str, str
     return ("ok" if has else "-"), what, says if has else else_says
 
 
-def _git(door: Door) -> tuple[str, str, str]:
+def _git(client: OperatorClient) -> tuple[str, str, str]:
     from workbench.git import Repository
 
     try:
-        repository = Repository.open(door.settings.project)
+        repository = Repository.open(client.settings.project)
     except WorkbenchError as error:
         # A project may do without a repository, but not without git.
         return ("missing" if error.code.startswith("GIT_") else "warning"), "git", error.message
@@ -62,21 +62,21 @@ def _git(door: Door) -> tuple[str, str, str]:
     return "ok", "git", f"{version.removeprefix('git version ')}, repository {repository.root}"
 
 
-def _confinement(door: Door) -> tuple[str, str, str]:
-    found = powers(door.settings)
+def _confinement(client: OperatorClient) -> tuple[str, str, str]:
+    found = confinement_support(client.settings)
     if found.mode == "off" or found.missing:
         return ("missing" if found.mode == "required" else "warning"), "confinement", found.summary
     return "ok", "confinement", found.summary
 
 
-def _server(door: Door) -> tuple[str, str, str]:
-    info = ServerFile(door.settings.server_file).load().info
+def _server(client: OperatorClient) -> tuple[str, str, str]:
+    info = ServerFile(client.settings.server_file).load().info
     if info is None:
         return "-", "server", "none runs; `%workbench start` in a notebook or `workbench serve` starts one"
     return "ok", "server", f"{info.url}, process {info.pid}"
 
 
-def _disk(door: Door) -> tuple[str, str, str]:
-    free = shutil.disk_usage(door.settings.project).free
+def _disk(client: OperatorClient) -> tuple[str, str, str]:
+    free = shutil.disk_usage(client.settings.project).free
     says = f"{free / GIGABYTE:.1f} GB free"
     return ("ok" if free > SCARCE else "warning"), "disk", says

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from workbench.cli.client import CommandLine
+from workbench.cli.client import ProjectClient
 
 
 def _choose(ctx: click.Context, _: click.Parameter, project: Path | None) -> None:
     if project is not None or ctx.obj is None:
-        ctx.obj = CommandLine(project, os.environ.get("WORKBENCH_TOKEN"))
+        ctx.obj = ProjectClient(project, os.environ.get("WORKBENCH_TOKEN"))
 
 
 OPTIONS = (
@@ -28,11 +28,11 @@ OPTIONS = (
 )
 
 
-def anywhere(command: click.Command) -> click.Command:
+def with_global_options(command: click.Command) -> click.Command:
     """A command that has these options too, and so has each command below it; of its own ones it loses none."""
     made = copy(command)
     if isinstance(made, click.Group):
-        made.commands = {name: anywhere(one) for name, one in made.commands.items()}
+        made.commands = {name: with_global_options(one) for name, one in made.commands.items()}
     else:
         taken = {name for parameter in command.params for name in parameter.opts}
         made.params = [*command.params, *(option for option in OPTIONS if not taken & {*option.opts})]

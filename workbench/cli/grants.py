@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from workbench.cli.output import Fn, given
+from workbench.cli.output import Fn, drop_none
 from workbench.model import Access, Role, Tool
 
 NOTHING = "none"
@@ -68,7 +68,7 @@ def membership_options(command: Fn) -> Fn:
 
 def choices(options: dict[str, Any], **more: Any) -> dict[str, Any]:
     """What was typed as an operation takes it: what was not typed is absent, `none` is null."""
-    typed = given(**more, **options)
+    typed = drop_none(**more, **options)
     expires: dict[str, Any] = typed.pop("expires", {})
     plain = {key: None if key in CLEARABLE and value == NOTHING else value for key, value in typed.items()}
     return plain | expires

@@ -15,7 +15,7 @@ from workbench.tables import Page, Table
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 
-def pass_door(command: Fn) -> Fn:
+def pass_client(command: Fn) -> Fn:
     """Give a command the project's `Door` as its first argument."""
     return click.pass_obj(command)  # type: ignore[return-value]
 
@@ -49,14 +49,14 @@ class Text:
 
 
 @dataclass(frozen=True, repr=False)
-class Partly(Table):
+class PartialFailure(Table):
     """A table in which some rows are failures: the command ends with status 1."""
 
 
 Shown = Table | Page | Graph | Note | Text | None
 
 
-class Noun(click.Group):
+class NounGroup(click.Group):
     """Commands about one noun; without a subcommand it lists: `rules` is `rules list`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -66,7 +66,7 @@ class Noun(click.Group):
         return super().parse_args(ctx, args)
 
 
-def given(**values: Any) -> dict[str, Any]:
+def drop_none(**values: Any) -> dict[str, Any]:
     """The values that are not None: an argument that was not typed is not sent."""
     return {name: value for name, value in values.items() if value is not None}
 
@@ -79,7 +79,7 @@ def listing(command: Fn) -> Fn:
     return search(deleted(limit(command)))
 
 
-def listed(page: Mapping[str, Any], noun: str, columns: Mapping[str, str], empty: str) -> Table:
+def page_table(page: Mapping[str, Any], noun: str, columns: Mapping[str, str], empty: str) -> Table:
     """One page of a list operation as a table that says when there are more."""
     items: Sequence[Mapping[str, Any]] = page[noun]
     left = page.get("total", len(items)) - len(items)

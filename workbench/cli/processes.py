@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Note, Shown, Text, given, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
 from workbench.tables import Table
 
 COLUMNS = {
@@ -47,8 +47,8 @@ def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     return dict(value.split("=", 1) for value in values)
 
 
-def orders(command: Any) -> Any:
-    """Give a command the options of an agent's orders."""
+def spawn_options(command: Any) -> Any:
+    """Give a command the options of spawning an agent."""
     for option in reversed(
         (
             click.option("--worktree", "assigned_worktree", default=None, help="Where it works."),
@@ -71,20 +71,22 @@ def orders(command: Any) -> Any:
     return command
 
 
-def _orders(options: dict[str, Any]) -> dict[str, Any]:
+def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
     names = ("cpu_seconds", "memory_bytes", "wall_seconds", "tasks")
-    limits = given(**{name: options.pop(name) for name in names})
-    return given(**options, limits=limits or None)
+    limits = drop_none(**{name: options.pop(name) for name in names})
+    return drop_none(**options, limits=limits or None)
 
 
 @click.command()
 @click.argument("persona_id")
-@orders
+@spawn_options
 @click.option("--ask", is_flag=True, help="Leave it at the desk instead of admitting it.")
-@pass_door
-def spawn(door: Door, persona_id: str, ask: bool, **options: Any) -> Shown:
+@pass_client
+def spawn(client: OperatorClient, persona_id: str, ask: bool, **options: Any) -> Shown:
     """Start an agent as a process of its own."""
-    made = door.call("spawn_agent", persona_id=persona_id, approve="ask" if ask else "auto", **_orders(options))
+    made = client.call(
+        "spawn_agent", persona_id=persona_id, approve="ask" if ask else "auto", **_spawn_arguments(options)
+    )
     runs = f"runs as process {made['pid']}" if made["pid"] else "waits for room"
     lacks = "" if made["confinement"]["enforced"] else " Nothing confines it."
     return Note(f"{made['agent_id']} {runs}; it is {made['status']}.{lacks}", made)
@@ -92,10 +94,10 @@ def spawn(door: Door, persona_id: str, ask: bool, **options: Any) -> Shown:
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Those too that have ended.")
-@pass_door
-def ps(door: Door, everything: bool) -> Shown:
+@pass_client
+def ps(client: OperatorClient, everything: bool) -> Shown:
     """List the processes of agents: what they use, and how they ended."""
-    found = [agent["process"] for agent in door.call("get_managed_agents")["agents"] if agent["process"]]
+    found = [agent["process"] for agent in client.call("get_managed_agents")["agents"] if agent["process"]]
     rows = [
         process
         | {
@@ -113,23 +115,23 @@ def ps(door: Door, everything: bool) -> Shown:
 @click.argument("agent_id")
 @click.option("--lines", type=click.IntRange(1, 1_000), default=50, show_default=True, help="The last so many.")
 @click.option("--follow", "-f", is_flag=True, help="Go on as it grows, until the process ends.")
-@pass_door
-def logs(door: Door, agent_id: str, lines: int, follow: bool) -> Shown:
+@pass_client
+def logs(client: OperatorClient, agent_id: str, lines: int, follow: bool) -> Shown:
     """Print the end of an agent's log."""
-    found = door.call("get_agent_process_info", agent_id=agent_id, log_lines=lines)
+    found = client.call("get_agent_process_info", agent_id=agent_id, log_lines=lines)
     text = "\n".join(found["log_tail"])
     if not follow:
         return Text(text, found)
     click.echo(text)
-    _follow(door, agent_id, Path(found["log"]))
+    _follow(client, agent_id, Path(found["log"]))
     return None
 
 
-def _follow(door: Door, agent_id: str, log: Path) -> None:
+def _follow(client: OperatorClient, agent_id: str, log: Path) -> None:
     with log.open("r", encoding="utf-8", errors="replace") as file:
         file.seek(0, 2)
         while True:
-            running = door.call("get_agent_process_info", agent_id=agent_id, log_lines=0)["state"] != "ended"
+            running = client.call("get_agent_process_info", agent_id=agent_id, log_lines=0)["state"] != "ended"
             if said := file.read():
                 click.echo(said, nl=False)
             if not running:
@@ -139,10 +141,10 @@ def _follow(door: Door, agent_id: str, log: Path) -> None:
 
 @click.command()
 @click.argument("agent_id")
-@pass_door
-def restart(door: Door, agent_id: str) -> Shown:
-    """End an agent's process and start another with the same orders."""
-    made = door.call("restart_agent", agent_id=agent_id)
+@pass_client
+def restart(client: OperatorClient, agent_id: str) -> Shown:
+    """End an agent's process and start another as it was spawned."""
+    made = client.call("restart_agent", agent_id=agent_id)
     runs = f"runs as process {made['pid']}" if made["pid"] else "waits for room"
     return Note(f"{made['agent_id']} {runs}.", made)
 
@@ -150,34 +152,34 @@ def restart(door: Door, agent_id: str) -> Shown:
 @click.command()
 @click.argument("agent_id")
 @click.option("--reason", default="", help="Kept in the history.")
-@pass_door
-def terminate(door: Door, agent_id: str, reason: str) -> Shown:
+@pass_client
+def terminate(client: OperatorClient, agent_id: str, reason: str) -> Shown:
     """End an agent's process and everything it started."""
-    return Note(f"{agent_id} is ended.", door.call("terminate_agent", agent_id=agent_id, reason=reason))
+    return Note(f"{agent_id} is ended.", client.call("terminate_agent", agent_id=agent_id, reason=reason))
 
 
 @click.command()
-@pass_door
-def profiles(door: Door) -> Shown:
+@pass_client
+def profiles(client: OperatorClient) -> Shown:
     """List the ways to run an agent, and what each lacks here."""
-    found = door.call("list_profiles")["profiles"]
+    found = client.call("list_profiles")["profiles"]
     rows = [one | {"lacks": ", ".join(one["needs"])} for one in found]
     return Table.of(rows, {"name": "profile", "summary": "what it does", "source": "from", "lacks": "lacks"}, "")
 
 
 @click.command()
 @click.option("--persona", "persona_id", required=True, help="The kind of work it takes.")
-@orders
-@pass_door
-def worker(door: Door, persona_id: str, **options: Any) -> Shown:
+@spawn_options
+@pass_client
+def worker(client: OperatorClient, persona_id: str, **options: Any) -> Shown:
     """Be a worker, in this terminal, until Ctrl-C: what `spawn` starts as a process of its own."""
     from workbench.worker.__main__ import run
-    from workbench.worker.startup import Orders
+    from workbench.worker.startup import WorkerConfig
 
     own = tempfile.mkdtemp(prefix="workbench-")
     try:
-        told = door.call("enlist_worker", persona_id=persona_id, scratch=own, **_orders(options))
+        told = client.call("enlist_worker", persona_id=persona_id, scratch=own, **_spawn_arguments(options))
         click.echo(f"{told['agent_id']} works; Ctrl-C ends it.", err=True)
-        sys.exit(run(Orders.from_json(told["orders"])))
+        sys.exit(run(WorkerConfig.from_json(told["config"])))
     finally:
         shutil.rmtree(own, ignore_errors=True)

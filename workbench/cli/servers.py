@@ -7,28 +7,28 @@ from pathlib import Path
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Shown, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Shown, pass_client
 
 
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65_535), default=None, help="0 lets the system choose.")
-@pass_door
-def serve(door: Door, port: int | None) -> Shown:
+@pass_client
+def serve(client: OperatorClient, port: int | None) -> Shown:
     """Run the servers here, without a notebook, until interrupted."""
     from workbench.shells.headless import run
 
-    run(door.settings, port)
+    run(client.settings, port)
     return None
 
 
 @click.command()
-@pass_door
-def mcp(door: Door) -> Shown:
+@pass_client
+def mcp(client: OperatorClient) -> Shown:
     """Serve MCP on standard input and output, for agents that start their own server."""
     from workbench.shells.mcp.stdio import run
 
-    run(door.settings, os.environ.get("WORKBENCH_TOKEN"))
+    run(client.settings, os.environ.get("WORKBENCH_TOKEN"))
     return None
 
 

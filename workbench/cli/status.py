@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Shown, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Shown, pass_client
 from workbench.server_file import ServerFile
 from workbench.tables import Table
 
@@ -16,15 +16,15 @@ EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject
 
 
 @click.command()
-@pass_door
-def status(door: Door) -> Shown:
+@pass_client
+def status(client: OperatorClient) -> Shown:
     """What runs, who waits, how far the work is."""
-    counts = door.call("count_tasks")["counts"]
-    waiting = door.call("list_approvals")["approvals"]
-    agents = door.call("list_agents")["agents"]
-    server = ServerFile(door.settings.server_file).load().info
+    counts = client.call("count_tasks")["counts"]
+    waiting = client.call("list_approvals")["approvals"]
+    agents = client.call("list_agents")["agents"]
+    server = ServerFile(client.settings.server_file).load().info
     rows: list[list[Any]] = [
-        ["project", door.settings.project],
+        ["project", client.settings.project],
         ["server", server.url if server else "not running"],
         ["waiting for you", len(waiting)],
         ["agents", len(agents)],
@@ -38,11 +38,11 @@ def status(door: Door) -> Shown:
 @click.option("--after", default=0, help="Only events with a larger id.")
 @click.option("--kinds", default="*", help="Comma-separated: task.*, agent.registered, …")
 @click.option("--limit", default=50, show_default=True, help="At most so many.")
-@pass_door
-def events(door: Door, after: int, kinds: str, limit: int) -> Shown:
+@pass_client
+def events(client: OperatorClient, after: int, kinds: str, limit: int) -> Shown:
     """List what happened, oldest first."""
     while True:
-        page = door.call("list_events", after=after, kinds=kinds.split(","), limit=limit)
+        page = client.call("list_events", after=after, kinds=kinds.split(","), limit=limit)
         if page["events"] or page["next_after"] == after:
             break
         after = page["next_after"]
@@ -51,10 +51,10 @@ def events(door: Door, after: int, kinds: str, limit: int) -> Shown:
 
 
 @click.command()
-@pass_door
-def performance(door: Door) -> Shown:
+@pass_client
+def performance(client: OperatorClient) -> Shown:
     """How busy the server is: queue, commits, connections, events."""
-    found = door.call("get_performance")
+    found = client.call("get_performance")
     return Table(["", ""], [[name.replace("_", " "), value] for name, value in _flat(found)], data=found)
 
 

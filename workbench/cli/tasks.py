@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Note, Shown, Text, given, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState
@@ -60,11 +60,11 @@ _APART = {"id", "title", "attempts", "blocked"}
 @click.option("--sort", type=click.Choice(["id", "newest", "priority"]), default="id", show_default=True, help="Order.")
 @click.option("--limit", default=100, show_default=True, help="At most so many.")
 @click.option("--cursor", default=None, help="Read on where a list said that there are more.")
-@pass_door
-def tasks(door: Door, sort: str, limit: int, **filters: Any) -> Shown:
+@pass_client
+def tasks(client: OperatorClient, sort: str, limit: int, **filters: Any) -> Shown:
     """List the tasks."""
-    chosen = given(**filters)
-    page = door.call("list_tasks", sort=sort, limit=limit, **chosen)
+    chosen = drop_none(**filters)
+    page = client.call("list_tasks", sort=sort, limit=limit, **chosen)
     note = f"… more: --cursor {page['next_cursor']}" if page["next_cursor"] else ""
     return task_table(page["tasks"], NO_MATCH if chosen else NO_TASKS, note)
 
@@ -78,11 +78,11 @@ def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -
 @click.command()
 @click.argument("task_id", type=int)
 @click.option("--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="So many log lines.")
-@pass_door
-def task(door: Door, task_id: int, lines: int) -> Shown:
+@pass_client
+def task(client: OperatorClient, task_id: int, lines: int) -> Shown:
     """Show one task: how it stands and why, its attempts, what was said and what it gave."""
-    found = door.call("get_task", task_id=task_id)
-    return _task_page(found, _near(door, found), _end_of_log(door, task_id, lines + 1) if lines else [], lines)
+    found = client.call("get_task", task_id=task_id)
+    return _task_page(found, _near(client, found), _end_of_log(client, task_id, lines + 1) if lines else [], lines)
 
 
 def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int) -> Page:
@@ -96,10 +96,10 @@ def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[
     return Page(parts, {"task": found, "log": log[-lines:] if lines else []})
 
 
-def _near(door: Door, found: Mapping[str, Any]) -> dict[str, str]:
+def _near(client: OperatorClient, found: Mapping[str, Any]) -> dict[str, str]:
     """What keeps a task waiting and what is right under it, and how each of these stands."""
-    waits = [_standing(door, other) for other in found["blocked_by"][:NEAR]]
-    under = door.call("list_tasks", parent_task_id=found["id"], limit=NEAR)
+    waits = [_standing(client, other) for other in found["blocked_by"][:NEAR]]
+    under = client.call("list_tasks", parent_task_id=found["id"], limit=NEAR)
     parts = [f"{one['id']} ({State.of(one['status'], one['blocked'])})" for one in under["tasks"]]
     return {
         "blocked_by": _some(waits, len(found["blocked_by"]) > NEAR),
@@ -107,9 +107,9 @@ def _near(door: Door, found: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _standing(door: Door, task_id: int) -> str:
+def _standing(client: OperatorClient, task_id: int) -> str:
     try:
-        found = door.call("get_task", task_id=task_id)
+        found = client.call("get_task", task_id=task_id)
     except NotFound:  # of another session than the agent's who asks
         return str(task_id)
     hint = "; retry it" if found["status"] in lifecycle.DEAD else ""
@@ -133,12 +133,12 @@ def _brief(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
-def _end_of_log(door: Door, task_id: int, wanted: int) -> list[dict[str, Any]]:
+def _end_of_log(client: OperatorClient, task_id: int, wanted: int) -> list[dict[str, Any]]:
     """The last lines about a task, oldest first."""
     told: list[dict[str, Any]] = []
     while len(told) < wanted:
         at = {"cursor": told[-1]["id"] if told else 0, "limit": min(wanted - len(told), LOG_PAGE)}
-        page = door.call("get_task_logs", task_id=task_id, newest_first=True, **at)["lines"]
+        page = client.call("get_task_logs", task_id=task_id, newest_first=True, **at)["lines"]
         told += page
         if len(page) < at["limit"]:
             break
@@ -147,33 +147,33 @@ def _end_of_log(door: Door, task_id: int, wanted: int) -> list[dict[str, Any]]:
 
 @click.command()
 @click.option("--plan", default=None, help="Only tasks of this plan.")
-@pass_door
-def graph(door: Door, plan: str | None) -> Shown:
+@pass_client
+def graph(client: OperatorClient, plan: str | None) -> Shown:
     """Show what waits for what: drawn in a notebook, as a table elsewhere."""
-    page = door.call("list_tasks", limit=LIMIT, **given(plan=plan))
+    page = client.call("list_tasks", limit=LIMIT, **drop_none(plan=plan))
     if page["next_cursor"]:
         told = f"There are more than {LIMIT} tasks; so many are not drawn. --plan chooses fewer, and the panel has all."
         return Note(told, {"limit": LIMIT})
-    edges = door.call("get_task_graph", **given(plan=plan))["dependencies"]
+    edges = client.call("get_task_graph", **drop_none(plan=plan))["dependencies"]
     return Graph(page["tasks"], edges, NO_TASKS if plan is None else NO_MATCH)
 
 
 @click.command()
 @click.argument("task_id", type=int)
 @click.option("--reason", default="", help="Why; its agent is told.")
-@pass_door
-def cancel(door: Door, task_id: int, reason: str) -> Shown:
+@pass_client
+def cancel(client: OperatorClient, task_id: int, reason: str) -> Shown:
     """Cancel a task and what is under it and not finished."""
-    before = door.call("list_events", after=None)["next_after"]
-    made = door.call("cancel_task", task_id=task_id, reason=reason)
-    others = _cancelled_with(door, made, before)
+    before = client.call("list_events", after=None)["next_after"]
+    made = client.call("cancel_task", task_id=task_id, reason=reason)
+    others = _cancelled_with(client, made, before)
     told = f", and with it {_some(others[:NEAR], len(others) > NEAR)}" if others else ""
     return Note(f"Task {task_id} is cancelled{told}.", made)
 
 
-def _cancelled_with(door: Door, made: Mapping[str, Any], after: int) -> list[str]:
+def _cancelled_with(client: OperatorClient, made: Mapping[str, Any], after: int) -> list[str]:
     """The other tasks that one change has cancelled: it has one time, of the task's end and of all its events."""
-    found = door.call("list_events", after=after, kinds=["task.cancelled"], limit=EVENTS_PAGE)["events"]
+    found = client.call("list_events", after=after, kinds=["task.cancelled"], limit=EVENTS_PAGE)["events"]
     ids = [event["subject"].removeprefix("task:") for event in found if event["at"] == made["completed_at"]]
     return [one for one in ids if one != str(made["id"])]
 
@@ -182,31 +182,31 @@ def _cancelled_with(door: Door, made: Mapping[str, Any], after: int) -> list[str
 @click.argument("task_id", type=int)
 @click.option("--reason", default="", help="Why; kept in the history.")
 @click.option("--max-retries", type=click.IntRange(0, 100), default=None, help="Retries from now on.")
-@pass_door
-def retry(door: Door, task_id: int, reason: str, max_retries: int | None) -> Shown:
+@pass_client
+def retry(client: OperatorClient, task_id: int, reason: str, max_retries: int | None) -> Shown:
     """Have a failed or cancelled task tried again."""
-    made = door.call("retry_task", task_id=task_id, reason=reason, **given(max_retries=max_retries))
+    made = client.call("retry_task", task_id=task_id, reason=reason, **drop_none(max_retries=max_retries))
     return Note(f"Task {task_id} is tried again.", made)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("task_id", type=int)
 @click.argument("number", type=int)
-@pass_door
-def priority(door: Door, task_id: int, number: int) -> Shown:
+@pass_client
+def priority(client: OperatorClient, task_id: int, number: int) -> Shown:
     """Have a task claimed earlier or later than others; a higher NUMBER goes first."""
-    return Note(f"Task {task_id} has priority {number}.", door.call("set_priority", task_id=task_id, priority=number))
+    return Note(f"Task {task_id} has priority {number}.", client.call("set_priority", task_id=task_id, priority=number))
 
 
 @click.command()
 @click.argument("task_id", type=int)
 @click.argument("agent_id", metavar="AGENT|none")
 @click.option("--reason", default="", help="Why; kept in the history.")
-@pass_door
-def assign(door: Door, task_id: int, agent_id: str, reason: str) -> Shown:
+@pass_client
+def assign(client: OperatorClient, task_id: int, agent_id: str, reason: str) -> Shown:
     """Reserve a task for an agent, or for nobody; who holds it now loses it."""
     agent = None if agent_id == "none" else agent_id
-    made = door.call("reassign_task", task_id=task_id, assigned_agent_id=agent, reason=reason)
+    made = client.call("reassign_task", task_id=task_id, assigned_agent_id=agent, reason=reason)
     return Note(f"Task {task_id} is reserved for {agent}." if agent else f"Anybody may claim task {task_id}.", made)
 
 
@@ -214,12 +214,12 @@ def assign(door: Door, task_id: int, agent_id: str, reason: str) -> Shown:
 @click.argument("task_id", type=int)
 @click.argument("others", metavar="ON...", type=int, nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="No longer wait for them.")
-@pass_door
-def depend(door: Door, task_id: int, others: tuple[int, ...], remove: bool) -> Shown:
+@pass_client
+def depend(client: OperatorClient, task_id: int, others: tuple[int, ...], remove: bool) -> Shown:
     """Have a task wait for others."""
     made: dict[str, Any] = {}
     for on in others:
-        made = door.call("remove_dependency" if remove else "add_dependency", task_id=task_id, depends_on=on)
+        made = client.call("remove_dependency" if remove else "add_dependency", task_id=task_id, depends_on=on)
     waits = ", ".join(map(str, made["dependencies"]))
     return Note(f"Task {task_id} waits for {waits}." if waits else f"Task {task_id} waits for nothing.", made)
 
@@ -229,14 +229,14 @@ def depend(door: Door, task_id: int, others: tuple[int, ...], remove: bool) -> S
 @click.option("--name", default=None, help="Use this name instead of the plan's own.")
 @click.option("--update", is_flag=True, help="Change the plan of this name; what has begun stays as it is.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@pass_door
-def plan(door: Door, file: Any, name: str | None, update: bool, dry_run: bool) -> Shown:
+@pass_client
+def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_run: bool) -> Shown:
     """Create the tasks of a plan (YAML, or a Markdown checklist), all or none; or change them."""
     try:
         text = file.read()
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{file.name} is not text in UTF-8: {error.reason}.") from None
-    return planned(door.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
+    return planned(client.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
 
 
 @click.command("export-plan")
@@ -245,10 +245,10 @@ def plan(door: Door, file: Any, name: str | None, update: bool, dry_run: bool) -
     "--format", "form", type=click.Choice(["yaml", "markdown"]), default="yaml", show_default=True, help="As what."
 )
 @click.option("--tick", is_flag=True, help="Tick what is completed (Markdown).")
-@pass_door
-def export_plan(door: Door, name: str, form: str, tick: bool) -> Shown:
+@pass_client
+def export_plan(client: OperatorClient, name: str, form: str, tick: bool) -> Shown:
     """Print a plan as a text that `plan` reads; comments are lost."""
-    made = door.call("export_plan", plan=name, format=form, tick=tick)
+    made = client.call("export_plan", plan=name, format=form, tick=tick)
     return Text(made["text"], made)
 
 

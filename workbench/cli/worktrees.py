@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.client import Door
-from workbench.cli.output import Note, Noun, Shown, Text, given, pass_door
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client
 from workbench.tables import Page, Table
 
 COLUMNS = {
@@ -28,16 +28,16 @@ COLUMNS = {
 ITEMS = {"kind": "kind", "name": "name", "size": "size", "safe": "safe", "reason": "why"}
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def worktrees() -> None:
     """Directories of their own for branches of work: list, status, diff, create, integrate, …"""
 
 
 @worktrees.command("list")
-@pass_door
-def list_worktrees(door: Door) -> Shown:
+@pass_client
+def list_worktrees(client: OperatorClient) -> Shown:
     """List the active worktrees with what they would bring."""
-    found = door.call("get_worktree_status")["worktrees"]
+    found = client.call("get_worktree_status")["worktrees"]
     return Table.of([_counted(one) for one in found], COLUMNS, "There is no active worktree.", found)
 
 
@@ -47,10 +47,10 @@ def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
 
 @worktrees.command("status")
 @click.argument("name")
-@pass_door
-def show_status(door: Door, name: str) -> Shown:
+@pass_client
+def show_status(client: OperatorClient, name: str) -> Shown:
     """Show one worktree: its commits, files, coming conflicts, agents and tasks."""
-    (found,) = door.call("get_worktree_status", worktree_name=name)["worktrees"]
+    (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
     plain = {key: _plain(value) for key, value in found.items() if key != "files"}
     rows = [[key.replace("_", " "), value] for key, value in plain.items() if value not in (None, "", [])]
     files = Table.of(found["files"], {"path": "file", "added": "+", "removed": "−"}, "It has changed nothing yet.")
@@ -71,10 +71,10 @@ def _overlap(one: Mapping[str, Any]) -> str:
 @click.argument("name")
 @click.argument("path", required=False)
 @click.option("--uncommitted", is_flag=True, help="What is not committed yet, instead of what is.")
-@pass_door
-def show_diff(door: Door, name: str, path: str | None, uncommitted: bool) -> Shown:
+@pass_client
+def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: bool) -> Shown:
     """Print what a worktree changed since it left its target."""
-    found = door.call("get_worktree_diff", worktree_name=name, uncommitted=uncommitted, **given(path=path))
+    found = client.call("get_worktree_diff", worktree_name=name, uncommitted=uncommitted, **drop_none(path=path))
     texts = [file["patch"] or _without_patch(file) for file in found["files"]]
     return Text("".join(texts).rstrip("\n"), found)
 
@@ -88,10 +88,10 @@ def _without_patch(file: Mapping[str, Any]) -> str:
 @click.argument("name")
 @click.option("--branch", "branch_name", default=None, help="Default: wb/NAME/main.")
 @click.option("--from", "source_branch", default=None, help="Default: the current branch; also the default target.")
-@pass_door
-def create(door: Door, name: str, branch_name: str | None, source_branch: str | None) -> Shown:
+@pass_client
+def create(client: OperatorClient, name: str, branch_name: str | None, source_branch: str | None) -> Shown:
     """Make a worktree with a branch of its own."""
-    made = door.call("create_worktree", name=name, **given(branch_name=branch_name, source_branch=source_branch))
+    made = client.call("create_worktree", name=name, **drop_none(branch_name=branch_name, source_branch=source_branch))
     return Note(f"{name} is on branch {made['branch_name']}, in {made['path']}.", made)
 
 
@@ -99,20 +99,20 @@ def create(door: Door, name: str, branch_name: str | None, source_branch: str | 
 @click.argument("name")
 @click.option("--target", "target_branch", default=None, help="Default: the branch it was forked from.")
 @click.option("--fast-forward/--merge-commit", default=None, help="Default: the setting.")
-@pass_door
-def integrate(door: Door, name: str, target_branch: str | None, fast_forward: bool | None) -> Shown:
+@pass_client
+def integrate(client: OperatorClient, name: str, target_branch: str | None, fast_forward: bool | None) -> Shown:
     """Ask for a worktree to be merged; `approve` then merges it."""
-    how = given(target_branch=target_branch, fast_forward=fast_forward)
-    asked = door.call("integrate_worktree", worktree_name=name, **how)
+    how = drop_none(target_branch=target_branch, fast_forward=fast_forward)
+    asked = client.call("integrate_worktree", worktree_name=name, **how)
     return Note(f"Approval {asked['approval_id']} merges {name} into {asked['target_branch']}.", asked)
 
 
 @worktrees.command("update")
 @click.argument("name")
-@pass_door
-def update(door: Door, name: str) -> Shown:
+@pass_client
+def update(client: OperatorClient, name: str) -> Shown:
     """Bring what is new on the target into a worktree."""
-    made = door.call("update_worktree", worktree_name=name)
+    made = client.call("update_worktree", worktree_name=name)
     if made["conflicts"]:
         return Note(f"Nothing was changed; in conflict: {', '.join(made['conflicts'])}.", made)
     return Note(f"{name} is at {made['commit'][:12]}." if made["merged"] else f"{name} has everything already.", made)
@@ -123,30 +123,30 @@ def update(door: Door, name: str) -> Shown:
 @click.option("--reason", default="", help="Kept in the history.")
 @click.option("--delete-branch", is_flag=True, help="Delete its branch too.")
 @click.option("--force", is_flag=True, help="Also what is nowhere else; it is saved as a bundle.")
-@pass_door
-def discard(door: Door, name: str, reason: str, delete_branch: bool, force: bool) -> Shown:
+@pass_client
+def discard(client: OperatorClient, name: str, reason: str, delete_branch: bool, force: bool) -> Shown:
     """Give a worktree up; its branch is kept."""
-    made = door.call("discard_worktree", worktree_name=name, reason=reason, delete_branch=delete_branch, force=force)
+    made = client.call("discard_worktree", worktree_name=name, reason=reason, delete_branch=delete_branch, force=force)
     kept = f"the branch {made['branch_name']} is {'kept' if made['branch_kept'] else 'deleted'}"
     saved = f" What was nowhere else is in {made['bundle']}." if made["bundle"] else ""
     return Note(f"{name} is discarded; {kept}.{saved}", made)
 
 
 @worktrees.command("conflicts")
-@pass_door
-def conflicts(door: Door) -> Shown:
+@pass_client
+def conflicts(client: OperatorClient) -> Shown:
     """List the conflicts that are coming, between worktrees and with their targets."""
-    found = door.call("list_conflicts")
+    found = client.call("list_conflicts")
     rows = [[pair["one"], pair["other"], ", ".join(pair["files"])] for pair in found["pairs"]]
     return Table(["worktree", "with", "files"], rows, "No conflict is coming.", found)
 
 
 @worktrees.command("prune")
 @click.option("--yes", is_flag=True, help="Remove what is safe.")
-@pass_door
-def prune(door: Door, yes: bool) -> Shown:
+@pass_client
+def prune(client: OperatorClient, yes: bool) -> Shown:
     """Show what worktrees take of the disk, and clear what is safe."""
-    found = door.call("prune_worktrees", apply=yes)
+    found = client.call("prune_worktrees", apply=yes)
     rows = [{**item, "size": _size(item["bytes"]), "safe": "yes" if item["safe"] else ""} for item in found["items"]]
     done = f"{_size(found['freed'])} freed" if yes else "--yes removes what is safe"
     return Table.of(rows, ITEMS, "There is nothing.", found, f"{_size(found['bytes'])} in all; {done}")
@@ -167,14 +167,14 @@ def _size(count: float) -> str:
 def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     """Run a command in a worktree, confined as its workers are: `worktrees run NAME -- git log`."""
     from workbench.git import Repository
-    from workbench.services.worktrees.places import Place, box_of, gone, is_there
+    from workbench.services.worktrees.places import Place, box_of, is_there, worktree_gone
 
-    door: Door = ctx.obj
-    (found,) = door.call("get_worktree_status", worktree_name=name)["worktrees"]
-    place = Place.of(door.settings, found["name"])
+    client: OperatorClient = ctx.obj
+    (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
+    place = Place.of(client.settings, found["name"])
     if not is_there(place):
-        raise gone(place)
-    box = box_of(door.settings, Repository.open(door.settings.project), place)
+        raise worktree_gone(place)
+    box = box_of(client.settings, Repository.open(client.settings.project), place)
     words = command[1:] if command[0] == "--" else command
     code = subprocess.run(box.argv(words), cwd=place.path, env=box.environment(os.environ), check=False).returncode
     ctx.exit(code if code >= 0 else 128 - code)

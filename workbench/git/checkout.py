@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from workbench.errors import Conflict, Unavailable
-from workbench.git import diff, peek, predict
+from workbench.git import diff, predict, unverified_refs
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
 from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, run, shown
@@ -128,7 +128,7 @@ class Checkout:
 
         The one that is checked out stays as it is.
         """
-        here = peek.head(self.git_dir) or self.head()[0]
+        here = unverified_refs.head(self.git_dir) or self.head()[0]
         lines = "".join(f"update refs/heads/{name} {commit}\n" for name, commit in branches.items() if name != here)
         if lines:
             self._git("update-ref", "--no-deref", "--stdin", stdin=os.fsencode(lines))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from workbench.errors import Conflict, NotFound, Unavailable
-from workbench.git import peek
+from workbench.git import unverified_refs
 from workbench.git.checkout import Checkout
 from workbench.git.integration import check_worktrees, checked_out, main_branches
 from workbench.git.names import is_name, is_object_id
@@ -36,7 +36,7 @@ _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
 def branch(repository: Plumbing, checkout: Checkout, name: str, max_bytes: int) -> str:
     """See `Repository.import_branch`."""
     ref, old = f"refs/heads/{name}", repository.resolve(name)
-    if old is not None and peek.branch(checkout.git_dir, name) == old:
+    if old is not None and unverified_refs.branch(checkout.git_dir, name) == old:
         return old
     commit = objects(repository, checkout, ref, max_bytes)
     if commit != old:

@@ -16,9 +16,9 @@ from workbench.git import (
     integration,
     lock,
     opening,
-    peek,
     predict,
     protected,
+    unverified_refs,
     worktrees,
 )
 from workbench.git.checkout import Checkout
@@ -183,13 +183,13 @@ class Repository(Plumbing):
         """Where this repository's objects are: its own directory first, then those it borrows from."""
         return clones.object_directories(self.git_dir)
 
-    def peek_branch(self, git_dir: Path, branch: str) -> str | None:
+    def unverified_branch(self, git_dir: Path, branch: str) -> str | None:
         """Where a worktree's own repository says `branch` is, read without running git.
 
         A hint, and not to be believed: it tells whether there is something to import. None: cannot
         tell, import to know.
         """
-        return peek.branch(git_dir, branch)
+        return unverified_refs.branch(git_dir, branch)
 
     def protected(self) -> dict[str, str]:
         """A fingerprint of what no worker may change: path below the git directory, or reference, and its state.

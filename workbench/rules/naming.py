@@ -24,7 +24,7 @@ Name = Annotated[
 Description = Annotated[str, Field(max_length=10_000)]
 
 
-def meant(found: Sequence[R], wanted: str, noun: str) -> R | None:
+def resolve_ref(found: Sequence[R], wanted: str, noun: str) -> R | None:
     """The one row whose `id` or `name` is `wanted`, among those where one of them is; None if there is none.
 
     Raises:

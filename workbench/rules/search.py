@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def part(text: str | None) -> str | None:
+def like_pattern(text: str | None) -> str | None:
     """The pattern for ``LIKE … ESCAPE '!'`` of whatever contains a text; None when it is blank."""
     if text is None or not text.strip():
         return None

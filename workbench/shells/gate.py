@@ -89,7 +89,7 @@ class Gate:
         if _is_stranger(known) and _is_counted(scope):
             self._strangers.spend(address)
         if scope["type"] == "http" and not scope["path"].endswith(_NO_WORK):
-            await self.workbench.heard_of(known)
+            await self.workbench.touch_presence(known)
         return replace(known, address=address, client=shown(headers.get("user-agent", "")))
 
     async def _identified(self, headers: Headers) -> Caller:

@@ -65,7 +65,7 @@ class Tx(Reader, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class StoreStats:
     """How a store has been doing: commits of this process within the last seconds.
 
     `commits` holds, for each, when it ended (`time.monotonic`), the changes it acknowledged, and the
@@ -83,7 +83,7 @@ class Store(Protocol):
         """The store's clock, microseconds UTC."""
         ...
 
-    def pulse(self) -> Pulse:
+    def stats(self) -> StoreStats:
         """Changes that wait, and the latest commits (a few thousand at most)."""
         ...
 
@@ -103,6 +103,6 @@ class Store(Protocol):
         """Run `question` on a reading connection; it never waits for the writer."""
         ...
 
-    async def look(self, question: Callable[[Reader], T]) -> T:
+    async def read_inline(self, question: Callable[[Reader], T]) -> T:
         """Like `read`, for what takes a probe or two of an index: too little to hand to another thread."""
         ...

@@ -57,7 +57,7 @@ def last_event_id(tx: Reader) -> int:
 
 
 @dataclass(slots=True)
-class Tally:
+class FeedStats:
     """Events that subscribers were given from memory as they came, and those that were read again for one."""
 
     handed: int = 0
@@ -67,9 +67,9 @@ class Tally:
 class Subscription:
     """An asynchronous iterator of events, oldest first and without gaps."""
 
-    def __init__(self, store: Store, kinds: Sequence[str], limit: int, tally: Tally) -> None:
+    def __init__(self, store: Store, kinds: Sequence[str], limit: int, stats: FeedStats) -> None:
         self._store = store
-        self._tally = tally
+        self._stats = stats
         self._kinds = kinds
         self._limit = limit
         self._live: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -88,7 +88,7 @@ class Subscription:
             return
         self._cut = self._live.qsize() >= self._limit
         self._live.put_nowait(None if self._cut else event)
-        self._tally.handed += not self._cut
+        self._stats.handed += not self._cut
 
     def __aiter__(self) -> Self:
         return self
@@ -121,7 +121,7 @@ class Subscription:
     async def _read_on(self) -> None:
         page = await self._store.read(lambda tx: events_after(tx, self._read_to))
         known = [e for e in page if e.id <= self._joined_at]
-        self._tally.fetched += len(known)
+        self._stats.fetched += len(known)
         self._past.extend(e for e in known if matches(e.kind, self._kinds))
         self._read_to = known[-1].id if known and len(page) == len(known) == PAGE else self._joined_at
 
@@ -133,7 +133,7 @@ class Feed:
         self._store = store
         self._limit = queue_limit
         self._subscriptions: dict[str, set[Subscription]] = {}
-        self.tally = Tally()
+        self.stats = FeedStats()
         self._cursor = 0
         self._news = asyncio.Event()
         self._delivering = asyncio.Lock()
@@ -173,7 +173,7 @@ class Feed:
     @asynccontextmanager
     async def subscribe(self, *kinds: str, after: int | None = None) -> AsyncIterator[Subscription]:
         """Follow `kinds` (``*``, ``<noun>.*`` or a kind), from now on or after an event."""
-        subscription = Subscription(self._store, kinds or ("*",), self._limit, self.tally)
+        subscription = Subscription(self._store, kinds or ("*",), self._limit, self.stats)
         async with self._delivering:
             if self._subscriptions:
                 await self._deliver()

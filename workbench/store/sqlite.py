@@ -32,7 +32,7 @@ from pydantic_core import to_json
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import wall_clock
-from workbench.store.base import Pulse, Reader, Row, Tx, Values
+from workbench.store.base import Reader, Row, StoreStats, Tx, Values
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Query, beside
 
@@ -52,7 +52,7 @@ BUSY_SECONDS = 15.0
 LOCK_SECONDS = 2.0
 """How long SQLite itself waits for those who do not know the fence."""
 READERS = 2
-PULSE_COMMITS = 4_096
+STATS_COMMITS = 4_096
 
 _FULL = ("STORE_FULL", "The disk is full. Free some space; nothing was changed.")
 _STORAGE_ERRORS = {
@@ -211,7 +211,7 @@ class SqliteStore:
         self._fence = _Fence(path.with_name(path.name + ".lock"))
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._on_commit: list[Callable[[], None]] = []
-        self._commits: deque[tuple[float, int, float]] = deque(maxlen=PULSE_COMMITS)
+        self._commits: deque[tuple[float, int, float]] = deque(maxlen=STATS_COMMITS)
         self._closing = threading.Lock()
         self._closed = False
         self._pid = os.getpid()
@@ -234,9 +234,9 @@ class SqliteStore:
         """The store's clock, microseconds UTC."""
         return self._clock()
 
-    def pulse(self) -> Pulse:
+    def stats(self) -> StoreStats:
         """See `Store.pulse`."""
-        return Pulse(self._jobs.qsize(), tuple(self._commits))
+        return StoreStats(self._jobs.qsize(), tuple(self._commits))
 
     async def write(self, change: Callable[[Tx], T], *, actor: str = "system") -> T:
         """See `Store.write`."""
@@ -253,8 +253,8 @@ class SqliteStore:
             answer = asyncio.get_running_loop().run_in_executor(self._pool, self._answer_read, question)
         return await answer
 
-    async def look(self, question: Callable[[Reader], T]) -> T:
-        """See `Store.look`: it is answered on the loop's own thread."""
+    async def read_inline(self, question: Callable[[Reader], T]) -> T:
+        """See `Store.read_inline`: it is answered on the loop's own thread."""
         with self._closing:
             self._require_open()
             return self._answer_read(question)

@@ -1,6 +1,6 @@
-"""`python -m workbench.worker`: reads its orders from standard input, then takes tasks until told to stop.
+"""`python -m workbench.worker`: reads its configuration from standard input, then takes tasks until told to stop.
 
-By hand it is `workbench worker`, which asks the server for orders first.
+By hand it is `workbench worker`, which asks the server for it first.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sys
 
 from workbench.errors import WorkbenchError
 from workbench.worker.family import adopt_orphans
-from workbench.worker.startup import Orders
+from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
 
 
-async def work(orders: Orders) -> int:
+async def work(config: WorkerConfig) -> int:
     """Work until a signal, until there is no more to do, or until the admission is gone; the exit status."""
-    supervisor = Supervisor(orders, alone=adopt_orphans())
+    supervisor = Supervisor(config, alone=adopt_orphans())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.stop)
@@ -30,13 +30,13 @@ async def work(orders: Orders) -> int:
     return 0
 
 
-def run(orders: Orders) -> int:
+def run(config: WorkerConfig) -> int:
     """Be a worker in this process, which does nothing else; the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for noisy in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    return asyncio.run(work(orders))
+    return asyncio.run(work(config))
 
 
 if __name__ == "__main__":
-    sys.exit(run(Orders.from_json(sys.stdin.read())))
+    sys.exit(run(WorkerConfig.from_json(sys.stdin.read())))

@@ -10,20 +10,20 @@ from typing import Any, Self
 from workbench.client import HttpClient, McpClient
 from workbench.errors import WorkbenchError
 from workbench.server_file import ServerFile
-from workbench.worker.startup import Orders
+from workbench.worker.startup import WorkerConfig
 
 RECONNECT_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 log = logging.getLogger(__name__)
 
 
-class Line:
+class Api:
     """`await line.call("claim_task")`. An asynchronous context manager."""
 
-    def __init__(self, orders: Orders) -> None:
-        self._orders = orders
-        self._url = orders.url
-        self._mcp_url = orders.mcp_url
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._url = config.url
+        self._mcp_url = config.mcp_url
         self._stack = AsyncExitStack()
         self._client: HttpClient | McpClient
 
@@ -41,7 +41,7 @@ class Line:
             WorkbenchError: what the server raised; ``NO_SERVER`` when the worker's patience is at its end.
         """
         now = asyncio.get_running_loop().time
-        waits, patience = iter(RECONNECT_SECONDS), now() + self._orders.patience_seconds
+        waits, patience = iter(RECONNECT_SECONDS), now() + self._config.patience_seconds
         while True:
             try:
                 return await self._client.call(name, **arguments)
@@ -58,9 +58,9 @@ class Line:
 
     async def _look_elsewhere(self) -> None:
         """Go over to the server that the project's file names by now, if it is another and answers as that."""
-        if self._orders.server_file is None:
+        if self._config.server_file is None:
             return
-        info = ServerFile(self._orders.server_file).load().info
+        info = ServerFile(self._config.server_file).load().info
         if info is None or info.url == self._url:
             return
         async with HttpClient(info.url) as stranger:
@@ -74,6 +74,6 @@ class Line:
     async def _connect(self) -> None:
         self._stack = AsyncExitStack()
         client = (
-            McpClient(self._mcp_url, self._orders.token) if self._mcp_url else HttpClient(self._url, self._orders.token)
+            McpClient(self._mcp_url, self._config.token) if self._mcp_url else HttpClient(self._url, self._config.token)
         )
         self._client = await self._stack.enter_async_context(client)

@@ -24,7 +24,7 @@ from workbench.rules import profile as rules
 from workbench.rules.wire import json_safety
 from workbench.worker import command, run_function, scratch
 from workbench.worker.command import Command, Ended
-from workbench.worker.startup import Orders
+from workbench.worker.startup import WorkerConfig
 
 EX_TEMPFAIL = 75
 CANNOT_START = (125, 126, 127)
@@ -67,7 +67,7 @@ class _Tail:
 class Worker:
     """Who makes the attempt."""
 
-    orders: Orders
+    config: WorkerConfig
     agent_id: str
     persona: str
     """The text of its persona."""
@@ -88,7 +88,7 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, hear: C
         cwd: the directory it runs in; None: a new one that is gone with the attempt.
         hear: told each line of output.
     """
-    if worker.orders.profile.command is None and not task["run"]:
+    if worker.config.profile.command is None and not task["run"]:
         return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail = _Tail()
 
@@ -96,14 +96,14 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, hear: C
         tail.add(line)
         hear(line)
 
-    with scratch.directory(worker.orders.scratch, f"{task['id']}-{task['attempt']}") as place:
+    with scratch.directory(worker.config.scratch, f"{task['id']}-{task['attempt']}") as place:
         try:
             made = _prepare(worker, task, cwd, place)
-            ended = await command.run(made, heard, grace=worker.orders.grace_seconds, alone=worker.alone)
+            ended = await command.run(made, heard, grace=worker.config.grace_seconds, alone=worker.alone)
         except (OSError, ValueError) as error:
             return Outcome(False, error=f"The command could not be started: {error}.", retryable=False)
         if ended.status == 0 and ended.limit is None:
-            return _answer(worker.orders.profile, place, tail)
+            return _answer(worker.config.profile, place, tail)
     return _failure(ended, tail)
 
 
@@ -117,25 +117,25 @@ def _failure(ended: Ended, tail: _Tail) -> Outcome:
 
 
 def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, place: Path) -> Command:
-    orders, profile = worker.orders, worker.orders.profile
+    config, profile = worker.config, worker.config.profile
     if cwd is None:
         cwd = place / "work"
         cwd.mkdir()
     values = _values(worker, task, cwd, place)
     files = {name: rules.fill(text, values, file=name) for name, text in profile.files.items()}
     if profile.token:
-        files["mcp.json"] = json.dumps(rules.mcp_config(orders.agent_mcp_url, orders.token))
+        files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, config.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
     scratch.write(place, files)
     _copy(profile.copies, place)
-    box = replace(orders.box, scratch=place)
+    box = replace(config.box, scratch=place)
     argv = task["run"] if profile.command is None else [rules.fill(part, values) for part in profile.command]
     return Command(
-        argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(orders.limits)),
+        argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(config.limits)),
         cwd=cwd,
         environment=_environment(worker, task, box, values),
         stdin=values["prompt"] if profile.stdin == "prompt" else json.dumps(task),
-        limits=orders.limits,
+        limits=config.limits,
     )
 
 
@@ -149,7 +149,7 @@ def _backstop(limits: Limits) -> Limits:
 
 
 def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, place: Path) -> dict[str, str]:
-    orders = worker.orders
+    config = worker.config
     values = {
         "title": task["title"],
         "description": task.get("description", ""),
@@ -162,22 +162,22 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, place: Path) -> 
         "prompt_file": str(place / "prompt.md"),
         "scratch": str(place),
         "worktree": str(cwd),
-        "project": str(orders.project),
+        "project": str(config.project),
         "agent_id": worker.agent_id,
-        "function": orders.function or "",
+        "function": config.function or "",
         "caller": run_function.__file__,
         "python": sys.executable,
-        "url": orders.url,
-        "mcp_url": orders.agent_mcp_url,
+        "url": config.url,
+        "mcp_url": config.agent_mcp_url,
     }
-    values["prompt"] = rules.fill(orders.profile.prompt or "{description}", values)
-    if orders.profile.token:
-        values |= {"token": orders.token, "mcp_config": str(place / "mcp.json")}
+    values["prompt"] = rules.fill(config.profile.prompt or "{description}", values)
+    if config.profile.token:
+        values |= {"token": config.token, "mcp_config": str(place / "mcp.json")}
     return values
 
 
 def _environment(worker: Worker, task: Mapping[str, Any], box: Box, values: Mapping[str, str]) -> dict[str, str]:
-    orders, profile = worker.orders, worker.orders.profile
+    config, profile = worker.config, worker.config.profile
     said = json.dumps(task)
     ours = {
         "WORKBENCH_TASK_ID": str(task["id"]),
@@ -186,14 +186,14 @@ def _environment(worker: Worker, task: Mapping[str, Any], box: Box, values: Mapp
         "WORKBENCH_TASK_FILE": values["task_file"],
         "WORKBENCH_RESULT": values["result_file"],
         "WORKBENCH_PERSONA": values["persona_file"],
-        "WORKBENCH_PROJECT": str(orders.project),
-        "WORKBENCH_URL": orders.url,
+        "WORKBENCH_PROJECT": str(config.project),
+        "WORKBENCH_URL": config.url,
     }
     if len(said) <= VARIABLE_LIMIT:
         ours["WORKBENCH_TASK"] = said
     passed = {name: os.environ[name] for name in profile.passes if name in os.environ}
     chosen = {name: rules.fill(text, values) for name, text in profile.environment.items()}
-    theirs = author(worker.agent_id).environment() | passed | dict(orders.environment)
+    theirs = author(worker.agent_id).environment() | passed | dict(config.environment)
     return box.environment(os.environ) | theirs | ours | chosen
 
 

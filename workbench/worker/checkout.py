@@ -16,18 +16,18 @@ from typing import TypeVar
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Identity, Repository
 from workbench.worker import scratch
-from workbench.worker.startup import Orders, Place
+from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-class Site:
+class WorkerCheckout:
     """A worktree with a repository of its own, for the one worker that works there."""
 
-    def __init__(self, orders: Orders, place: Place) -> None:
-        self._orders = orders
+    def __init__(self, config: WorkerConfig, place: WorktreePlace) -> None:
+        self._config = config
         self._place = place
         self._lock = asyncio.Lock()
         self._known: dict[str, str] = {}
@@ -62,13 +62,13 @@ class Site:
         commit = checkout.commit_all(message, author)
         repository = self._repository()
         with repository.lock():
-            repository.import_branch(checkout, self._place.branch, max_bytes=self._orders.import_bytes)
+            repository.import_branch(checkout, self._place.branch, max_bytes=self._config.import_bytes)
         return commit
 
     def _repository(self) -> Repository:
         """The person's; opening it asks git several things."""
         if self._opened is None:
-            self._opened = Repository.open(self._orders.project)
+            self._opened = Repository.open(self._config.project)
         return self._opened
 
     async def _git(self, work: Callable[[Checkout], T]) -> T:
@@ -82,6 +82,6 @@ class Site:
                 raise
 
     def _in_box(self, work: Callable[[Checkout], T]) -> T:
-        with scratch.directory(self._orders.scratch, "git") as place:
-            box = replace(self._orders.box, scratch=place, connect=())
+        with scratch.directory(self._config.scratch, "git") as place:
+            box = replace(self._config.box, scratch=place, connect=())
             return work(Checkout(self._place.path, self._place.git_dir, box.argv, box.environment(os.environ)))

@@ -17,7 +17,7 @@ LOG_LIMIT = 20_000_000
 log = logging.getLogger(__name__)
 
 
-class Notes:
+class ProgressReporter:
     """Takes lines; sends what was said since the last time, as far as it fits into a note.
 
     Args:

@@ -13,7 +13,7 @@ from workbench.rules.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorktreePlace:
     """A worktree with a repository of its own, as the server knows it."""
 
     name: str
@@ -23,7 +23,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class WorkerConfig:
     """Where the server is, who the worker is there, where and how it works.
 
     Args:
@@ -54,7 +54,7 @@ class Orders:
     project: Path
     profile: Profile
     agent_mcp_url: str = ""
-    place: Place | None = None
+    place: WorktreePlace | None = None
     function: str | None = None
     task_id: int | None = None
     limits: Limits = field(default_factory=Limits)
@@ -75,8 +75,8 @@ class Orders:
         return json.dumps(said, default=str)
 
     @classmethod
-    def from_json(cls, text: str) -> Orders:
-        """The orders that `as_json` wrote."""
+    def from_json(cls, text: str) -> WorkerConfig:
+        """The configuration that `as_json` wrote."""
         said: dict[str, Any] = json.loads(text)
         place, server_file = said["place"], said["server_file"]
         known: dict[str, Any] = {
@@ -91,5 +91,5 @@ class Orders:
         return cls(**said | known)
 
 
-def _place(said: Mapping[str, str]) -> Place:
-    return Place(said["name"], Path(said["path"]), Path(said["git_dir"]), said["branch"])
+def _place(said: Mapping[str, str]) -> WorktreePlace:
+    return WorktreePlace(said["name"], Path(said["path"]), Path(said["git_dir"]), said["branch"])

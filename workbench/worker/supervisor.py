@@ -14,11 +14,11 @@ from typing import Any
 
 from workbench.errors import BadInput, Refused, WorkbenchError
 from workbench.worker import attempt
-from workbench.worker.api import Line
+from workbench.worker.api import Api
 from workbench.worker.attempt import Outcome, Worker, author
-from workbench.worker.checkout import Site
-from workbench.worker.progress import Notes
-from workbench.worker.startup import Orders
+from workbench.worker.checkout import WorkerCheckout
+from workbench.worker.progress import ProgressReporter
+from workbench.worker.startup import WorkerConfig
 
 WAIT_SECONDS = 20.0
 POLL_SECONDS = 2.0
@@ -38,12 +38,12 @@ class Supervisor:
         alone: this process does nothing else, and adopts what its descendants leave behind; see `Family`.
     """
 
-    def __init__(self, orders: Orders, *, alone: bool = False) -> None:
-        self._orders = orders
+    def __init__(self, config: WorkerConfig, *, alone: bool = False) -> None:
+        self._config = config
         self._alone = alone
         self._stopping = asyncio.Event()
-        self._site = Site(orders, orders.place) if orders.place else None
-        self._line: Line
+        self._site = WorkerCheckout(config, config.place) if config.place else None
+        self._line: Api
         self._name = "worker"
         self._persona: str | None = None
 
@@ -57,7 +57,7 @@ class Supervisor:
         Raises:
             Refused: ``REJECTED``. WorkbenchError: what ends it for good, such as a revoked token.
         """
-        async with Line(self._orders) as self._line:
+        async with Api(self._config) as self._line:
             stopped = asyncio.create_task(self._stopping.wait())
             working = asyncio.create_task(self._work())
             await asyncio.wait({stopped, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -68,7 +68,7 @@ class Supervisor:
 
     async def _work(self) -> None:
         await self._wait_for_admission()
-        left = self._orders.limits.tasks
+        left = self._config.limits.tasks
         while left is None or left > 0:
             task = await self._next()
             if task is None:
@@ -85,16 +85,16 @@ class Supervisor:
             raise Refused("REJECTED", f"The registration was turned down. {state['reason'] or ''}".rstrip())
         self._name, self._persona = state["agent_id"], state["persona_id"]
         log.info("admitted as %s", self._name)
-        if self._orders.missing:
-            log.warning("not confined in all: %s", ", ".join(self._orders.missing))
+        if self._config.missing:
+            log.warning("not confined in all: %s", ", ".join(self._config.missing))
 
     # What to do next.
 
     async def _next(self) -> dict[str, Any] | None:
         """A task that is claimed; None when there will be none."""
-        if self._orders.task_id is None:
+        if self._config.task_id is None:
             return await self._from_queue()
-        return await self._the_one(self._orders.task_id)
+        return await self._the_one(self._config.task_id)
 
     async def _from_queue(self) -> dict[str, Any]:
         while True:
@@ -157,8 +157,8 @@ class Supervisor:
         async def send(text: str) -> None:
             await self._line.call("report_task_progress", progress_note=text, **held)
 
-        async with Notes(send).sending() as hear:
-            cwd = self._orders.place.path if self._orders.place else None
+        async with ProgressReporter(send).sending() as hear:
+            cwd = self._config.place.path if self._config.place else None
             return await attempt.run(worker, task, cwd, hear)
 
     async def _worker(self) -> Worker:
@@ -166,16 +166,16 @@ class Supervisor:
         text = ""
         if self._persona is not None:
             text = (await self._line.call("get_persona", persona_id=self._persona))["definition"]
-        return Worker(self._orders, self._name, text, self._alone)
+        return Worker(self._config, self._name, text, self._alone)
 
     async def _keep_lease(self, task: Mapping[str, Any], running: asyncio.Task[Outcome]) -> None:
         """Renew the lease while the command runs; end the command when the lease, or the admission, is lost."""
-        seconds = min(self._orders.heartbeat_seconds, _lease_seconds(task) / 3)
+        seconds = min(self._config.heartbeat_seconds, _lease_seconds(task) / 3)
         try:
             await asyncio.sleep(seconds)
             while await self._holds(task["id"]):
                 await asyncio.sleep(seconds)
-            if self._orders.profile.token and await self._settled(task):
+            if self._config.profile.token and await self._settled(task):
                 log.info("task %s: its command has told the server how it ended", task["id"])
                 await asyncio.wait({running}, timeout=SETTLED_SECONDS)
         except WorkbenchError as error:

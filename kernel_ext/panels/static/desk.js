@@ -329,7 +329,7 @@ this.observer.observe(e),document.addEventListener("visibilitychange",()=>this.t
 onScreen=!1,clearTimeout(this.timer)})}get seen(){return this.onScreen&&document.visibilityState==="visible"}turn(){this.seen&&!this.timer&&this.now()}async now(){
 clearTimeout(this.timer),this.timer=0,!(!this.seen||this.busy)&&(this.busy=!0,await this.work(),this.busy=!1,this.seen&&(this.timer=setTimeout(()=>this.now(),this.
 ms)))}};var ua=750,pa=200,fa={reason:"Reason (optional; kept in the history)",why:"Its process and everything it started are ended. What it holds can be claimed by othe\
-rs."},As={why:"It is started again with the same orders.",danger:!1},Rt=class{constructor(e,t,s){this.desk=e,this.id=null,this.asker=new O(e),this.reader=new O(
+rs."},As={why:"It is started again with the same settings.",danger:!1},Rt=class{constructor(e,t,s){this.desk=e,this.id=null,this.asker=new O(e),this.reader=new O(
 e),this.log=new $t;let n=A("process");this.dot=a("span",{class:"wb-state-dot","aria-hidden":"true"}),this.title=a("h4",{class:"wb-task-title",id:n,tabindex:-1}),
 this.standing=a("div",{class:"wb-muted"}),this.guard=a("div",{class:"wb-guard"}),this.restart=f("Restart…","wb-button",()=>this.ask("restart")),this.end=f("Te\
 rminate…","wb-button",()=>this.ask("end")),this.asked=a("div",{}),this.facts=a("ul",{class:"wb-facts-list"}),this.children=a("div",{class:"wb-task-part"}),this.

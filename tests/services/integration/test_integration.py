@@ -309,7 +309,7 @@ async def test_what_changed_in_the_protected_parts_meanwhile_is_told(workbench: 
     commit(repository / ".aiswarm" / "worktrees" / "lab", "more.txt")
     payload = (await approval(workbench, await ask(workbench)))["payload"]
     assert payload["changed"] == ["config", "hooks/post-merge", "refs/tags/v1"]
-    (event,) = (await workbench.call("list_events", kinds=["worktree.audited"]))["events"]
+    (event,) = (await workbench.call("list_events", kinds=["worktree.protected_changed"]))["events"]
     assert event["data"]["changed"] == payload["changed"]
 
 

@@ -42,7 +42,7 @@ async def fail(workbench: Workbench, agent: Admitted, task_id: int, **more: Any)
 
 async def rested(workbench: Workbench, task_id: int) -> None:
     """Return once the pause before another attempt is over."""
-    async with workbench.feed.subscribe("task.rested") as heard:
+    async with workbench.feed.subscribe("task.retry_ready") as heard:
         while (await get(workbench, task_id))["not_before"] is not None:
             await anext(heard)
 

@@ -286,11 +286,11 @@ async def test_the_open_project_ends_leases_and_pauses_by_itself(
     ada = await admit("ada")
     await make(workbench)
     await claim(workbench, ada)
-    async with workbench.feed.subscribe("task.expired", "task.rested") as events:
+    async with workbench.feed.subscribe("task.expired", "task.retry_ready") as events:
         clock.forward(121)
         assert (await anext(events)).kind == "task.expired"
         clock.forward(13)
-        assert (await anext(events)).kind == "task.rested"
+        assert (await anext(events)).kind == "task.retry_ready"
     assert (await claim(workbench, ada))["attempt"] == 2
 
 
@@ -489,7 +489,7 @@ async def test_a_failed_task_is_tried_again_after_pauses_that_double(
     found = await get(workbench, task)
     assert (found["error_message"], found["retry_count"], found["completed_at"]) == ("e4", 3, iso(clock.now))
     assert [(a["outcome"], a["error_message"]) for a in found["attempts"]] == [("failed", f"e{n}") for n in range(1, 5)]
-    tries = ["claimed", "started", "progressed", "retried", "rested"] * 3
+    tries = ["claimed", "started", "progressed", "retried", "retry_ready"] * 3
     assert await kinds(workbench) == [f"task.{kind}" for kind in ("created", *tries, "claimed", "failed")]
 
 

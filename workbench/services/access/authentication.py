@@ -39,7 +39,7 @@ async def identify(store: Store, token: str) -> Caller:
         Unauthenticated: ``INVALID_TOKEN``.
     """
     hashed = access.token_hash(token)
-    return await store.look(lambda tx: _caller(tx, tx.one(SQL.by_token, token_hash=hashed)))
+    return await store.read_inline(lambda tx: _caller(tx, tx.one(SQL.by_token, token_hash=hashed)))
 
 
 async def identify_by_id(store: Store, agent_id: str) -> Caller:
@@ -57,7 +57,7 @@ async def identify_by_id(store: Store, agent_id: str) -> Caller:
             raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned, as data.token.")
         return _caller(tx, row)
 
-    return await store.look(question)
+    return await store.read_inline(question)
 
 
 async def renewed(store: Store, caller: Caller) -> Caller:
@@ -68,7 +68,7 @@ async def renewed(store: Store, caller: Caller) -> Caller:
     """
     if caller.agent is None:
         return caller
-    now = await store.look(lambda tx: _caller(tx, tx.one(SQL.as_caller, id=caller.agent)))
+    now = await store.read_inline(lambda tx: _caller(tx, tx.one(SQL.as_caller, id=caller.agent)))
     return replace(now, address=caller.address, client=caller.client)
 
 

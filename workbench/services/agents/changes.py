@@ -12,7 +12,7 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
 from workbench.services.agents import grants
-from workbench.services.agents.directory import Agent, Some, agent_by_uid, agent_of
+from workbench.services.agents.directory import Agent, AgentList, agent_by_uid, agent_of
 from workbench.services.agents.rows import no_agent, require_agent
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -21,7 +21,7 @@ SQL = beside(__file__)
 Changes = Annotated[dict[str, Any], Field(description=grants.CHOICES)]
 
 
-class Issued(Wire):
+class IssuedToken(Wire):
     """A fresh token; it is told this once, and the one before no longer works."""
 
     agent_id: str
@@ -37,13 +37,13 @@ async def update_agent(ctx: Ctx, agent_id: str, changes: Changes) -> Agent:
 @op(allow=Level.OPERATOR)
 async def assign_agents(
     ctx: Ctx, agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000)], changes: Changes
-) -> Some:
+) -> AgentList:
     """Change many agents at once, all or none: put them into a session or a team, give them a persona."""
-    return Some(agents=await _change(ctx, agent_ids, changes))
+    return AgentList(agents=await _change(ctx, agent_ids, changes))
 
 
 @op(allow=Level.OPERATOR)
-async def issue_token(ctx: Ctx, agent_id: str) -> Issued:
+async def issue_token(ctx: Ctx, agent_id: str) -> IssuedToken:
     """Give an agent a new token. The one before stops working, and its connections end."""
     token = access.new_token("wba")
 
@@ -55,7 +55,7 @@ async def issue_token(ctx: Ctx, agent_id: str) -> Issued:
         tx.emit("agent.token_issued", f"agent:{agent['id']}", session=agent["session_id"])
 
     await ctx.write(change)
-    return Issued(agent_id=agent_id, token=token)
+    return IssuedToken(agent_id=agent_id, token=token)
 
 
 @op(allow=Level.OPERATOR)

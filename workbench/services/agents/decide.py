@@ -35,15 +35,15 @@ def suggested_session(tx: Reader, parent: str | None) -> dict[str, Any] | None:
     return dict(found) if found else None
 
 
-def admit_by_rule(tx: Tx, rule: Rule, internal: str) -> str | None:
+def admit_by_rule(tx: Tx, rule: Rule, agent_uid: str) -> str | None:
     """The id a rule gives; None when its grant cannot be given any more: then a person is asked, and told why."""
-    question = approvals.open_question(tx, "registration", f"agent:{internal}")
+    question = approvals.open_question(tx, "registration", f"agent:{agent_uid}")
     assert question is not None, "it was asked in this transaction"
     with tx.acting(f"rule:{rule.name}"):
         try:
-            agent_id = _admit(tx, question, internal, rule.grants)
+            agent_id = _admit(tx, question, agent_uid, rule.grants)
         except WorkbenchError as error:
-            tx.emit("rule.failed", f"rule:{rule.name}", agent=internal, code=error.code, error=error.message)
+            tx.emit("rule.failed", f"rule:{rule.name}", agent=agent_uid, code=error.code, error=error.message)
             return None
         outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
         approvals.decide(tx, question, "approved", f"by the rule {rule.name}", outcome)
@@ -54,16 +54,16 @@ def admit_by_rule(tx: Tx, rule: Rule, internal: str) -> str | None:
 async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Admit an agent with a grant, or turn it away."""
 
-    internal = approval.subject.removeprefix("agent:")
+    agent_uid = approval.subject.removeprefix("agent:")
 
     def admit(tx: Tx) -> dict[str, Any]:
-        agent_id = _admit(tx, approval, internal, choices)
+        agent_id = _admit(tx, approval, agent_uid, choices)
         outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
         return approvals.decide(tx, approval, "approved", outcome=outcome)
 
     def turn_away(tx: Tx) -> dict[str, Any]:
         reason = str(choices.get("reason", ""))
-        set_status(tx, internal, Registration.REJECTED, reason)
+        set_status(tx, agent_uid, Registration.REJECTED, reason)
         outcome = {"agent_id": approval.payload["agent_id"], "status": Registration.REJECTED}
         return approvals.decide(tx, approval, "rejected", reason, outcome)
 
@@ -75,12 +75,12 @@ async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: 
     return outcome
 
 
-def _admit(tx: Tx, approval: Approval, internal: str, choices: Mapping[str, Any]) -> str:
-    agent = agent_row(tx, internal)
+def _admit(tx: Tx, approval: Approval, agent_uid: str, choices: Mapping[str, Any]) -> str:
+    agent = agent_row(tx, agent_uid)
     assert agent is not None, "an approval's agent exists"
     grant = _with_defaults(tx, agent, grants.parse(choices))
     granted = grants.apply(tx, agent, grant)
-    tx.run(SQL.admit, id=internal)
+    tx.run(SQL.admit, id=agent_uid)
     shown = {key: value for key, value in granted.items() if key != "assigned_agent_id"}
     session = granted.get("session_id")
     told = {"agent_id": grant.agent_id, "role": grant.role, "tool": grant.tool or Tool.WRITE} | shown

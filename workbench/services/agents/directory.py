@@ -10,7 +10,7 @@ from pydantic import Field
 from workbench.model import SECOND, Access, Level, Micros, Registration, Role, Tool, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
-from workbench.rules.search import part
+from workbench.rules.search import like_pattern
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Deleted, Limit
 from workbench.services.access import permissions
@@ -67,7 +67,7 @@ class Agents(Wire):
     next_cursor: str | None
 
 
-class Some(Wire):
+class AgentList(Wire):
     """Some agents, all of them."""
 
     agents: list[Agent]
@@ -93,7 +93,7 @@ async def list_agents(
             "status": status,
             "session": require_session(tx, session_id, seen_by=ctx.caller)["id"] if session_id else None,
             "team": require_team(tx, team_id, seen_by=ctx.caller)["id"] if team_id else None,
-            "search": part(search),
+            "search": like_pattern(search),
             "deleted": int(deleted),
         }
         rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)
@@ -108,7 +108,7 @@ async def list_agents(
 @op(allow=Level.READ, reads=True)
 async def get_active_agents(
     ctx: Ctx, persona_id: Annotated[str | None, Field(description="Only agents of this persona.")] = None
-) -> Some:
+) -> AgentList:
     """The agents you may see that are there now: those with a task, and those that could take one."""
 
     def question(tx: Reader) -> list[Agent]:
@@ -117,23 +117,23 @@ async def get_active_agents(
         return [agent_of(ctx, row) for row in rows]
 
     found = await ctx.read(question)
-    return Some(agents=[agent for agent in found if agent.presence in ("active", "idle")])
+    return AgentList(agents=[agent for agent in found if agent.presence in ("active", "idle")])
 
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_agent(ctx: Ctx, agent_id: str) -> Agent:
     """One agent, if you may see it."""
-    return await ctx.read(lambda tx: seen(tx, ctx, agent_id))
+    return await ctx.read(lambda tx: visible_agent(tx, ctx, agent_id))
 
 
-def agent_by_uid(tx: Reader, internal: str) -> Row:
+def agent_by_uid(tx: Reader, agent_uid: str) -> Row:
     """The row of `agents_seen` of an agent that is there, by its internal id."""
-    row = tx.one(SQL.one, id=internal)
+    row = tx.one(SQL.one, id=agent_uid)
     assert row is not None, "the row was there a moment ago"
     return row
 
 
-def seen(tx: Reader, ctx: Ctx, agent_id: str) -> Agent:
+def visible_agent(tx: Reader, ctx: Ctx, agent_id: str) -> Agent:
     """An agent by the id seen outside, if the caller may see it.
 
     Raises:

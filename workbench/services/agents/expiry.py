@@ -11,15 +11,15 @@ from workbench.store.queries import beside
 
 if TYPE_CHECKING:
     from workbench.settings import Settings
-from workbench.services.agents.status import gone, set_status
+from workbench.services.agents.status import on_agent_exit, set_status
 
 SQL = beside(__file__)
 
 
-def settle(tx: Tx, settings: Settings) -> None:
+def expire_registrations(tx: Tx, settings: Settings) -> None:
     """What time alone decides: questions nobody answered, grants that ran out, agents that fell silent."""
     for row in tx.all(SQL.forgotten, before=tx.now - int(settings.pending_expires_seconds * SECOND)):
-        gone(tx, row["id"], "nobody decided in time")
+        on_agent_exit(tx, row["id"], "nobody decided in time")
     for row in tx.all(SQL.run_out, now=tx.now):
         tx.run(SQL.expire, id=row["id"])
         tx.emit("agent.expired", f"agent:{row['id']}", session=row["session_id"])

@@ -48,18 +48,18 @@ def close_others(tx: Tx, server: str) -> None:
         closed(tx, row["id"], "the server was restarted")
 
 
-def heard_of(tx: Tx, internal: str) -> None:
+def touch_presence(tx: Tx, agent_uid: str) -> None:
     """An agent has asked for something: that is a heartbeat of its presence, though not of its leases."""
-    tx.run(SQL.heard_of, id=internal, now=tx.now)
-    activate(tx, internal)
+    tx.run(SQL.touch, id=agent_uid, now=tx.now)
+    activate(tx, agent_uid)
 
 
 def someone_silent(tx: Reader, since: int) -> bool:
-    """Whether `fall_silent` would find anybody."""
+    """Whether `expire_presence` would find anybody."""
     return bool(tx.all(SQL.silent, since=since))
 
 
-def fall_silent(tx: Tx, since: int) -> None:
+def expire_presence(tx: Tx, since: int) -> None:
     """Active agents without a connection that were not heard of since a time are inactive."""
     for row in tx.all(SQL.silent, since=since):
         deactivate(tx, row["id"], "nothing was heard of it")

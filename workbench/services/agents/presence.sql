@@ -1,4 +1,4 @@
--- name: heard_of
+-- name: touch
 UPDATE agents SET last_heartbeat = :now WHERE id = :id;
 
 -- name: open

@@ -130,11 +130,11 @@ def add_pending(
     _check_open(tx, ctx)
     persona = require_persona(tx, persona_id) if persona_id else None
     persona_id, role = (persona.id, persona.role) if persona else (None, Role.WORKER)
-    internal = str(uuid7(tx.now))
-    agent_id = f"pending_{internal}"
+    agent_uid = str(uuid7(tx.now))
+    agent_id = f"pending_{agent_uid}"
     tx.run(
         SQL.add,
-        id=internal,
+        id=agent_uid,
         agent_id=agent_id,
         name=name,
         token_hash=access.token_hash(token),
@@ -148,7 +148,7 @@ def add_pending(
         address=ctx.caller.address,
         now=tx.now,
     )
-    tx.emit("agent.registered", f"agent:{internal}", agent_id=agent_id, name=name, persona_id=persona_id)
+    tx.emit("agent.registered", f"agent:{agent_uid}", agent_id=agent_id, name=name, persona_id=persona_id)
     payload = {
         "agent_id": agent_id,
         "name": name,
@@ -164,9 +164,9 @@ def add_pending(
         "client": ctx.caller.client,
         "address": ctx.caller.address,
     }
-    approval_id = approvals.ask(tx, "registration", f"agent:{internal}", payload)
+    approval_id = approvals.ask(tx, "registration", f"agent:{agent_uid}", payload)
     rule = None if ctx.caller.level is Level.OPERATOR else admission.matching(tx, name, ctx.caller.address)
-    admitted = admit_by_rule(tx, rule, internal) if rule is not None else None
+    admitted = admit_by_rule(tx, rule, agent_uid) if rule is not None else None
     return Registered(
         agent_id=admitted or agent_id,
         status=Registration.ASSIGNED if admitted else Registration.PENDING,

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 SQL = beside(__file__)
 
 
-def session_of(tx: Reader, internal: str) -> str | None:
+def session_of(tx: Reader, agent_uid: str) -> str | None:
     """The session an agent is in, deleted or not."""
-    row = tx.one(SQL.in_session, id=internal)
+    row = tx.one(SQL.in_session, id=agent_uid)
     return row["session_id"] if row else None
 
 

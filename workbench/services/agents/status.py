@@ -21,33 +21,33 @@ from workbench.services.agents.rows import require_agent, session_of
 SQL = beside(__file__)
 
 
-def set_status(tx: Tx, internal: str, status: Registration, reason: str = "") -> None:
+def set_status(tx: Tx, agent_uid: str, status: Registration, reason: str = "") -> None:
     """Move an agent to another registration status; nothing happens when it is there already."""
-    if tx.run(SQL.set_status, id=internal, status=status):
-        tx.emit(_EVENTS[status], f"agent:{internal}", session=session_of(tx, internal), reason=reason)
+    if tx.run(SQL.set_status, id=agent_uid, status=status):
+        tx.emit(_EVENTS[status], f"agent:{agent_uid}", session=session_of(tx, agent_uid), reason=reason)
 
 
-def activate(tx: Tx, internal: str) -> None:
+def activate(tx: Tx, agent_uid: str) -> None:
     """An admitted agent is heard of: it is active from now on."""
-    if tx.run(SQL.activate, id=internal):
-        tx.emit("agent.activated", f"agent:{internal}", session=session_of(tx, internal))
+    if tx.run(SQL.activate, id=agent_uid):
+        tx.emit("agent.activated", f"agent:{agent_uid}", session=session_of(tx, agent_uid))
 
 
-def deactivate(tx: Tx, internal: str, reason: str) -> None:
+def deactivate(tx: Tx, agent_uid: str, reason: str) -> None:
     """An active agent is not heard of any more."""
-    row = agent_row(tx, internal)
+    row = agent_row(tx, agent_uid)
     if row is not None and row["registration_status"] == Registration.ACTIVE:
-        set_status(tx, internal, Registration.INACTIVE, reason)
+        set_status(tx, agent_uid, Registration.INACTIVE, reason)
 
 
-def gone(tx: Tx, internal: str, reason: str) -> None:
+def on_agent_exit(tx: Tx, agent_uid: str, reason: str) -> None:
     """An agent ended: an admitted one is inactive, one that still waited is turned away."""
-    row = agent_row(tx, internal)
+    row = agent_row(tx, agent_uid)
     if row is None or row["registration_status"] in access.TURNED_AWAY:
         return
     waiting = row["registration_status"] == Registration.PENDING
-    set_status(tx, internal, Registration.REJECTED if waiting else Registration.INACTIVE, reason)
-    close_question(tx, internal, reason)
+    set_status(tx, agent_uid, Registration.REJECTED if waiting else Registration.INACTIVE, reason)
+    close_question(tx, agent_uid, reason)
 
 
 def revoke(tx: Tx, agent_id: str, reason: str) -> str:
@@ -59,14 +59,14 @@ def revoke(tx: Tx, agent_id: str, reason: str) -> str:
     agent = require_agent(tx, agent_id)
     if agent["registration_status"] == Registration.REVOKED:
         raise Conflict("WRONG_STATE", f"{agent_id} was revoked before.", status="revoked")
-    internal: str = agent["id"]
-    set_status(tx, internal, Registration.REVOKED, reason)
-    close_question(tx, internal, reason or "the agent was revoked")
-    return internal
+    agent_uid: str = agent["id"]
+    set_status(tx, agent_uid, Registration.REVOKED, reason)
+    close_question(tx, agent_uid, reason or "the agent was revoked")
+    return agent_uid
 
 
-def close_question(tx: Tx, internal: str, reason: str) -> None:
-    if question := approvals.open_question(tx, "registration", f"agent:{internal}"):
+def close_question(tx: Tx, agent_uid: str, reason: str) -> None:
+    if question := approvals.open_question(tx, "registration", f"agent:{agent_uid}"):
         approvals.decide(tx, question, "rejected", reason)
 
 

@@ -47,21 +47,21 @@ class Performance(Wire):
 @op(allow=Level.OPERATOR, reads=True, tool=False)
 async def get_performance(ctx: Ctx) -> Performance:
     """Queue length, writes per second, commit latency, connections, and how much there is."""
-    pulse = ctx.store.pulse()
+    writer = ctx.store.stats()
     since = time.monotonic() - WINDOW_SECONDS
-    recent = [(changes, seconds) for at, changes, seconds in pulse.commits if at >= since]
+    recent = [(changes, seconds) for at, changes, seconds in writer.commits if at >= since]
     writes = sum(changes for changes, _ in recent)
-    tally = ctx.feed.tally
-    given = tally.handed + tally.fetched
+    feed = ctx.feed.stats
+    delivered = feed.handed + feed.fetched
     counts = await ctx.read(_counts)
     return Performance(
-        queue_length=pulse.queue,
+        queue_length=writer.queue,
         writes_per_second=round(writes / WINDOW_SECONDS, 1),
         commits_per_second=round(len(recent) / WINDOW_SECONDS, 1),
         writes_per_commit=round(writes / len(recent), 1) if recent else None,
         commit_ms=_times([seconds for _, seconds in recent]),
         feed_readers=ctx.feed.readers,
-        cache_hits=round(tally.handed / given, 3) if given else None,
+        cache_hits=round(feed.handed / delivered, 3) if delivered else None,
         **counts,
     )
 

@@ -15,7 +15,7 @@ from workbench.services.approvals import Approval
 from workbench.services.integration import proposal
 from workbench.services.integration.proposal import is_checked, merge_commit, message, states, waiting_gates
 from workbench.services.processes import processes
-from workbench.services.worktrees.imports import commit_of, take_over
+from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
 from workbench.services.worktrees.places import COMMITTER, is_there, place_of
 from workbench.services.worktrees.rows import close_worktree, forget_question, require_worktree, set_worktree_status
@@ -59,7 +59,7 @@ async def next_step(
 async def _source(ctx: Ctx, repository: Repository, row: Row) -> str | None:
     """Where the branch of a worktree is; if its files are gone, where it was last."""
     if await to_thread(is_there, place_of(ctx, row)):
-        return await take_over(ctx, repository, row)
+        return await import_branch(ctx, repository, row)
     return await to_thread(repository.resolve, row["branch_name"])
 
 

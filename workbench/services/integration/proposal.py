@@ -17,7 +17,7 @@ from workbench.rules import integration as rules
 from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration.gates import Gate
-from workbench.services.worktrees.imports import commit_of, take_over
+from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.places import COMMITTER, checkout_of, is_there, place_of
 from workbench.services.worktrees.rows import KIND
 from workbench.store.base import Row, Tx
@@ -43,7 +43,7 @@ async def put_question(
     """Put the question into the inbox, or have the one that is there told anew. The ground is held."""
     branches = await ctx.read(lambda tx: tx.all(SQL.branches))
     await _require_all_committed(ctx, repository, row)
-    source = await take_over(ctx, repository, row)
+    source = await import_branch(ctx, repository, row)
     payload = await to_thread(_proposal, ctx, repository, row, source, target)
     payload |= {
         "fast_forward": fast_forward,
@@ -76,7 +76,7 @@ def _question(tx: Tx, row: Row, payload: dict[str, Any]) -> Approval:
         approval_id = approvals.ask(tx, KIND, subject, payload)
     tx.run(SQL.put, id=approval_id, name=row["name"], checked=int(not payload["gates"]))
     if payload["changed"]:
-        tx.emit("worktree.audited", subject, changed=payload["changed"])
+        tx.emit("worktree.protected_changed", subject, changed=payload["changed"])
     found = approvals.find(tx, approval_id)
     assert found is not None
     return found

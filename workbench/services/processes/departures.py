@@ -15,7 +15,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, Ok, op
 from workbench.services.agents.directory import Agent, agent_by_uid, agent_of
 from workbench.services.agents.rows import require_agent
-from workbench.services.agents.status import deactivate, gone, revoke
+from workbench.services.agents.status import deactivate, on_agent_exit, revoke
 from workbench.services.processes import environments
 from workbench.services.processes.processes import end, require_authority
 from workbench.services.tasks import attempts
@@ -43,14 +43,14 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
     because = reason or "the agent was revoked"
 
     def change(tx: Tx) -> str:
-        internal = revoke(tx, agent_id, reason)
-        attempts.unreserve(tx, internal, because)
-        return internal
+        agent_uid = revoke(tx, agent_id, reason)
+        attempts.unreserve(tx, agent_uid, because)
+        return agent_uid
 
-    internal = await ctx.write(change)
-    await asyncio.to_thread(environments.forget, ctx.settings, internal)
-    if not await end(ctx, internal, reason):
-        await ctx.write(lambda tx: attempts.release_all(tx, internal, because))
+    agent_uid = await ctx.write(change)
+    await asyncio.to_thread(environments.forget, ctx.settings, agent_uid)
+    if not await end(ctx, agent_uid, reason):
+        await ctx.write(lambda tx: attempts.release_all(tx, agent_uid, because))
     return await ctx.read(lambda tx: agent_of(ctx, require_agent(tx, agent_id)))
 
 
@@ -88,7 +88,7 @@ async def delete_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
         because = reason or "the agent was deleted"
         attempts.release_all(tx, agent["id"], because)
         attempts.unreserve(tx, agent["id"], because)
-        gone(tx, agent["id"], because)
+        on_agent_exit(tx, agent["id"], because)
         tx.emit("agent.deleted", f"agent:{agent['id']}", session=agent["session_id"], reason=reason)
         return agent_of(ctx, agent_by_uid(tx, agent["id"]))
 

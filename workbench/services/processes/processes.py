@@ -22,7 +22,7 @@ from workbench.rules import access
 from workbench.services.agents import directory
 from workbench.services.agents.directory import Agent
 from workbench.services.agents.rows import require_agent
-from workbench.services.agents.status import gone
+from workbench.services.agents.status import on_agent_exit
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.tasks import attempts
 from workbench.store.base import Reader, Row, Tx
@@ -34,7 +34,7 @@ SQL = beside(__file__)
 TAIL_BYTES = 256_000
 
 
-class LimitsOf(Wire):
+class ResourceLimits(Wire):
     """What each task's command may use with all it starts; `tasks`: how many attempts the agent makes, then ends."""
 
     cpu_seconds: float | None = Field(None, gt=0)
@@ -66,7 +66,7 @@ class Process(Wire):
     mode: Literal["queue", "task"]
     task_id: int | None
     worktree: str | None
-    limits: LimitsOf
+    limits: ResourceLimits
     confinement: Confinement
     cpu_seconds: float
     cpu_percent: float
@@ -87,14 +87,14 @@ class ManagedAgent(Agent):
     process: Process | None
 
 
-class Managed(Wire):
+class ManagedAgents(Wire):
     """Agents that were spawned, oldest first."""
 
     agents: list[ManagedAgent]
 
 
 @op(allow=Level.PLANNER, reads=True)
-async def get_managed_agents(ctx: Ctx) -> Managed:
+async def get_managed_agents(ctx: Ctx) -> ManagedAgents:
     """The agents you spawned, with their processes; for the operator, all that were spawned."""
 
     def question(tx: Reader) -> list[tuple[Row, Row | None]]:
@@ -107,7 +107,7 @@ async def get_managed_agents(ctx: Ctx) -> Managed:
     for agent, row in found:
         process = _process(ctx, agent["assigned_agent_id"], row, usages.get(agent["id"]), []) if row else None
         shown.append(ManagedAgent(**directory.agent_of(ctx, agent).model_dump(), process=process))
-    return Managed(agents=shown)
+    return ManagedAgents(agents=shown)
 
 
 @op(allow=Level.PLANNER, reads=True)
@@ -174,7 +174,7 @@ def give_up(tx: Tx, agent: str, reason: str, *, keep: bool = False) -> bool:
     tx.run(SQL.new_token, agent=agent, token_hash=access.token_hash(access.new_token("wba")))
     if not keep:
         tx.emit("agent.terminated", f"agent:{agent}", pid=None, exit_code=None, reason=reason)
-        gone(tx, agent, reason or "it was ended before it began")
+        on_agent_exit(tx, agent, reason or "it was ended before it began")
     return True
 
 
@@ -195,13 +195,13 @@ def require_authority(caller: Caller, agent: Row) -> None:
         )
 
 
-def require_spawn(tx: Reader, agent_id: str, internal: str) -> Row:
+def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
     """What an agent was spawned with, and its process if it has one.
 
     Raises:
         NotFound: ``PROCESS_NOT_FOUND``.
     """
-    row = tx.one(SQL.of_agent, agent=internal)
+    row = tx.one(SQL.of_agent, agent=agent_uid)
     if row is None:
         raise NotFound("PROCESS_NOT_FOUND", f"{agent_id} was not spawned here; it has no process.")
     return row
@@ -235,7 +235,7 @@ def _ended(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) -> No
     tx.emit(kind, f"agent:{row['agent_id']}", pid=row["pid"], exit_code=code, reason=reason)
     attempts.release_all(tx, row["agent_id"], reason or "the agent's process ended")
     if not keep:
-        gone(tx, row["agent_id"], reason or "the agent's process ended")
+        on_agent_exit(tx, row["agent_id"], reason or "the agent's process ended")
 
 
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
@@ -246,7 +246,7 @@ async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
 
 
 def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[str]) -> Process:
-    orders: dict[str, Any] = json.loads(row["orders"])
+    request: dict[str, Any] = json.loads(row["request"])
     state = _state(row)
     usage = usage or Usage(0.0, 0.0, 0, ())
     return Process(
@@ -255,10 +255,10 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[
         running=state == "running",
         pid=row["pid"] if state != "queued" else None,
         profile=row["profile"],
-        mode="task" if orders.get("task_id") else "queue",
-        task_id=orders.get("task_id"),
+        mode="task" if request.get("task_id") else "queue",
+        task_id=request.get("task_id"),
         worktree=row["worktree"],
-        limits=LimitsOf(**orders.get("limits", {})),
+        limits=ResourceLimits(**request.get("limits", {})),
         confinement=Confinement(**json.loads(row["confinement"])),
         cpu_seconds=round(usage.cpu_seconds, 2),
         cpu_percent=round(usage.cpu_percent, 1),

@@ -1,5 +1,5 @@
 -- name: of_agent
-SELECT s.agent_id, s.profile, s.orders, s.confinement, s.state, s.asked_at, s.scratch,
+SELECT s.agent_id, s.profile, s.request, s.confinement, s.state, s.asked_at, s.scratch,
     COALESCE(p.reason, s.reason) AS reason, p.pid, p.started, p.log, p.spawned_at, p.ended_at, p.exit_code,
     a.assigned_worktree AS worktree,
     (SELECT COUNT(*) FROM spawns w WHERE w.state = 'queued' AND s.state = 'queued'

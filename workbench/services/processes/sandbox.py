@@ -20,7 +20,7 @@ class Confinement(Wire):
     missing: list[str]
 
 
-class Powers(Wire):
+class ConfinementSupport(Wire):
     """What this system can enforce, and what the settings ask for.
 
     `abi` is the version of Landlock (0: there is none).
@@ -34,16 +34,16 @@ class Powers(Wire):
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def get_confinement(ctx: Ctx) -> Powers:
+async def get_confinement(ctx: Ctx) -> ConfinementSupport:
     """How far workers are held to their worktrees on this machine."""
-    return powers(ctx.settings)
+    return confinement_support(ctx.settings)
 
 
-def powers(settings: Settings) -> Powers:
+def confinement_support(settings: Settings) -> ConfinementSupport:
     """What is enforced here, and what the settings make of it."""
     able, mode = abilities(), settings.confinement
     off = "Workers are not confined: the setting confinement is off."
-    return Powers(
+    return ConfinementSupport(
         mode=mode,
         abi=able.abi,
         enforced=list(able.enforced),

@@ -9,8 +9,8 @@ from pydantic import Field
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Micros, Wire, uuid7
 from workbench.ops import Caller, Ctx, op
-from workbench.rules.naming import Description, Name, meant
-from workbench.rules.search import part
+from workbench.rules.naming import Description, Name, resolve_ref
+from workbench.rules.search import like_pattern
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
@@ -131,8 +131,8 @@ def require_project(tx: Reader, ref: str, *, deleted: bool = False, seen_by: Cal
     Raises:
         NotFound: ``PROJECT_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
     """
-    found = tx.all(SQL.find, sight(seen_by, deleted), ref=ref)
-    row = meant(found, ref, "project")
+    found = tx.all(SQL.find, project_scope(seen_by, deleted), ref=ref)
+    row = resolve_ref(found, ref, "project")
     if row is None:
         kind, more = ("deleted project", " with deleted=true") if deleted else ("project", "")
         raise NotFound("PROJECT_NOT_FOUND", f"There is no {kind} {ref!r}. list_projects{more} names them.")
@@ -155,7 +155,7 @@ def page(
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
     """
     permissions.check(tx, caller, "read", "projects")
-    wanted = {**sight(caller, deleted), "search": part(search), "since": since}
+    wanted = {**project_scope(caller, deleted), "search": like_pattern(search), "since": since}
     rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)
     total = tx.one(SQL.count, wanted)
     assert total is not None
@@ -163,7 +163,7 @@ def page(
     return Projects(projects=[_project(row) for row in shown], total=total["n"], next_cursor=following)
 
 
-def sight(caller: Caller | None, deleted: bool) -> dict[str, Any]:
+def project_scope(caller: Caller | None, deleted: bool) -> dict[str, Any]:
     """Which projects and sessions a caller sees, as parameters: an agent its own, if not deleted; None sees all."""
     if caller is None or caller.level is Level.OPERATOR:
         return {"everything": 1, "own": None, "deleted": int(deleted)}

@@ -9,12 +9,12 @@ from pydantic import Field
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Micros, Wire, uuid7
 from workbench.ops import Caller, Ctx, op
-from workbench.rules.naming import Description, Name, meant
-from workbench.rules.search import part
+from workbench.rules.naming import Description, Name, resolve_ref
+from workbench.rules.search import like_pattern
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
-from workbench.services.spaces.projects import ProjectRef, require_project, sight
+from workbench.services.spaces.projects import ProjectRef, project_scope, require_project
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -132,7 +132,7 @@ async def restore_session(ctx: Ctx, session_id: SessionRef) -> Session:
         row = require_session(tx, session_id, deleted=True)
         _require_free(tx, row["project_id"], row["name"], row["id"])
         tx.run(SQL.set_deleted, id=row["id"], at=None)
-        back = tx.one(SQL.find, sight(None, deleted=False), ref=row["id"])
+        back = tx.one(SQL.find, project_scope(None, deleted=False), ref=row["id"])
         if back is None:
             raise NotFound("PROJECT_NOT_FOUND", f"Its project, {row['project']!r}, was deleted. Restore that first.")
         _tell(tx, "session.restored", row)
@@ -147,7 +147,7 @@ def require_session(tx: Reader, ref: str, *, deleted: bool = False, seen_by: Cal
     Raises:
         NotFound: ``SESSION_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
     """
-    row = meant(tx.all(SQL.find, sight(seen_by, deleted), ref=ref), ref, "session")
+    row = resolve_ref(tx.all(SQL.find, project_scope(seen_by, deleted), ref=ref), ref, "session")
     if row is None:
         kind, more = ("deleted session", " with deleted=true") if deleted else ("session", "")
         raise NotFound("SESSION_NOT_FOUND", f"There is no {kind} {ref!r}. list_sessions{more} names them.")
@@ -172,7 +172,7 @@ def page(
     """
     permissions.check(tx, caller, "read", "sessions")
     project = require_project(tx, project_id, seen_by=caller)["id"] if project_id else None
-    wanted = {**sight(caller, deleted), "project": project, "search": part(search), "since": since}
+    wanted = {**project_scope(caller, deleted), "project": project, "search": like_pattern(search), "since": since}
     rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)
     total = tx.one(SQL.count, wanted)
     assert total is not None

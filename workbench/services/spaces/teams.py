@@ -9,8 +9,8 @@ from pydantic import Field
 from workbench.errors import Conflict, NotFound
 from workbench.model import Access, Level, Micros, Wire, uuid7
 from workbench.ops import Caller, Ctx, op
-from workbench.rules.naming import Description, Name, meant
-from workbench.rules.search import part
+from workbench.rules.naming import Description, Name, resolve_ref
+from workbench.rules.search import like_pattern
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
@@ -159,7 +159,7 @@ def require_team(tx: Reader, ref: str, *, deleted: bool = False, seen_by: Caller
     Raises:
         NotFound: ``TEAM_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
     """
-    row = meant(tx.all(SQL.find, _sight(seen_by, deleted), ref=ref), ref, "team")
+    row = resolve_ref(tx.all(SQL.find, _sight(seen_by, deleted), ref=ref), ref, "team")
     if row is None:
         kind, more = ("deleted team", " with deleted=true") if deleted else ("team", "")
         raise NotFound("TEAM_NOT_FOUND", f"There is no {kind} {ref!r}. list_teams{more} names them.")
@@ -184,7 +184,7 @@ def page(
     """
     permissions.check(tx, caller, "read", "teams")
     session = require_session(tx, session_id, seen_by=caller)["id"] if session_id else None
-    wanted = {**_sight(caller, deleted), "session": session, "search": part(search), "since": since}
+    wanted = {**_sight(caller, deleted), "session": session, "search": like_pattern(search), "since": since}
     rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)
     total = tx.one(SQL.count, wanted)
     assert total is not None

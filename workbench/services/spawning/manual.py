@@ -1,4 +1,4 @@
-"""Enlisting a worker that a person runs by hand: it is admitted, and its orders are handed out."""
+"""Enlisting a worker that a person runs by hand: it is admitted, and its configuration is returned."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
 from workbench.services.agents.register import Registered, add_pending, entered
-from workbench.services.processes.processes import LimitsOf
+from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.spawning import startup, workplace
-from workbench.services.spawning.request import Environment, TaskId, Wish, check_environment, check_profile
+from workbench.services.spawning.request import Environment, SpawnRequest, TaskId, check_environment, check_profile
 from workbench.services.spawning.spawn import admitted
 from workbench.store.base import Tx
 
 
 class Enlisted(Wire):
-    """A worker that somebody runs by hand, and its orders as JSON; the agent's token is in them."""
+    """A worker that a person runs by hand, and its configuration as JSON, with the agent's token in it."""
 
     agent_id: str
-    orders: str
+    config: str
 
 
 @op(allow=Level.OPERATOR, needs_server=True, tool=False)
@@ -39,13 +39,13 @@ async def enlist_worker(
     profile: str = "script",
     function: str | None = None,
     task_id: TaskId = None,
-    limits: LimitsOf = LimitsOf(),
+    limits: ResourceLimits = ResourceLimits(),
     mcp: bool = False,
 ) -> Enlisted:
-    """Admit a worker that a person runs by hand (`workbench worker`); the orders are for its standard input."""
+    """Admit a worker that a person runs by hand (`workbench worker`); the configuration is for its standard input."""
     check_environment(environment)
-    wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
-    await check_profile(ctx, wish)
+    request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
+    await check_profile(ctx, request)
     held = confinement_of(ctx.settings)
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
@@ -60,7 +60,7 @@ async def enlist_worker(
     agent_id, _ = await admitted(ctx, made, "auto")
     place = await ctx.read(lambda tx: workplace.place(tx, ctx, worktree))
     borrowed = await startup.borrowed(ctx, place)
-    orders = await asyncio.to_thread(
-        startup.orders, ctx, wish, place, borrowed, token, Path(scratch), environment, held
+    config = await asyncio.to_thread(
+        startup.worker_config, ctx, request, place, borrowed, token, Path(scratch), environment, held
     )
-    return Enlisted(agent_id=agent_id, orders=orders.as_json())
+    return Enlisted(agent_id=agent_id, config=config.as_json())

@@ -21,11 +21,11 @@ async def start_queued(ctx: Ctx) -> None:
     """Start those that wait, as far as there is room; what cannot be started waits no longer."""
     if not await ctx.read(lambda tx: _startable(tx, ctx)):
         return
-    for internal in await ctx.write(lambda tx: _take_slots(tx, ctx)):
+    for agent_uid in await ctx.write(lambda tx: _take_slots(tx, ctx)):
         try:
-            await launch(ctx, internal)
+            await launch(ctx, agent_uid)
         except WorkbenchError as error:
-            reason, agent = error.message, internal
+            reason, agent = error.message, agent_uid
             log.warning("%s: %s", error.code, error.message)
             await ctx.write(lambda tx, agent=agent, reason=reason: processes.give_up(tx, agent, reason))  # type: ignore[misc]
 

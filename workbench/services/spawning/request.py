@@ -15,7 +15,7 @@ from workbench.errors import BadInput, Unavailable
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
 from workbench.services.processes import environments, profiles
-from workbench.services.processes.processes import LimitsOf
+from workbench.services.processes.processes import ResourceLimits
 from workbench.store.base import Row
 from workbench.store.queries import beside
 
@@ -31,13 +31,13 @@ TaskId = Annotated[int | None, Field(description="The one task it is for, then i
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SpawnRequest:
     """What an agent is spawned with; kept, so that it can be started again."""
 
     profile: str
     function: str | None
     task_id: int | None
-    limits: LimitsOf
+    limits: ResourceLimits
     mcp: bool
     has_environment: bool
 
@@ -48,14 +48,14 @@ class Wish:
         return json.dumps(kept | {"limits": self.limits.model_dump(exclude_none=True)})
 
     @classmethod
-    def of(cls, row: Row) -> Wish:
+    def of(cls, row: Row) -> SpawnRequest:
         """What a row of `spawns` says."""
-        said: dict[str, Any] = json.loads(row["orders"])
+        said: dict[str, Any] = json.loads(row["request"])
         return cls(
             row["profile"],
             said.get("function"),
             said.get("task_id"),
-            LimitsOf(**said.get("limits", {})),
+            ResourceLimits(**said.get("limits", {})),
             bool(said.get("mcp")),
             bool(said.get("has_environment")),
         )
@@ -75,13 +75,13 @@ def check_environment(environment: Mapping[str, str]) -> None:
             )
 
 
-async def check_profile(ctx: Ctx, wish: Wish) -> None:
+async def check_profile(ctx: Ctx, request: SpawnRequest) -> None:
     """Refuse a profile that is not there, lacks what it needs, or takes another function than is named.
 
     Raises:
         NotFound, BadInput: see `profiles.load`. Unavailable: ``PROFILE_UNAVAILABLE``. BadInput: ``BAD_FUNCTION``.
     """
-    profile = await asyncio.to_thread(profiles.load, ctx.settings, wish.profile)
+    profile = await asyncio.to_thread(profiles.load, ctx.settings, request.profile)
     if lacks := profiles.missing(profile):
         raise Unavailable(
             "PROFILE_UNAVAILABLE",
@@ -89,20 +89,20 @@ async def check_profile(ctx: Ctx, wish: Wish) -> None:
             needs=lacks,
         )
     wants = any("{function}" in part for part in profile.command or ())
-    if wants != bool(wish.function) or (wish.function and not _FUNCTION.fullmatch(wish.function)):
+    if wants != bool(request.function) or (request.function and not _FUNCTION.fullmatch(request.function)):
         what = "a function, as package.module:name" if wants else "no function"
         raise BadInput("BAD_FUNCTION", f"The profile {profile.name} takes {what}.")
 
 
-async def environment_of(ctx: Ctx, internal: str, wish: Wish) -> dict[str, str]:
+async def environment_of(ctx: Ctx, agent_uid: str, request: SpawnRequest) -> dict[str, str]:
     """The variables that an agent was spawned with.
 
     Raises:
         Unavailable: ``ENVIRONMENT_LOST``.
     """
-    if not wish.has_environment:
+    if not request.has_environment:
         return {}
-    kept = await asyncio.to_thread(environments.recall, ctx.settings, internal)
+    kept = await asyncio.to_thread(environments.recall, ctx.settings, agent_uid)
     if kept is None:
         raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are not kept any more. Spawn another.")
     return kept

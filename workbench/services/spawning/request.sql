@@ -1,6 +1,6 @@
 -- name: add
-INSERT INTO spawns (agent_id, profile, orders, confinement, state, spawned_by, asked_at)
-VALUES (:agent, :profile, :orders, '{"enforced": false, "missing": []}', 'queued', :parent, :now);
+INSERT INTO spawns (agent_id, profile, request, confinement, state, spawned_by, asked_at)
+VALUES (:agent, :profile, :request, '{"enforced": false, "missing": []}', 'queued', :parent, :now);
 
 -- name: get
 SELECT s.*, a.assigned_agent_id, a.name, a.persona_id, a.assigned_worktree, a.registration_status, a.deleted_at

@@ -15,7 +15,7 @@ from workbench.services import approvals
 from workbench.services.agents.register import Registered, add_pending, entered
 from workbench.services.agents.rows import require_agent
 from workbench.services.processes import environments, processes
-from workbench.services.processes.processes import LimitsOf
+from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import Confinement, confinement_of
 from workbench.services.spawning import workplace
 from workbench.services.spawning.launch import launch
@@ -23,8 +23,8 @@ from workbench.services.spawning.queue import take_slot
 from workbench.services.spawning.request import (
     SQL,
     Environment,
+    SpawnRequest,
     TaskId,
-    Wish,
     check_environment,
     check_profile,
     environment_of,
@@ -60,7 +60,7 @@ async def spawn_agent(
     ),
     function: Annotated[str | None, Field(description="For the profile python: package.module:name.")] = None,
     task_id: TaskId = None,
-    limits: LimitsOf = LimitsOf(),
+    limits: ResourceLimits = ResourceLimits(),
     mcp: Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")] = False,
     approve: Annotated[
         Literal["auto", "ask"],
@@ -72,28 +72,28 @@ async def spawn_agent(
     When as many run as may, it waits for room, in the order of asking.
     """
     check_environment(environment)
-    wish = Wish(profile, function, task_id, limits, mcp, bool(environment))
-    await check_profile(ctx, wish)
+    request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
+    await check_profile(ctx, request)
     confinement_of(ctx.settings)
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
         worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
-    made, internal, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, wish)
+    made, agent_uid, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, request)
     try:
-        await asyncio.to_thread(environments.keep, ctx.settings, internal, environment)
+        await asyncio.to_thread(environments.keep, ctx.settings, agent_uid, environment)
         agent_id, status = await admitted(ctx, made, approve)
-        pid = await launch(ctx, internal) if at_once else None
+        pid = await launch(ctx, agent_uid) if at_once else None
     except WorkbenchError as error:
         reason = error.message
-        await ctx.write(lambda tx: processes.give_up(tx, internal, reason))
-        await asyncio.to_thread(environments.forget, ctx.settings, internal)
+        await ctx.write(lambda tx: processes.give_up(tx, agent_uid, reason))
+        await asyncio.to_thread(environments.forget, ctx.settings, agent_uid)
         raise
-    return _spawned(ctx, internal, agent_id, status, made.approval_id, pid, worktree)
+    return _spawned(ctx, agent_uid, agent_id, status, made.approval_id, pid, worktree)
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True)
 async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
-    """End the process of an agent you spawned, if it runs, and start another: same identity and orders, new token."""
+    """Restart an agent you spawned: end its process, if it runs, and start another with a new token."""
 
     def question(tx: Reader) -> tuple[Row, Row]:
         agent = require_agent(tx, agent_id)
@@ -107,29 +107,29 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
         return agent, spawn
 
     agent, spawn = await ctx.read(question)
-    internal: str = agent["id"]
-    await check_profile(ctx, Wish.of(spawn))
-    await environment_of(ctx, internal, Wish.of(spawn))
+    agent_uid: str = agent["id"]
+    await check_profile(ctx, SpawnRequest.of(spawn))
+    await environment_of(ctx, agent_uid, SpawnRequest.of(spawn))
     confinement_of(ctx.settings)
-    await processes.end(ctx, internal, "it is started again", keep=True)
+    await processes.end(ctx, agent_uid, "it is started again", keep=True)
 
     def change(tx: Tx) -> bool:
-        tx.run(SQL.queue_again, agent=internal, now=tx.now)
-        tx.emit("agent.restarted", f"agent:{internal}", session=agent["session_id"])
-        return take_slot(tx, ctx, internal)
+        tx.run(SQL.queue_again, agent=agent_uid, now=tx.now)
+        tx.emit("agent.restarted", f"agent:{agent_uid}", session=agent["session_id"])
+        return take_slot(tx, ctx, agent_uid)
 
     try:
-        pid = await launch(ctx, internal) if await ctx.write(change) else None
+        pid = await launch(ctx, agent_uid) if await ctx.write(change) else None
     except WorkbenchError as error:
         reason = error.message
-        await ctx.write(lambda tx: processes.give_up(tx, internal, reason))
+        await ctx.write(lambda tx: processes.give_up(tx, agent_uid, reason))
         raise
     status = Registration(agent["registration_status"])
-    return _spawned(ctx, internal, agent_id, status, None, pid, agent["assigned_worktree"])
+    return _spawned(ctx, agent_uid, agent_id, status, None, pid, agent["assigned_worktree"])
 
 
 async def _enter(
-    ctx: Ctx, name: str, persona_id: str, worktree: str | None, wish: Wish
+    ctx: Ctx, name: str, persona_id: str, worktree: str | None, request: SpawnRequest
 ) -> tuple[Registered, str, bool]:
     """Register the agent and its place in the queue, in one transaction; its internal id; whether there is room."""
 
@@ -150,15 +150,15 @@ async def _enter(
             persona_id=persona_id,
             worktree=worktree,
             parent=ctx.caller.agent,
-            profile=wish.profile,
+            profile=request.profile,
         )
         agent: str = require_agent(tx, made.agent_id)["id"]
-        values = {"agent": agent, "profile": wish.profile, "orders": wish.as_json(), "parent": ctx.caller.agent}
+        values = {"agent": agent, "profile": request.profile, "request": request.as_json(), "parent": ctx.caller.agent}
         tx.run(SQL.add, values, now=tx.now)
         return made, agent, take_slot(tx, ctx, agent)
 
-    made, internal, at_once = await ctx.write(change)
-    return entered(ctx, made), internal, at_once
+    made, agent_uid, at_once = await ctx.write(change)
+    return entered(ctx, made), agent_uid, at_once
 
 
 async def admitted(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:
@@ -171,7 +171,7 @@ async def admitted(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Regis
 
 def _spawned(
     ctx: Ctx,
-    internal: str,
+    agent_uid: str,
     agent_id: str,
     status: Registration,
     approval_id: int | None,
@@ -185,6 +185,6 @@ def _spawned(
         state="queued" if pid is None else "running",
         pid=pid,
         worktree=worktree,
-        log=str(processes.log_of(ctx, internal)),
+        log=str(processes.log_of(ctx, agent_uid)),
         confinement=confinement_of(ctx.settings),
     )

@@ -12,24 +12,24 @@ from workbench.ops import Ctx
 from workbench.rules.profile import Profile
 from workbench.services.processes import profiles, sandbox
 from workbench.services.processes.sandbox import Confinement
-from workbench.services.spawning.request import Wish
-from workbench.worker.startup import Orders, Place
+from workbench.services.spawning.request import SpawnRequest
+from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 
-def orders(
+def worker_config(
     ctx: Ctx,
-    wish: Wish,
-    place: Place | None,
+    request: SpawnRequest,
+    place: WorktreePlace | None,
     borrowed: Sequence[Path],
     token: str,
     own: Path,
     environment: Mapping[str, str],
     held: Confinement,
-) -> Orders:
+) -> WorkerConfig:
     """What the worker is told. Blocks."""
     assert ctx.server is not None, "it needs the server"
-    settings, profile = ctx.settings, profiles.load(ctx.settings, wish.profile)
-    return Orders(
+    settings, profile = ctx.settings, profiles.load(ctx.settings, request.profile)
+    return WorkerConfig(
         url=ctx.server.url,
         token=token,
         scratch=own,
@@ -38,12 +38,12 @@ def orders(
         profile=profile,
         agent_mcp_url=ctx.server.mcp_url,
         place=place,
-        function=wish.function,
-        task_id=wish.task_id,
-        limits=Limits(**wish.limits.model_dump()),
+        function=request.function,
+        task_id=request.task_id,
+        limits=Limits(**request.limits.model_dump()),
         environment=environment,
         missing=held.missing,
-        mcp_url=ctx.server.mcp_url if wish.mcp else None,
+        mcp_url=ctx.server.mcp_url if request.mcp else None,
         server_file=settings.server_file,
         heartbeat_seconds=settings.heartbeat_seconds,
         patience_seconds=settings.worker_patience_seconds,
@@ -51,7 +51,7 @@ def orders(
     )
 
 
-async def borrowed(ctx: Ctx, place: Place | None) -> Sequence[Path]:
+async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:
     """The object directories that a worktree's repository borrows from."""
     if place is None:
         return ()
@@ -59,7 +59,7 @@ async def borrowed(ctx: Ctx, place: Place | None) -> Sequence[Path]:
     return await asyncio.to_thread(repository.object_directories)
 
 
-def _box(ctx: Ctx, profile: Profile, place: Place | None, borrowed: Sequence[Path], own: Path) -> Box:
+def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], own: Path) -> Box:
     """What the commands of an agent may touch. Without a worktree: nothing but its scratch directory is written, and
     the project is read but for what begins with a dot."""
     settings = ctx.settings

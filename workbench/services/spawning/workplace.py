@@ -15,7 +15,7 @@ from workbench.services.worktrees.places import place_of
 from workbench.services.worktrees.rows import check_owner, find_worktree
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
-from workbench.worker.startup import Place
+from workbench.worker.startup import WorktreePlace
 
 SQL = beside(__file__)
 
@@ -59,7 +59,7 @@ def _active(tx: Reader, worktree: str) -> Row:
     return row
 
 
-def place(tx: Reader, ctx: Ctx, worktree: str | None) -> Place | None:
+def place(tx: Reader, ctx: Ctx, worktree: str | None) -> WorktreePlace | None:
     """Where a worktree lies and its branch, for the worker; None outside of any.
 
     Raises:
@@ -69,7 +69,7 @@ def place(tx: Reader, ctx: Ctx, worktree: str | None) -> Place | None:
         return None
     row = _active(tx, worktree)
     lies = place_of(ctx, row)
-    return Place(worktree, lies.path, lies.git_dir, row["branch_name"])
+    return WorktreePlace(worktree, lies.path, lies.git_dir, row["branch_name"])
 
 
 async def make_worktree(ctx: Ctx, name: str | None, like: str) -> str:

@@ -13,7 +13,7 @@ from workbench.rules.tasks import lifecycle
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor
 from workbench.services.tasks.rows import LARGEST, line_fields, line_of, task_scope
-from workbench.services.tasks.task import TaskLine
+from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -23,7 +23,7 @@ SQL = beside(__file__)
 class TaskList(Wire):
     """Tasks in the order that was asked for; read on with `next_cursor`, which is null at the end."""
 
-    tasks: list[TaskLine]
+    tasks: list[TaskSummary]
     next_cursor: str | None
 
 
@@ -40,7 +40,7 @@ class TaskGraph(Wire):
     parents: list[tuple[int, int]]
 
 
-class TaskNode(TaskLine):
+class TaskNode(TaskSummary):
     """A task in the tree: its own state, what lies under it, and what it waits for."""
 
     dependencies: list[int]

@@ -19,7 +19,7 @@ def expire(tx: Tx, settings: Settings, random: float) -> int:
             ended += 1
     for row in tx.all(SQL.rested, now=tx.now):
         tx.run(SQL.wake, task_id=row["task_id"])
-        tx.emit("task.rested", f"task:{row['task_id']}", session=row["session_id"] or None)
+        tx.emit("task.retry_ready", f"task:{row['task_id']}", session=row["session_id"] or None)
     return ended
 
 

@@ -15,7 +15,7 @@ from workbench.services.tasks.claims import OwnId, candidates, require_self
 from workbench.services.tasks.rows import (
     task_lines,
 )
-from workbench.services.tasks.task import TaskLine
+from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -33,14 +33,14 @@ class Beat(Wire):
 class Available(Wire):
     """Tasks that can be claimed, best first."""
 
-    tasks: list[TaskLine]
+    tasks: list[TaskSummary]
 
 
 class Work(Wire):
     """A heartbeat's answer: what you hold, and what you could claim, best first."""
 
-    holding: list[TaskLine]
-    available: list[TaskLine]
+    holding: list[TaskSummary]
+    available: list[TaskSummary]
     lease_expires_at: Micros | None
 
 
@@ -96,7 +96,7 @@ def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
     return _work(tx, caller, me, limit)
 
 
-def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskLine]:
+def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskSummary]:
     found = candidates(tx, caller, me, limit)
     return task_lines(tx, [row["task_id"] for row in found])
 

@@ -24,7 +24,7 @@ from workbench.services.tasks.rows import (
     require_task,
     require_task_line,
 )
-from workbench.services.tasks.task import Task, TaskLine
+from workbench.services.tasks.task import Task, TaskSummary
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -54,11 +54,11 @@ async def report_task_progress(
     agent_id: OwnId = None,
     level: Literal["debug", "info", "warn", "error"] = "info",
     attempt: AttemptNumber = None,
-) -> TaskLine:
+) -> TaskSummary:
     """Tell how a task you hold goes: a note, a percentage, or both. Renews its lease."""
     me = require_self(ctx.caller, agent_id)
 
-    def change(tx: Tx) -> TaskLine:
+    def change(tx: Tx) -> TaskSummary:
         row = _held(tx, ctx.caller, task_id, attempt)
         _start(tx, row)
         percent = row["progress"] if percent_complete is None else percent_complete
@@ -81,12 +81,12 @@ async def complete_task(
         tuple[str, ...], Field(max_length=1_000, description="Files, commits or addresses made.")
     ] = (),
     attempt: AttemptNumber = None,
-) -> TaskLine:
+) -> TaskSummary:
     """Finish a task you hold, with its result. What waited for it becomes claimable."""
     result = bounded_json(result_data, ctx.settings)
     made = bounded_json(artifacts, ctx.settings)
 
-    def change(tx: Tx) -> TaskLine:
+    def change(tx: Tx) -> TaskSummary:
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.COMPLETE)
         dependencies.require_none_open(tx, row)
@@ -112,10 +112,10 @@ async def fail_task(
         str | None, Field(max_length=200, description="Kind of error, such as ValueError; see no_retry of the task.")
     ] = None,
     attempt: AttemptNumber = None,
-) -> TaskLine:
+) -> TaskSummary:
     """Give a task you hold back as failed. It is tried again after a pause while retries are left."""
 
-    def change(tx: Tx) -> TaskLine:
+    def change(tx: Tx) -> TaskSummary:
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.FAIL)
         failure = Failure("failed", error_message, error_class, retryable)
@@ -131,10 +131,10 @@ async def release_task(
     task_id: int,
     reason: Annotated[str, Field(max_length=1_000)] = "",
     attempt: AttemptNumber = None,
-) -> TaskLine:
+) -> TaskSummary:
     """Give a task you hold back unfinished; it is claimable again at once and no retry is used up."""
 
-    def change(tx: Tx) -> TaskLine:
+    def change(tx: Tx) -> TaskSummary:
         row = _held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.RELEASE)
         put_back(tx, row, "released", reason)

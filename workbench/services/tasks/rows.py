@@ -15,7 +15,7 @@ from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
 from workbench.services.access import permissions
-from workbench.services.tasks.task import Task, TaskLine, TaskStatus
+from workbench.services.tasks.task import Task, TaskStatus, TaskSummary
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
 
@@ -106,7 +106,7 @@ def require_task(tx: Reader, task_id: int) -> Task:
     return task_of(tx, require_row(tx, task_id))
 
 
-def require_task_line(tx: Reader, task_id: int) -> TaskLine:
+def require_task_line(tx: Reader, task_id: int) -> TaskSummary:
     """A task in a list.
 
     Raises:
@@ -115,7 +115,7 @@ def require_task_line(tx: Reader, task_id: int) -> TaskLine:
     return line_of(require_line(tx, task_id))
 
 
-def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskLine]:
+def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskSummary]:
     """Tasks in a list, by one question, in the order of `ids`; those that are not there are left out."""
     if not ids:
         return []
@@ -170,9 +170,9 @@ def _attempts(tx: Reader, row: Row) -> list[Row]:
     return [first]
 
 
-def line_of(row: Row) -> TaskLine:
+def line_of(row: Row) -> TaskSummary:
     """A task in a list, from its row."""
-    return TaskLine.model_validate(line_fields(row))
+    return TaskSummary.model_validate(line_fields(row))
 
 
 def line_fields(row: Row) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from workbench.model import Micros, OnFailure, TaskState, Wire
 
 
-class TaskLine(Wire):
+class TaskSummary(Wire):
     """A task in a list."""
 
     id: int
@@ -42,7 +42,7 @@ class Attempt(Wire):
     error_message: str | None
 
 
-class Task(TaskLine):
+class Task(TaskSummary):
     """A task with everything about it."""
 
     description: str

@@ -8,7 +8,7 @@ from workbench.git import Repository
 from workbench.git.predictions import Branches, Conflict, Scan
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
-from workbench.services.worktrees.imports import take_over_all
+from workbench.services.worktrees.imports import import_new_commits
 from workbench.services.worktrees.rows import open_worktrees
 
 TOLD_PAIRS = 200
@@ -59,7 +59,7 @@ async def _import_and_scan(ctx: Ctx) -> Scan:
     if not rows:
         return Scan()
     repository = await ctx.repositories.open()
-    await take_over_all(ctx, repository, rows)
+    await import_new_commits(ctx, repository, rows)
     return await scan(ctx, repository)
 
 

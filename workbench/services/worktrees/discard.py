@@ -14,7 +14,7 @@ from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
 from workbench.services import approvals
 from workbench.services.processes import processes
-from workbench.services.worktrees.imports import take_over
+from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
 from workbench.services.worktrees.places import checkout_of, exclusive, is_there, place_of
 from workbench.services.worktrees.rescue import commits_alone, only_there, save_what_is_nowhere_else
@@ -78,7 +78,7 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
 async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with_branch: bool) -> None:
     name, place, alone, refs = row["name"], place_of(ctx, row), 0, list[str]()
     if await to_thread(is_there, place):
-        await take_over(ctx, repository, row)
+        await import_branch(ctx, repository, row)
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
         if files := await to_thread(checkout.uncommitted):
             raise Conflict(

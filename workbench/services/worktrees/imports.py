@@ -10,7 +10,7 @@ from workbench.git import Repository
 from workbench.git.access import ImportAttempt
 from workbench.ops import Ctx
 from workbench.rules import integration
-from workbench.services.worktrees.places import checkout_of, exclusive, gone, is_there, place_of
+from workbench.services.worktrees.places import checkout_of, exclusive, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -18,7 +18,7 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 
-async def take_over(ctx: Ctx, repository: Repository, row: Row) -> str:
+async def import_branch(ctx: Ctx, repository: Repository, row: Row) -> str:
     """Bring a worktree's branch into the person's repository; the commit. The ground is held.
 
     Raises:
@@ -28,7 +28,7 @@ async def take_over(ctx: Ctx, repository: Repository, row: Row) -> str:
     if row["status"] not in integration.OPEN:
         commit = await to_thread(repository.resolve, branch)
     elif not await to_thread(is_there, place):
-        raise gone(place)
+        raise worktree_gone(place)
     else:
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
         commit = await to_thread(repository.import_branch, checkout, branch, max_bytes=ctx.settings.max_import_bytes)
@@ -45,7 +45,7 @@ def _imported(tx: Tx, name: str, commit: str) -> None:
         tx.emit("worktree.imported", f"worktree:{name}", commit=commit)
 
 
-async def take_over_all(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
+async def import_new_commits(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
     """Take over what is new in some worktrees; why it could not be, by name. Where nothing is, nothing is run."""
     problems: dict[str, str] = {}
     for row, seen in await to_thread(_with_news, ctx, repository, rows):
@@ -68,14 +68,14 @@ async def _try(ctx: Ctx, name: str, seen: str | None) -> ImportAttempt:
 async def _take_over_now(ctx: Ctx, name: str) -> None:
     async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_worktree(tx, name))
-        await take_over(ctx, repository, row)
+        await import_branch(ctx, repository, row)
 
 
 def _with_news(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
     """Worktrees that are not where the person's repository has them, as far as a look at a file tells, and where."""
     known = repository.heads(row["branch_name"] for row in rows)
     seen = [
-        (row, repository.peek_branch(place_of(ctx, row).git_dir, row["branch_name"]))
+        (row, repository.unverified_branch(place_of(ctx, row).git_dir, row["branch_name"]))
         for row in rows
         if row["status"] in integration.OPEN
     ]

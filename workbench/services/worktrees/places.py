@@ -94,7 +94,7 @@ def is_there(place: Place) -> bool:
     return place.path.is_dir() and place.git_dir.is_dir()
 
 
-def gone(place: Place) -> Unavailable:
+def worktree_gone(place: Place) -> Unavailable:
     """The error for one that has not."""
     return Unavailable(
         "WORKTREE_GONE",

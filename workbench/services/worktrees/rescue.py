@@ -12,7 +12,7 @@ from pathlib import Path
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.ops import Ctx
-from workbench.services.worktrees.imports import take_over
+from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.places import COMMITTER, Place, checkout_of, is_there, place_of
 from workbench.store.base import Row
 
@@ -56,7 +56,7 @@ async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Pl
     """Take over everything of a worktree that would go with it, under references of their own; their names."""
     if not await to_thread(is_there, place):
         return []
-    await take_over(ctx, repository, row)
+    await import_branch(ctx, repository, row)
     checkout = await to_thread(checkout_of, ctx.settings, repository, place)
     own = f"{SAVED}/{row['name']}"
     wanted = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(only_there, repository, checkout)}

@@ -21,8 +21,8 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration
 from workbench.services.worktrees.conflicts import scan
-from workbench.services.worktrees.imports import no_branch, take_over_all
-from workbench.services.worktrees.places import checkout_of, gone, is_there, place_of
+from workbench.services.worktrees.imports import import_new_commits, no_branch
+from workbench.services.worktrees.places import checkout_of, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import Worktree, WorktreeName, open_worktrees, require_worktree, worktree_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -104,7 +104,7 @@ async def get_worktree_status(
     """Worktrees with commits ahead and behind, changed files, uncommitted ones, coming conflicts, agents, tasks."""
     rows = await ctx.read(lambda tx: _rows(tx, worktree_name))
     repository = await ctx.repositories.open()
-    problems = await take_over_all(ctx, repository, rows)
+    problems = await import_new_commits(ctx, repository, rows)
     found = await asyncio.gather(*(_look(ctx, repository, row) for row in rows))
     return WorktreeStatuses(worktrees=await _statuses(ctx, repository, rows, found, problems))
 
@@ -138,7 +138,7 @@ async def _look(ctx: Ctx, repository: Repository, row: Row) -> tuple[list[str], 
     if row["status"] not in integration.OPEN:
         return [], None
     if not is_there(place):
-        return [], f"WORKTREE_GONE: {gone(place).message}"
+        return [], f"WORKTREE_GONE: {worktree_gone(place).message}"
     try:
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
         return await ctx.repositories.status_cache.uncommitted(checkout), None
@@ -207,7 +207,7 @@ async def _dirty_diff(ctx: Ctx, repository: Repository, row: Row) -> list[FileDi
     if row["status"] not in integration.OPEN:
         return []
     if not await to_thread(is_there, place):
-        raise gone(place)
+        raise worktree_gone(place)
     checkout = await to_thread(checkout_of, ctx.settings, repository, place)
     return await to_thread(checkout.dirty_diff, ctx.settings.max_diff_bytes)
 
@@ -218,7 +218,7 @@ def _is_below(file: str, path: str) -> bool:
 
 async def _current(ctx: Ctx, repository: Repository, row: Row) -> str | None:
     """The newest commit of a worktree that can be had."""
-    await take_over_all(ctx, repository, [row])
+    await import_new_commits(ctx, repository, [row])
     return await to_thread(repository.resolve, row["branch_name"])
 
 

@@ -8,7 +8,7 @@ from workbench.errors import Conflict
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
-from workbench.services.worktrees.imports import commit_of, take_over
+from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, place_of
 from workbench.services.worktrees.rows import WorktreeName, require_own_worktree
 from workbench.store.queries import beside
@@ -40,7 +40,7 @@ async def _update(ctx: Ctx, name: str) -> Updated:
             raise Conflict(
                 "WORKTREE_BUSY", f"Task {listed} is being done in {name}. Wait until it has ended.", tasks=tasks
             )
-        before = await take_over(ctx, repository, row)
+        before = await import_branch(ctx, repository, row)
         target = await to_thread(commit_of, repository, row["integration_target"])
         checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
         branch, _ = await to_thread(checkout.head)
@@ -49,7 +49,7 @@ async def _update(ctx: Ctx, name: str) -> Updated:
             raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
         message = f"Merge {row['integration_target']} into {row['branch_name']}"
         conflicts = await to_thread(checkout.merge, target, message, COMMITTER)
-        commit = before if conflicts else await take_over(ctx, repository, row)
+        commit = before if conflicts else await import_branch(ctx, repository, row)
         updated = Updated(worktree=name, commit=commit, merged=commit != before, conflicts=conflicts)
         if updated.merged:
             told = {"commit": commit, "target": row["integration_target"]}

@@ -26,7 +26,7 @@ class InProcess:
         caller = _caller(ctx)
         wanted = self._workbench.catalogue.get(name)
         if wanted is not None and wanted.allow > Level.ANONYMOUS:
-            await self._workbench.heard_of(caller)
+            await self._workbench.touch_presence(caller)
         work = self._workbench.dispatch(caller, name, arguments)
         if not arguments.get("wait_seconds"):
             return await work

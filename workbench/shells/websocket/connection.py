@@ -34,7 +34,7 @@ from workbench.rules.wire import message
 from workbench.rules.wire.message import Frame
 from workbench.services.sharing.events import may_see
 from workbench.shells.gate import SUBPROTOCOL, refuse, revoked
-from workbench.shells.websocket.socket import Line, Reply
+from workbench.shells.websocket.socket import MessageSocket, Reply
 
 MAX_SUBSCRIPTIONS = 16
 CLIENT_ID_LENGTH = 200
@@ -86,7 +86,7 @@ class Connection:
     def __init__(self, workbench: Workbench, socket: WebSocket) -> None:
         self.workbench = workbench
         self.socket = socket
-        self.line = Line(socket, workbench.settings)
+        self.line = MessageSocket(socket, workbench.settings)
         self.client_id: str = socket.path_params["client_id"]
         self.came_as: Caller = socket.state.caller
         self.bound = self._from_here(ANONYMOUS)
@@ -361,7 +361,7 @@ class Connection:
         """An admitted agent is connected, and active, from now on, and the one before it no longer."""
         agent = caller.agent if caller.level > Level.ANONYMOUS else None
         if agent == self._present:
-            await self.workbench.heard_of(caller)
+            await self.workbench.touch_presence(caller)
             return
         await self._part()
         if agent is not None:

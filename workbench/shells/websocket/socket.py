@@ -43,7 +43,7 @@ Handle = Callable[[str | None], Coroutine[Any, Any, Reply]]
 """Answers the text of a message; None stands for one that is no text. It raises nothing."""
 
 
-class Line:
+class MessageSocket:
     """An accepted socket, until it is closed."""
 
     def __init__(self, socket: WebSocket, settings: Settings) -> None:

@@ -13,7 +13,7 @@ import { WhileSeen } from "../lib/while_visible.js";
 const FOLLOW_MS = 750;
 const LINES = 200;
 const TERMINATE = { reason: "Reason (optional; kept in the history)", why: "Its process and everything it started are ended. What it holds can be claimed by others." };
-const RESTART = { why: "It is started again with the same orders.", danger: false };
+const RESTART = { why: "It is started again with the same settings.", danger: false };
 
 export class ProcessPage {
   /** @param {any} desk @param {() => void} onClose @param {AbortSignal} signal */
