@@ -261,7 +261,7 @@ def nested(depth: int) -> list[Any]:
 
 async def followed(workbench: Workbench) -> None:
     """Return once somebody follows the feed: whoever was to wait for news does."""
-    while not workbench.feed._subscriptions:
+    while not workbench.feed.readers:
         await asyncio.sleep(0.001)
 
 

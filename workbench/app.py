@@ -103,7 +103,8 @@ class Workbench:
             _ignore_state(settings)
             workbench = cls(settings, store, services, steady or (_since_boot if clock is wall_clock else None))
             await personas.sync(store, settings)
-            store.on_commit(workbench.feed.wake)
+            store.on_commit(workbench.feed.committed)
+            await workbench.feed.begin()
             side_tasks = {
                 "the feed": workbench.feed.run,
                 "tending the leases": workbench._tend,

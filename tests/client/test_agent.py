@@ -209,11 +209,10 @@ async def steady(served: Served, admit: Admit) -> AsyncIterator[Agent]:
 
 async def test_reads_are_asked_again_after_a_break_and_changes_fail(served: Served, steady: Agent) -> None:
     last = (await steady.call("list_events", after=None))["next_after"]
-    following = served.workbench.feed._subscriptions
-    before = len(following)
+    before = served.workbench.feed.readers
     change = asyncio.create_task(steady.call("heartbeat_and_get_tasks", wait_seconds=30))
     reading = asyncio.create_task(steady.call("list_events", after=last, wait_seconds=30, kinds=["task.created"]))
-    while len(following) < before + 2:
+    while served.workbench.feed.readers < before + 2:
         await asyncio.sleep(0.001)
     await served.servers.stop()
     with pytest.raises(Unavailable, match="NO_SERVER"):

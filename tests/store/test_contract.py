@@ -443,7 +443,7 @@ async def test_a_change_does_not_meet_its_own_events(store: Store) -> None:
 async def test_commits_that_hold_events_are_told_and_no_others(store: SqliteStore) -> None:
     told: list[int] = []
     last = 0
-    store.on_commit(lambda: told.append(last))
+    store.on_commit(lambda events: told.append(events[-1]["id"]))
     await store.write(lambda tx: tx.run(PUT, text="silent", n=1))
     with pytest.raises(Sorry):
         await store.write(add_and_fail("lost"))

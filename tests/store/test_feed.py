@@ -50,7 +50,8 @@ store.close()
 async def following(store: SqliteStore, limit: int = 10_000) -> AsyncIterator[Feed]:
     """A feed that runs."""
     feed = Feed(store, limit)
-    store.on_commit(feed.wake)
+    store.on_commit(feed.committed)
+    await feed.begin()
     pump = asyncio.create_task(feed.run())
     try:
         yield feed
@@ -333,6 +334,35 @@ async def test_what_another_process_wrote_before_is_not_heard_by_who_joins_now(
                 assert await take(events, 1) == [f"round.{number}"]
 
 
+# Being woken.
+
+
+async def test_a_change_wakes_whoever_waits_for_its_kind_and_subject(store: Store, feed: Feed) -> None:
+    with feed.changed("task.*", subject="thing:1") as mine, feed.changed("task.*", subject="thing:2") as other:
+        last = await said(store, "task.created")
+        assert await mine.after(last - 1, 5)
+        assert not await other.after(0, 0.01)
+        assert not await mine.after(last, 0.01)
+        waiting = asyncio.create_task(mine.after(last, 5))
+        await said(store, "agent.assigned", "task.completed")
+        assert await waiting
+
+
+async def test_a_change_cannot_overflow(store: SqliteStore) -> None:
+    async with following(store, limit=1) as feed:
+        with feed.changed("task.*") as change:
+            last = await said(store, *["task.created"] * 1_000)
+            assert await change.after(last - 1, 5)
+
+
+async def test_a_change_made_by_another_process_wakes_too(store: SqliteStore, feed: Feed, child: Any) -> None:
+    other = child(script(store.path), store.path)
+    assert await asyncio.to_thread(other.stdout.readline) == "ready\n"
+    with feed.changed("task.created") as change:
+        other.stdin.write("task.created 1\n")
+        assert await change.after(0, 10)
+
+
 # Trouble.
 
 
@@ -389,8 +419,9 @@ async def test_a_feed_ends_when_it_is_told_to_even_while_events_come(store: Sqli
             await asyncio.sleep(0)
             await store.write(say("task.created"))
             await take(events, 1)
-            feed.wake()  # the news and the end arrive together
+            writing = asyncio.create_task(store.write(say("task.created")))  # the news and the end arrive together
             await asyncio.sleep(0)
+        await writing
 
 
 async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(

@@ -1,7 +1,7 @@
 """The feed: the events after a cursor, for everyone who follows them, also across processes.
 
-One pump reads new events once and hands them to every subscriber whose kinds match. It wakes when
-this process commits, and looks ten times a second whether another process has.
+Events of this process come straight from its commits. Those of others are read from the store, where
+ten times a second is looked for them. Both reach every subscriber in order, once and without gaps.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, Self
 
 from workbench.errors import Unavailable, WorkbenchError
@@ -50,6 +51,10 @@ def events_after(tx: Reader, cursor: int, limit: int = PAGE) -> list[Event]:
     return [event(row) for row in tx.all(SQL.after, cursor=cursor, limit=limit)]
 
 
+def _rows_after(cursor: int, tx: Reader) -> list[Row]:
+    return tx.all(SQL.after, cursor=cursor, limit=PAGE)
+
+
 def last_event_id(tx: Reader) -> int:
     """The id of the newest event; 0 when there is none."""
     row = tx.one(SQL.last)
@@ -58,7 +63,7 @@ def last_event_id(tx: Reader) -> int:
 
 @dataclass(slots=True)
 class FeedStats:
-    """Events that subscribers were given from memory as they came, and those that were read again for one."""
+    """Events that subscribers were given as they came, and those that were read from the store again for one."""
 
     handed: int = 0
     fetched: int = 0
@@ -126,86 +131,187 @@ class Subscription:
         self._read_to = known[-1].id if known and len(page) == len(known) == PAGE else self._joined_at
 
 
+class Change:
+    """Whether anything has happened, without what: a wake-up that cannot overflow."""
+
+    def __init__(self, subject: str | None) -> None:
+        self._subject = subject
+        self._newest = 0
+        self._news = asyncio.Event()
+
+    def offer(self, event_id: int, subject: str) -> None:
+        """Note an event, if it is about the subject that is waited for."""
+        if self._subject is None or self._subject == subject:
+            self._newest = event_id
+            self._news.set()
+
+    async def after(self, event_id: int, seconds: float) -> bool:
+        """Wait for an event with a larger id; False when none has come in time."""
+        if seconds > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while self._newest <= event_id:
+                        self._news.clear()
+                        await self._news.wait()
+        return self._newest > event_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Followers:
+    """Who is handed the events of a kind."""
+
+    subscriptions: Sequence[Subscription]
+    changes: Sequence[Change]
+
+
 class Feed:
-    """The process's one reader of new events: `run` it in a task, subscribe from the same loop."""
+    """The process's one reader of new events: `run` it in a task, follow it from the same loop."""
 
     def __init__(self, store: FeedStore, queue_limit: int) -> None:
         self._store = store
         self._limit = queue_limit
-        self._subscriptions: dict[str, set[Subscription]] = {}
+        self._patterns: dict[Subscription | Change, tuple[str, ...]] = {}
+        self._routes: dict[str, _Followers] = {}
+        self._foreign: list[Callable[[Sequence[Row]], None]] = []
         self.stats = FeedStats()
-        self._cursor = 0
+        self._cursor: int | None = None
+        self._committed: deque[Sequence[Row]] = deque()
         self._news = asyncio.Event()
         self._delivering = asyncio.Lock()
+        self._version: int | None = None
+        self._read_at = 0.0
         self._loop = asyncio.get_running_loop()
 
     @property
     def readers(self) -> int:
         """How many follow it now."""
-        return len(set().union(*self._subscriptions.values()))
+        return len(self._patterns)
 
-    def wake(self) -> None:
-        """Say that something was committed; callable from any thread."""
-        with suppress(RuntimeError):  # the loop has closed: nobody follows any more
+    @property
+    def patterns(self) -> frozenset[str]:
+        """What is followed now: ``*``, ``<noun>.*`` and kinds."""
+        return frozenset(pattern for patterns in self._patterns.values() for pattern in patterns)
+
+    def committed(self, events: Sequence[Row]) -> None:
+        """Take over the events of a commit of this process, in order; callable from any thread."""
+        self._committed.append(events)
+        with suppress(RuntimeError):  # the loop has closed: there are no followers any more
             self._loop.call_soon_threadsafe(self._news.set)
+
+    def on_foreign(self, callback: Callable[[Sequence[Row]], None]) -> None:
+        """Have `callback` called on the loop with events that were read from the store: all of other processes'."""
+        self._foreign.append(callback)
+
+    async def begin(self) -> None:
+        """Follow what is committed from now on; `run` does so itself if need be."""
+        await self._read_new()
 
     async def run(self) -> None:
         """Deliver events until cancelled; what cannot be read now is tried again."""
-        version = None
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):  # `wait_for` loses a cancellation that meets the news
                     await self._news.wait()
             self._news.clear()
-            if not self._subscriptions:
-                version = None  # whoever comes next may have read before the newest commit
-                continue
-            seen = self._store.version()
-            if seen != version:
-                try:
-                    async with self._delivering:
-                        await self._deliver()
-                except WorkbenchError:
-                    log.warning("the feed could not be read; it is tried again", exc_info=True)
-                    continue
-            version = seen
+            try:
+                async with self._delivering:
+                    await self._deliver()
+            except WorkbenchError:
+                log.warning("the feed could not be read; it is tried again", exc_info=True)
+                await asyncio.sleep(POLL_SECONDS)
 
     @asynccontextmanager
     async def subscribe(self, *kinds: str, after: int | None = None) -> AsyncIterator[Subscription]:
         """Follow `kinds` (``*``, ``<noun>.*`` or a kind), from now on or after an event."""
         subscription = Subscription(self._store, kinds or ("*",), self._limit, self.stats)
         async with self._delivering:
-            if self._subscriptions:
-                await self._deliver()
-            else:
-                self._cursor = await self._store.read(last_event_id)
-            subscription.join(after, self._cursor)
-            for kind in kinds or ("*",):
-                self._subscriptions.setdefault(kind, set()).add(subscription)
+            cursor = await self._read_new()
+            subscription.join(after, cursor)
+            self._follow(subscription, kinds)
         try:
             yield subscription
         finally:
-            self._leave(subscription, kinds or ("*",))
+            self._leave(subscription)
 
-    def _leave(self, subscription: Subscription, kinds: Iterable[str]) -> None:
-        for kind in kinds:
-            found = self._subscriptions.get(kind, set())
-            found.discard(subscription)
-            if not found:
-                self._subscriptions.pop(kind, None)
+    @contextmanager
+    def changed(self, *kinds: str, subject: str | None = None) -> Iterator[Change]:
+        """Be woken by events of `kinds`, about one subject or any.
 
-    def _readers_of(self, kind: str) -> set[Subscription]:
-        """Those whose kinds match; thousands may follow something else."""
-        patterns = ("*", kind.partition(".")[0] + ".*", kind)
-        return set().union(*(self._subscriptions.get(pattern, ()) for pattern in patterns))
+        Read the state together with `last_event_id`, then wait for what comes `after` that event.
+        """
+        change = Change(subject)
+        self._follow(change, kinds)
+        try:
+            yield change
+        finally:
+            self._leave(change)
+
+    def _follow(self, follower: Subscription | Change, kinds: tuple[str, ...]) -> None:
+        self._patterns[follower] = kinds or ("*",)
+        self._routes.clear()
+
+    def _leave(self, follower: Subscription | Change) -> None:
+        del self._patterns[follower]
+        self._routes.clear()
+
+    def _followers(self, kind: str) -> _Followers:
+        """Those whose patterns match a kind, remembered until somebody joins or leaves."""
+        found = self._routes.get(kind)
+        if found is None:
+            matching = [follower for follower, patterns in self._patterns.items() if matches(kind, patterns)]
+            found = self._routes[kind] = _Followers(
+                [follower for follower in matching if isinstance(follower, Subscription)],
+                [follower for follower in matching if isinstance(follower, Change)],
+            )
+        return found
 
     async def _deliver(self) -> None:
-        while True:
-            page = await self._store.read(lambda tx: events_after(tx, self._cursor))
-            for found in page:
-                for subscription in self._readers_of(found.kind):
+        """Hand over what this process has committed, and, now and then, what others have."""
+        if self._cursor is None:
+            await self.begin()
+        while self._committed:
+            if not self._hand_over_own():
+                await self._read_new()
+        if self._is_due():
+            await self._read_new()
+
+    def _hand_over_own(self) -> bool:
+        """Hand over the events of a commit; False if others' events come before them."""
+        assert self._cursor is not None
+        cursor, batch = self._cursor, self._committed[0]
+        if batch[0]["id"] > cursor + 1:
+            return False
+        self._committed.popleft()
+        self._hand_over(batch if batch[0]["id"] == cursor + 1 else [row for row in batch if row["id"] > cursor])
+        return True
+
+    def _is_due(self) -> bool:
+        return self._loop.time() - self._read_at >= POLL_SECONDS and self._store.version() != self._version
+
+    async def _read_new(self) -> int:
+        """Hand over what the store has after the cursor; where that is then. The first time, begin at the newest."""
+        self._read_at, self._version = self._loop.time(), self._store.version()
+        if self._cursor is None:
+            newest = await self._store.read(last_event_id)
+            self._cursor = min(newest, self._committed[0][0]["id"] - 1) if self._committed else newest
+            return self._cursor
+        more = True
+        while more:
+            page = await self._store.read(partial(_rows_after, self._cursor))
+            for callback in self._foreign if page else ():
+                callback(page)
+            self._hand_over(page)
+            more = len(page) == PAGE
+        return self._cursor
+
+    def _hand_over(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            followers = self._followers(row["kind"])
+            for change in followers.changes:
+                change.offer(row["id"], row["subject"])
+            if followers.subscriptions:
+                found = event(row)
+                for subscription in followers.subscriptions:
                     subscription.offer(found)
-            if page:
-                self._cursor = page[-1].id
-            if len(page) < PAGE:
-                return
+        if rows:
+            self._cursor = rows[-1]["id"]

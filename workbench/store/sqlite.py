@@ -131,7 +131,7 @@ class SqliteTx(SqliteReader):
     def __init__(self, db: Connection, now: int, actor: str) -> None:
         super().__init__(db, now)
         self.actor = actor
-        self.events: list[Values] = []
+        self.events: list[dict[str, Any]] = []
 
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
@@ -210,7 +210,7 @@ class SqliteStore:
         self._clock = clock
         self._fence = _Fence(path.with_name(path.name + ".lock"))
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._on_commit: list[Callable[[], None]] = []
+        self._on_commit: list[Callable[[Sequence[Row]], None]] = []
         self._commits: deque[tuple[float, int, float]] = deque(maxlen=STATS_COMMITS)
         self._closing = threading.Lock()
         self._closed = False
@@ -259,8 +259,11 @@ class SqliteStore:
             self._require_open()
             return self._answer_read(question)
 
-    def on_commit(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called, in the writer's thread, after each commit that holds events."""
+    def on_commit(self, callback: Callable[[Sequence[Row]], None]) -> None:
+        """Have `callback` called with the events of each commit that holds some.
+
+        It is called in the writer's thread, before anybody who asked for a change of the commit is answered.
+        """
         self._on_commit.append(callback)
 
     def version(self) -> int:
@@ -333,10 +336,10 @@ class SqliteStore:
         self._commits.append((ended, len(batch), ended - began))
         if events:
             for callback in self._on_commit:
-                callback()
+                callback(events)
 
-    def _transaction(self, batch: list[_Job], apply: Callable[[list[_Job]], bool]) -> bool:
-        """Run the changes of a batch and commit them; whether there are events."""
+    def _transaction(self, batch: list[_Job], apply: Callable[[list[_Job]], Sequence[Row]]) -> Sequence[Row]:
+        """Run the changes of a batch and commit them; their events, in order."""
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             events = apply(batch)
@@ -347,42 +350,43 @@ class SqliteStore:
             raise
         return events
 
-    def _together(self, batch: list[_Job]) -> bool:
+    def _together(self, batch: list[_Job]) -> Sequence[Row]:
         try:
-            events = [event for job in batch for event in self._apply(job)]
-            self._add(events)
+            return self._add([event for job in batch for event in self._apply(job)])
         except BaseException as error:  # whatever it is, it is for whoever asked, not for the writer's thread
             if storage_error(error):
                 raise
             raise _Replay from error
-        return bool(events)
 
-    def _one_by_one(self, batch: list[_Job]) -> bool:
-        told = [self._apply_alone(job) for job in batch]
-        return any(told)
+    def _one_by_one(self, batch: list[_Job]) -> Sequence[Row]:
+        return [event for job in batch for event in self._apply_alone(job)]
 
-    def _apply_alone(self, job: _Job) -> bool:
+    def _apply_alone(self, job: _Job) -> Sequence[Row]:
         self._writer.execute("SAVEPOINT alone")
-        events: Sequence[Values] = ()
+        events: Sequence[Row] = ()
         try:
-            events = self._apply(job)
-            self._add(events)
+            events = self._add(self._apply(job))
         except BaseException as error:
             if storage_error(error):
                 raise
             job.error, events = _raisable(error), ()
             self._writer.execute("ROLLBACK TO alone")
         self._writer.execute("RELEASE alone")
-        return bool(events)
+        return events
 
-    def _apply(self, job: _Job) -> Sequence[Values]:
+    def _apply(self, job: _Job) -> list[dict[str, Any]]:
         tx = SqliteTx(self._writer, self.now(), job.actor)
         job.result = job.change(tx)
         return tx.events
 
-    def _add(self, events: Sequence[Values]) -> None:
+    def _add(self, events: list[dict[str, Any]]) -> Sequence[Row]:
+        """Add events, which get their ids thereby: in one transaction they follow each other."""
         if events:
             self._writer.executemany(SQL.add_event.sqlite, events)
+            (last,) = self._writer.execute("SELECT last_insert_rowid()").fetchone()
+            for id_, event in enumerate(events, last - len(events) + 1):
+                event["id"] = id_
+        return events
 
     def _answer(self, batch: list[_Job]) -> None:
         for loop in {job.future.get_loop() for job in batch}:

@@ -114,7 +114,7 @@ async def test_who_waits_for_the_decision_is_told_at_once(workbench: Workbench, 
 async def test_who_waits_in_vain_is_told_so_when_the_time_is_over(workbench: Workbench) -> None:
     made = await come(workbench)
     assert (await status(workbench, made["token"], wait_seconds=0.05))["status"] == "pending"
-    assert not workbench.feed._subscriptions
+    assert not workbench.feed.readers
 
 
 async def test_an_agent_gets_the_suggested_id_or_the_next_free_one(workbench: Workbench) -> None:

@@ -615,6 +615,20 @@ async def test_who_waits_for_work_hears_of_it_at_once(
     assert [t["id"] for t in (await waiting)["available"]] == [task]
 
 
+@pytest.mark.timeout(20)
+async def test_more_tasks_at_once_than_a_subscriber_may_lag_end_no_wait_for_work(settings: Settings) -> None:
+    async with Workbench.open(settings.model_copy(update={"feed_queue": 10})) as workbench:
+        ada = await enter(workbench, "ada")
+        waiting = asyncio.create_task(beat(workbench, ada, wait_seconds=15))
+        await followed(workbench)
+        others = [{"title": f"{number}", "persona_id": "tester"} for number in range(100)]
+        await workbench.call("create_tasks", tasks=others)
+        await asyncio.wait({waiting}, timeout=0.5)
+        assert not waiting.done()
+        task = await make(workbench)
+        assert [t["id"] for t in (await waiting)["available"]] == [task]
+
+
 async def test_who_waits_for_work_in_vain_is_told_so(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     assert await beat(workbench, ada, wait_seconds=0.05) == {"holding": [], "available": [], "lease_expires_at": None}

@@ -696,7 +696,7 @@ async def test_who_waits_is_woken_by_decisions_alone(served: Served, talk: Talks
     line = await talk()
     await line.say("me", "register", name="Ada")
     decisions = {"agent.assigned", "agent.rejected", "agent.revoked", "agent.deleted"}
-    while served.workbench.feed._subscriptions.keys() != decisions:
+    while served.workbench.feed.patterns != decisions:
         await asyncio.sleep(0.001)
 
 

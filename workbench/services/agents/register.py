@@ -28,6 +28,7 @@ from workbench.services.access.personas import require_persona
 from workbench.services.agents import admission
 from workbench.services.agents.rows import agent_row
 from workbench.store.base import Reader, Tx
+from workbench.store.feed import last_event_id
 from workbench.store.queries import beside
 
 if TYPE_CHECKING:
@@ -201,18 +202,13 @@ async def registration_status(
     caller = await identify(ctx.store, token) if token else ctx.caller
     if caller.agent is None:
         raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned.")
-    subject = f"agent:{caller.agent}"
-    deadline = asyncio.get_running_loop().time() + wait_seconds
-    async with ctx.feed.subscribe("agent.*") as events:
+    subject, loop = f"agent:{caller.agent}", asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    with ctx.feed.changed("agent.*", subject=subject) as change:
         while True:
-            state = await ctx.read(lambda tx: _state(tx, subject))
-            left = deadline - asyncio.get_running_loop().time()
-            if state.status is not Registration.PENDING or left <= 0:
+            state, last = await ctx.read(lambda tx: (_state(tx, subject), last_event_id(tx)))
+            if state.status is not Registration.PENDING or not await change.after(last, deadline - loop.time()):
                 return state
-            while (left := deadline - asyncio.get_running_loop().time()) > 0:
-                event = await events.within(left)
-                if event is None or event.subject == subject:
-                    break
 
 
 def _state(tx: Reader, subject: str) -> RegistrationState:

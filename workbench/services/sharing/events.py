@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated
+from functools import partial
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -53,16 +54,15 @@ async def list_events(
         fits = matches(found.kind, kinds) and about in (None, found.subject)
         return fits and may_see(ctx.caller, found)
 
-    fitting, last = await ctx.read(lambda tx: _fitting(tx, about, start, limit, wanted))
-    if fitting or not wait_seconds:
-        return Events(events=fitting, next_after=last)
-    deadline = asyncio.get_running_loop().time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
-    async with ctx.feed.subscribe(*kinds, after=last) as events:
-        while found := await events.within(deadline - asyncio.get_running_loop().time()):
-            last = found.id
-            if wanted(found):
-                return Events(events=[found], next_after=last)
-    return Events(events=[], next_after=last)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
+    with ctx.feed.changed(*kinds, subject=about) as change:
+        while True:
+            found = await ctx.read(partial(_fitting, subject=about, start=start, limit=limit, wanted=wanted))
+            left = deadline - loop.time()
+            if found.events or left <= 0 or (found.is_end and not await change.after(found.last, left)):
+                return Events(events=found.events, next_after=found.last)
+            start = found.last
 
 
 def may_see(caller: Caller, found: Event) -> bool:
@@ -89,10 +89,16 @@ def _subject(tx: Reader, subject: str) -> str:
     return f"agent:{require_agent(tx, subject)['id']}"
 
 
-def _fitting(
-    tx: Reader, subject: str | None, start: int, limit: int, wanted: Callable[[Event], bool]
-) -> tuple[list[Event], int]:
-    """The next events that are wanted, and the id of the last one that was looked at."""
+class _Found(NamedTuple):
+    """Events that are wanted, the id of the last one that was read, and whether that was the newest."""
+
+    events: list[Event]
+    last: int
+    is_end: bool
+
+
+def _fitting(tx: Reader, *, subject: str | None, start: int, limit: int, wanted: Callable[[Event], bool]) -> _Found:
+    """The next events that are wanted, of a part of the history."""
     fitting: list[Event] = []
     last, size = start, limit
     for _ in range(PAGES):
@@ -102,11 +108,11 @@ def _fitting(
             if wanted(found):
                 fitting.append(found)
                 if len(fitting) == limit:
-                    return fitting, last
+                    return _Found(fitting, last, is_end=False)
         if len(page) < size:
-            break
+            return _Found(fitting, last, is_end=True)
         size = PAGE
-    return fitting, last
+    return _Found(fitting, last, is_end=False)
 
 
 def _page(tx: Reader, subject: str | None, start: int, limit: int) -> list[Event]:

@@ -13,6 +13,7 @@ from workbench.rules.tasks import lifecycle
 from workbench.services.tasks.rows import LARGEST, readable_row, status_of, task_of
 from workbench.services.tasks.task import Task, TaskStatus
 from workbench.store.base import Reader, Row
+from workbench.store.feed import last_event_id
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -55,17 +56,18 @@ async def wait_for_task(
     wait_seconds: Annotated[float, Field(ge=0, description="Answer after this long at the latest.")] = 30,
 ) -> TaskStatus:
     """Wait until a task has ended, or until anything happens to it; how it stands then."""
-    deadline = asyncio.get_running_loop().time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
-    async with ctx.feed.subscribe("task.*") as events:
-        state = await get_task_status(ctx, task_id)
-        while state.status in lifecycle.OPEN:
-            found = await events.within(deadline - asyncio.get_running_loop().time())
-            if found is None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
+
+    def question(tx: Reader) -> tuple[TaskStatus, int]:
+        return status_of(tx, readable_row(tx, ctx.caller, task_id)), last_event_id(tx)
+
+    with ctx.feed.changed("task.*", subject=f"task:{task_id}") as change:
+        state, last = await ctx.read(question)
+        while state.status in lifecycle.OPEN and await change.after(last, deadline - loop.time()):
+            state, last = await ctx.read(question)
+            if until == "changed":
                 break
-            if found.subject == f"task:{task_id}":
-                state = await get_task_status(ctx, task_id)
-                if until == "changed":
-                    break
     return state
 
 

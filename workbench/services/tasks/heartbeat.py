@@ -17,6 +17,7 @@ from workbench.services.tasks.rows import (
 )
 from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Tx
+from workbench.store.feed import last_event_id
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -113,9 +114,8 @@ def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
 async def _until_work(ctx: Ctx, me: str, seconds: float, limit: int) -> Work:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    async with ctx.feed.subscribe("task.*") as events:
+    with ctx.feed.changed("task.*") as change:
         while True:
-            work = await ctx.read(lambda tx: _work(tx, ctx.caller, me, limit))
-            left = deadline - loop.time()
-            if work.available or work.holding or left <= 0 or await events.within(left) is None:
+            work, last = await ctx.read(lambda tx: (_work(tx, ctx.caller, me, limit), last_event_id(tx)))
+            if work.available or work.holding or not await change.after(last, deadline - loop.time()):
                 return work
