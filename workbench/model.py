@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 MICROSECOND = 1
 SECOND = 1_000_000
@@ -32,6 +32,13 @@ def _to_the_second(at: int) -> str:
 
 Micros = Annotated[int, PlainSerializer(iso, return_type=str, when_used="json")]
 """Microseconds UTC since the epoch inside, an ISO 8601 string at every edge."""
+
+
+LARGEST_INT = 2**63 - 1
+"""The largest whole number that both databases hold."""
+
+Int64 = Annotated[int, Field(ge=-LARGEST_INT - 1, le=LARGEST_INT), WithJsonSchema({"type": "integer"})]
+"""A whole number that both databases hold; its JSON Schema leaves the bounds out: agents pay for every byte."""
 
 
 def wall_clock() -> int:

@@ -16,7 +16,7 @@ from tests.conftest import Admit, nested
 from tests.op_codes import EVERYWHERE, codes_of
 from workbench.app import Workbench
 from workbench.errors import BadInput, WorkbenchError
-from workbench.model import Level, Wire
+from workbench.model import LARGEST_INT, Level, Wire
 from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
 from workbench.services import SERVICES
 
@@ -64,7 +64,7 @@ class Made(Wire):
 async def make(
     ctx: Ctx,
     name: Annotated[str, Field(min_length=1, max_length=9, description="What it is called.")],
-    size: Annotated[int, Field(ge=1)] = 3,
+    size: Annotated[int, Field(ge=1, le=LARGEST_INT)] = 3,
     tags: list[str] = [],
     extra: Any = None,
 ) -> Made:
@@ -103,7 +103,7 @@ def test_the_signature_is_the_schema() -> None:
         "required": ["name"],
         "properties": {
             "name": {"type": "string", "minLength": 1, "maxLength": 9, "description": "What it is called."},
-            "size": {"type": "integer", "minimum": 1, "default": 3},
+            "size": {"type": "integer", "minimum": 1, "maximum": LARGEST_INT, "default": 3},
             "tags": {"type": "array", "items": {"type": "string"}, "default": []},
             "extra": {"default": None},
         },
@@ -154,10 +154,30 @@ def test_a_problem_names_the_field_and_the_reason_but_no_value(arguments: dict[s
     assert SECRET not in str(caught.value.as_dict())
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("extra", [float("nan"), [float("inf")], {"x": "\ud800"}, {"x": object()}])
-def test_arguments_that_are_not_json_are_refused(extra: Any) -> None:
+async def test_arguments_that_are_not_json_are_refused(workbench: Workbench, extra: Any) -> None:
     with pytest.raises(BadInput, match="not JSON"):
-        MAKE.validate({"name": "x", "extra": extra})
+        await workbench.call("create_task", title="x", persona_id="tester", metadata={"extra": extra})
+    assert (await workbench.call("list_tasks"))["tasks"] == []
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_whole_number_an_operation_takes_fits_into_64_bits(name: str) -> None:
+    assert list(whole_numbers(CATALOGUE[name].arguments.__pydantic_core_schema__)) == []
+
+
+def whole_numbers(schema: Any, where: str = "") -> Iterator[str]:
+    """Where a core schema of pydantic has whole numbers without a largest one."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "int" and schema.get("le", LARGEST_INT + 1) > LARGEST_INT:
+            yield where
+        for key, value in schema.items():
+            if key not in ("metadata", "serialization"):
+                yield from whole_numbers(value, f"{where}.{key}")
+    elif isinstance(schema, list | tuple):
+        for number, value in enumerate(schema):
+            yield from whole_numbers(value, f"{where}[{number}]")
 
 
 def test_the_ladder_is_that_of_the_design() -> None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.errors import NotFound, Refused, Unauthenticated, Unavailable
+from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
 from workbench.model import Level
 from workbench.ops.caller import Caller, Ctx
 from workbench.ops.operation import Catalogue, Op
+from workbench.rules.wire import json_safety
 
 
-async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+async def dispatch(
+    catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping[str, Any], *, decoded: bool = False
+) -> dict[str, Any]:
     """The one door: find, authorise, validate, run; the result is JSON-ready.
+
+    Args:
+        decoded: the arguments come from `json_safety.decode`, and need not be checked again.
 
     Raises:
         NotFound: ``UNKNOWN_OPERATION``.
@@ -25,6 +31,8 @@ async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping
     if found is None:
         raise NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. GET /api/ops lists those you may call.")
     _authorise(found, ctx.caller)
+    if not decoded:
+        _require_json(name, arguments)
     valid = found.validate(arguments)
     if found.needs_server and ctx.server is None:
         raise Unavailable(
@@ -33,6 +41,14 @@ async def dispatch(catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping
         )
     result: dict[str, Any] = found.result.serializer.to_python(await found.fn(ctx, **valid), mode="json")
     return result
+
+
+def _require_json(name: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse values that could not be sent as JSON again: they would spoil every list they are in."""
+    try:
+        json_safety.check(dict(arguments))
+    except ValueError as error:
+        raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
 
 
 _BARS = {

@@ -6,19 +6,17 @@ It is at once an MCP tool, a WebSocket action, `POST /api/ops/<name>`, `workbenc
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import ModuleType, NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import ModuleType
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from workbench.errors import BadInput
 from workbench.model import Level, Wire
-from workbench.rules.wire import json_safety
 
 Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
 
@@ -63,18 +61,6 @@ class Op:
         return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
 
     @cached_property
-    def _counted(self) -> list[str]:
-        """Arguments that are whole numbers, or may hold some; not those that are just any JSON."""
-        properties: dict[str, Any] = self.input_schema["properties"]
-        told = {name: json.dumps(schema) for name, schema in properties.items()}
-        return [name for name, text in told.items() if '"integer"' in text or '"$ref"' in text]
-
-    @cached_property
-    def _plain(self) -> frozenset[str]:
-        """Arguments that can only be a number, a truth value or nothing."""
-        return frozenset(name for name, field in self.arguments.model_fields.items() if _is_plain(field.annotation))
-
-    @cached_property
     def result(self) -> TypeAdapter[Any]:
         """Turns what the function returns into JSON-ready data."""
         return TypeAdapter(get_type_hints(self.fn, include_extras=True)["return"])
@@ -97,21 +83,10 @@ class Op:
         Raises:
             BadInput: ``INVALID_ARGUMENTS``; `details.problems` names field and reason, never values.
         """
-        worded = {name: value for name, value in arguments.items() if name not in self._plain}
-        if worded:
-            _require_json(self.name, worded)
         try:
-            valid = self.arguments.model_validate(arguments)
+            return vars(self.arguments.model_validate(arguments))
         except ValidationError as error:
-            raise self._wrong(problems_of(error)) from None
-        values = vars(valid)
-        large = [name for name in self._counted if _is_too_large(values[name])]
-        if large:
-            raise self._wrong([{"field": name, "reason": "Numbers have at most 64 bits"} for name in large])
-        return values
-
-    def _wrong(self, problems: list[dict[str, str]]) -> BadInput:
-        return BadInput("INVALID_ARGUMENTS", f"{self.name}: {listed(problems)}.", problems=problems)
+            raise invalid_arguments(self.name, problems_of(error)) from None
 
 
 Catalogue = Mapping[str, Op]
@@ -128,27 +103,9 @@ def listed(problems: Sequence[Mapping[str, str]]) -> str:
     return "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
 
 
-def _is_plain(kind: Any) -> bool:
-    """Whether a type has numbers, truth values and nothing else: those are JSON in any case."""
-    parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    return all(part in (int, bool, NoneType) for part in parts)
-
-
-def _is_too_large(value: Any) -> bool:
-    """Whether a number, or one in what was given, is beyond what databases count with."""
-    if isinstance(value, list | tuple):
-        return any(map(_is_too_large, value))
-    if isinstance(value, BaseModel):
-        return any(map(_is_too_large, vars(value).values()))
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
-
-
-def _require_json(name: str, arguments: dict[str, Any]) -> None:
-    """What no reader could be sent again must not be stored: it would spoil every list it is in."""
-    try:
-        json_safety.check(arguments)
-    except ValueError as error:
-        raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
+def invalid_arguments(name: str, problems: list[dict[str, str]]) -> BadInput:
+    """The error for arguments that an operation does not take."""
+    return BadInput("INVALID_ARGUMENTS", f"{name}: {listed(problems)}.", problems=problems)
 
 
 def op(

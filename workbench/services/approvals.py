@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
-from workbench.model import Level, Micros, Wire
+from workbench.model import Int64, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -79,7 +79,7 @@ class Decisions(Wire):
     decisions: list[OneDecision]
 
 
-ApprovalIds = Annotated[list[int], Field(min_length=1, max_length=2_000)]
+ApprovalIds = Annotated[list[Int64], Field(min_length=1, max_length=2_000)]
 
 DecisionHandler = Callable[[Ctx, Approval, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """`(ctx, approval, approved, choices) -> outcome`: what a decision of one kind does.
@@ -170,7 +170,7 @@ async def list_approvals(
 @op(allow=Level.OPERATOR)
 async def approve(
     ctx: Ctx,
-    approval_id: int,
+    approval_id: Int64,
     choices: Annotated[dict[str, Any], Field(description=CHOICES)] = {},
 ) -> Decision:
     """Say yes to a question; what was asked for happens at once."""
@@ -178,7 +178,7 @@ async def approve(
 
 
 @op(allow=Level.OPERATOR)
-async def reject(ctx: Ctx, approval_id: int, reason: Annotated[str, Field(max_length=1_000)] = "") -> Decision:
+async def reject(ctx: Ctx, approval_id: Int64, reason: Annotated[str, Field(max_length=1_000)] = "") -> Decision:
     """Say no to a question. Whoever asked is told the reason."""
     return await _answer(ctx, approval_id, False, {"reason": reason})
 

@@ -63,3 +63,47 @@ def test_whatever_passes_can_be_sent_to_anybody(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     assert json.loads(text.encode()) == value
     assert TypeAdapter(Any).dump_python(value, mode="json") == value
+
+
+BAD_TEXTS = {
+    "no JSON": "{",
+    "more than one value": "1 2",
+    "NaN": '{"x": NaN}',
+    "infinity": "[-Infinity]",
+    "a number beyond all": '{"x": 1e999}',
+    "a long number beyond all": "[" + "1" * 400 + ".0]",
+    "half a character": r'{"x": "\ud800"}',
+    "half a character as a name": r'{"\udfff": 1}',
+    "NUL": r'{"x": ["a\u0000b"]}',
+    "one level too many": "[" * (json_safety.DEPTH_LIMIT + 1) + "]" * (json_safety.DEPTH_LIMIT + 1),
+    "levels without end": "[" * 100_000,
+    "invalid UTF-8": b'"\xff"',
+}
+
+
+@pytest.mark.parametrize("text", BAD_TEXTS.values(), ids=BAD_TEXTS)
+def test_text_of_what_somebody_could_not_read_is_refused(text: str | bytes) -> None:
+    with pytest.raises(ValueError):
+        json_safety.decode(text)
+
+
+@given(VALUES | st.text(), st.booleans())
+def test_what_is_decoded_is_what_python_reads_and_passes_the_check(value: Any, ascii: bool) -> None:
+    try:
+        text = json.dumps(value, ensure_ascii=ascii)
+        text.encode()
+    except UnicodeEncodeError:
+        return
+    try:
+        json_safety.check(value)
+    except ValueError:
+        with pytest.raises(ValueError):
+            json_safety.decode(text)
+    else:
+        assert json_safety.decode(text) == json_safety.decode(text.encode()) == value
+
+
+def test_the_deepest_text_allowed_is_decoded() -> None:
+    deepest = nested(json_safety.DEPTH_LIMIT)
+    assert json_safety.decode(json.dumps(deepest)) == deepest
+    assert json_safety.decode('["' + "{[" * 100 + '"]') == ["{[" * 100]

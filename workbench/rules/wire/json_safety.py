@@ -1,16 +1,40 @@
-"""What may travel: data that every reader can be sent again as JSON."""
+"""Data that any reader can be sent again as JSON (RFC 8259): checked once, where it is decoded or comes in."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
+
+from pydantic_core import from_json
 
 DEPTH_LIMIT = 64
 """Levels of objects and arrays. Deeper ones could be stored, but serializers give up on them."""
 
 _TOO_DEEP = f"it nests deeper than {DEPTH_LIMIT} levels"
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
+
+
+_UNUSUAL = re.compile(r"\\u0000|[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
+"""What can only be told after decoding: NUL, and numbers that may be infinite."""
+
+
+def decode(text: str | bytes) -> Any:
+    """Read JSON text; what comes out passes `check`.
+
+    Raises:
+        ValueError: says why.
+    """
+    try:
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+    if isinstance(text, bytes):
+        text = text.decode()
+    if _UNUSUAL.search(text) or text.count("{") + text.count("[") > DEPTH_LIMIT:
+        check(value)
+    return value
 
 
 def check(value: Any) -> None:

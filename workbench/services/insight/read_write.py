@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from workbench.errors import BadInput, Refused
-from workbench.model import Access, Level, Registration, TaskState, Wire
+from workbench.model import Access, Int64, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, listed, op, problems_of
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Search
@@ -107,7 +107,7 @@ async def read(
     limit: Annotated[int, Field(ge=1, le=500)] = 10,
     cursor: Cursor = None,
     since: Annotated[
-        AwareDatetime | int | None,
+        AwareDatetime | Int64 | None,
         Field(description="Only what was made or changed after this: ISO 8601, or microseconds."),
     ] = None,
 ) -> Records:

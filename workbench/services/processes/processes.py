@@ -15,7 +15,7 @@ from pydantic import Field
 
 from workbench import atomic_file
 from workbench.errors import NotFound, Refused
-from workbench.model import Level, Micros, Wire
+from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.process import ProcessRef, Usage
 from workbench.rules import access
@@ -38,9 +38,9 @@ class ResourceLimits(Wire):
     """What each task's command may use with all it starts; `tasks`: how many attempts the agent makes, then ends."""
 
     cpu_seconds: float | None = Field(None, gt=0)
-    memory_bytes: int | None = Field(None, ge=1_000_000)
+    memory_bytes: int | None = Field(None, ge=1_000_000, le=LARGEST_INT)
     wall_seconds: float | None = Field(None, gt=0)
-    tasks: int | None = Field(None, ge=1)
+    tasks: int | None = Field(None, ge=1, le=LARGEST_INT)
 
 
 class Child(Wire):

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from workbench.model import Access, Event, Level, Wire
+from workbench.model import LARGEST_INT, Access, Event, Level, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.services.agents.rows import require_agent
 from workbench.store.base import Reader
@@ -37,7 +37,9 @@ class Events(Wire):
 @op(allow=Level.READ, reads=True)
 async def list_events(
     ctx: Ctx,
-    after: Annotated[int | None, Field(ge=0, description="Only events with a larger id; null: from now on.")] = 0,
+    after: Annotated[
+        int | None, Field(ge=0, le=LARGEST_INT, description="Only events with a larger id; null: from now on.")
+    ] = 0,
     kinds: Kinds = ["*"],
     subject: Annotated[str | None, Field(description="Only about this: task:7, or an agent's id.")] = None,
     limit: Annotated[int, Field(ge=1, le=1_000)] = 100,

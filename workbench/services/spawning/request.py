@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.errors import BadInput, Unavailable
+from workbench.model import Int64
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
 from workbench.services.processes import environments, profiles
@@ -27,7 +28,9 @@ Environment = Annotated[
     dict[str, str],
     Field(max_length=100, description="Extra variables; not WORKBENCH_*, LD_*, GIT_* or PYTHON*."),
 ]
-TaskId = Annotated[int | None, Field(description="The one task it is for, then it ends; null: whatever it can claim.")]
+TaskId = Annotated[
+    Int64 | None, Field(description="The one task it is for, then it ends; null: whatever it can claim.")
+]
 
 
 @dataclass(frozen=True, slots=True)

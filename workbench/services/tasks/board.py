@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.model import Level, TaskState, Wire
+from workbench.model import LARGEST_INT, Int64, Level, TaskState, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor
-from workbench.services.tasks.rows import LARGEST, line_fields, line_of, task_scope
+from workbench.services.tasks.rows import line_fields, line_of, task_scope
 from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -64,7 +64,7 @@ async def list_tasks(
     assigned_agent_id: Annotated[str | None, Field(description="Who holds it, or held it last.")] = None,
     session_id: Annotated[str | None, Field(description="Id of its session.")] = None,
     worktree: str | None = None,
-    parent_task_id: int | None = None,
+    parent_task_id: Int64 | None = None,
     plan: str | None = None,
     sort: Annotated[
         Literal["id", "newest", "priority"], Field(description="Oldest, newest or most urgent first.")
@@ -92,8 +92,8 @@ async def list_tasks(
 
 _ORDERS = {
     "id": (SQL.list, ("id",), (0,)),
-    "newest": (SQL.list_newest, ("id",), (LARGEST,)),
-    "priority": (SQL.list_urgent, ("priority", "id"), (LARGEST, 0)),
+    "newest": (SQL.list_newest, ("id",), (LARGEST_INT,)),
+    "priority": (SQL.list_urgent, ("priority", "id"), (LARGEST_INT, 0)),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.errors import Conflict
-from workbench.model import Level, OnFailure, TaskState
+from workbench.model import Int64, Level, OnFailure, TaskState
 from workbench.ops import Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import Action
@@ -39,7 +39,7 @@ Reason = Annotated[str, Field(max_length=1_000)]
 @op(allow=Level.WORKER)
 async def create_subtask(
     ctx: Ctx,
-    parent_task_id: Annotated[int, Field(description="A task you hold; a planner may name any.")],
+    parent_task_id: Annotated[Int64, Field(description="A task you hold; a planner may name any.")],
     title: Title,
     description: Description = "",
     persona_id: Annotated[str | None, Field(description="The parent's when null.")] = None,
@@ -84,7 +84,7 @@ async def create_subtask(
 
 
 @op(allow=Level.PLANNER, destructive=True)
-async def cancel_task(ctx: Ctx, task_id: int, reason: Reason = "") -> Task:
+async def cancel_task(ctx: Ctx, task_id: Int64, reason: Reason = "") -> Task:
     """Cancel a task and everything under it that is not finished; who holds one loses it."""
 
     def change(tx: Tx) -> Task:
@@ -98,7 +98,7 @@ async def cancel_task(ctx: Ctx, task_id: int, reason: Reason = "") -> Task:
 @op(allow=Level.PLANNER)
 async def retry_task(
     ctx: Ctx,
-    task_id: int,
+    task_id: Int64,
     reason: Reason = "",
     max_retries: Annotated[Retries, Field(description="Retries from now on; as before when null.")] = None,
 ) -> Task:
@@ -126,7 +126,7 @@ async def retry_task(
 @op(allow=Level.PLANNER)
 async def reassign_task(
     ctx: Ctx,
-    task_id: int,
+    task_id: Int64,
     assigned_agent_id: Annotated[str | None, Field(description="Only this agent may claim it; anyone when null.")],
     reason: Reason = "",
 ) -> Task:
@@ -149,7 +149,7 @@ async def reassign_task(
 
 
 @op(allow=Level.PLANNER)
-async def set_priority(ctx: Ctx, task_id: int, priority: Priority) -> Task:
+async def set_priority(ctx: Ctx, task_id: Int64, priority: Priority) -> Task:
     """Have a task claimed earlier or later than others."""
 
     def change(tx: Tx) -> Task:

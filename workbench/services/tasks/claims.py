@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from workbench.errors import BadInput, Refused
-from workbench.model import Level, Wire
+from workbench.model import Int64, Level, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
@@ -38,7 +38,7 @@ class Claim(Wire):
 @op(allow=Level.WORKER)
 async def claim_task(
     ctx: Ctx,
-    task_id: Annotated[int | None, Field(description="Which task; the best one for you when null.")] = None,
+    task_id: Annotated[Int64 | None, Field(description="Which task; the best one for you when null.")] = None,
     agent_id: OwnId = None,
 ) -> Claim:
     """Claim a task under a lease: the one you name, or what you already hold, else the best for you."""

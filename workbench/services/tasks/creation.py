@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused
-from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
+from workbench.model import SECOND, Int64, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access
 from workbench.rules.tasks import lifecycle
@@ -56,7 +56,7 @@ async def create_task(
     description: Description = "",
     priority: Priority = 500,
     dependencies: Dependencies = [],
-    parent_task_id: int | None = None,
+    parent_task_id: Int64 | None = None,
     target_worktree: str | None = None,
     assigned_agent_id: Reserved = None,
     run: Run = None,

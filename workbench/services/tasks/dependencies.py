@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from workbench.errors import Conflict, Refused
-from workbench.model import Level, OnFailure, TaskState
+from workbench.model import Int64, Level, OnFailure, TaskState
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import SHOWN
@@ -21,7 +21,7 @@ SQL = beside(__file__)
 
 
 @op(allow=Level.WORKER)
-async def add_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
+async def add_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task:
     """Have a task wait for another. One that is held goes on; it cannot be completed before the other is."""
 
     def change(tx: Tx) -> Task:
@@ -34,7 +34,7 @@ async def add_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
 
 
 @op(allow=Level.WORKER)
-async def remove_dependency(ctx: Ctx, task_id: int, depends_on: int) -> Task:
+async def remove_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task:
     """Have a task wait for another no longer. What its own task waits for, a worker cannot take away."""
 
     def change(tx: Tx) -> Task:

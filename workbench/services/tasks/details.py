@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.model import Level, Micros, Wire
+from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.tasks import lifecycle
-from workbench.services.tasks.rows import LARGEST, readable_row, status_of, task_of
+from workbench.services.tasks.rows import readable_row, status_of, task_of
 from workbench.services.tasks.task import Task, TaskStatus
 from workbench.store.base import Reader, Row
 from workbench.store.feed import last_event_id
@@ -37,13 +37,13 @@ class TaskLog(Wire):
 
 
 @op(allow=Level.READ, reads=True)
-async def get_task(ctx: Ctx, task_id: int) -> Task:
+async def get_task(ctx: Ctx, task_id: Int64) -> Task:
     """One task with everything about it: text, state, dependencies, attempts, result, artifacts."""
     return await ctx.read(lambda tx: task_of(tx, readable_row(tx, ctx.caller, task_id)))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def get_task_status(ctx: Ctx, task_id: int) -> TaskStatus:
+async def get_task_status(ctx: Ctx, task_id: Int64) -> TaskStatus:
     """How one task stands, and what it waits for."""
     return await ctx.read(lambda tx: status_of(tx, readable_row(tx, ctx.caller, task_id)))
 
@@ -51,7 +51,7 @@ async def get_task_status(ctx: Ctx, task_id: int) -> TaskStatus:
 @op(allow=Level.READ, reads=True)
 async def wait_for_task(
     ctx: Ctx,
-    task_id: int,
+    task_id: Int64,
     until: Annotated[Literal["ended", "changed"], Field(description="Its end, or whatever happens to it.")] = "ended",
     wait_seconds: Annotated[float, Field(ge=0, description="Answer after this long at the latest.")] = 30,
 ) -> TaskStatus:
@@ -74,8 +74,10 @@ async def wait_for_task(
 @op(allow=Level.READ, reads=True)
 async def get_task_logs(
     ctx: Ctx,
-    task_id: int,
-    cursor: Annotated[int, Field(ge=0, description="Read on after the line of this id, in the same order.")] = 0,
+    task_id: Int64,
+    cursor: Annotated[
+        int, Field(ge=0, le=LARGEST_INT, description="Read on after the line of this id, in the same order.")
+    ] = 0,
     limit: Annotated[int, Field(ge=1, le=500)] = 200,
     newest_first: Annotated[bool, Field(description="The end of the log, and backward from there.")] = False,
 ) -> TaskLog:
@@ -84,7 +86,7 @@ async def get_task_logs(
     def question(tx: Reader) -> list[Row]:
         readable_row(tx, ctx.caller, task_id)
         if newest_first:
-            return tx.all(SQL.logs_back, task_id=task_id, cursor=cursor or LARGEST, limit=limit)
+            return tx.all(SQL.logs_back, task_id=task_id, cursor=cursor or LARGEST_INT, limit=limit)
         return tx.all(SQL.logs, task_id=task_id, cursor=cursor, limit=limit)
 
     return TaskLog(lines=[LogLine(**row) for row in await ctx.read(question)])

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from workbench.errors import BadInput
-from workbench.model import OnFailure, Wire
+from workbench.model import Int64, OnFailure, Wire
 from workbench.settings import Settings
 
 Run = Annotated[
@@ -18,7 +18,7 @@ Run = Annotated[
 Title = Annotated[str, Field(min_length=1, max_length=200)]
 Description = Annotated[str, Field(max_length=100_000)]
 Priority = Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="Higher goes first.")]
-Dependencies = Annotated[list[int], Field(max_length=1_000, description="Ids of tasks that come first.")]
+Dependencies = Annotated[list[Int64], Field(max_length=1_000, description="Ids of tasks that come first.")]
 Reserved = Annotated[str | None, Field(description="Reserve it for this agent.")]
 Retries = Annotated[int | None, Field(ge=0, le=100)]
 LeaseSeconds = Annotated[float | None, Field(gt=0, le=86_400)]
@@ -43,7 +43,7 @@ class NewTask(Wire):
     persona_id: str
     priority: Priority = 500
     dependencies: Dependencies = []
-    parent_task_id: int | None = None
+    parent_task_id: Int64 | None = None
     target_worktree: str | None = None
     assigned_agent_id: Reserved = None
     run: Run = None

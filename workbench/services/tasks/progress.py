@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workbench.errors import Conflict
-from workbench.model import Level, TaskState
+from workbench.model import Int64, Level, TaskState
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import Action
@@ -29,11 +29,13 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-AttemptNumber = Annotated[int | None, Field(description="The attempt you were given; refused when it is not current.")]
+AttemptNumber = Annotated[
+    Int64 | None, Field(description="The attempt you were given; refused when it is not current.")
+]
 
 
 @op(allow=Level.WORKER)
-async def start_task(ctx: Ctx, task_id: int, attempt: AttemptNumber = None) -> Task:
+async def start_task(ctx: Ctx, task_id: Int64, attempt: AttemptNumber = None) -> Task:
     """Say that work on a claimed task has begun. Progress and completion imply it."""
 
     def change(tx: Tx) -> Task:
@@ -48,7 +50,7 @@ async def start_task(ctx: Ctx, task_id: int, attempt: AttemptNumber = None) -> T
 @op(allow=Level.WORKER)
 async def report_task_progress(
     ctx: Ctx,
-    task_id: int,
+    task_id: Int64,
     progress_note: Annotated[str, Field(max_length=10_000)] = "",
     percent_complete: Annotated[int | None, Field(ge=0, le=100)] = None,
     agent_id: OwnId = None,
@@ -75,7 +77,7 @@ async def report_task_progress(
 @op(allow=Level.WORKER)
 async def complete_task(
     ctx: Ctx,
-    task_id: int,
+    task_id: Int64,
     result_data: Annotated[Any, Field(description="The result, as JSON.")] = None,
     artifacts: Annotated[
         tuple[str, ...], Field(max_length=1_000, description="Files, commits or addresses made.")
@@ -105,7 +107,7 @@ async def complete_task(
 @op(allow=Level.WORKER)
 async def fail_task(
     ctx: Ctx,
-    task_id: int,
+    task_id: Int64,
     error_message: Annotated[str, Field(min_length=1, max_length=10_000)],
     retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
     error_class: Annotated[
@@ -128,7 +130,7 @@ async def fail_task(
 @op(allow=Level.WORKER)
 async def release_task(
     ctx: Ctx,
-    task_id: int,
+    task_id: Int64,
     reason: Annotated[str, Field(max_length=1_000)] = "",
     attempt: AttemptNumber = None,
 ) -> TaskSummary:
@@ -154,7 +156,7 @@ def _tell_start(tx: Tx, row: Row) -> None:
     tx.emit("task.started", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
 
 
-def _held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
+def _held(tx: Reader, caller: Caller, task_id: Int64, attempt: int | None) -> Row:
     """The row of a task that the caller holds.
 
     Raises:

@@ -20,8 +20,6 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
 
 SQL = beside(__file__)
-LARGEST = 2**63 - 1
-"""No id is greater."""
 
 
 def require_row(tx: Reader, task_id: int) -> Row:
