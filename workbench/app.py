@@ -6,14 +6,16 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from cachetools import LRUCache
+
 from workbench.allowlist import Allowlist
-from workbench.errors import Unauthenticated
+from workbench.errors import Unauthenticated, Unavailable
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
 from workbench.model import SECOND, Level, ServerInfo, wall_clock
@@ -36,6 +38,9 @@ from workbench.store.base import Tx
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 
+PRESENCE = 15 * SECOND
+"""How often at most it is noted that an agent is there, whatever it asks for."""
+AGENTS_NOTED = 10_000
 TEND_SECONDS = 0.25
 """How often ended leases, ended pauses and ended processes are looked for."""
 LOOK_SECONDS = 1.0
@@ -61,6 +66,11 @@ class Workbench:
         self._steady = steady
         self._ahead = self._ahead_at(store.now())
         self.feed = Feed(store, settings.feed_queue)
+        self._callers = authentication.Callers(store)
+        self._noted: LRUCache[str, int] = LRUCache(AGENTS_NOTED)
+        for follow in (self._callers.forget, self.feed.committed):
+            store.on_commit(follow)
+        self.feed.on_foreign(self._callers.forget)
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
         self._ctx = Ctx(
@@ -103,7 +113,6 @@ class Workbench:
             _ignore_state(settings)
             workbench = cls(settings, store, services, steady or (_since_boot if clock is wall_clock else None))
             await personas.sync(store, settings)
-            store.on_commit(workbench.feed.committed)
             await workbench.feed.begin()
             side_tasks = {
                 "the feed": workbench.feed.run,
@@ -126,9 +135,13 @@ class Workbench:
         finally:
             await asyncio.to_thread(store.close)
 
-    def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> Coroutine[Any, Any, dict[str, Any]]:
-        """Run an operation for a caller; see `workbench.ops.dispatch`."""
-        return dispatch(self.catalogue, self._ctx.of(caller), name, arguments)
+    async def dispatch(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any], *, decoded: bool = False
+    ) -> dict[str, Any]:
+        """Run an operation for a caller, and note that its agent is there; see `workbench.ops.dispatch`."""
+        if caller.agent is not None and caller.level > Level.ANONYMOUS:
+            await self._note_presence(caller, caller.agent, name)
+        return await dispatch(self.catalogue, self._ctx.of(caller), name, arguments, decoded=decoded)
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the operator."""
@@ -144,17 +157,24 @@ class Workbench:
             if access.same_token(token, self.operator_token):
                 return OPERATOR
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
-        return self._if_allowed(await authentication.identify(self.store, token))
-
-    async def touch_presence(self, caller: Caller) -> None:
-        """Note that an agent is there, if it was not noted a moment ago: what asks is active."""
-        agent_uid = caller.agent
-        if caller.unheard and agent_uid is not None:
-            await self.store.write(lambda tx: presence.touch_presence(tx, agent_uid), actor=caller.name)
+        return self._if_allowed(await self._callers.identify(token))
 
     async def identify_by_id(self, agent_id: str) -> Caller:
-        """An agent that a migration brought, by its id alone; see `callers.identify_by_id`."""
-        return self._if_allowed(await authentication.identify_by_id(self.store, agent_id))
+        """An agent that a migration brought, by its id alone; see `Callers.identify_by_id`."""
+        return self._if_allowed(await self._callers.identify_by_id(agent_id))
+
+    async def _note_presence(self, caller: Caller, agent_uid: str, name: str) -> None:
+        """An agent that asks for more than how its registration stands is active; noted so often at most."""
+        now, wanted = self.store.now(), self.catalogue.get(name)
+        if wanted is None or wanted.allow is Level.ANONYMOUS:
+            return
+        if caller.active and now - self._noted.get(agent_uid, -PRESENCE) < PRESENCE:
+            return
+        self._noted[agent_uid] = now
+        try:
+            await self.store.write(lambda tx: presence.touch_presence(tx, agent_uid), actor=caller.name)
+        except Unavailable:
+            log.warning("the presence of %s could not be noted", caller.name, exc_info=True)
 
     @asynccontextmanager
     async def connected(self, caller: Caller, transport: Transport, client_id: str) -> AsyncIterator[None]:
@@ -171,8 +191,18 @@ class Workbench:
             await self.store.write(lambda tx: presence.closed(tx, opened), actor=caller.name)
 
     async def renewed(self, caller: Caller) -> Caller:
-        """A caller as it stands now; see `callers.renewed`."""
-        return self._if_allowed(await authentication.renewed(self.store, caller))
+        """A caller as it stands now, with where it came from; see `Callers.current`."""
+        if caller.agent is None:
+            return caller
+        return replace(await self.current(caller.agent), address=caller.address, client=caller.client)
+
+    async def current(self, agent_uid: str) -> Caller:
+        """An agent (internal id) as it stands now; the same object as long as nothing has changed.
+
+        Raises:
+            Unauthenticated: ``INVALID_TOKEN``.
+        """
+        return self._if_allowed(await self._callers.current(agent_uid))
 
     async def allowed(self, agent_id: str) -> bool:
         """Whether the allowlist lets an agent of this id act.

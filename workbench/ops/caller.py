@@ -45,8 +45,8 @@ class Caller:
     ``TOOL_DISABLED`` or ``NOT_ALLOWLISTED``."""
     reads: bool = True
     """Whether the tool `read` is switched on."""
-    unheard: bool = False
-    """It is time to note that the agent is there."""
+    active: bool = False
+    """Whether its registration is active; else the next operation makes it so."""
     address: str | None = None
     client: str | None = None
     """Where the request came from, and with what program; for the desk and for limits, never for trust."""

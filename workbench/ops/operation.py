@@ -61,6 +61,11 @@ class Op:
         return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
 
     @cached_property
+    def parameters(self) -> frozenset[str]:
+        """The names of the arguments."""
+        return frozenset(self.arguments.model_fields)
+
+    @cached_property
     def result(self) -> TypeAdapter[Any]:
         """Turns what the function returns into JSON-ready data."""
         return TypeAdapter(get_type_hints(self.fn, include_extras=True)["return"])

@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, WorkbenchError
 from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access
@@ -43,10 +43,6 @@ CLIENT_LENGTH = 200
 REMEMBERED_ADDRESSES = 4_096
 ENDS = {"agent.revoked": "REVOKED", "agent.deleted": "REVOKED", "agent.token_issued": "TOKEN_REPLACED"}
 """What makes a token good for nothing, and how that is called."""
-
-
-_NO_WORK = ("/registration_status", "/ping", "/mcp")
-"""Paths by which an agent does not come to work: it only asks how it stands, or says what it wants in the body."""
 
 
 class Gate:
@@ -88,8 +84,6 @@ class Gate:
             raise
         if _is_stranger(known) and _is_counted(scope):
             self._strangers.spend(address)
-        if scope["type"] == "http" and not scope["path"].endswith(_NO_WORK):
-            await self.workbench.touch_presence(known)
         return replace(known, address=address, client=shown(headers.get("user-agent", "")))
 
     async def _identified(self, headers: Headers) -> Caller:
@@ -171,20 +165,12 @@ async def revoked(workbench: Workbench, caller: Caller) -> str:
     """
     if caller.agent is None:
         await asyncio.Event().wait()
-    last: int | None = None
-    while True:
+    async with workbench.feed.subscribe(*ENDS, subject=f"agent:{caller.agent}") as events:
         try:
-            async with workbench.feed.subscribe(*ENDS, after=last) as events:
-                await workbench.renewed(caller)
-                async for found in events:
-                    last = found.id
-                    if found.subject == f"agent:{caller.agent}":
-                        return ENDS[found.kind]
+            await workbench.renewed(caller)
         except Unauthenticated:
             return "REVOKED"
-        except Unavailable as error:
-            if error.code != "READER_TOO_SLOW":
-                raise
+        return ENDS[(await anext(events)).kind]
 
 
 async def unless_revoked(workbench: Workbench, caller: Caller, work: Coroutine[Any, Any, T]) -> T:

@@ -29,7 +29,7 @@ from workbench.settings import Settings
 from workbench.shells.gate import Gate, check_address
 from workbench.shells.http import app as http
 from workbench.shells.mcp import in_process
-from workbench.shells.websocket import connection
+from workbench.shells.websocket import endpoint
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def application(workbench: Workbench, manager: StreamableHTTPSessionManager, sto
 
     routes = [
         *http.routes(workbench, stopping),
-        connection.route(workbench),
+        endpoint.route(workbench),
         Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)),
     ]
     handlers = {HTTPException: http.no_such_endpoint}

@@ -72,10 +72,11 @@ class FeedStats:
 class Subscription:
     """An asynchronous iterator of events, oldest first and without gaps."""
 
-    def __init__(self, store: Store, kinds: Sequence[str], limit: int, stats: FeedStats) -> None:
+    def __init__(self, store: Store, kinds: Sequence[str], subject: str | None, limit: int, stats: FeedStats) -> None:
         self._store = store
         self._stats = stats
         self._kinds = kinds
+        self._subject = subject
         self._limit = limit
         self._live: asyncio.Queue[Event | None] = asyncio.Queue()
         self._past: deque[Event] = deque()
@@ -89,7 +90,7 @@ class Subscription:
 
     def offer(self, event: Event) -> None:
         """Hand over a new event of its kinds; a subscriber that lags too far is cut off instead of waited for."""
-        if self._cut:
+        if self._cut or self._subject not in (None, event.subject):
             return
         self._cut = self._live.qsize() >= self._limit
         self._live.put_nowait(None if self._cut else event)
@@ -127,7 +128,8 @@ class Subscription:
         page = await self._store.read(lambda tx: events_after(tx, self._read_to))
         known = [e for e in page if e.id <= self._joined_at]
         self._stats.fetched += len(known)
-        self._past.extend(e for e in known if matches(e.kind, self._kinds))
+        about = (e for e in known if self._subject in (None, e.subject))
+        self._past.extend(e for e in about if matches(e.kind, self._kinds))
         self._read_to = known[-1].id if known and len(page) == len(known) == PAGE else self._joined_at
 
 
@@ -221,9 +223,11 @@ class Feed:
                 await asyncio.sleep(POLL_SECONDS)
 
     @asynccontextmanager
-    async def subscribe(self, *kinds: str, after: int | None = None) -> AsyncIterator[Subscription]:
-        """Follow `kinds` (``*``, ``<noun>.*`` or a kind), from now on or after an event."""
-        subscription = Subscription(self._store, kinds or ("*",), self._limit, self.stats)
+    async def subscribe(
+        self, *kinds: str, after: int | None = None, subject: str | None = None
+    ) -> AsyncIterator[Subscription]:
+        """Follow `kinds` (``*``, ``<noun>.*`` or a kind), from now on or after an event, about one subject or any."""
+        subscription = Subscription(self._store, kinds or ("*",), subject, self._limit, self.stats)
         async with self._delivering:
             cursor = await self._read_new()
             subscription.join(after, cursor)

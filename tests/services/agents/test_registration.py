@@ -132,11 +132,7 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
     assert decided["outcome"] == {"agent_id": "ada", "status": "assigned"} == decided["approval"]["outcome"]
     assert (decided["approval"]["status"], decided["approval"]["decided_by"]) == ("approved", "operator")
     caller = await workbench.identify(made["token"])
-    assert caller == Caller(Level.WORKER, "ada", caller.agent, "reviewer", None, unheard=True)
-    assert await workbench.dispatch(caller, "whoami", {}) == {
-        **{"agent_id": "ada", "level": "worker", "tool": "write", "access_level": "self_only"},
-        **{"persona_id": "reviewer", "session_id": None, "team_id": None, "worktree": None},
-    }
+    assert caller == Caller(Level.WORKER, "ada", caller.agent, "reviewer", None)
     seen = await status(workbench, made["token"])
     assert (seen["agent_id"], seen["status"], seen["tool"], seen["role"]) == ("ada", "assigned", "write", "worker")
     (agent,) = (await workbench.call("list_agents"))["agents"]
@@ -144,6 +140,12 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
     assert await kinds(workbench, "agent.*", "approval.*") == [
         *("agent.registered", "approval.requested", "agent.assigned", "approval.approved"),
     ]
+    assert await workbench.dispatch(caller, "whoami", {}) == {
+        **{"agent_id": "ada", "level": "worker", "tool": "write", "access_level": "self_only"},
+        **{"persona_id": "reviewer", "session_id": None, "team_id": None, "worktree": None},
+    }
+    (agent,) = (await workbench.call("list_agents"))["agents"]
+    assert agent["registration_status"] == "active"
 
 
 @pytest.mark.parametrize(

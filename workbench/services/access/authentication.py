@@ -5,18 +5,24 @@ It only reads. The person's token is not known here, and what is permitted is de
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from cachetools import LRUCache, TTLCache
 
 from workbench.errors import Unauthenticated
-from workbench.model import SECOND, Access, Level, Registration, Role, Tool, Wire
+from workbench.model import Access, Level, Registration, Role, Tool, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access
 from workbench.store.base import Reader, Row, Store
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-HEARD_OF = 15 * SECOND
-"""So often at most it is noted that an agent is there, whatever it asks for."""
+CACHED = 10_000
+STALE_SECONDS = 1.0
+_SHARED = frozenset({"team", "session", "project", "agent_tool"})
+"""What concerns agents besides themselves."""
 
 
 class Identity(Wire):
@@ -32,59 +38,107 @@ class Identity(Wire):
     worktree: str | None
 
 
-async def identify(store: Store, token: str) -> Caller:
-    """The caller an agent's token belongs to.
+class Callers:
+    """Who tokens belong to, and what their agents may do now; rows are cached until an event changes them.
 
-    Raises:
-        Unauthenticated: ``INVALID_TOKEN``.
-    """
-    hashed = access.token_hash(token)
-    return await store.read_inline(lambda tx: _caller(tx, tx.one(SQL.by_token, token_hash=hashed)))
-
-
-async def identify_by_id(store: Store, agent_id: str) -> Caller:
-    """A caller that a migration brought, by its id alone.
-
-    Raises:
-        Unauthenticated: ``INVALID_AGENT`` (nobody has the id), ``TOKEN_REQUIRED`` (this agent has a token).
+    What this process commits counts before anybody is answered. What another process commits, and what changes
+    without an event, counts within `STALE_SECONDS`. All methods but `forget` are for the loop's thread.
     """
 
-    def question(tx: Reader) -> Caller:
-        row = tx.one(SQL.by_name, agent_id=agent_id)
-        if row is None:
-            raise Unauthenticated("INVALID_AGENT", "Invalid agent_id or agent not found")
-        if not row["id_only"]:
-            raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned, as data.token.")
-        return _caller(tx, row)
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._agents: TTLCache[str, _Agent] = TTLCache(CACHED, STALE_SECONDS)
+        self._by_token: LRUCache[str, str] = LRUCache(CACHED)
+        self._changes: deque[Sequence[Row]] = deque()
 
-    return await store.read_inline(question)
+    def forget(self, events: Sequence[Row]) -> None:
+        """Drop what events have changed; callable from any thread."""
+        self._changes.append(events)
+
+    async def identify(self, token: str) -> Caller:
+        """The caller an agent's token belongs to.
+
+        Raises:
+            Unauthenticated: ``INVALID_TOKEN``.
+        """
+        hashed = access.token_hash(token)
+        known = self._cached(self._by_token.get(hashed, ""))
+        if known is None or known.token_hash != hashed:
+            known = await self._read(lambda tx: tx.one(SQL.by_token, token_hash=hashed))
+            self._by_token[hashed] = known.uid
+        return known.now(self._store.now())
+
+    async def identify_by_id(self, agent_id: str) -> Caller:
+        """A caller that a migration brought, by its id alone.
+
+        Raises:
+            Unauthenticated: ``INVALID_AGENT`` (nobody has the id), ``TOKEN_REQUIRED`` (this agent has a token).
+        """
+
+        def question(tx: Reader) -> Row:
+            row = tx.one(SQL.by_name, agent_id=agent_id)
+            if row is None:
+                raise Unauthenticated("INVALID_AGENT", "Invalid agent_id or agent not found")
+            if not row["id_only"]:
+                raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned, as data.token.")
+            return row
+
+        return (await self._read(question)).now(self._store.now())
+
+    async def current(self, uid: str) -> Caller:
+        """An agent (internal id) as it stands now: grants change, and tools are disabled, while it is connected.
+
+        Raises:
+            Unauthenticated: ``INVALID_TOKEN``.
+        """
+        known = self._cached(uid) or await self._read(lambda tx: tx.one(SQL.as_caller, id=uid))
+        return known.now(self._store.now())
+
+    def _cached(self, uid: str) -> _Agent | None:
+        while self._changes:
+            self._drop(self._changes.popleft())
+        return self._agents.get(uid)
+
+    def _drop(self, events: Sequence[Row]) -> None:
+        for event in events:
+            noun, _, id_ = event["subject"].partition(":")
+            if noun == "agent":
+                self._agents.pop(id_, None)
+            elif noun in _SHARED:
+                self._agents.clear()
+
+    async def _read(self, question: Callable[[Reader], Row | None]) -> _Agent:
+        row = await self._store.read_inline(question)
+        if row is None or row["registration_status"] == Registration.REVOKED or row["deleted_at"] is not None:
+            raise Unauthenticated("INVALID_TOKEN", "The token is unknown or was revoked. Register again.")
+        found = self._agents[row["id"]] = _Agent(row["id"], row["token_hash"], _caller(row), row["expires_at"])
+        return found
 
 
-async def renewed(store: Store, caller: Caller) -> Caller:
-    """An agent as it stands now: grants change, and tools are disabled, while it is connected.
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    """An agent's row as a caller, as it is until its grant runs out."""
 
-    Raises:
-        Unauthenticated: ``INVALID_TOKEN``.
-    """
-    if caller.agent is None:
-        return caller
-    now = await store.read_inline(lambda tx: _caller(tx, tx.one(SQL.as_caller, id=caller.agent)))
-    return replace(now, address=caller.address, client=caller.client)
+    uid: str
+    token_hash: str | None
+    caller: Caller
+    expires_at: int | None
+
+    def now(self, now: int) -> Caller:
+        """The caller at a time, microseconds UTC."""
+        if self.expires_at is None or now < self.expires_at:
+            return self.caller
+        return replace(self.caller, level=Level.ANONYMOUS, barred="GRANT_EXPIRED")
 
 
-def _caller(tx: Reader, row: Row | None) -> Caller:
-    if row is None or row["registration_status"] == Registration.REVOKED or row["deleted_at"] is not None:
-        raise Unauthenticated("INVALID_TOKEN", "The token is unknown or was revoked. Register again.")
+def _caller(row: Row) -> Caller:
     off = row["tool"] == Tool.WRITE and not row["may_write"]
     tool = Tool.READ if row["tool"] == Tool.READ or off else Tool.WRITE
     status = Registration(row["registration_status"])
     level = access.level_of(status, tool, Role(row["role"]))
     barred = "TOOL_DISABLED" if off else None
-    if row["expires_at"] is not None and row["expires_at"] <= tx.now:
-        barred, level = "GRANT_EXPIRED", Level.ANONYMOUS
-    elif tool is Tool.READ and not row["may_read"]:
+    if tool is Tool.READ and not row["may_read"]:
         barred, level = "TOOL_DISABLED", Level.ANONYMOUS
-    heard = status is Registration.ACTIVE and row["last_heartbeat"] > tx.now - HEARD_OF
     return Caller(
         level,
         row["assigned_agent_id"],
@@ -97,8 +151,13 @@ def _caller(tx: Reader, row: Row | None) -> Caller:
         tool,
         barred,
         reads=bool(row["may_read"]),
-        unheard=level > Level.ANONYMOUS and not heard,
+        active=status is Registration.ACTIVE,
     )
+
+
+async def identify(store: Store, token: str) -> Caller:
+    """The caller an agent's token belongs to; see `Callers.identify`."""
+    return await Callers(store).identify(token)
 
 
 @op(allow=Level.READ, reads=True)

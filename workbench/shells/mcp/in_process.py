@@ -24,9 +24,6 @@ class InProcess:
 
     async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         caller = _caller(ctx)
-        wanted = self._workbench.catalogue.get(name)
-        if wanted is not None and wanted.allow > Level.ANONYMOUS:
-            await self._workbench.touch_presence(caller)
         work = self._workbench.dispatch(caller, name, arguments)
         if not arguments.get("wait_seconds"):
             return await work

@@ -1,18 +1,21 @@
-"""One WebSocket: messages go out one after the other, come in at a limited pace, and are answered in order.
+"""One WebSocket as bytes in and out: messages come in at a limited pace, and are answered in the order they came.
 
-What a message means is not known here.
+What a message means is not known here. Errors have an owner: those of a handler are its own; those of what runs beside
+the replies are sent to the client; any other is logged, and closes the connection with 1011.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from pydantic_core import to_json
+from starlette.types import Receive, Send
 
 from workbench.errors import Refused, WorkbenchError
 from workbench.rules.token_bucket import TokenBucket
@@ -21,13 +24,20 @@ from workbench.rules.wire.message import Message
 from workbench.settings import Settings
 
 SETTLE_SECONDS = 5.0
-"""How long messages of a client that left may take to be done."""
+"""How long the messages of a client that has left may take to be done."""
 BURST_SECONDS = 10.0
 FAREWELL_SECONDS = 1.0
-"""How long a client that does not read may put off the end of its connection."""
+"""How long a client that does not read may delay the end of its connection."""
 CLOSE_FLOODING = 1008
+CLOSE_INTERNAL_ERROR = 1011
+
+log = logging.getLogger(__name__)
 
 Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Disconnected(Exception):
+    """The connection has ended: nothing can be sent any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,111 +48,151 @@ class Reply:
     then: Callable[[], object] | None = None
     close: tuple[int, str] | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Whether it tells of an error."""
+        return bool(self.message["type"] == "error")
+
 
 Handle = Callable[[str | None], Coroutine[Any, Any, Reply]]
-"""Answers the text of a message; None stands for one that is no text. It raises nothing."""
+"""Answers the text of a message; None stands for a binary one. It raises nothing."""
 
 
 class MessageSocket:
-    """An accepted socket, until it is closed."""
+    """An accepted connection, until it is closed. Speaks ASGI (WebSocket, version 2.4) to the server below."""
 
-    def __init__(self, socket: WebSocket, settings: Settings) -> None:
-        self._socket = socket
-        self._most = settings.max_messages_per_second
-        self._replies: asyncio.Queue[asyncio.Task[Reply]] = asyncio.Queue(settings.max_in_flight)
-        self._handling: set[asyncio.Task[Reply]] = set()
+    def __init__(self, receive: Receive, send: Send, settings: Settings) -> None:
+        self._receive = receive
+        self._send = send
+        self._pace = settings.max_messages_per_second
+        self._room = asyncio.Semaphore(settings.max_in_flight)
+        self._handling: deque[asyncio.Task[Reply]] = deque()
+        self._answered = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
         self._sending = asyncio.Lock()
-        self._over = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._is_open = False
+
+    async def accept(self, subprotocol: str | None) -> None:
+        """Accept the connection.
+
+        Raises:
+            Disconnected: the client has left meanwhile.
+        """
+        await self._receive()  # `websocket.connect`
+        await self._transmit({"type": "websocket.accept", "subprotocol": subprotocol, "headers": []})
+        self._is_open = True
 
     async def serve(self, handle: Handle) -> None:
-        """Talk until either side ends it. Messages are handled side by side, so nobody's commit is waited for."""
-        talking: list[asyncio.Task[Any]] = [
-            asyncio.create_task(self._listen(handle)),
-            asyncio.create_task(self._answer()),
-            asyncio.create_task(self._over.wait()),
-        ]
+        """Talk until either side ends it. Messages are handled side by side: none waits for another's commit."""
+        talking = [asyncio.create_task(work) for work in (self._listen(handle), self._answer(), self._until_ended())]
         try:
-            await asyncio.wait(talking, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(talking, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                await self._report(task)
         finally:
             await self._wind_up(talking)
 
-    async def send(self, said: Message) -> None:
+    async def send(self, content: Message) -> None:
         """Send a message, after those that are being sent.
 
         Raises:
-            WebSocketDisconnect: nobody is there any more.
+            Disconnected: the connection has ended.
         """
-        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+        text = to_json(content).decode()
         async with self._sending:
-            self._require_open()
-            await self._socket.send_text(text)
+            if not self._is_open:
+                raise Disconnected
+            await self._transmit({"type": "websocket.send", "text": text})
 
     async def end(self, code: int, reason: str, last: Message | None = None) -> None:
-        """End it, after a last message; a client that does not read is not waited for."""
-        with contextlib.suppress(TimeoutError, WebSocketDisconnect):
+        """Close, after a last message; a client that does not read is not waited for."""
+        with contextlib.suppress(TimeoutError, Disconnected):
             async with asyncio.timeout(FAREWELL_SECONDS):
                 if last is not None:
                     await self.send(last)
-                await self._close(code, reason)
-        self._over.set()
-
-    async def _close(self, code: int, reason: str) -> None:
-        async with self._sending:
-            self._require_open()
-            await self._socket.close(code, reason)
+                async with self._sending:
+                    if self._is_open:
+                        self._is_open = False
+                        await self._transmit({"type": "websocket.close", "code": code, "reason": reason})
+        self._ended.set()
 
     def begin(self, work: Work, action: str | None = None, request_id: Any = None) -> asyncio.Task[None]:
-        """Do something beside the replies, until the line is closed; an action that asked for it is told errors."""
-        task = asyncio.create_task(self.told(work, action, request_id))
+        """Do something beside the replies until the connection ends; errors are sent as those of `action`."""
+        task = asyncio.create_task(self.attempt(work, action, request_id))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return task
 
-    async def told(self, work: Work, action: str | None = None, request_id: Any = None) -> None:
-        """Do something; what goes wrong is told to the client, unless nobody is there any more."""
-        with contextlib.suppress(WebSocketDisconnect):
+    async def attempt(self, work: Work, action: str | None = None, request_id: Any = None) -> None:
+        """Do something; what goes wrong is sent to the client, if it is still there."""
+        with contextlib.suppress(Disconnected):
             try:
                 await work()
             except WorkbenchError as error:
                 await self.send(message.reply(message.error(error, action), request_id))
+            except Disconnected:
+                raise
+            except Exception:
+                log.exception("what a connection does beside its replies failed")
+                await self.send(message.reply(message.error(internal_error(), action), request_id))
 
-    def _require_open(self) -> None:
-        if self._socket.application_state is not WebSocketState.CONNECTED:
-            raise WebSocketDisconnect
+    async def _transmit(self, event: Message) -> None:
+        try:
+            await self._send(event)
+        except OSError as error:  # how ASGI servers say that the client has left
+            self._is_open = False
+            raise Disconnected from error
 
     async def _listen(self, handle: Handle) -> None:
         clock = asyncio.get_running_loop().time
-        pace = TokenBucket(self._most, BURST_SECONDS, clock())
-        while self._socket.client_state is WebSocketState.CONNECTED:
-            received = await self._socket.receive()
+        bucket = TokenBucket(self._pace, BURST_SECONDS, clock())
+        while True:
+            received = await self._receive()
             if received["type"] == "websocket.disconnect":
+                self._is_open = False
                 return
-            if not pace.take(clock()):
+            if not bucket.take(clock()):
                 await self._cut_off()
                 return
-            handling = asyncio.create_task(handle(received.get("text")))
-            self._handling.add(handling)
-            handling.add_done_callback(self._handling.discard)
-            await self._replies.put(handling)
+            await self._room.acquire()
+            task = asyncio.create_task(handle(received.get("text")))
+            self._handling.append(task)
+            task.add_done_callback(self._note_answer)
+
+    def _note_answer(self, _: asyncio.Task[Reply]) -> None:
+        self._answered.set()
 
     async def _cut_off(self) -> None:
-        why = f"More than {self._most} messages a second are too many. Connect again, and slow down."
+        why = f"More than {self._pace} messages a second are too many. Connect again, and slow down."
         await self.end(CLOSE_FLOODING, "FLOODING", message.error(Refused("FLOODING", why), None))
 
     async def _answer(self) -> None:
+        """Send the replies, each when those before it are sent."""
         while True:
-            handling = await self._replies.get()
-            reply = await asyncio.shield(handling)
-            await self.send(reply.message)
-            if reply.then is not None:
-                reply.then()
-            if reply.close is not None:
-                await self.end(*reply.close)
-                return
+            await self._answered.wait()
+            self._answered.clear()
+            while self._handling and self._handling[0].done():
+                reply = self._handling.popleft().result()
+                self._room.release()
+                await self.send(reply.message)
+                if reply.then is not None:
+                    reply.then()
+                if reply.close is not None:
+                    await self.end(*reply.close)
+                    return
 
-    async def _wind_up(self, talking: list[asyncio.Task[Any]]) -> None:
-        """What the client asked for before it left is still done; what only waits is ended."""
+    async def _until_ended(self) -> None:
+        await self._ended.wait()
+
+    async def _report(self, task: asyncio.Task[None]) -> None:
+        error = task.exception()
+        if error is not None and not isinstance(error, Disconnected):
+            log.error("a connection failed", exc_info=error)
+            await self.end(CLOSE_INTERNAL_ERROR, "INTERNAL_ERROR", message.error(internal_error(), None))
+
+    async def _wind_up(self, talking: list[asyncio.Task[None]]) -> None:
+        """Finish what the client asked for before it left, within a time; end what only waits."""
         for task in (*talking, *self._background):
             task.cancel()
         try:
@@ -153,3 +203,8 @@ class MessageSocket:
             for unfinished in left:
                 unfinished.cancel()
             await asyncio.gather(*talking, *left, return_exceptions=True)
+
+
+def internal_error() -> WorkbenchError:
+    """The error of a defect in the server."""
+    return WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how.")

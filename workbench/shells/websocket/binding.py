@@ -1,0 +1,145 @@
+"""As whom the messages of a connection come: what it is bound to, and which tool it has selected.
+
+Pure: no socket and no `await`. What the store says of a caller is an argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
+from workbench.model import Level, Tool
+from workbench.ops import ANONYMOUS, Caller
+from workbench.rules.wire import message
+from workbench.rules.wire.message import Frame
+
+CHANGES = frozenset({"authenticate", "announce", "select_tool"})
+"""Actions that change as whom the messages after them come."""
+READING_OR_WRITING = frozenset({"read", "write", "request_contexts"})
+
+
+class Binding:
+    """The caller of one connection.
+
+    Args:
+        client_id: the name in the connection's address; it may stand for the bound agent.
+        origin: who the handshake came from: its address and client program hold for all that is bound.
+        max_failed_logins: how many failed authentications there may be.
+    """
+
+    def __init__(self, client_id: str, origin: Caller, max_failed_logins: int) -> None:
+        self.client_id = client_id
+        self.tool = Tool.WRITE
+        self._origin = origin
+        self._logins_left = max_failed_logins
+        self._known: Caller | None = None
+        self._shown = self.caller = self.from_here(ANONYMOUS)
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody has registered or authenticated on it."""
+        return self.caller.level is Level.ANONYMOUS and self.caller.agent is None
+
+    def from_here(self, caller: Caller) -> Caller:
+        """A caller with this connection's address and client program."""
+        return replace(caller, address=self._origin.address, client=self._origin.client)
+
+    def bind(self, caller: Caller) -> bool:
+        """Make a caller the one whose messages come from now on; whether that is another agent than before."""
+        changed = caller.agent != self.caller.agent
+        self.caller, self._known = caller, None
+        return changed
+
+    def release(self) -> None:
+        """Bind to nobody."""
+        self.bind(self.from_here(ANONYMOUS))
+
+    def select(self, tool: str) -> None:
+        """Use a tool from now on: with `read`, a caller may do no more than read."""
+        self.tool, self._known = Tool(tool), None
+
+    def present(self, known: Caller) -> Caller:
+        """The bound caller as the store knows it now, with the smaller of what was granted and selected."""
+        if known is not self._known:
+            here = self.from_here(known)
+            self._known, self._shown = known, self.narrowed(here)
+        return self._shown
+
+    def narrowed(self, caller: Caller) -> Caller:
+        """A caller with the smaller of what was granted and selected."""
+        return caller if caller.agent is None or self.tool is Tool.WRITE else caller.narrowed
+
+    def check_sender(self, caller: Caller, frame: Frame, *, names_agents: bool) -> None:
+        """After authentication a message speaks for its connection only.
+
+        Args:
+            names_agents: `agent_id` is an argument of the action, and does not say who speaks.
+
+        Raises:
+            Refused: ``FORBIDDEN``.
+        """
+        if caller.level is Level.ANONYMOUS:
+            return
+        senders = [frame.agent]
+        if caller.agent is not None and "agent_id" in frame.data and not names_agents:
+            senders.append(frame.data["agent_id"])
+        for sender in senders:
+            if sender not in (caller.name, self.client_id):
+                raise Refused("FORBIDDEN", f"This connection is {caller.name}; it cannot speak for {sender}.")
+
+    def claimed_id(self, caller: Caller, frame: Frame) -> str | None:
+        """The agent id that an old client's message claims: it reads or writes before it has authenticated.
+
+        Raises:
+            Unauthenticated: ``TOKEN_REQUIRED``: it claims none.
+        """
+        if frame.action not in READING_OR_WRITING or caller.agent is not None or caller.level > Level.ANONYMOUS:
+            return None
+        agent_id = frame.data.get("agent_id")
+        if not agent_id or not isinstance(agent_id, str):
+            raise message.agent_id_missing()
+        return agent_id
+
+    def count_failure(self, error: WorkbenchError, frame: Frame | None) -> bool:
+        """Count a failed authentication; whether it was one too many."""
+        if frame is None or not frame.claims or not isinstance(error, Unauthenticated):
+            return False
+        self._logins_left -= 1
+        return self._logins_left <= 0
+
+
+def credentials(data: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The token and the agent id of an `authenticate`; without a token there is an id.
+
+    Raises:
+        Unauthenticated: ``TOKEN_REQUIRED``.
+    """
+    token, agent_id = data.get("token"), data.get("agent_id")
+    if isinstance(token, str):
+        return token, agent_id
+    if token is None and isinstance(agent_id, str):
+        return None, agent_id
+    raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned, as data.token.")
+
+
+def check_owner(caller: Caller, agent_id: Any) -> None:
+    """Refuse a token that is not that of the agent id sent with it.
+
+    Raises:
+        Unauthenticated: ``INVALID_TOKEN``.
+    """
+    if agent_id not in (None, caller.name, f"pending_{caller.agent}"):
+        raise Unauthenticated("INVALID_TOKEN", "The token is not that of this agent_id.")
+
+
+def announced(data: dict[str, Any]) -> str:
+    """The id that an old client announces itself with.
+
+    Raises:
+        BadInput: ``BAD_MESSAGE``.
+    """
+    agent_id = data.get("agent_id")
+    if not isinstance(agent_id, str):
+        raise BadInput("BAD_MESSAGE", "Announce yourself with your agent_id, a string.")
+    return agent_id
