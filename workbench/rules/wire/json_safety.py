@@ -16,6 +16,10 @@ _TOO_DEEP = f"it nests deeper than {DEPTH_LIMIT} levels"
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 
 
+class NotJson(ValueError):
+    """Text that cannot be read as JSON at all."""
+
+
 _UNUSUAL = re.compile(r"\\u0000|[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 """What can only be told after decoding: NUL, and numbers that may be infinite."""
 
@@ -24,17 +28,30 @@ def decode(text: str | bytes) -> Any:
     """Read JSON text; what comes out passes `check`.
 
     Raises:
-        ValueError: says why.
+        NotJson: the text is not JSON. ValueError: it holds a value that `check` refuses; the message says which.
     """
     try:
+        if isinstance(text, bytes):
+            text = text.decode()
         value = from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        raise ValueError(f"it is not JSON: {error}") from None
-    if isinstance(text, bytes):
-        text = text.decode()
+        raise _reason(text, error) from None
     if _UNUSUAL.search(text) or text.count("{") + text.count("[") > DEPTH_LIMIT:
         check(value)
     return value
+
+
+def _reason(text: str | bytes, error: ValueError) -> ValueError:
+    """Why text cannot be decoded: Python reads more than JSON, and knows what is wrong with it."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return NotJson("it is not JSON")
+    try:
+        check(value)
+    except ValueError as reason:
+        return reason
+    return error
 
 
 def check(value: Any) -> None:

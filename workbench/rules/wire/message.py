@@ -56,9 +56,9 @@ def parse(text: str, client_id: str = "") -> Frame:
         BadInput: ``BAD_MESSAGE``.
     """
     try:
-        message = json.loads(text)
-    except (ValueError, RecursionError):
-        raise _bad("it is not JSON") from None
+        message = json_safety.decode(text)
+    except ValueError as error:
+        raise _bad(str(error)) from None
     if isinstance(message, dict):
         message = _converted(message, client_id)
     if not isinstance(message, list) or len(message) != 3:
@@ -68,11 +68,7 @@ def parse(text: str, client_id: str = "") -> Frame:
         raise _bad("agent and action are strings")
     if not isinstance(data, dict):
         raise _bad("data is an object")
-    try:
-        json_safety.check(message)
-    except ValueError as error:
-        raise _bad(str(error)) from None
-    return Frame(agent, action, {k: v for k, v in data.items() if k != "request_id"}, data.get("request_id"))
+    return Frame(agent, action, data, data.pop("request_id", None))
 
 
 def _converted(message: Message, client_id: str) -> list[Any]:

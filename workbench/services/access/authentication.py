@@ -20,7 +20,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 CACHED = 10_000
-STALE_SECONDS = 1.0
+STALE_SECONDS = 5.0
 _SHARED = frozenset({"team", "session", "project", "agent_tool"})
 """What concerns agents besides themselves."""
 

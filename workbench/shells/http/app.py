@@ -25,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Unauthenticated, Unavailable, WorkbenchError, WrongMethod
 from workbench.ops import Caller
+from workbench.rules.wire import json_safety
 from workbench.shells.gate import HEALTH, failure, revoked, unless_revoked
 from workbench.shells.http import openapi, rest
 
@@ -82,7 +83,7 @@ class _Shell:
     async def call(self, request: Request) -> Response:
         """Any operation, with the body as its arguments."""
         arguments = await self._body(request)
-        return _success(await self._asked(request, request.path_params["name"], arguments))
+        return _success(await self._asked(request, request.path_params["name"], arguments, decoded=True))
 
     def family(self, prefix: str, shape: Shape) -> list[Route]:
         """The endpoints of `rest` under a prefix, with their results in a shape."""
@@ -145,10 +146,12 @@ class _Shell:
         """What comes next, for the caller as it stands now."""
         return await self._workbench.dispatch(await self._workbench.renewed(caller), "list_events", arguments)
 
-    async def _asked(self, request: Request, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Run an operation for whoever sent a request."""
+    async def _asked(
+        self, request: Request, name: str, arguments: dict[str, Any], *, decoded: bool = False
+    ) -> dict[str, Any]:
+        """Run an operation for the caller of a request."""
         caller = _caller(request)
-        work = self._workbench.dispatch(caller, name, arguments)
+        work = self._workbench.dispatch(caller, name, arguments, decoded=decoded)
         if not arguments.get("wait_seconds"):
             return await work
         # What only waits is not worth going on with when nobody is there any more; anything else is done to its end.
@@ -180,9 +183,11 @@ class _Shell:
             if len(raw) > limit:
                 raise BadInput("TOO_LARGE", f"A request may have at most {limit:,} bytes.")
         try:
-            arguments = json.loads(raw or b"{}")
-        except (ValueError, RecursionError):
+            arguments = json_safety.decode(bytes(raw or b"{}"))
+        except json_safety.NotJson:
             raise BadInput("BAD_MESSAGE", "The body is not JSON. Send an object with the arguments.") from None
+        except ValueError as error:
+            raise BadInput("INVALID_ARGUMENTS", f"The arguments are not JSON: {error}.", problems=[]) from None
         if not isinstance(arguments, dict):
             raise BadInput("BAD_MESSAGE", "The body is a JSON object with the arguments.")
         return arguments

@@ -65,7 +65,8 @@ class MessageSocket:
         self._receive = receive
         self._send = send
         self._pace = settings.max_messages_per_second
-        self._room = asyncio.Semaphore(settings.max_in_flight)
+        self._most = settings.max_in_flight
+        self._room = asyncio.Event()
         self._handling: deque[asyncio.Task[Reply]] = deque()
         self._answered = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
@@ -155,7 +156,9 @@ class MessageSocket:
             if not bucket.take(clock()):
                 await self._cut_off()
                 return
-            await self._room.acquire()
+            while len(self._handling) >= self._most:
+                self._room.clear()
+                await self._room.wait()
             task = asyncio.create_task(handle(received.get("text")))
             self._handling.append(task)
             task.add_done_callback(self._note_answer)
@@ -174,7 +177,7 @@ class MessageSocket:
             self._answered.clear()
             while self._handling and self._handling[0].done():
                 reply = self._handling.popleft().result()
-                self._room.release()
+                self._room.set()
                 await self.send(reply.message)
                 if reply.then is not None:
                     reply.then()
