@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -82,15 +83,16 @@ def check(tx: Reader, caller: Caller, right: Right, resource: Resource) -> None:
     """
     if caller.level is Level.OPERATOR:
         return
-    tool = _agent_tool(_require(tx, caller.tool))
-    if not tool.enabled:
-        raise Refused("TOOL_DISABLED", f"The tool {tool.id} is switched off. Ask the person to switch it on.")
-    if resource not in getattr(tool.permissions, right):
+    row = _require(tx, caller.tool)
+    if not row["enabled"]:
+        raise Refused("TOOL_DISABLED", f"The tool {row['id']} is switched off. Ask the person to switch it on.")
+    permissions = _permissions(row["permissions"])
+    if resource not in getattr(permissions, right):
         raise Refused(
             "NOT_PERMITTED",
-            f"The tool {tool.id} may not {right} {resource}. Ask the person if it should.",
-            tool=tool.id,
-            permissions=tool.permissions.model_dump(),
+            f"The tool {row['id']} may not {right} {resource}. Ask the person if it should.",
+            tool=row["id"],
+            permissions=permissions.model_dump(),
         )
 
 
@@ -111,5 +113,11 @@ def _require(tx: Reader, tool_id: str) -> Row:
 
 
 def _agent_tool(row: Row) -> AgentTool:
-    permissions = Permissions(**json.loads(row["permissions"]))
+    permissions = _permissions(row["permissions"])
     return AgentTool(**{**dict(row), "permissions": permissions, "enabled": bool(row["enabled"])})
+
+
+@lru_cache(maxsize=64)
+def _permissions(text: str) -> Permissions:
+    """Permissions as they are stored; the same few texts are read with every message."""
+    return Permissions(**json.loads(text))
