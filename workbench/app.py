@@ -8,7 +8,8 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +22,7 @@ from workbench.git.predictions import MergePredictions
 from workbench.model import SECOND, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch, modules_of
 from workbench.process import ProcessTable
-from workbench.rules import access, clocks
+from workbench.rules import access
 from workbench.services import SERVICES
 from workbench.services.access import authentication, personas
 from workbench.services.agents import expiry as agent_expiry
@@ -34,17 +35,12 @@ from workbench.services.spawning import queue as spawn_queue
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.worktrees import conflicts, journal
 from workbench.settings import Settings
-from workbench.store.base import Tx
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 
 PRESENCE = 15 * SECOND
 """How often at most it is noted that an agent is there, whatever it asks for."""
 AGENTS_NOTED = 10_000
-TEND_SECONDS = 0.25
-"""How often ended leases, ended pauses and ended processes are looked for."""
-LOOK_SECONDS = 1.0
-"""How often worktrees are looked at for new commits."""
 RESTART_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
@@ -63,8 +59,6 @@ class Workbench:
         modules = tuple(services)
         self.settings = settings
         self.store = store
-        self._steady = steady
-        self._ahead = self._ahead_at(store.now())
         self.feed = Feed(store, settings.feed_queue)
         self._callers = authentication.Callers(store)
         self._noted: LRUCache[str, int] = LRUCache(AGENTS_NOTED)
@@ -88,6 +82,19 @@ class Workbench:
             repairs=(journal.settle_steps, recovery.settle_merges),
         )
 
+        self.leases = task_expiry.LeaseWatch(store.now, steady)
+        self.duties = {
+            "ending leases": Duty(0.25, self.leases.end_due),
+            "expiring registrations": Duty(0.25, agent_expiry.expire_due),
+            "expiring presence": Duty(min(5.0, settings.silent_seconds / 4), presence.expire_due),
+            "noting ended processes": Duty(0.25, processes.reap, serving=True),
+            "starting queued agents": Duty(0.25, spawn_queue.start_queued, serving=True),
+            "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
+            "running gates": Duty(0.25, gate_runner.check_all, serving=True),
+            "predicting conflicts": Duty(1.0, conflicts.watch, serving=True),
+        }
+        """What is done again and again, each supervised by itself: none waits for another."""
+
     @classmethod
     @asynccontextmanager
     async def open(
@@ -98,7 +105,7 @@ class Workbench:
         clock: Callable[[], int] = wall_clock,
         steady: Callable[[], int] | None = None,
     ) -> AsyncIterator[Workbench]:
-        """Open the project's store, follow its feed and tend its leases until the block ends.
+        """Open the project's store, follow its feed and perform its duties until the block ends.
 
         Args:
             clock: the time, microseconds UTC.
@@ -114,13 +121,9 @@ class Workbench:
             workbench = cls(settings, store, services, steady or (_since_boot if clock is wall_clock else None))
             await personas.sync(store, settings)
             await workbench.feed.begin()
-            side_tasks = {
+            side_tasks: dict[str, Callable[[], Awaitable[None]]] = {
                 "the feed": workbench.feed.run,
-                "tending the leases": workbench._tend,
-                "listening for silence": workbench._listen_for_silence,
-                "the queue of integrations": workbench._integrate,
-                "the gates of integrations": workbench._check,
-                "predicting conflicts": workbench._watch_worktrees,
+                **{name: partial(workbench._repeat, duty) for name, duty in workbench.duties.items()},
             }
             background = [asyncio.create_task(_supervised(name, work)) for name, work in side_tasks.items()]
             try:
@@ -235,61 +238,11 @@ class Workbench:
         """End every process that was spawned from here."""
         await processes.end_all(self._ctx, "the workbench was stopped")
 
-    async def _tend(self) -> None:
+    async def _repeat(self, duty: Duty) -> None:
         while True:
-            await asyncio.sleep(TEND_SECONDS)
-            await self._end_leases()
-            if await self.store.read(lambda tx: agent_expiry.something_due(tx, self.settings)):
-                await self.store.write(lambda tx: agent_expiry.expire_registrations(tx, self.settings))
-            if self._ctx.server is not None:
-                await processes.reap(self._ctx)
-                await spawn_queue.start_queued(self._ctx)
-
-    async def _integrate(self) -> None:
-        while True:
-            await asyncio.sleep(TEND_SECONDS)
-            if self._ctx.server is not None and await self.store.read(merge_queue.someone_queued):
-                await merge_queue.advance(self._ctx)
-
-    async def _check(self) -> None:
-        while True:
-            await asyncio.sleep(TEND_SECONDS)
-            if self._ctx.server is not None:
-                await gate_runner.check_all(self._ctx)
-
-    async def _watch_worktrees(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            if self._ctx.server is not None:
-                await conflicts.watch(self._ctx)
-
-    async def _end_leases(self) -> None:
-        """End the leases that ran out; but when the host's clock was set since the last look, begin them anew."""
-
-        def change(tx: Tx) -> int:
-            ahead = self._ahead_at(tx.now)
-            if clocks.was_set(self._ahead, ahead):
-                log.warning("the clock was set by %+.0f s; leases begin anew", (ahead - self._ahead) / SECOND)
-                task_expiry.mend_leases(tx)
-            task_expiry.expire(tx, self.settings, random.random())
-            return ahead
-
-        due = await self.store.read(task_expiry.next_deadline)
-        now = self.store.now()
-        ahead = self._ahead_at(now)
-        over = due is not None and due <= now
-        self._ahead = await self.store.write(change) if over or clocks.was_set(self._ahead, ahead) else ahead
-
-    def _ahead_at(self, now: int) -> int:
-        return now - self._steady() if self._steady else 0
-
-    async def _listen_for_silence(self) -> None:
-        """Agents that are connected nowhere and send no heartbeat are inactive after a while."""
-        silent = int(self.settings.silent_seconds * SECOND)
-        while True:
-            await asyncio.sleep(min(5.0, self.settings.silent_seconds / 4))
-            if await self.store.read(lambda tx: presence.someone_silent(tx, tx.now - silent)):
-                await self.store.write(lambda tx: presence.expire_presence(tx, tx.now - silent))
+            await asyncio.sleep(duty.seconds)
+            if self.server is not None or not duty.serving:
+                await duty.perform(self._ctx)
 
 
 def _since_boot() -> int:
@@ -297,13 +250,28 @@ def _since_boot() -> int:
     return time.monotonic_ns() // 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """Something that is done again and again.
+
+    Args:
+        seconds: the pause before each time.
+        perform: does it once.
+        serving: only while the servers run.
+    """
+
+    seconds: float
+    perform: Callable[[Ctx], Awaitable[None]]
+    serving: bool = False
+
+
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Keep a side task going: a failure (a full disk, a busy store) is logged, and it starts anew."""
+    """Keep a side task going: a failure (a full disk, a busy store) is logged, and it is started again."""
     while True:
         try:
             await work()
         except Exception:
-            log.exception("%s failed; it is started anew", name)
+            log.exception("%s failed; it is started again", name)
             await asyncio.sleep(RESTART_SECONDS)
 
 

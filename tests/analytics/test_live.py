@@ -73,7 +73,7 @@ async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench
     clock.forward(3)
     await do(workbench, ada, "fail_task", second, error_message="no")
     clock.forward(7)
-    await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, 0.0))
+    await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
     await do(workbench, ada, "claim_task", second)
     clock.forward(10)
     await do(workbench, ada, "complete_task", second)
@@ -265,6 +265,7 @@ async def test_only_what_changed_is_read_again(workbench: Workbench, admit: Admi
     ada = await admit("ada")
     for _ in range(3):
         await make(workbench)
+    await workbench.dispatch(ada.caller, "whoami", {})
     content(live, await refresh(live, workbench.store))
     await do(workbench, ada, "claim_task", 2)
     news = await refresh(live, workbench.store)
@@ -320,7 +321,7 @@ async def follow(project: Settings, steps: list[Any]) -> None:
             with suppress(WorkbenchError):
                 await workbench.dispatch(agent if mine else OPERATOR, name, arguments)
             clock.forward(40)
-            await store.write(lambda tx: expiry.expire(tx, project, 0.5))
+            await store.write(lambda tx: expiry.expire(tx, project, lambda: 0.5))
             if look:
                 live.answer(await refresh(live, store), "SELECT 1")
         news = await store.read(lambda tx: read_news(tx, 0))

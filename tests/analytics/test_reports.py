@@ -47,7 +47,7 @@ async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None
     await do("claim_task", task_id=1)
     clock.forward(3)
     await do("fail_task", task_id=1, error_message="no")
-    await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, 0.0))
+    await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
     await do("claim_task", task_id=1)
     await do("claim_task", task_id=2)
     clock.forward(5.5)

@@ -1,12 +1,13 @@
 """Operations: who asks (`caller`), what can be asked (`operation`), and the one door between them (`dispatch`)."""
 
-from workbench.ops.caller import ANONYMOUS, OPERATOR, Caller, Ctx
+from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller, Ctx
 from workbench.ops.dispatch import dispatch
 from workbench.ops.operation import Catalogue, Ok, Op, collect, listed, modules_of, op, problems_of
 
 __all__ = [
     "ANONYMOUS",
     "OPERATOR",
+    "SYSTEM",
     "Caller",
     "Catalogue",
     "Ctx",

@@ -73,6 +73,8 @@ class Caller:
 
 OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL)
 ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
+SYSTEM = Caller(Level.OPERATOR, "system", access=Access.SESSION_LEVEL)
+"""Workbench itself: what happens without anybody's asking."""
 
 
 class Ctx(NamedTuple):

@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -328,9 +329,8 @@ class SqliteStore:
                 except _Replay:
                     events = self._transaction(batch, self._one_by_one)
         except Exception as error:  # the batch is one transaction: its failure is everybody's
-            failure = storage_error(error) or error
             for job in batch:
-                job.error = failure
+                job.error = _own(error)
             return
         ended = time.monotonic()
         self._commits.append((ended, len(batch), ended - began))
@@ -413,6 +413,15 @@ class SqliteStore:
             raise storage_error(error) or error from error
         except StopIteration as error:
             raise _raisable(error) from error
+
+
+def _own(error: Exception) -> Exception:
+    """The failure of a batch for one of those who asked: an exception that several raise would collect tracebacks."""
+    if isinstance(error, WorkbenchError):
+        return type(error)(error.code, error.message, **error.details)
+    made = storage_error(error) or copy(error)
+    made.__cause__ = error
+    return made
 
 
 def _merged(values: Values | None, more: Values) -> Values:

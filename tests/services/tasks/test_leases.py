@@ -75,7 +75,7 @@ async def get(workbench: Workbench, task_id: int) -> dict[str, Any]:
 
 async def sweep(workbench: Workbench) -> int:
     """End the leases and pauses that are over by the clock."""
-    return await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, 0.0))
+    return await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
 
 
 async def enter(workbench: Workbench, name: str, persona_id: str = "implementer") -> Admitted:
@@ -308,7 +308,7 @@ async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Se
         async with workbench.feed.subscribe("task.*") as events:
             wall.forward(step)
             assert (await anext(events)).subject == f"task:{resting}", "a pause may end early"
-            while {workbench._ahead, other._ahead} != {wall.now - steady.now}:
+            while {workbench.leases._ahead, other.leases._ahead} != {wall.now - steady.now}:
                 await asyncio.sleep(0.01)
             assert (await get(workbench, task))["lease_expires_at"] == iso(wall.now + 120 * SECOND)
             for clock in (wall, steady):
@@ -326,9 +326,20 @@ async def test_a_clock_that_drifts_was_not_set(settings: Settings) -> None:
         for _ in range(60):
             wall.forward(2)
             steady.forward(1)
-            await workbench._end_leases()
+            await workbench.leases.end_due(workbench._ctx)
             assert (await get(workbench, task))["lease_expires_at"] in (until, None)
         assert (await get(workbench, task))["retry_count"] == 1
+
+
+async def test_leases_that_end_together_are_retried_at_times_of_their_own(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    tasks = [await make(workbench) for _ in range(8)]
+    for number, task in enumerate(tasks):
+        await claim(workbench, await admit(f"agent-{number}"), task_id=task)
+    clock.forward(121)
+    await workbench.leases.end_due(workbench._ctx)
+    assert len({(await get(workbench, task))["not_before"] for task in tasks}) == len(tasks)
 
 
 @pytest.mark.parametrize("name", HOLDING)
@@ -986,7 +997,7 @@ class Leases(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 12, 40, 99, 101]))
     def let_time_pass(self, seconds: int) -> None:
         self.clock.forward(seconds)
-        self.runner.run(self.store.write(lambda tx: expiry.expire(tx, self.settings, 0.5)))
+        self.runner.run(self.store.write(lambda tx: expiry.expire(tx, self.settings, lambda: 0.5)))
         for line in self.rows(LINES):
             assert line["lease_expires_at"] is None or line["lease_expires_at"] > self.clock.now
             assert line["not_before"] is None or line["not_before"] > self.clock.now
@@ -1000,8 +1011,8 @@ class Leases(RuleBasedStateMachine):
         """As an open project does when it sees that the host's clock was set."""
         held = [(line["task_id"], line["attempt"]) for line in self.rows(LINES) if line["lease_expires_at"]]
         self.clock.forward(seconds)
-        self.runner.run(self.store.write(expiry.mend_leases))
-        self.runner.run(self.store.write(lambda tx: expiry.expire(tx, self.settings, 0.5)))
+        self.runner.run(self.store.write(expiry.restart_leases))
+        self.runner.run(self.store.write(lambda tx: expiry.expire(tx, self.settings, lambda: 0.5)))
         after = [line for line in self.rows(LINES) if line["lease_expires_at"]]
         assert [(line["task_id"], line["attempt"]) for line in after] == held
         assert {line["lease_expires_at"] for line in after} <= {self.clock.now + 100 * SECOND}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.model import SECOND, Registration
+from workbench.ops import SYSTEM, Ctx
 from workbench.rules import access
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
@@ -16,8 +17,14 @@ from workbench.services.agents.status import on_agent_exit, set_status
 SQL = beside(__file__)
 
 
+async def expire_due(ctx: Ctx) -> None:
+    """Reject registrations that nobody decided on in time, and end grants that have run out."""
+    if await ctx.read(lambda tx: something_due(tx, ctx.settings)):
+        await ctx.of(SYSTEM).write(lambda tx: expire_registrations(tx, ctx.settings))
+
+
 def expire_registrations(tx: Tx, settings: Settings) -> None:
-    """What time alone decides: questions nobody answered, grants that ran out, agents that fell silent."""
+    """What time alone decides: registrations that nobody decided on, and grants that have run out."""
     for row in tx.all(SQL.forgotten, before=tx.now - int(settings.pending_expires_seconds * SECOND)):
         on_agent_exit(tx, row["id"], "nobody decided in time")
     for row in tx.all(SQL.run_out, now=tx.now):
@@ -28,6 +35,6 @@ def expire_registrations(tx: Tx, settings: Settings) -> None:
 
 
 def something_due(tx: Reader, settings: Settings) -> bool:
-    """Whether `settle` would find anything; a few probes of indexes."""
+    """Whether `expire_registrations` would find anything; a few probes of indexes."""
     before = tx.now - int(settings.pending_expires_seconds * SECOND)
     return bool(tx.one(SQL.run_out, now=tx.now) or tx.one(SQL.forgotten, before=before))

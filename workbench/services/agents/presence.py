@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from workbench.ops import Caller
+from workbench.model import SECOND
+from workbench.ops import SYSTEM, Caller, Ctx
 from workbench.services.agents.rows import session_of
 from workbench.services.agents.status import activate, deactivate
 from workbench.store.base import Reader, Tx
@@ -52,6 +53,13 @@ def touch_presence(tx: Tx, agent_uid: str) -> None:
     """An agent has asked for something: that is a heartbeat of its presence, though not of its leases."""
     tx.run(SQL.touch, id=agent_uid, now=tx.now)
     activate(tx, agent_uid)
+
+
+async def expire_due(ctx: Ctx) -> None:
+    """Make agents inactive that have no connection and have sent no heartbeat for a while."""
+    silent = int(ctx.settings.silent_seconds * SECOND)
+    if await ctx.read(lambda tx: someone_silent(tx, tx.now - silent)):
+        await ctx.of(SYSTEM).write(lambda tx: expire_presence(tx, tx.now - silent))
 
 
 def someone_silent(tx: Reader, since: int) -> bool:

@@ -36,11 +36,6 @@ def enqueue(tx: Tx, approval: Approval, despite: bool) -> dict[str, Any]:
     return approvals.decide(tx, approval, "approved", outcome=outcome)
 
 
-def someone_queued(tx: Reader) -> bool:
-    """Whether the queue has something in it."""
-    return bool(tx.all(SQL.queue))
-
-
 async def advance(ctx: Ctx) -> None:
     """Take the queue on from its front as far as it goes: merge what is ready, gate what has to be gated.
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
+from workbench.model import SECOND
+from workbench.ops import SYSTEM, Ctx
+from workbench.rules import clocks
 from workbench.services.tasks.attempts import Failure, after_failure
 from workbench.settings import Settings
 from workbench.store.base import Reader, Tx
@@ -9,13 +15,54 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
+log = logging.getLogger(__name__)
 
-def expire(tx: Tx, settings: Settings, random: float) -> int:
-    """Send tasks whose lease ran out back, and wake those whose pause is over; how many leases ended."""
+
+class LeaseWatch:
+    """Ends leases in time, by a clock that may be set.
+
+    Args:
+        clock: the store's clock, microseconds UTC.
+        steady: a clock that nobody can set, in microseconds from anywhere; None: `clock` itself is one.
+    """
+
+    def __init__(self, clock: Callable[[], int], steady: Callable[[], int] | None) -> None:
+        self._clock = clock
+        self._steady = steady
+        self._ahead = self._ahead_at(clock())
+
+    async def end_due(self, ctx: Ctx) -> None:
+        """End the leases and pauses that ran out; if the clock was set since the last time, begin them anew."""
+
+        def change(tx: Tx) -> int:
+            ahead = self._ahead_at(tx.now)
+            if clocks.was_set(self._ahead, ahead):
+                log.warning("the clock was set by %+.0f s; leases begin anew", (ahead - self._ahead) / SECOND)
+                restart_leases(tx)
+            expire(tx, ctx.settings, ctx.random)
+            return ahead
+
+        due = await ctx.read(next_deadline)
+        now = self._clock()
+        ahead = self._ahead_at(now)
+        over = due is not None and due <= now
+        was_set = clocks.was_set(self._ahead, ahead)
+        self._ahead = await ctx.of(SYSTEM).write(change) if over or was_set else ahead
+
+    def _ahead_at(self, now: int) -> int:
+        return now - self._steady() if self._steady else 0
+
+
+def expire(tx: Tx, settings: Settings, random: Callable[[], float]) -> int:
+    """Send tasks whose lease ran out back, and wake those whose pause is over; how many leases ended.
+
+    Args:
+        random: uniform in [0, 1); asked for each lease, so that those that end together are not retried together.
+    """
     ended = 0
     for row in tx.all(SQL.expired, now=tx.now):
         if tx.one(SQL.is_held, task_id=row["id"]):  # not cancelled by the end of one before it
-            after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random)
+            after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random())
             ended += 1
     for row in tx.all(SQL.rested, now=tx.now):
         tx.run(SQL.wake, task_id=row["task_id"])
@@ -30,7 +77,7 @@ def next_deadline(tx: Reader) -> int | None:
     return None if at is None else int(at)
 
 
-def mend_leases(tx: Tx) -> None:
+def restart_leases(tx: Tx) -> None:
     """The host's clock was set: every lease gets the whole time it was given, and every pause ends.
 
     Otherwise a step forward would end all leases at once, and a step back would keep them for too long.
