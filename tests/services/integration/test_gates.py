@@ -152,6 +152,7 @@ async def test_asking_returns_at_once_and_the_gates_run_meanwhile(settings: Sett
         assert (await workbench.call("list_events", kinds=["approval.updated"]))["events"] != []
         assert not flag.exists()
         await workbench.call("approve", approval_id=question)
+        assert (await finished(workbench, question))["outcome"]["state"] == "integrated"
         assert (repository / "new.txt").exists()
 
 

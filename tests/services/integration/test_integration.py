@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import git
+from tests.conftest import Served, git
 from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, make, one
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
@@ -181,6 +181,37 @@ async def test_uncommitted_work_is_never_touched_and_the_question_waits(
     git("stash", "-q", "--include-untracked", cwd=repository)
     await workbench.call("approve", approval_id=question)
     assert (repository / "new.txt").read_text() == "new\n"
+
+
+async def test_an_approval_is_answered_at_once_and_the_feed_tells_the_rest(served: Served, repository: Path) -> None:
+    workbench = served.workbench
+    commit(await make(workbench))
+    question = await ask(workbench)
+    async with workbench.feed.subscribe("worktree.integrated") as events:
+        async with workbench._ctx.repositories.exclusive():
+            decided = await workbench.call("approve", approval_id=question)
+            assert decided["outcome"] == {"worktree": "lab", "state": "queued", "commit": None}
+            with pytest.raises(Conflict, match="ALREADY_DECIDED"):
+                await workbench.call("approve", approval_id=question)
+        merged = (await anext(events)).data["commit"]
+    assert (await approval(workbench, question))["outcome"]["commit"] == merged
+    assert git("rev-parse", "main", cwd=repository) == merged
+
+
+async def test_what_is_refused_after_its_approval_is_asked_again_with_the_reason(
+    served: Served, repository: Path
+) -> None:
+    workbench = served.workbench
+    commit(await make(workbench))
+    question = await ask(workbench)
+    (repository / "new.txt").write_text("work of hours")
+    async with workbench.feed.subscribe("approval.requested") as events:
+        await workbench.call("approve", approval_id=question)
+        await anext(events)
+    first, again = (await workbench.call("list_approvals", status=None, kind="integration"))["approvals"]
+    assert (first["status"], first["outcome"]["code"]) == ("failed", "TARGET_DIRTY")
+    assert (again["status"], again["payload"]["refused"]["code"]) == ("pending", "TARGET_DIRTY")
+    assert (repository / "new.txt").read_text() == "work of hours"
 
 
 async def test_a_conflict_lists_the_files_and_changes_nothing(workbench: Workbench, repository: Path) -> None:
@@ -365,6 +396,6 @@ async def test_the_queue_merges_one_after_another_and_sends_conflicts_back(
         assert again[0]["payload"]["refused"]["code"] == "MERGE_CONFLICT"
         assert again[0]["payload"]["gates"] == []
         assert (await one(workbench, "c"))["status"] == "active"
-        with pytest.raises(Conflict, match="MERGE_CONFLICT"):
-            await workbench.call("approve", approval_id=again[0]["id"])
+        await workbench.call("approve", approval_id=again[0]["id"])
+        assert (await finished(workbench, again[0]["id"]))["outcome"]["code"] == "MERGE_CONFLICT"
         assert git("status", "--porcelain", cwd=repository) == ""

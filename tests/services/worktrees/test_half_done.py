@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, kinds, make, one
+from tests.services.worktrees.lab import approval, ask, commit, finished, kinds, make, one
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
@@ -189,7 +189,8 @@ async def test_a_merge_that_was_cut_off_before_it_happened_can_be_approved_again
         assert (await approval(workbench, question))["status"] == "pending"
         assert "worktree.refused" in await kinds(workbench)
         assert git("rev-parse", "main", cwd=repository) == before
-        decided = await workbench.call("approve", approval_id=question)
+        await workbench.call("approve", approval_id=question)
+        decided = await finished(workbench, question)
         assert decided["outcome"]["commit"] == git("rev-parse", "main", cwd=repository)
 
 

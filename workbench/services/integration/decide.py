@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.ops import Ctx
-from workbench.rules.integration import Action, GateState, Next
+from workbench.rules.integration import Action, GateState, Next, Verdict, verdict
 from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration import queue
@@ -20,15 +20,20 @@ from workbench.store.base import Reader, Row, Tx
 
 @approvals.decision_handler(KIND)
 async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge what was approved, at once or in its turn; or leave the worktree as it is."""
+    """Queue what was approved, and let the feed tell what comes of it; or leave the worktree as it is.
+
+    Without servers nobody works off the queue: then the merge is made, and its outcome answered, at once.
+    """
     if not yes:
         return await ctx.repositories.shielded(_refuse(ctx, approval, str(choices.get("reason", ""))))
     approvals.check_choices(choices, {"despite_gates"})
     despite = choices.get("despite_gates", False)
     if not isinstance(despite, bool):
         raise BadInput("INVALID_ARGUMENTS", "despite_gates is true or false.", problems=[])
+    if ctx.server is not None:
+        return await ctx.write(lambda tx: _queue(tx, approval.id, despite))
     outcome = await ctx.repositories.shielded(_approve(ctx, approval.id, despite))
-    if outcome["state"] == "queued" and ctx.server is None:
+    if outcome["state"] == "queued":
         await advance(ctx)
         return await _outcome(ctx, approval.id)
     return outcome
@@ -57,15 +62,27 @@ async def _approve(ctx: Ctx, approval_id: int, despite: bool) -> dict[str, Any]:
             await ctx.write(lambda tx: not_merged(tx, approval, refusal))
             raise
         if step is Next.ASK:
-            failed = [gate["command"] for gate in approval.payload["gates"] if gate["state"] != GateState.PASSED]
-            raise Conflict(
-                "GATES_FAILED",
-                f"{', '.join(failed)} did not pass. Have it mended, or approve with despite_gates.",
-                gates=failed,
-            )
+            raise _gates_failed(approval)
         if step is Next.MERGE and not await ctx.read(lambda tx: tx.all(queue.SQL.queue)):
             return await merge(ctx, repository, row, approval)
         return await ctx.write(lambda tx: enqueue(tx, approval, despite))
+
+
+def _queue(tx: Tx, approval_id: int, despite: bool) -> dict[str, Any]:
+    approval, _ = _pending(tx, approval_id)
+    gates = [gate["state"] for gate in approval.payload["gates"]]
+    if verdict(gates) is Verdict.FAILED and not despite:
+        raise _gates_failed(approval)
+    return enqueue(tx, approval, despite)
+
+
+def _gates_failed(approval: Approval) -> Conflict:
+    failed = [gate["command"] for gate in approval.payload["gates"] if gate["state"] != GateState.PASSED]
+    return Conflict(
+        "GATES_FAILED",
+        f"Gates failed: {', '.join(failed)}. Fix them, or approve with despite_gates=true.",
+        gates=failed,
+    )
 
 
 def _pending(tx: Reader, approval_id: int) -> tuple[Approval, Row]:
