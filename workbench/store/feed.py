@@ -78,7 +78,8 @@ class Subscription:
         self._kinds = kinds
         self._subject = subject
         self._limit = limit
-        self._live: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._live: deque[Event] = deque()
+        self._news = asyncio.Event()
         self._past: deque[Event] = deque()
         self._read_to = self._joined_at = 0
         self._cut = False
@@ -92,9 +93,12 @@ class Subscription:
         """Hand over a new event of its kinds; a subscriber that lags too far is cut off instead of waited for."""
         if self._cut or self._subject not in (None, event.subject):
             return
-        self._cut = self._live.qsize() >= self._limit
-        self._live.put_nowait(None if self._cut else event)
-        self._stats.handed += not self._cut
+        if len(self._live) >= self._limit:
+            self._cut = True
+        else:
+            self._live.append(event)
+            self._stats.handed += 1
+        self._news.set()
 
     def __aiter__(self) -> Self:
         return self
@@ -107,14 +111,14 @@ class Subscription:
         """
         while not self._past and self._read_to < self._joined_at:
             await self._read_on()
-        found = self._past.popleft() if self._past else await self._live.get()
-        if found is None:
-            self._live.put_nowait(None)  # it stays cut off
-            raise Unavailable(
-                "READER_TOO_SLOW",
-                "This reader fell too far behind and was cut off. Read on after the last event you saw.",
-            )
-        return found
+        if self._past:
+            return self._past.popleft()
+        while not self._live:
+            if self._cut:
+                raise _too_slow()
+            self._news.clear()
+            await self._news.wait()
+        return self._live.popleft()
 
     async def within(self, seconds: float) -> Event | None:
         """The next event, or None when none comes in time."""
@@ -131,6 +135,13 @@ class Subscription:
         about = (e for e in known if self._subject in (None, e.subject))
         self._past.extend(e for e in about if matches(e.kind, self._kinds))
         self._read_to = known[-1].id if known and len(page) == len(known) == PAGE else self._joined_at
+
+
+def _too_slow() -> Unavailable:
+    return Unavailable(
+        "READER_TOO_SLOW",
+        "This reader fell too far behind and was cut off. Read on after the last event you saw.",
+    )
 
 
 class Change:
