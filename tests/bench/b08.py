@@ -13,7 +13,21 @@ from tests.bench.child import Child
 from tests.bench.mcp_load import Call, Target, serve, serve_workbench
 from tests.bench.project import opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
+from workbench.model import Access, Tool
 from workbench.services.access.authentication import Identity
+
+
+WHO = Identity(
+    agent_id="agent-0",
+    level="worker",
+    tool=Tool.WRITE,
+    access_level=Access.SELF_ONLY,
+    persona_id="implementer",
+    session_id=None,
+    team_id=None,
+    worktree=None,
+)
+"""What the peer answers: the same as Workbench."""
 
 
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
@@ -43,12 +57,19 @@ async def _fastmcp() -> None:
 
     @server.tool
     async def whoami() -> Identity:
-        return Identity(agent_id="agent-0", level="worker", persona_id="implementer", worktree=None)
+        return WHO
 
     await serve(server.http_app(path="/mcp"))
 
 
-ROW = Row("B8", "MCP call of whoami", "fastmcp, same tool", {"": at_most(0.7)}, run, needs=("fastmcp",))
+ROW = Row(
+    "B8",
+    "MCP call of whoami, with authentication, validation and presence",
+    "fastmcp, same tool, without",
+    {"": at_most(1.05)},
+    run,
+    needs=("fastmcp",),
+)
 
 if __name__ == "__main__":
     kind, *place = sys.argv[1:]
