@@ -16,7 +16,6 @@ from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
 from workbench.model import Access, Tool
 from workbench.services.access.authentication import Identity
 
-
 WHO = Identity(
     agent_id="agent-0",
     level="worker",

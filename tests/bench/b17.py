@@ -105,7 +105,7 @@ if __name__ == "__main__":
 ROW = Row(
     id="B17",
     work="the feed: events from their emission to every subscriber of the process",
-    counterpart="",
+    counterpart="–",
     bars={
         "p99 of an event": within(200, "ms"),
         "memory gained": Bar(lambda s: s.best, FLAT_BYTES / 2**20, at_least=False, unit="MB"),
