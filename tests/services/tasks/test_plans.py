@@ -19,7 +19,7 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import Format, write
-from workbench.services.tasks import plans
+from workbench.services.tasks.plans import apply
 from workbench.settings import Settings, shipped
 from workbench.store.queries import Query
 
@@ -126,7 +126,7 @@ async def test_a_plan_that_is_sent_many_times_at_once_is_created_once(workbench:
 
 async def test_a_plan_whose_text_nobody_kept_in_mind_is_known_by_its_tasks(workbench: Workbench) -> None:
     await workbench.call("create_plan", text=TEXT)
-    await workbench.store.write(lambda tx: tx.run(plans.SQL.remember, name="p", sha256="", now=tx.now))
+    await workbench.store.write(lambda tx: tx.run(apply.SQL.remember, name="p", sha256="", now=tx.now))
     with pytest.raises(Conflict, match="PLAN_EXISTS"):
         await workbench.call("create_plan", text=CHANGED)
     assert not (await workbench.call("create_plan", text=TEXT))["changed"]

@@ -1,0 +1,134 @@
+"""A stranger finds everything by its noun: the house's rooms, its words and its size."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workbench.ops import Op, collect
+from workbench.services import SERVICES
+
+ROOT = Path(__file__).parents[1]
+SERVICES_PATH = "workbench/services"
+PANEL = "kernel_ext/panels/src"
+LONGEST_FILE = 500
+FULLEST_FOLDER = 22
+
+QUESTIONS = {
+    "the heartbeat": (f"{SERVICES_PATH}/tasks/heartbeat.py", "async def heartbeat_and_get_tasks"),
+    "claiming a task": (f"{SERVICES_PATH}/tasks/claims.py", "async def claim_task"),
+    "the lease's expiry": (f"{SERVICES_PATH}/tasks/expiry.py", "def expire"),
+    "cancelling a task": (f"{SERVICES_PATH}/tasks/changes.py", "async def cancel_task"),
+    "completing a task": (f"{SERVICES_PATH}/tasks/progress.py", "async def complete_task"),
+    "what a state of a task may become": ("workbench/rules/tasks/lifecycle.py", "TRANSITIONS"),
+    "a plan as Markdown": ("workbench/rules/tasks/plan/markdown.py", "def "),
+    "revoking an agent": (f"{SERVICES_PATH}/processes/departures.py", "async def revoke_agent"),
+    "registering": (f"{SERVICES_PATH}/agents/register.py", "async def register"),
+    "admission rules": (f"{SERVICES_PATH}/agents/admission.py", "async def add_admission_rule"),
+    "whose token it is": (f"{SERVICES_PATH}/access/authentication.py", "async def identify"),
+    "list_events": (f"{SERVICES_PATH}/sharing/events.py", "async def list_events"),
+    "sessions of a project": (f"{SERVICES_PATH}/spaces/sessions.py", "async def create_session"),
+    "read and write of spec 1": (f"{SERVICES_PATH}/insight/read_write.py", "async def read"),
+    "the gates of an integration": (f"{SERVICES_PATH}/integration/gates.py", "async def run"),
+    "coming conflicts": (f"{SERVICES_PATH}/worktrees/conflicts.py", "async def list_conflicts"),
+    "clearing up worktrees": (f"{SERVICES_PATH}/worktrees/cleanup.py", "async def prune_worktrees"),
+    "starting an agent's process": (f"{SERVICES_PATH}/spawning/launch.py", "async def launch"),
+    "the spec's prompt": ("workbench/rules/wire/message.py", "tool_selection_prompt"),
+    "as whom a message comes": ("workbench/shells/websocket/binding.py", "class Binding"),
+    "the one door": ("workbench/ops/dispatch.py", "async def dispatch"),
+    "group commit": ("workbench/store/sqlite.py", "def _commit"),
+    "the diff's colours": (f"{PANEL}/lib/colours.js", "export"),
+    "the inbox's card": (f"{PANEL}/inbox/card.js", "export class Card"),
+    "the integrate command": ("workbench/cli/integration.py", "integrate"),
+}
+"""What a stranger asks for, the file that the house's plan leads to, and what stands in it."""
+
+WORDS = {
+    "approvals": "approv|reject",
+    "access": "persona|whoami|agent_tool|allowlist|allow_agent|disallow_agent",
+    "spaces": "project|session|team",
+    "agents": "regist|ping|admission|connection_instructions|(get|list|update|assign|restore)_.*agent|token",
+    "sharing": "context|event|export$",
+    "tasks": "task|dependency|heartbeat|plan|priority",
+    "processes": "managed_agents|process|profile|confinement|(terminate|revoke|deregister|delete)_agent",
+    "insight": "read|write|performance",
+    "worktrees": "worktree|conflicts",
+    "integration": "integrat",
+    "spawning": "spawn|restart_agent|enlist_worker",
+}
+"""Of what the operations in each folder speak."""
+
+FORMER = {
+    *("glance", "glances", "peek", "steering", "upkeep", "asking", "steps", "callers", "instructions", "agent_tools"),
+    *("line", "taskline", "door", "pulse", "tally", "look", "files", "wish", "some", "managed", "issued", "powers"),
+    *("limitsof", "tried", "kept", "meant", "part", "given", "listed", "heard_of", "fall_silent", "gone", "turn_away"),
+    *("effect", "effects", "ground", "whole", "radar", "vault", "takeover", "take_over", "records", "history"),
+    *("orders", "family", "site", "notes", "anywhere", "shown", "pace"),
+}
+"""Names that once stood for something here that the field calls otherwise."""
+
+OPERATIONS = collect(SERVICES)
+
+
+def tracked(*places: str) -> list[Path]:
+    """The files that belong to the project."""
+    listed = subprocess.run(["git", "ls-files", *places], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in listed.stdout.split("\n") if name and (ROOT / name).is_file()]
+
+
+SOURCES = [
+    path for path in tracked("workbench", "kernel_ext", "tests") if path.suffix in (".py", ".js", ".css", ".mjs")
+]
+HOUSE = [path for path in SOURCES if "static" not in path.parts]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_stranger_finds(question: str) -> None:
+    path, marker = QUESTIONS[question]
+    assert marker in (ROOT / path).read_text("utf-8")
+
+
+@pytest.mark.parametrize("op", OPERATIONS.values(), ids=lambda op: op.name)
+def test_an_operation_lies_in_the_folder_of_its_noun(op: Op) -> None:
+    folder = op.fn.__module__.split(".")[2]
+    assert re.search(WORDS[folder], op.name), f"{op.name} is in {folder}"
+
+
+def test_every_folder_of_services_has_words() -> None:
+    folders = {path.relative_to(ROOT / SERVICES_PATH).parts[0].removesuffix(".py") for path in tracked(SERVICES_PATH)}
+    assert folders - {"__init__"} - {f"{name}.sql" for name in WORDS} == set(WORDS)
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in HOUSE}
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_no_folder_is_too_full_to_look_into() -> None:
+    counts = Counter(path.parent for path in tracked("workbench", "kernel_ext") if "migrations" not in path.parts)
+    assert {str(place): count for place, count in counts.items() if count > FULLEST_FOLDER} == {}
+
+
+def names(path: Path) -> Iterator[str]:
+    """The module, and its classes and public functions and methods."""
+    yield path.stem if path.stem != "__init__" else path.parent.name
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            yield node.name
+
+
+def test_no_former_name_is_left() -> None:
+    python = [path for path in tracked("workbench", "kernel_ext") if path.suffix == ".py"]
+    found = [f"{path.relative_to(ROOT)}: {name}" for path in python for name in names(path) if name.lower() in FORMER]
+    scripts = [path for path in tracked(PANEL) if path.suffix == ".js"]
+    exported = re.compile(r"^export (?:default )?(?:async )?(?:class|function) (\w+)", re.MULTILINE)
+    for path in scripts:
+        mentioned = [path.stem, *exported.findall(path.read_text("utf-8"))]
+        found += [f"{path.relative_to(ROOT)}: {name}" for name in mentioned if name.lower() in FORMER]
+    assert found == []

@@ -1,0 +1,135 @@
+"""Making the tasks what a plan says: added, changed and cancelled in one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from workbench.model import SECOND
+from workbench.ops import Ctx
+from workbench.rules.tasks import plan as rules
+from workbench.rules.tasks.plan import PlanDiff
+from workbench.services.tasks import dependencies as graph
+from workbench.services.tasks.creation import add_task
+from workbench.services.tasks.new_task import PlannedTask, bounded_json
+from workbench.services.tasks.plans.proposal import PlanMade, Proposal
+from workbench.services.tasks.rows import require_row
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
+    """Make the tasks what a proposal says, and tell."""
+    plan, found, diff = proposal.plan, proposal.found, proposal.diff
+    if found.sha256 == proposal.sha256:
+        return proposal.answer()
+    if found.exists:
+        tx.run(SQL.remember, name=plan.plan, sha256=proposal.sha256, now=tx.now)
+    else:
+        tx.run(SQL.add, name=plan.plan, sha256=proposal.sha256, by=tx.actor, now=tx.now)
+    ids = _added(tx, ctx, proposal)
+    _changed(tx, ctx, proposal, ids)
+    _removed(tx, proposal)
+    sessions = {task.session for task in plan.tasks}
+    session = sessions.pop() if len(sessions) == 1 else None
+    touched = {name: ids[name] for name in [*diff.added, *diff.changed, *diff.removed]}
+    if not found.exists:
+        tx.emit("plan.created", f"plan:{plan.plan}", session=session, tasks=touched)
+    elif diff.text:
+        told = {"added": diff.added, "changed": list(diff.changed), "removed": diff.removed}
+        tx.emit("plan.updated", f"plan:{plan.plan}", session=session, tasks=touched, **told)
+    return PlanMade(
+        plan=plan.plan,
+        tasks={name: task_id for name, task_id in ids.items() if name not in diff.removed},
+        worktrees=plan.worktrees,
+        changed=bool(diff.text) or not found.exists,
+        diff=diff if found.exists else PlanDiff(),
+    )
+
+
+def _added(tx: Tx, ctx: Ctx, proposal: Proposal) -> dict[str, int]:
+    """Create the new tasks, each after what it waits for; the ids of all that are, or were, in the plan."""
+    ids, added = proposal.found.ids, set(proposal.diff.added)
+    late = []
+    for task in rules.in_order(proposal.plan):
+        if task.name in added:
+            if task.parent and task.parent not in ids:
+                late.append(task)
+            ids[task.name] = add_task(tx, ctx, _new(ctx, proposal.plan.plan, task, ids))
+    for task in late:
+        tx.run(SQL.set_parent, id=ids[task.name], parent=ids[task.parent or ""])
+    return ids
+
+
+def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -> PlannedTask:
+    return PlannedTask(
+        title=task.title,
+        description=task.description,
+        persona_id=task.persona,
+        priority=task.priority,
+        dependencies=[ids[other] for other in task.after],
+        parent_task_id=ids.get(task.parent) if task.parent else None,
+        target_worktree=task.worktree,
+        run=task.run,
+        max_retries=task.max_retries,
+        lease_seconds=task.lease_seconds,
+        context_ref=task.context_ref,
+        metadata=task.metadata,
+        session_id=None if task.session == ctx.caller.session else task.session,
+        on_failure=task.on_failure,
+        no_retry=task.no_retry,
+        plan=plan,
+        name=task.name,
+    )
+
+
+def _changed(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> None:
+    """Change pending tasks; old dependencies go before new ones come, for these may turn around."""
+    new = {task.name: task for task in proposal.plan.tasks if task.name in proposal.diff.changed}
+    for name, task in new.items():
+        _set(tx, ctx, ids[name], task, ids)
+    waited = {task.name: set(task.after) for task in proposal.found.tasks}
+    for name, task in new.items():
+        for other in sorted(waited[name] - set(task.after)):
+            tx.run(graph.SQL.remove, task_id=ids[name], on=ids[other])
+    for name, task in new.items():
+        tx.run(graph.SQL.recount, task_id=ids[name])
+        for other in dict.fromkeys(task.after):
+            if other not in waited[name]:
+                graph.add(tx, require_row(tx, ids[name]), ids[other])
+        fields = [change.field for change in proposal.diff.changed[name]]
+        tx.emit("task.changed", f"task:{ids[name]}", session=task.session, fields=fields)
+
+
+def _set(tx: Tx, ctx: Ctx, task_id: int, task: rules.PlannedTask, ids: Mapping[str, int]) -> None:
+    assert task.lease_seconds is not None
+    persona = task.persona.lower()
+    tx.run(
+        SQL.set_task,
+        id=task_id,
+        title=task.title,
+        description=task.description,
+        persona=persona,
+        worktree=task.worktree,
+        run=None if task.run is None else json.dumps(task.run),
+        context_ref=task.context_ref,
+        metadata=bounded_json(task.metadata, ctx.settings),
+        max_retries=task.max_retries,
+        lease_us=round(task.lease_seconds * SECOND),
+        session=task.session,
+        on_failure=task.on_failure,
+        no_retry=json.dumps(task.no_retry),
+    )
+    worktree, session = task.worktree or "", task.session or ""
+    tx.run(SQL.set_status, id=task_id, persona=persona, worktree=worktree, session=session, priority=task.priority)
+    tx.run(SQL.set_parent, id=task_id, parent=ids[task.parent] if task.parent else None)
+
+
+def _removed(tx: Tx, proposal: Proposal) -> None:
+    """Cancel what the plan no longer has, and let go of it: its name is free again."""
+    ids = [proposal.found.rows[name]["id"] for name in proposal.diff.removed]
+    for task_id in ids:
+        tx.run(SQL.detach, id=task_id)
+    graph.cancel(tx, [(task_id, f"removed from the plan {proposal.plan.plan}") for task_id in ids])

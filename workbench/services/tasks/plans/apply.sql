@@ -1,0 +1,23 @@
+-- name: add
+INSERT INTO plans (name, sha256, created_by, created_at, updated_at) VALUES (:name, :sha256, :by, :now, :now);
+
+-- name: remember
+UPDATE plans SET sha256 = :sha256, updated_at = :now WHERE name = :name;
+
+-- name: set_parent
+UPDATE tasks SET parent_id = CAST(:parent AS {{big}}) WHERE id = :id;
+
+-- name: set_task
+UPDATE tasks SET title = :title, description = :description, persona_id = :persona, target_worktree = :worktree,
+    run = :run, context_ref = :context_ref, metadata = :metadata, max_retries = :max_retries, lease_us = :lease_us,
+    session_id = CAST(:session AS TEXT), on_failure = :on_failure, no_retry = :no_retry
+WHERE id = :id;
+
+-- name: set_status
+-- Who it was reserved for could not claim it in another session.
+UPDATE task_status SET persona_id = :persona, worktree = :worktree, session_id = :session, priority = :priority,
+    reserved_for = CASE WHEN CAST(:session AS TEXT) IN ('', session_id) THEN reserved_for END
+WHERE task_id = :id;
+
+-- name: detach
+UPDATE tasks SET plan = NULL WHERE id = :id;

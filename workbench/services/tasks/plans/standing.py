@@ -1,0 +1,92 @@
+"""A plan as its tasks stand now, and what is left unsaid in one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workbench.model import SECOND, Level
+from workbench.ops import Caller, Ctx
+from workbench.rules.access import free_id
+from workbench.rules.tasks import plan as rules
+from workbench.store.base import Reader, Row
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A plan as its tasks stand; one that does not exist has none."""
+
+    exists: bool
+    sha256: str
+    visible: bool
+    """No task of it is on another session's board than the caller's."""
+    rows: Mapping[str, Row]
+    tasks: list[rules.PlannedTask]
+
+    @property
+    def ids(self) -> dict[str, int]:
+        """Of the tasks, by name."""
+        return {name: row["id"] for name, row in self.rows.items()}
+
+
+def read_standing(tx: Reader, caller: Caller, name: str) -> Standing:
+    """A plan as its tasks stand, whether the caller may know or not."""
+    plan = tx.one(SQL.find, name=name)
+    rows = tx.all(SQL.tasks, plan=name)
+    names = {row["id"]: row["name"] for row in rows}
+    after: dict[int, list[str]] = {}
+    for edge in tx.all(SQL.edges, plan=name):
+        after.setdefault(edge["task_id"], []).append(names[edge["depends_on"]])
+    board = (None, caller.session)
+    return Standing(
+        exists=plan is not None,
+        sha256=plan["sha256"] if plan else "",
+        visible=caller.level is Level.OPERATOR or all(row["session_id"] in board for row in rows),
+        rows={row["name"]: row for row in rows},
+        tasks=[_planned(row, names.get(row["parent_id"]), after.get(row["id"], [])) for row in rows],
+    )
+
+
+def _planned(row: Row, parent: str | None, after: list[str]) -> rules.PlannedTask:
+    return rules.PlannedTask(
+        name=row["name"],
+        title=row["title"],
+        persona=row["persona_id"],
+        description=row["description"],
+        parent=parent,
+        priority=row["priority"],
+        worktree=row["target_worktree"],
+        session=row["session_id"],
+        after=after,
+        on_failure=row["on_failure"],
+        run=json.loads(row["run"]) if row["run"] else None,
+        max_retries=row["max_retries"],
+        no_retry=json.loads(row["no_retry"]),
+        lease_seconds=max(row["lease_us"], 1) / SECOND,
+        context_ref=row["context_ref"],
+        metadata=json.loads(row["metadata"]),
+    )
+
+
+def spared(task: rules.PlannedTask, caller: Caller, defaults: rules.Defaults) -> rules.PlannedTask:
+    """A task without what goes without saying when this caller says it."""
+    session = None if task.session == caller.session else task.session
+    return defaults.spared(task.model_copy(update={"session": session}))
+
+
+def defaults_of(tx: Reader, ctx: Ctx) -> rules.Defaults:
+    leases = {row["id"]: row["lease_us"] for row in tx.all(SQL.personas)}
+    return rules.Defaults(
+        max_retries=ctx.settings.max_retries,
+        lease_seconds=ctx.settings.lease_seconds,
+        persona_lease_seconds={persona: None if us is None else us / SECOND for persona, us in leases.items()},
+    )
+
+
+def numbered(tx: Reader, plan: rules.Plan) -> rules.Plan:
+    taken = {row["name"] for row in tx.all(SQL.names)}
+    return rules.rename(plan, free_id(plan.plan, taken))
