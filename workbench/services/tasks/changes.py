@@ -14,7 +14,8 @@ from workbench.rules.tasks.lifecycle import Action
 from workbench.services.tasks import attempts
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task, reservable
-from workbench.services.tasks.new_task import (
+from workbench.services.tasks.rows import require_task, reserve, visible_row, waits_of
+from workbench.services.tasks.task import (
     ContextRef,
     Dependencies,
     Description,
@@ -24,10 +25,9 @@ from workbench.services.tasks.new_task import (
     Priority,
     Retries,
     Run,
+    Task,
     Title,
 )
-from workbench.services.tasks.rows import require_task, reserve, visible_row, waits_of
-from workbench.services.tasks.task import Task
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 

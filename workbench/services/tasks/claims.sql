@@ -42,3 +42,10 @@ WHERE task_id = :task_id AND status = 'pending' AND unmet = 0 AND not_before IS 
 -- name: add_attempt
 INSERT INTO task_attempts (task_id, attempt, agent_id, claimed_at)
 VALUES (:task_id, :attempt, :agent, :now);
+
+-- name: renew
+UPDATE task_status SET lease_expires_at = :now + (SELECT lease_us FROM tasks WHERE id = task_id)
+WHERE assigned_agent_id = :agent AND status IN ('claimed', 'in_progress');
+
+-- name: beat
+UPDATE agents SET last_heartbeat = :now WHERE id = :agent;

@@ -17,7 +17,8 @@ from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
 from workbench.services.agents.rows import require_agent
 from workbench.services.spaces.sessions import require_session
-from workbench.services.tasks.new_task import (
+from workbench.services.tasks.rows import require_task, visible_row
+from workbench.services.tasks.task import (
     ContextRef,
     Dependencies,
     Description,
@@ -31,11 +32,10 @@ from workbench.services.tasks.new_task import (
     Retries,
     Run,
     SessionRef,
+    Task,
     Title,
     bounded_json,
 )
-from workbench.services.tasks.rows import require_task, visible_row
-from workbench.services.tasks.task import Task
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

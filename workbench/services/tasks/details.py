@@ -10,13 +10,10 @@ from pydantic import Field
 from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.tasks import lifecycle
-from workbench.services.tasks.rows import readable_row, status_of, task_of
+from workbench.services.tasks.rows import SQL, readable_row, status_of, task_of
 from workbench.services.tasks.task import Task, TaskStatus
 from workbench.store.base import Reader, Row
 from workbench.store.feed import last_event_id
-from workbench.store.queries import beside
-
-SQL = beside(__file__)
 
 
 class LogLine(Wire):

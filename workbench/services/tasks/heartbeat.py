@@ -11,16 +11,14 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.services.agents.status import activate
 from workbench.services.tasks.attempts import held_by
-from workbench.services.tasks.claims import OwnId, candidates, require_self
+from workbench.services.tasks.claims import SQL, OwnId, candidates, require_self
 from workbench.services.tasks.rows import (
     task_lines,
 )
 from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Tx
 from workbench.store.feed import last_event_id
-from workbench.store.queries import beside
 
-SQL = beside(__file__)
 WaitSeconds = Annotated[float, Field(ge=0, description="Wait this long for a task to become claimable.")]
 
 

@@ -17,14 +17,13 @@ from workbench.rules.tasks.lifecycle import Action
 from workbench.services.tasks import dependencies
 from workbench.services.tasks.attempts import Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self
-from workbench.services.tasks.new_task import bounded_json
 from workbench.services.tasks.rows import (
     line_of,
     require_line,
     require_task,
     require_task_line,
 )
-from workbench.services.tasks.task import Task, TaskSummary
+from workbench.services.tasks.task import Task, TaskSummary, bounded_json
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 

@@ -47,3 +47,13 @@ UPDATE task_status SET reserved_for = CAST(:agent AS TEXT) WHERE task_id = :task
 -- name: end_attempt
 UPDATE task_attempts SET ended_at = :now, outcome = :outcome, error_message = :error, error_class = :error_class
 WHERE task_id = :task_id AND ended_at IS NULL;
+
+-- name: logs
+SELECT l.id, l.task_id, a.assigned_agent_id AS agent_id, l.level, l.message, l.logged_at
+FROM task_logs l JOIN agents a ON a.id = l.agent_id
+WHERE l.task_id = :task_id AND l.id > :cursor ORDER BY l.id LIMIT :limit;
+
+-- name: logs_back
+SELECT l.id, l.task_id, a.assigned_agent_id AS agent_id, l.level, l.message, l.logged_at
+FROM task_logs l JOIN agents a ON a.id = l.agent_id
+WHERE l.task_id = :task_id AND l.id < :cursor ORDER BY l.id DESC LIMIT :limit;

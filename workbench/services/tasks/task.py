@@ -1,10 +1,82 @@
-"""A task as it is told: in a list, in few words, and with everything about it."""
+"""A task: to be, in a list, in few words, and with everything about it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from workbench.model import Micros, OnFailure, TaskState, Wire
+from pydantic import Field
+from pydantic_core import to_json
+
+from workbench.errors import BadInput
+from workbench.model import Int64, Micros, OnFailure, TaskState, Wire
+from workbench.settings import Settings
+
+Run = Annotated[
+    str | list[str] | None,
+    Field(description="Command of the task: a string for /bin/sh -c or a list, run in the worktree."),
+]
+Title = Annotated[str, Field(min_length=1, max_length=200)]
+Description = Annotated[str, Field(max_length=100_000)]
+Priority = Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="Higher goes first.")]
+Dependencies = Annotated[list[Int64], Field(max_length=1_000, description="Ids of tasks that come first.")]
+Reserved = Annotated[str | None, Field(description="Reserve it for this agent.")]
+Retries = Annotated[int | None, Field(ge=0, le=100)]
+LeaseSeconds = Annotated[float | None, Field(gt=0, le=86_400)]
+ContextRef = Annotated[str | None, Field(max_length=1_000)]
+SessionRef = Annotated[
+    str | None, Field(description="Only agents of this session may claim it (id or name); anybody's when null.")
+]
+Policy = Annotated[
+    OnFailure, Field(description="When a dependency fails or is cancelled: stay blocked, be cancelled, or go on.")
+]
+NoRetry = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=200)]],
+    Field(max_length=50, description="Classes of errors after which it is not tried again, such as ValueError."),
+]
+
+
+class NewTask(Wire):
+    """A task to be."""
+
+    title: Title
+    description: Description = ""
+    persona_id: str
+    priority: Priority = 500
+    dependencies: Dependencies = []
+    parent_task_id: Int64 | None = None
+    target_worktree: str | None = None
+    assigned_agent_id: Reserved = None
+    run: Run = None
+    max_retries: Retries = None
+    lease_seconds: LeaseSeconds = None
+    context_ref: ContextRef = None
+    metadata: dict[str, Any] = {}
+    session_id: SessionRef = None
+    on_failure: Policy = OnFailure.BLOCK
+    no_retry: NoRetry = []
+
+
+class PlannedTask(NewTask):
+    """A task to be, as one of a plan."""
+
+    plan: str | None = None
+    name: str | None = None
+
+
+def bounded_json(value: Any, settings: Settings) -> str:
+    """JSON text of a value from outside that is JSON (`wire.check`).
+
+    Raises:
+        BadInput: ``TOO_LARGE``.
+    """
+    text = to_json(value)
+    if len(text) > settings.max_result_bytes:
+        raise BadInput(
+            "TOO_LARGE",
+            f"The data has {len(text):,} bytes of JSON; at most {settings.max_result_bytes:,} are kept. "
+            "Put it into a file and name that as an artifact.",
+        )
+    return text.decode()
 
 
 class TaskSummary(Wire):

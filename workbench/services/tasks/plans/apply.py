@@ -11,9 +11,9 @@ from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task
-from workbench.services.tasks.new_task import PlannedTask, bounded_json
 from workbench.services.tasks.plans.proposal import PlanMade, Proposal
 from workbench.services.tasks.rows import require_row
+from workbench.services.tasks.task import PlannedTask, bounded_json
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
