@@ -71,9 +71,9 @@ def test_what_nobody_may_change_is_noticed(root: Path, repo: Repository, work: P
 
 HOLD = """
 import sys, pathlib
-from workbench.git.lock import held
-with held(pathlib.Path(sys.argv[1]), 5):
-    print("held", flush=True)
+from workbench.file_lock import held
+with held(pathlib.Path(sys.argv[1]), 5) as is_held:
+    print("held" if is_held else "not held", flush=True)
     sys.stdin.read()
 """
 
@@ -117,6 +117,6 @@ def test_threads_take_turns(repo: Repository) -> None:
 
 def test_a_lock_file_that_is_a_link_is_not_followed(root: Path, repo: Repository, tmp_path: Path) -> None:
     (root / ".git" / "workbench.flock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Unavailable, match="GIT_FAILED"), repo.lock():
+    with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"), repo.lock():
         raise AssertionError("it was followed")
     assert not (tmp_path / "elsewhere").exists()

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.errors import BadInput, NotFound
+from workbench import file_lock
+from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.git import (
     bundles,
     clones,
     diff,
     imports,
     integration,
-    lock,
     opening,
     predict,
     protected,
@@ -206,15 +206,23 @@ class Repository(Plumbing):
 
     # -- changing
 
-    def lock(self, limit: float | None = None) -> AbstractContextManager[None]:
-        """Hold off other processes that make, import, integrate or remove worktrees here.
+    @contextmanager
+    def lock(self, limit: float | None = None) -> Iterator[None]:
+        """Keep other processes from making, importing, integrating or removing worktrees here.
 
-        No method takes it by itself; it cannot be taken twice. It waits for `limit` seconds.
+        No method takes it by itself, and it cannot be taken twice.
+
+        Args:
+            limit: how many seconds to wait for it.
 
         Raises:
-            Unavailable: ``GIT_BUSY``.
+            Unavailable: ``GIT_BUSY``, ``PROJECT_UNWRITABLE``.
         """
-        return lock.held(self.git_dir / "workbench.flock", self.limit if limit is None else limit)
+        wait = self.limit if limit is None else limit
+        with file_lock.held(self.git_dir / "workbench.flock", wait) as held:
+            if not held:
+                raise Unavailable("GIT_BUSY", f"Other work on this repository did not end within {wait:g} s. Try again.")
+            yield
 
     def add_worktree(self, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
         """Make the new branch `branch` at `start` (branch or commit), checked out at `path`.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import fcntl
 import logging
 import os
 import secrets
@@ -21,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from workbench import file_lock
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unavailable
 from workbench.model import ServerInfo
@@ -136,21 +136,16 @@ def _listen(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _election(settings: Settings) -> Any:
-    """One process serves a project: the lock is let go when that process ends, however it ends."""
-    fd = os.open(settings.home / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    """One process serves a project: the lock is free again when that process ends, however it ends."""
+    with file_lock.held(settings.home / "server.lock") as held:
+        if not held:
             known = ServerFile(settings.server_file).load()
             raise Conflict(
                 "ALREADY_SERVED",
                 f"Process {known.info.pid if known.info else '?'} already serves this project"
                 + (f" at {known.info.url}." if known.info else "."),
-            ) from None
+            )
         yield
-    finally:
-        os.close(fd)
 
 
 def _describe(bound: socket.socket) -> ServerInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.services.worktrees.lab import commit, make
 from workbench.app import Workbench
 from workbench.errors import Refused
+from workbench.services.worktrees import cleanup
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +51,31 @@ async def test_what_is_in_use_stays_and_what_nobody_misses_goes(workbench: Workb
     assert (home / "repositories" / "stray").exists()
     assert (place / "new.txt").exists()
     assert [key for key, (safe, _) in (await look(workbench)).items() if safe] == []
+
+
+async def test_gates_that_begin_while_it_clears_up_keep_their_files_and_their_lock(
+    workbench: Workbench, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates = repository / ".aiswarm" / "gates"
+    (gates / "7" / "files").mkdir(parents=True)
+    (gates / "7.lock").touch()
+    remove: Any = cleanup._remove
+
+    def begin_first(*arguments: Any) -> None:
+        with (gates / "7.lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            remove(*arguments)
+
+    monkeypatch.setattr(cleanup, "_remove", begin_first)
+    found = await look(workbench, apply=True)
+    assert found["gates", "7"][0]  # it was safe when it was looked at
+    assert sorted(path.name for path in gates.iterdir()) == ["7", "7.lock"]
+
+
+async def test_asking_what_could_go_leaves_no_lock_behind(workbench: Workbench, repository: Path) -> None:
+    (repository / ".aiswarm" / "gates" / "7").mkdir(parents=True)
+    assert ("gates", "7") in await look(workbench)
+    assert [path.name for path in (repository / ".aiswarm" / "gates").iterdir()] == ["7"]
 
 
 async def test_links_that_somebody_put_there_are_not_followed(workbench: Workbench, repository: Path) -> None:

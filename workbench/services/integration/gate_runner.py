@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.git import lock
 from workbench.ops import Ctx
 from workbench.rules import integration as rules
 from workbench.rules.integration import GateState
@@ -14,7 +13,7 @@ from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration import gates, proposal
 from workbench.services.integration.gates import Gate
-from workbench.services.worktrees.places import gates_lock
+from workbench.services.worktrees.places import gates_held
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -28,15 +27,12 @@ async def check_all(ctx: Ctx) -> None:
 
 
 async def check(ctx: Ctx, approval_id: int) -> bool:
-    """Run the gates of one integration, telling how they stand; False if somebody else is at it."""
-    file = gates_lock(ctx.settings, approval_id)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with lock.tried(file) as mine:
-        if not mine:
+    """Run the gates of one integration, showing their progress in its approval; False if another process does."""
+    with gates_held(ctx.settings, approval_id) as held:
+        if not held:
             return False
         while (approval := await ctx.read(lambda tx: _to_check(tx, approval_id))) is not None:
             await _check(ctx, approval)
-        file.unlink(missing_ok=True)
     return True
 
 

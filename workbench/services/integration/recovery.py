@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 
-from workbench.git import Repository, lock
+from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.integration import Action
 from workbench.services import approvals
@@ -12,7 +12,7 @@ from workbench.services.approvals import Approval
 from workbench.services.integration import gates, proposal
 from workbench.services.integration.merge import finish
 from workbench.services.worktrees.journal import unfinished
-from workbench.services.worktrees.places import Place, exclusive, gates_lock
+from workbench.services.worktrees.places import Place, exclusive, gates_held
 from workbench.services.worktrees.rows import KIND, require_worktree, set_worktree_status
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -63,9 +63,10 @@ async def recover(ctx: Ctx) -> None:
 
 
 async def clear_gates(ctx: Ctx) -> None:
-    """Remove what is left of gates that nobody runs any more."""
+    """Remove the files of gates that no process runs any more."""
     for home in sorted(ctx.settings.gates.glob("*/")) if ctx.settings.gates.is_dir() else ():
         if home.name.isdecimal():
-            with lock.tried(gates_lock(ctx.settings, home.name)) as mine:
-                if mine:
-                    await ctx.repositories.shielded(gates.remove(ctx, Place.of_gates(ctx.settings, int(home.name))))
+            number = int(home.name)
+            with gates_held(ctx.settings, number) as held:
+                if held:
+                    await ctx.repositories.shielded(gates.remove(ctx, Place.of_gates(ctx.settings, number)))

@@ -14,12 +14,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workbench.errors import WorkbenchError
-from workbench.git import Repository, lock
+from workbench.git import Repository
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
-from workbench.services.worktrees.places import Place, exclusive, gates_lock
+from workbench.services.worktrees.places import Place, exclusive, gates_are_held, gates_held
 from workbench.services.worktrees.rows import all_worktrees
+from workbench.settings import Settings
 from workbench.store.base import Row
 
 Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash"]
@@ -59,18 +60,27 @@ async def _prune(ctx: Ctx, apply: bool) -> Pruned:
         freed = 0
         for item in items if apply else ():
             if item.safe:
-                await to_thread(_remove, repository, item)
+                await to_thread(_remove, ctx.settings, repository, item)
                 freed += item.bytes - await to_thread(size, Path(item.path))
         return Pruned(items=items, bytes=sum(item.bytes for item in items), freed=freed)
 
 
-def _remove(repository: Repository, item: Item) -> None:
+def _remove(settings: Settings, repository: Repository, item: Item) -> None:
     path = Path(item.path)
     if item.kind in ("worktree", "repository"):
         home = path.parent.parent
         with suppress(WorkbenchError):
             repository.remove_worktree(home / "worktrees" / item.name, home / "repositories" / item.name)
-    elif path.is_dir() and not path.is_symlink():
+    elif (approval_id := _approval_of(path)) is not None and item.kind == "gates":
+        with gates_held(settings, approval_id) as held:
+            if held:  # else gates have begun since
+                _delete(path)
+    else:
+        _delete(path)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):
@@ -121,12 +131,18 @@ class _Look:
         return _item("scratch", path, False, "Temporary files of something else than a worktree.")
 
     def _gates(self, path: Path) -> Item:
-        number = path.name.removesuffix(".lock")
-        if not number.isdecimal():
+        approval_id = _approval_of(path)
+        if approval_id is None:
             return _item("gates", path, False, "Nothing knows of it.")
-        with lock.tried(gates_lock(self.ctx.settings, number)) as free:
-            reason = "Left over from gates that ended." if free else "Gates run there now."
-            return _item("gates", path, free, reason)
+        if gates_are_held(self.ctx.settings, approval_id):
+            return _item("gates", path, False, "Gates run there now.")
+        return _item("gates", path, True, "Left over from gates that ended.")
+
+
+def _approval_of(path: Path) -> int | None:
+    """The approval whose gates have these files, or this lock."""
+    number = path.name.removesuffix(".lock")
+    return int(number) if number.isdecimal() else None
 
 
 def _item(kind: Kind, path: Path, safe: bool, reason: str) -> Item:

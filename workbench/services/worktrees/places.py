@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench import file_lock
 from workbench.confinement import Box
 from workbench.errors import Unavailable
 from workbench.git import Checkout, Identity, Repository
@@ -41,8 +42,31 @@ class Place:
         return cls(f"gates-{approval_id}", home / "files", home / "repository", home / "scratch")
 
 
-def gates_lock(settings: Settings, approval_id: int | str) -> Path:
-    """The lock file of whoever runs the gates of an approval."""
+@contextmanager
+def gates_held(settings: Settings, approval_id: int) -> Iterator[bool]:
+    """Keep everybody else from the gates of an approval and their files; False if they are in use.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    with file_lock.held(_gates_lock(settings, approval_id), remove=True) as held:
+        yield held
+
+
+def gates_are_held(settings: Settings, approval_id: int) -> bool:
+    """Whether somebody runs the gates of an approval, or clears up after them; asking leaves no file behind.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    path = _gates_lock(settings, approval_id)
+    if not path.exists():
+        return False
+    with file_lock.held(path) as held:
+        return not held
+
+
+def _gates_lock(settings: Settings, approval_id: int) -> Path:
     return settings.gates / f"{approval_id}.lock"
 
 

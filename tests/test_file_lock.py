@@ -1,0 +1,91 @@
+"""Locks between processes: one holder at a time, whatever becomes of the file."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import Unavailable
+from workbench.file_lock import held
+
+
+def test_a_lock_whose_file_was_removed_and_made_again_by_another_holder_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One opens the file; its holder removes and frees it; another makes and holds a new one; then the first locks."""
+    path = tmp_path / "7.lock"
+    path.touch()
+    real = fcntl.flock
+
+    with ExitStack() as others:
+
+        def flock(fd: int, operation: int) -> None:
+            monkeypatch.setattr(fcntl, "flock", real)
+            path.unlink()
+            assert others.enter_context(held(path))
+            real(fd, operation)
+
+        monkeypatch.setattr(fcntl, "flock", flock)
+        with held(path) as is_held:
+            assert not is_held
+
+
+def test_there_is_never_more_than_one_holder_of_a_lock_that_each_holder_removes(tmp_path: Path) -> None:
+    path = tmp_path / "7.lock"
+    inside: list[int] = []
+
+    def hold(number: int) -> bool:
+        with held(path, 20.0, remove=True) as is_held:
+            inside.append(number)
+            alone = is_held and inside == [number]
+            inside.remove(number)
+        return alone
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(hold, range(200)))
+    assert not path.exists()
+
+
+def test_a_held_lock_is_refused_and_its_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "7.lock"
+    with held(path):
+        with held(path, remove=True) as again:
+            assert not again
+        assert path.exists()
+    with held(path) as afterwards:
+        assert afterwards
+
+
+def test_a_link_at_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"), held(tmp_path / "lock"):
+        raise AssertionError("it was followed")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+FORK = """
+import os, pathlib, sys
+from workbench.file_lock import held
+with held(pathlib.Path(sys.argv[1])) as is_held:
+    child = os.fork()
+    print("held" if is_held else "not held", flush=True)
+    if child == 0:
+        sys.stdin.read()
+    os._exit(0)
+"""
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_a_process_that_ended(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORK, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert [parent.stdout.readline(), parent.stdout.readline()] == [b"held\n", b"held\n"]
+        assert parent.wait() == 0
+        with held(tmp_path / "lock") as is_held:
+            assert is_held
