@@ -269,6 +269,13 @@ def test_a_store_that_another_process_is_making_is_not_touched(path: Path, monke
     open_store(path).close()
 
 
+def test_a_link_at_the_place_of_the_lock_is_not_followed(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    path.with_name(path.name + ".lock").symlink_to(tmp_path / "elsewhere")
+    assert refused(path).code == "PROJECT_UNWRITABLE"
+    assert not (tmp_path / "elsewhere").exists()
+
+
 async def test_a_person_who_writes_to_the_file_by_hand_makes_it_busy_but_harms_nothing(
     open_path: SqliteStore, path: Path
 ) -> None:

@@ -175,10 +175,14 @@ class _Job:
 
 
 class _Fence:
-    """The lock that writers and checkpoints of all processes share."""
+    """The lock that writers and checkpoints of all processes share; its file is never removed.
+
+    Not `file_lock`: `filelock` opens the file each time, which makes a lone commit 1.6 times as slow (540 µs
+    instead of 320 µs), and pauses of random length are fair to processes that all write.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     @contextmanager
     def held(self) -> Iterator[None]:
