@@ -221,7 +221,9 @@ class Repository(Plumbing):
         wait = self.limit if limit is None else limit
         with file_lock.held(self.git_dir / "workbench.flock", wait) as held:
             if not held:
-                raise Unavailable("GIT_BUSY", f"Other work on this repository did not end within {wait:g} s. Try again.")
+                raise Unavailable(
+                    "GIT_BUSY", f"Other work on this repository did not end within {wait:g} s. Try again."
+                )
             yield
 
     def add_worktree(self, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
