@@ -41,7 +41,14 @@ def reference() -> str:
 
 def event_kinds() -> list[str]:
     """Every kind of event that is emitted."""
-    return sorted({kind for tree in _modules() for kind in emitted(tree)})
+    return sorted({kind for tree in _modules() for kind in emitted(tree)} | _events_of_spaces())
+
+
+def _events_of_spaces() -> set[str]:
+    from workbench.services.spaces import projects, sessions, space, teams
+
+    kinds = (projects.PROJECT, sessions.SESSION, teams.TEAM)
+    return {f"{kind.noun}.{change}" for kind in kinds for change in space.Change}
 
 
 def emitted(module: ast.AST) -> set[str]:

@@ -17,9 +17,17 @@ from workbench.store.migrate import MIGRATIONS, migrate, scripts
 from workbench.store.queries import Dialect, Queries, Query, beside, render
 
 PACKAGE = Path(workbench.__file__).parent
-FILES = sorted(
-    path for path in PACKAGE.rglob("*.sql") if re.search(r"^-- name:", path.read_text("utf-8"), re.MULTILINE)
-)
+
+
+def _headers(path: Path, kind: str) -> list[str]:
+    """The names in the headers of a kind in a file."""
+    return re.findall(rf"^-- {kind}: (\w+)", path.read_text("utf-8"), re.MULTILINE)
+
+
+WITH_QUERIES = sorted(path for path in PACKAGE.rglob("*.sql") if _headers(path, "name"))
+USED = {path: [path.with_name(f"{stem}.sql") for stem in _headers(path, "use")] for path in WITH_QUERIES}
+"""The files whose queries each file completes with its parts; those have none that could be run by themselves."""
+FILES = [path for path in WITH_QUERIES if not any(path in used for used in USED.values())]
 EVERY = [
     pytest.param(query, id=f"{path.relative_to(PACKAGE).with_suffix('')}:{query.name}")
     for path in FILES
@@ -104,6 +112,17 @@ def test_what_queries_share_stands_once_above_them_and_may_itself_use_what_stand
     ]
 
 
+def test_a_file_completes_the_queries_of_another_one_with_its_own_parts(tmp_path: Path) -> None:
+    tmp_path.joinpath("shared.sql").write_text("-- part: all\nFROM {{table}}\n\n-- name: first\nSELECT 1 {{all}};\n")
+    for table in ("a", "b"):
+        text = f"-- part: table\n{table}\n\n-- use: shared\n\n-- name: second\nSELECT 2 {{{{all}}}};\n"
+        tmp_path.joinpath(f"{table}.sql").write_text(text)
+        assert [query.text for query in Queries(tmp_path / f"{table}.sql")] == [
+            f"SELECT 1 FROM {table}",
+            f"SELECT 2 FROM {table}",
+        ]
+
+
 def test_a_file_with_crlf_line_ends_reads_the_same(tmp_path: Path) -> None:
     tmp_path.joinpath("things.sql").write_bytes(b"-- name: first\r\nSELECT 1;\r\n\r\n-- name: second\r\nSELECT 2;\r\n")
     assert [(q.name, q.text) for q in Queries(tmp_path / "things.sql")] == [
@@ -117,8 +136,8 @@ def test_a_file_with_crlf_line_ends_reads_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_every_header_in_a_file_names_a_query_of_its_own(path: Path) -> None:
-    headers = [line for line in path.read_text("utf-8").splitlines() if line.startswith("-- name")]
-    assert [f"-- name: {query.name}" for query in Queries(path)] == headers
+    headers = [name for file in (*USED[path], path) for name in _headers(file, "name")]
+    assert [query.name for query in Queries(path)] == headers
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -132,6 +151,8 @@ def _named_by(path: Path) -> Iterator[str]:
     for module in PACKAGE.rglob("*.py"):
         aliases = _aliases(module, path)
         yield from (name for owner, name in _attributes(module) if owner in aliases)
+    for used in USED[path]:  # the module beside it is given the queries of each file that completes them
+        yield from (name for owner, name in _attributes(used.with_suffix(".py")) if owner.endswith(".sql"))
 
 
 @cache
@@ -183,7 +204,7 @@ def test_sqlite_takes_every_query(query: Query, migrated: sqlite3.Connection) ->
 
 
 def test_all_the_sql_of_the_package_is_looked_at() -> None:
-    unread = set(PACKAGE.rglob("*.sql")) - set(FILES) - set(MIGRATIONS.glob("*.sql"))
+    unread = set(PACKAGE.rglob("*.sql")) - set(WITH_QUERIES) - set(MIGRATIONS.glob("*.sql"))
     for_duckdb = {PACKAGE / "analytics" / "views.sql", *PACKAGE.joinpath("analytics", "queries").glob("*.sql")}
     assert unread == for_duckdb
 

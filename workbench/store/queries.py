@@ -2,7 +2,8 @@
 
 A file holds queries headed `-- name: <identifier>`; parameters are `:named`. Text that several of
 them share stands once, above them, headed `-- part: <identifier>`, and is used as
-``{{identifier}}``. What the two databases spell differently is a macro in double braces too, and
+``{{identifier}}``. `-- use: <stem>` adds the queries of the file with that stem in the same
+directory, filled in with the parts above. What the two databases spell differently is a macro in double braces too, and
 these are all here:
 
 ==================  =================================  ==========================================
@@ -61,7 +62,7 @@ _MACRO = re.compile(r"\{\{(\w+)(?: (\w+))?\}\}")
 _ONLY = re.compile(r"\{\{(sqlite|postgres)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _STAR = re.compile(r"(?<!COUNT\()\*")
-_HEADER = re.compile(r"^-- (name|part): (\w+)[ \t]*\n", re.MULTILINE)
+_HEADER = re.compile(r"^-- (name|part|use): (\w+)[ \t]*\n", re.MULTILINE)
 
 
 def render(text: str, dialect: Dialect) -> str:
@@ -103,16 +104,7 @@ class Queries:
     """The queries of one file, as attributes."""
 
     def __init__(self, path: Path) -> None:
-        self._queries: dict[str, Query] = {}
-        parts: dict[str, str] = {}
-        _, *found = _HEADER.split(path.read_text("utf-8"))
-        for kind, name, text in zip(found[::3], found[1::3], found[2::3], strict=True):
-            whole = _MACRO.sub(lambda m: parts.get(m[1], m[0]), text.strip().removesuffix(";"))
-            if kind == "part":
-                parts[name] = whole
-            else:
-                self._queries[name] = Query(name, whole)
-
+        self._queries = {query.name: query for query in _read(path, {})}
         vars(self).update(self._queries)
 
     def __getattr__(self, name: str) -> Query:
@@ -120,6 +112,18 @@ class Queries:
 
     def __iter__(self) -> Iterator[Query]:
         return iter(self._queries.values())
+
+
+def _read(path: Path, parts: dict[str, str]) -> Iterator[Query]:
+    _, *found = _HEADER.split(path.read_text("utf-8"))
+    for header, name, text in zip(found[::3], found[1::3], found[2::3], strict=True):
+        whole = _MACRO.sub(lambda m: parts.get(m[1], m[0]), text.strip().removesuffix(";"))
+        if header == "part":
+            parts[name] = whole
+        elif header == "use":
+            yield from _read(path.with_name(f"{name}.sql"), parts)
+        else:
+            yield Query(name, whole)
 
 
 def beside(module_file: str) -> Queries:

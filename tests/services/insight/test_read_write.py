@@ -302,38 +302,70 @@ async def test_the_hierarchy_is_read_as_it_is_listed(hall: Workbench, admit: Adm
     assert (await hall.dispatch(ada.caller, "read", {"resource_type": resource_type}))["total"] == 1
 
 
-@pytest.mark.parametrize(
-    ("level", "agents", "tasks"),
-    [
-        ("self_only", ["ada"], ["held by ada", "kept for ada"]),
-        ("team_level", ["ada", "bob"], ["held by ada", "held by bob", "kept for ada"]),
-        ("session_level", ["ada", "bob", "eve"], ["anybody's", "held by ada", "held by bob", "kept for ada"]),
-    ],
-)
-async def test_agents_and_tasks_are_read_as_far_as_access_goes(
-    hall: Workbench, admit: Admit, level: str, agents: list[str], tasks: list[str]
-) -> None:
+LEVELS = {"self_only": ["ada"], "team_level": ["ada", "bob"], "session_level": ["ada", "bob", "eve"]}
+"""The agents that ada sees."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_agents_are_read_as_far_as_access_goes(hall: Workbench, admit: Admit, level: str) -> None:
     await hall.call("create_team", name="red", session_id="one")
     ada = await admit("ada", team_id="red", access_level=level)
-    bob = await admit("bob", team_id="red")
+    await admit("bob", team_id="red")
     await admit("eve", session_id="one")
     await admit("zoe", session_id="two")
-    for title, keeper in {"held by ada": None, "kept for ada": "ada", "held by bob": None, "anybody's": None}.items():
-        made = await hall.call("create_task", title=title, persona_id="implementer", assigned_agent_id=keeper)
-        if title.startswith("held"):
-            holder = ada if "ada" in title else bob
-            await hall.dispatch(holder.caller, "claim_task", {"task_id": made["id"]})
 
-    async def read(resource_type: str, field: str, **filters: str) -> list[str]:
-        arguments = {"resource_type": resource_type, "filters": filters}
-        return sorted(row[field] for row in (await hall.dispatch(ada.caller, "read", arguments))["data"])
+    async def read(**filters: str) -> list[str]:
+        arguments = {"resource_type": "agents", "filters": filters}
+        return sorted(row["agent_id"] for row in (await hall.dispatch(ada.caller, "read", arguments))["data"])
 
-    assert (await read("agents", "agent_id"), await read("tasks", "title")) == (agents, tasks)
-    assert await read("tasks", "title", status="pending") == [title for title in tasks if "held" not in title]
-    assert await read("tasks", "title", persona_id="tester") == []
-    assert await read("agents", "agent_id", team_id="red") == [name for name in agents if name != "eve"]
-    assert await read("agents", "agent_id", session_id="one", status="assigned") == agents
-    assert await read("agents", "agent_id", status="revoked") == []
+    assert await read() == LEVELS[level]
+    assert await read(team_id="red") == [name for name in LEVELS[level] if name != "eve"]
+    assert await read(session_id="one", status="assigned") == LEVELS[level]
+    assert await read(status="revoked") == []
+    listed = await hall.dispatch(ada.caller, "list_agents", {})
+    read_all = await hall.dispatch(ada.caller, "read", {"resource_type": "agents"})
+    assert (read_all["data"], read_all["total"]) == (listed["agents"], listed["total"])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_tasks_are_read_as_they_are_listed_none_of_another_session(
+    hall: Workbench, admit: Admit, level: str
+) -> None:
+    ada = await admit("ada", session_id="one", access_level=level)
+    made = {}
+    for title, session in {"of one": "one", "of two": "two", "of none": None}.items():
+        new = {"title": title, "persona_id": "implementer", "session_id": session}
+        made[title] = (await hall.call("create_task", **new))["id"]
+    await hall.dispatch(ada.caller, "claim_task", {"task_id": made["of one"]})
+
+    async def read(**filters: str) -> list[dict[str, Any]]:
+        arguments = {"resource_type": "tasks", "filters": filters}
+        return list((await hall.dispatch(ada.caller, "read", arguments))["data"])
+
+    assert [row["title"] for row in await read()] == ["of one", "of none"]
+    assert await read() == (await hall.dispatch(ada.caller, "list_tasks", {}))["tasks"]
+    assert [row["title"] for row in await read(status="pending", persona_id="Implementer")] == ["of none"]
+    assert await read(persona_id="tester") == []
+    with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
+        await hall.dispatch(ada.caller, "get_task", {"task_id": made["of two"]})
+
+
+async def test_agents_and_tasks_that_were_made_or_changed_since_are_read(settings: Settings, clock: Clock) -> None:
+    async with Workbench.open(settings, clock=clock) as workbench:
+        callers = {}
+        for name in ("a", "b", "c"):
+            clock.forward(10)
+            since = clock.now - 1
+            made = await workbench.call("register", name=name, persona_id="implementer")
+            await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name})
+            callers[name] = await workbench.identify(made["token"])
+            await workbench.call("create_task", title=name, persona_id="implementer", assigned_agent_id=name)
+        clock.forward(10)
+        await workbench.dispatch(callers["a"], "claim_task", {})
+        await workbench.dispatch(callers["a"], "heartbeat", {})
+        for resource_type, field in (("agents", "agent_id"), ("tasks", "title")):
+            found = await workbench.call("read", resource_type=resource_type, since=since)
+            assert [row[field] for row in found["data"]] == ["a", "c"]
 
 
 async def test_agents_and_tasks_are_read_in_pages(hall: Workbench, admit: Admit) -> None:

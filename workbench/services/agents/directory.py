@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -73,6 +74,18 @@ class AgentList(Wire):
     agents: list[Agent]
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which agents: those that fit all of this, and registered or were last active `since` (microseconds UTC)."""
+
+    status: Registration | None = None
+    session_id: str | None = None
+    team_id: str | None = None
+    search: str | None = None
+    deleted: bool = False
+    since: int | None = None
+
+
 @op(allow=Level.READ, reads=True)
 async def list_agents(
     ctx: Ctx,
@@ -86,23 +99,33 @@ async def list_agents(
 ) -> Agents:
     """The agents you may see, oldest first."""
 
-    def question(tx: Reader) -> Agents:
-        permissions.check(tx, ctx.caller, "read", "agents")
-        wanted = {
-            **ctx.caller.scope,
-            "status": status,
-            "session": require_session(tx, session_id, seen_by=ctx.caller)["id"] if session_id else None,
-            "team": require_team(tx, team_id, seen_by=ctx.caller)["id"] if team_id else None,
-            "search": like_pattern(search),
-            "deleted": int(deleted),
-        }
-        rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)
-        total = tx.one(SQL.count, wanted)
-        assert total is not None
-        shown, following = paging.cut(rows, limit, "registered_at", "id")
-        return Agents(agents=[agent_of(ctx, row) for row in shown], total=total["n"], next_cursor=following)
+    wanted = Wanted(status, session_id, team_id, search, deleted)
+    return await ctx.read(lambda tx: page(tx, ctx, wanted, limit, cursor))
 
-    return await ctx.read(question)
+
+def page(tx: Reader, ctx: Ctx, wanted: Wanted, limit: int, cursor: str | None) -> Agents:
+    """Some of the agents that are visible to the caller, oldest first.
+
+    Raises:
+        BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
+        NotFound: ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``.
+    """
+    caller, session, team = ctx.caller, wanted.session_id, wanted.team_id
+    permissions.check(tx, caller, "read", "agents")
+    values = {
+        **caller.scope,
+        "status": wanted.status,
+        "session": require_session(tx, session, visible_to=caller)["id"] if session else None,
+        "team": require_team(tx, team, visible_to=caller)["id"] if team else None,
+        "search": like_pattern(wanted.search),
+        "since": wanted.since,
+        "deleted": int(wanted.deleted),
+    }
+    rows = tx.all(SQL.list, values | paging.after(cursor), limit=limit + 1)
+    total = tx.one(SQL.count, values)
+    assert total is not None
+    shown, following = paging.cut(rows, limit, "registered_at", "id")
+    return Agents(agents=[agent_of(ctx, row) for row in shown], total=total["n"], next_cursor=following)
 
 
 @op(allow=Level.READ, reads=True)

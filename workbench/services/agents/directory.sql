@@ -1,4 +1,4 @@
--- part: in_sight
+-- part: visible
 (CAST(:everything AS {{big}}) = 1 OR a.id = :me OR a.parent_agent_id = :me
        OR a.team_id = :my_team OR a.session_id = :my_session)
 
@@ -8,8 +8,9 @@
   AND (CAST(:team AS TEXT) IS NULL OR a.team_id = :team)
   AND (CAST(:search AS TEXT) IS NULL OR LOWER(a.assigned_agent_id) LIKE LOWER(:search) ESCAPE '!'
        OR LOWER(a.name) LIKE LOWER(:search) ESCAPE '!' OR LOWER(a.persona_id) LIKE LOWER(:search) ESCAPE '!')
+  AND (CAST(:since AS {{big}}) IS NULL OR a.registered_at > :since OR a.last_heartbeat > :since)
   AND (a.deleted_at IS NOT NULL) = (CAST(:deleted AS {{big}}) = 1)
-  AND {{in_sight}}
+  AND {{visible}}
 
 -- name: list
 SELECT * FROM agents_seen a
@@ -26,11 +27,11 @@ SELECT * FROM agents_seen WHERE id = :id;
 
 -- name: seen
 SELECT * FROM agents_seen a WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL
-  AND {{in_sight}};
+  AND {{visible}};
 
 -- name: there
 SELECT * FROM agents_seen a
 WHERE a.registration_status IN ('assigned', 'active', 'inactive') AND a.deleted_at IS NULL
   AND (CAST(:persona AS TEXT) IS NULL OR a.persona_id = :persona)
-  AND {{in_sight}}
+  AND {{visible}}
 ORDER BY a.registered_at, a.id;

@@ -10,22 +10,17 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from workbench.errors import BadInput, Refused
-from workbench.model import Access, Int64, Level, Registration, TaskState, Wire
+from workbench.model import Int64, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, listed, op, problems_of
-from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Search
 from workbench.services.access import permissions
 from workbench.services.agents import directory
 from workbench.services.sharing import contexts
 from workbench.services.sharing.contexts import NewContext
-from workbench.services.spaces import projects, sessions, teams
+from workbench.services.spaces import projects, sessions, space, teams
 from workbench.services.spaces.sessions import require_session
-from workbench.services.spaces.teams import require_team
-from workbench.services.tasks.rows import line_of
+from workbench.services.tasks import board
 from workbench.store.base import Reader, Tx
-from workbench.store.queries import beside
-
-SQL = beside(__file__)
 
 F = TypeVar("F", bound=Wire)
 
@@ -68,7 +63,7 @@ class TaskFilters(Wire):
 
 
 class Records(Wire):
-    """Rows of one type; read on with `next_cursor`, which is null at the end. Contexts are not counted."""
+    """Rows of one type; read on with `next_cursor`, which is null at the end. Contexts and tasks are not counted."""
 
     resource_type: str
     data: list[dict[str, Any]]
@@ -158,55 +153,36 @@ def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> R
 
 
 def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
-    wanted = _parsed(ProjectFilters, filters).model_dump()
-    found = projects.page(tx, ctx.caller, page.limit, page.cursor, since=page.since, **wanted)
+    wanted = _parsed(ProjectFilters, filters)
+    which = space.Wanted(wanted.search, since=page.since)
+    found = projects.page(tx, ctx.caller, which, page.limit, page.cursor)
     return _records("projects", found.projects, found.next_cursor, found.total)
 
 
 def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
-    wanted = _parsed(SessionFilters, filters).model_dump()
-    found = sessions.page(tx, ctx.caller, page.limit, page.cursor, since=page.since, **wanted)
+    wanted = _parsed(SessionFilters, filters)
+    which = space.Wanted(wanted.search, since=page.since)
+    found = sessions.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.project_id)
     return _records("sessions", found.sessions, found.next_cursor, found.total)
 
 
 def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
-    wanted = _parsed(TeamFilters, filters).model_dump()
-    found = teams.page(tx, ctx.caller, page.limit, page.cursor, since=page.since, **wanted)
+    wanted = _parsed(TeamFilters, filters)
+    which = space.Wanted(wanted.search, since=page.since)
+    found = teams.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.session_id)
     return _records("teams", found.teams, found.next_cursor, found.total)
 
 
 def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
-    permissions.check(tx, ctx.caller, "read", "agents")
-    wanted = _parsed(AgentFilters, filters)
-    after_at, after_id = paging.decode(page.cursor, int, str) if page.cursor else (0, "")
-    values = {
-        **ctx.caller.scope,
-        "status": wanted.status,
-        "session": require_session(tx, wanted.session_id, seen_by=ctx.caller)["id"] if wanted.session_id else None,
-        "team": require_team(tx, wanted.team_id, seen_by=ctx.caller)["id"] if wanted.team_id else None,
-        "since": page.since,
-    }
-    rows = tx.all(SQL.agents, values, after_at=after_at, after_id=after_id, limit=page.limit + 1)
-    shown, following = paging.cut(rows, page.limit, "registered_at", "id")
-    return _records("agents", [directory.agent_of(ctx, row) for row in shown], following)
+    wanted = directory.Wanted(**_parsed(AgentFilters, filters).model_dump(), since=page.since)
+    found = directory.page(tx, ctx, wanted, page.limit, page.cursor)
+    return _records("agents", found.agents, found.next_cursor, found.total)
 
 
 def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
-    permissions.check(tx, ctx.caller, "read", "tasks")
-    wanted = _parsed(TaskFilters, filters)
-    scope = ctx.caller.scope
-    values = {
-        "everything": int(scope["everything"] or ctx.caller.access is Access.SESSION_LEVEL),
-        "me": scope["me"],
-        "my_team": scope["my_team"],
-        "status": wanted.status,
-        "persona_id": wanted.persona_id,
-        "since": page.since,
-        "after": paging.decode(page.cursor, int)[0] if page.cursor else 0,
-    }
-    rows = tx.all(SQL.tasks, values, limit=page.limit + 1)
-    shown, following = paging.cut(rows, page.limit, "id")
-    return _records("tasks", [line_of(row) for row in shown], following)
+    wanted = board.Wanted(**_parsed(TaskFilters, filters).model_dump(), since=page.since)
+    found = board.page(tx, ctx.caller, wanted, page.limit, page.cursor)
+    return _records("tasks", found.tasks, found.next_cursor)
 
 
 _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], Records]] = {

@@ -179,7 +179,7 @@ def page(
 def _session(tx: Reader, caller: Caller, wanted: Filters) -> str | None:
     """The session that contexts are wanted of: numbers count in one, so they imply the caller's own."""
     if wanted.session_id:
-        return str(require_session(tx, wanted.session_id, seen_by=caller)["id"])
+        return str(require_session(tx, wanted.session_id, visible_to=caller)["id"])
     return caller.session if wanted.sequence_after is not None else None
 
 

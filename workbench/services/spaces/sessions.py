@@ -1,20 +1,21 @@
-"""Sessions of a project: what agents and teams are put into, and contexts are written to (spec 1)."""
+"""Sessions of projects: agents and teams are put into them, and contexts are written to them (spec 1)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import Conflict, NotFound
-from workbench.model import Level, Micros, Wire, uuid7
+from workbench.errors import NotFound
+from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
-from workbench.rules.naming import Description, Name, resolve_ref
-from workbench.rules.search import like_pattern
-from workbench.rules.wire import paging
+from workbench.rules.naming import Description, Name
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
-from workbench.services.spaces.projects import ProjectRef, project_scope, require_project
+from workbench.services.spaces import space
+from workbench.services.spaces.projects import PROJECT, ProjectRef, require_project
+from workbench.services.spaces.space import Kind, Wanted
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -51,19 +52,22 @@ class Sessions(Wire):
     next_cursor: str | None
 
 
+SESSION = Kind(
+    noun="session",
+    resource="sessions",
+    parent="project",
+    model=Session,
+    sql=SQL,
+    event=lambda row: {"session": row["id"], "project_id": row["project_id"]},
+)
+
+
 @op(allow=Level.OPERATOR)
 async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, description: Description = "") -> Session:
     """Create a session in a project. Its name is its own among those of the project that are not deleted."""
-
-    def change(tx: Tx) -> Session:
-        project = require_project(tx, project_id)["id"]
-        made = str(uuid7(tx.now))
-        _require_free(tx, project, name, made)
-        tx.run(SQL.add, id=made, project=project, name=name, description=description, now=tx.now)
-        tx.emit("session.created", f"session:{made}", session=made, project_id=project, name=name)
-        return _session(require_session(tx, made))
-
-    return await ctx.write(change)
+    return await ctx.write(
+        lambda tx: space.create(tx, SESSION, require_project(tx, project_id)["id"], name, description)
+    )
 
 
 @op(allow=Level.READ, reads=True, tool=False)
@@ -72,7 +76,7 @@ async def get_session(ctx: Ctx, session_id: SessionRef) -> Session:
 
     def question(tx: Reader) -> Session:
         permissions.check(tx, ctx.caller, "read", "sessions")
-        return _session(require_session(tx, session_id, seen_by=ctx.caller))
+        return SESSION.of(require_session(tx, session_id, visible_to=ctx.caller))
 
     return await ctx.read(question)
 
@@ -87,9 +91,8 @@ async def list_sessions(
     cursor: Cursor = None,
 ) -> Sessions:
     """The sessions you may see, oldest first."""
-    return await ctx.read(
-        lambda tx: page(tx, ctx.caller, limit, cursor, project_id=project_id, search=search, deleted=deleted)
-    )
+    wanted = Wanted(search, deleted)
+    return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, project_id))
 
 
 @op(allow=Level.OPERATOR)
@@ -97,31 +100,13 @@ async def update_session(
     ctx: Ctx, session_id: SessionRef, name: Name | None = None, description: Description | None = None
 ) -> Session:
     """Rename a session, or describe it anew; what is not said stays as it is."""
-    chosen = {key: value for key, value in {"name": name, "description": description}.items() if value is not None}
-
-    def change(tx: Tx) -> Session:
-        row = require_session(tx, session_id)
-        if name is not None:
-            _require_free(tx, row["project_id"], name, row["id"])
-        if chosen:
-            tx.run(SQL.update, id=row["id"], name=name, description=description, now=tx.now)
-            _tell(tx, "session.updated", row, changes=sorted(chosen))
-        return _session(require_session(tx, row["id"]))
-
-    return await ctx.write(change)
+    return await ctx.write(lambda tx: space.update(tx, SESSION, require_session(tx, session_id), name, description))
 
 
 @op(allow=Level.OPERATOR)
 async def delete_session(ctx: Ctx, session_id: SessionRef) -> Session:
     """Delete a session and with it its teams and contexts; restore_session brings everything back."""
-
-    def change(tx: Tx) -> Session:
-        row = require_session(tx, session_id)
-        tx.run(SQL.set_deleted, id=row["id"], at=tx.now)
-        _tell(tx, "session.deleted", row)
-        return _session(require_session(tx, row["id"], deleted=True))
-
-    return await ctx.write(change)
+    return await ctx.write(lambda tx: space.delete(tx, SESSION, require_session(tx, session_id)))
 
 
 @op(allow=Level.OPERATOR)
@@ -130,24 +115,20 @@ async def restore_session(ctx: Ctx, session_id: SessionRef) -> Session:
 
     def change(tx: Tx) -> Session:
         row = require_session(tx, session_id, deleted=True)
-        _require_free(tx, row["project_id"], row["name"], row["id"])
-        tx.run(SQL.set_deleted, id=row["id"], at=None)
-        back = tx.one(SQL.find, project_scope(None, deleted=False), ref=row["id"])
-        if back is None:
+        if space.find(tx, PROJECT, row["project_id"]) is None:
             raise NotFound("PROJECT_NOT_FOUND", f"Its project, {row['project']!r}, was deleted. Restore that first.")
-        _tell(tx, "session.restored", row)
-        return _session(back)
+        return space.restore(tx, SESSION, row)
 
     return await ctx.write(change)
 
 
-def require_session(tx: Reader, ref: str, *, deleted: bool = False, seen_by: Caller | None = None) -> Row:
-    """The row of a session that is there (or of one that is gone, perhaps with its project), by id or name.
+def require_session(tx: Reader, ref: str, *, deleted: bool = False, visible_to: Caller | None = None) -> Row:
+    """The row of a session, deleted (perhaps with its project) or not, by id or name.
 
     Raises:
         NotFound: ``SESSION_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
     """
-    row = resolve_ref(tx.all(SQL.find, project_scope(seen_by, deleted), ref=ref), ref, "session")
+    row = space.find(tx, SESSION, ref, deleted=deleted, visible_to=visible_to)
     if row is None:
         kind, more = ("deleted session", " with deleted=true") if deleted else ("session", "")
         raise NotFound("SESSION_NOT_FOUND", f"There is no {kind} {ref!r}. list_sessions{more} names them.")
@@ -155,41 +136,13 @@ def require_session(tx: Reader, ref: str, *, deleted: bool = False, seen_by: Cal
 
 
 def page(
-    tx: Reader,
-    caller: Caller,
-    limit: int,
-    cursor: str | None,
-    *,
-    project_id: str | None = None,
-    search: str | None = None,
-    since: int | None = None,
-    deleted: bool = False,
+    tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, project_id: str | None
 ) -> Sessions:
-    """Some of the sessions a caller sees: of a project, changed since a time, or all of them.
+    """Some of the sessions that are visible to a caller, of a project (id or name) or of all; see `space.page`.
 
     Raises:
-        BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``. NotFound: ``PROJECT_NOT_FOUND``.
+        NotFound: ``PROJECT_NOT_FOUND``.
     """
-    permissions.check(tx, caller, "read", "sessions")
-    project = require_project(tx, project_id, seen_by=caller)["id"] if project_id else None
-    wanted = {**project_scope(caller, deleted), "project": project, "search": like_pattern(search), "since": since}
-    rows = tx.all(SQL.list, wanted | paging.after(cursor), limit=limit + 1)
-    total = tx.one(SQL.count, wanted)
-    assert total is not None
-    shown, following = paging.cut(rows, limit, "created_at", "id")
-    return Sessions(sessions=[_session(row) for row in shown], total=total["n"], next_cursor=following)
-
-
-def _require_free(tx: Reader, project: str, name: str, besides: str) -> None:
-    if tx.one(SQL.named, project=project, name=name, besides=besides):
-        raise Conflict(
-            "NAME_TAKEN", f"The project has a session {name!r} already. Choose another name, or rename that one."
-        )
-
-
-def _tell(tx: Tx, kind: str, row: Row, **data: object) -> None:
-    tx.emit(kind, f"session:{row['id']}", session=row["id"], project_id=row["project_id"], **data)
-
-
-def _session(row: Row) -> Session:
-    return Session(**dict(row))
+    parent = require_project(tx, project_id, visible_to=caller)["id"] if project_id else None
+    found = space.page(tx, SESSION, caller, replace(wanted, parent=parent), limit, cursor)
+    return Sessions(sessions=[*found.spaces], total=found.total, next_cursor=found.next_cursor)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from workbench.model import LARGEST_INT, Int64, Level, TaskState, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor
@@ -18,6 +19,8 @@ from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+
+Order = Literal["id", "newest", "priority"]
 
 
 class TaskList(Wire):
@@ -56,6 +59,20 @@ class TaskTree(Wire):
     counts: dict[TaskState, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which tasks: those with these values, and made, claimed, started or ended `since` (microseconds UTC)."""
+
+    status: TaskState | None = None
+    persona_id: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    worktree: str | None = None
+    parent: int | None = None
+    plan: str | None = None
+    since: int | None = None
+
+
 @op(allow=Level.READ, reads=True)
 async def list_tasks(
     ctx: Ctx,
@@ -66,26 +83,27 @@ async def list_tasks(
     worktree: str | None = None,
     parent_task_id: Int64 | None = None,
     plan: str | None = None,
-    sort: Annotated[
-        Literal["id", "newest", "priority"], Field(description="Oldest, newest or most urgent first.")
-    ] = "id",
+    sort: Annotated[Order, Field(description="Oldest, newest or most urgent first.")] = "id",
     limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
     cursor: Cursor = None,
 ) -> TaskList:
     """Tasks, filtered and sorted."""
-    wanted = {
-        "status": status,
-        "persona_id": persona_id.lower() if persona_id else None,
-        "agent": assigned_agent_id,
-        "session": session_id,
-        "worktree": worktree,
-        "parent": parent_task_id,
-        "plan": plan,
-    }
+    wanted = Wanted(status, persona_id, assigned_agent_id, session_id, worktree, parent_task_id, plan)
+    return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, sort))
+
+
+def page(tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, sort: Order = "id") -> TaskList:
+    """Some of the tasks that are visible to a caller.
+
+    Raises:
+        BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
+    """
     query, columns, start = _ORDERS[sort]
     after = paging.decode(cursor, *(int for _ in columns)) if cursor else start
     key = dict(zip(("after_id", "after_priority"), reversed(after), strict=False))
-    rows = await ctx.read(lambda tx: tx.all(query, task_scope(tx, ctx.caller) | wanted | key, limit=limit + 1))
+    persona = wanted.persona_id.lower() if wanted.persona_id else None
+    values = task_scope(tx, caller) | asdict(wanted) | {"persona_id": persona} | key
+    rows = tx.all(query, values, limit=limit + 1)
     shown, following = paging.cut(rows, limit, *columns)
     return TaskList(tasks=[line_of(row) for row in shown], next_cursor=following)
 

@@ -8,11 +8,11 @@ FROM task_status s
 JOIN tasks t ON t.id = s.task_id
 LEFT JOIN agents a ON a.id = s.assigned_agent_id
 
--- part: in_sight
+-- part: visible
 (CAST(:everything AS {{big}}) = 1 OR t.session_id IS NULL OR t.session_id = :mine)
 
 -- part: wanted
-{{in_sight}}
+{{visible}}
   AND (CAST(:status AS TEXT) IS NULL OR s.status = :status)
   AND (CAST(:persona_id AS TEXT) IS NULL OR s.persona_id = :persona_id)
   AND (CAST(:agent AS TEXT) IS NULL OR a.assigned_agent_id = :agent)
@@ -20,9 +20,11 @@ LEFT JOIN agents a ON a.id = s.assigned_agent_id
   AND (CAST(:worktree AS TEXT) IS NULL OR s.worktree = :worktree)
   AND (CAST(:parent AS {{big}}) IS NULL OR t.parent_id = :parent)
   AND (CAST(:plan AS TEXT) IS NULL OR t.plan = :plan)
+  AND (CAST(:since AS {{big}}) IS NULL OR t.created_at > :since OR s.claimed_at > :since
+       OR s.started_at > :since OR s.completed_at > :since)
 
 -- part: of_plan
-{{in_sight}}
+{{visible}}
   AND (CAST(:plan AS TEXT) IS NULL OR t.plan = :plan)
 
 -- name: list

@@ -1,0 +1,167 @@
+"""What projects, sessions and teams have in common: names, visibility, search, pages, deletion and restoring.
+
+A name is unique among the spaces of a kind that are in the same parent and not deleted. What is in a deleted space
+counts as deleted too, until that is restored. The queries are in `space.sql`, which each kind's own file completes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Literal, TypeVar
+
+from workbench.errors import Conflict
+from workbench.model import Access, Level, Wire, uuid7
+from workbench.ops import Caller
+from workbench.rules.naming import resolve_ref
+from workbench.rules.search import like_pattern
+from workbench.rules.wire import paging
+from workbench.services.access import permissions
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import Queries
+
+M = TypeVar("M", bound=Wire)
+
+
+class Change(StrEnum):
+    """What happens to any space; its events are named ``<noun>.<change>``."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    RESTORED = "restored"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[M]):
+    """A kind of space: its nouns, its model, its queries, and what its events tell of a row."""
+
+    noun: str
+    resource: Literal["projects", "sessions", "teams"]
+    parent: str | None
+    model: type[M]
+    sql: Queries
+    event: Callable[[Row], dict[str, Any]]
+
+    def of(self, row: Row) -> M:
+        """A space from its row."""
+        return self.model.model_validate({name: row[name] for name in self.model.model_fields})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which spaces of a kind: those that fit all of this, and changed `since` (microseconds UTC); `parent` is an id."""
+
+    search: str | None = None
+    deleted: bool = False
+    since: int | None = None
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[M]):
+    """Some spaces, how many there are in all, and where to read on."""
+
+    spaces: Sequence[M]
+    total: int
+    next_cursor: str | None
+
+
+def find(tx: Reader, kind: Kind[M], ref: str, *, deleted: bool = False, visible_to: Caller | None = None) -> Row | None:
+    """The row of the space with an id or name, deleted or not, if it is visible to the caller; None stands for all.
+
+    Raises:
+        BadInput: ``AMBIGUOUS_NAME``.
+    """
+    return resolve_ref(tx.all(kind.sql.find, _visible(visible_to, deleted), ref=ref), ref, kind.noun)
+
+
+def page(tx: Reader, kind: Kind[M], caller: Caller, wanted: Wanted, limit: int, cursor: str | None) -> Page[M]:
+    """Some of the spaces that are visible to a caller, oldest first.
+
+    Raises:
+        BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
+    """
+    permissions.check(tx, caller, "read", kind.resource)
+    chosen = {"parent": wanted.parent, "search": like_pattern(wanted.search), "since": wanted.since}
+    values = _visible(caller, wanted.deleted) | chosen
+    rows = tx.all(kind.sql.list, values | paging.after(cursor), limit=limit + 1)
+    total = tx.one(kind.sql.count, values)
+    assert total is not None
+    shown, following = paging.cut(rows, limit, "created_at", "id")
+    return Page([kind.of(row) for row in shown], total["n"], following)
+
+
+def create(tx: Tx, kind: Kind[M], parent: str | None, name: str, description: str) -> M:
+    """Add a space in its parent (an id), if it has one.
+
+    Raises:
+        Conflict: ``NAME_TAKEN``.
+    """
+    require_free(tx, kind, parent, name)
+    made = str(uuid7(tx.now))
+    tx.run(kind.sql.add, id=made, parent=parent, name=name, description=description, now=tx.now)
+    return _changed(tx, kind, Change.CREATED, made, name=name)
+
+
+def update(tx: Tx, kind: Kind[M], row: Row, name: str | None, description: str | None) -> M:
+    """Change the name or the description of a space; None leaves them as they are.
+
+    Raises:
+        Conflict: ``NAME_TAKEN``.
+    """
+    if name is not None:
+        require_free(tx, kind, row["parent_id"], name, row["id"])
+    given = {"name": name, "description": description}
+    changes = sorted(field for field, value in given.items() if value is not None)
+    if not changes:
+        return kind.of(row)
+    tx.run(kind.sql.update, given, id=row["id"], now=tx.now)
+    return _changed(tx, kind, Change.UPDATED, row["id"], changes=changes)
+
+
+def delete(tx: Tx, kind: Kind[M], row: Row) -> M:
+    """Delete a space; what is in it is hidden until it is restored."""
+    tx.run(kind.sql.set_deleted, id=row["id"], at=tx.now)
+    return _changed(tx, kind, Change.DELETED, row["id"])
+
+
+def restore(tx: Tx, kind: Kind[M], row: Row) -> M:
+    """Restore a deleted space whose parent is not deleted.
+
+    Raises:
+        Conflict: ``NAME_TAKEN``.
+    """
+    require_free(tx, kind, row["parent_id"], row["name"])
+    tx.run(kind.sql.set_deleted, id=row["id"], at=None)
+    return _changed(tx, kind, Change.RESTORED, row["id"])
+
+
+def require_free(tx: Reader, kind: Kind[M], parent: str | None, name: str, besides: str | None = None) -> None:
+    """Make sure that no other space of a kind has a name in a parent.
+
+    Raises:
+        Conflict: ``NAME_TAKEN``.
+    """
+    if any(row["id"] != besides for row in tx.all(kind.sql.named, parent=parent, name=name)):
+        where = f" in this {kind.parent}" if parent else f" without a {kind.parent}" if kind.parent else ""
+        taken = f"There is already a {kind.noun} {name!r}{where}."
+        raise Conflict("NAME_TAKEN", f"{taken} Choose another name, or rename that one.")
+
+
+def _changed(tx: Tx, kind: Kind[M], change: Change, space_id: str, **data: object) -> M:
+    row = find(tx, kind, space_id, deleted=change is Change.DELETED)
+    assert row is not None, "it was changed in this transaction"
+    tx.emit(f"{kind.noun}.{change}", f"{kind.noun}:{space_id}", **kind.event(row), **data)
+    return kind.of(row)
+
+
+def _visible(caller: Caller | None, deleted: bool) -> dict[str, Any]:
+    """Which spaces a caller sees, as parameters: the operator, or None, all of them; an agent no deleted ones."""
+    agent: dict[str, str | None] = {"session": None, "team": None, "whole_session": None}
+    everything = caller is None or caller.level is Level.OPERATOR
+    if caller is not None and not deleted:
+        whole = caller.session if caller.access is Access.SESSION_LEVEL else None
+        agent = {"session": caller.session, "team": caller.team, "whole_session": whole}
+    return {**agent, "everything": int(everything), "deleted": int(deleted)}
