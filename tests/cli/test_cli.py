@@ -599,7 +599,7 @@ def test_projects_sessions_and_teams_are_made_named_deleted_and_restored(run: Ty
         assert run(noun, "delete", made["id"]).status == 0
         assert data(run("--json", noun)) == []
         assert [one["id"] for one in data(run("--json", noun, "--deleted"))] == [made["id"]]
-        assert run(noun, "restore", made["id"]).out == f"{made['id']} is back.\n"
+        assert run(noun, "restore", made["id"]).out == f"Restored {made['id']}.\n"
         assert [one["id"] for one in data(run("--json", noun, "list", "--search", made["name"]))] == [made["id"]]
     assert run("teams", "move", team["id"], "none").status == 0
     assert data(run("--json", "teams"))[0]["session_id"] is None

@@ -21,14 +21,13 @@ from workbench.cli import (
     contexts,
     data,
     doctor,
+    integration,
     personas,
     processes,
-    projects,
     servers,
-    sessions,
+    spaces,
     status,
     tasks,
-    teams,
     worktrees,
 )
 from workbench.cli.call import parse_arguments
@@ -41,7 +40,7 @@ from workbench.errors import WorkbenchError
 from workbench.graph import Graph
 from workbench.tables import Page, Table
 
-__all__ = ["COMMANDS", "Note", "Partly", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
+__all__ = ["COMMANDS", "Note", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
 
 COMMANDS: tuple[click.Command, ...] = (
     status.status,
@@ -58,9 +57,9 @@ COMMANDS: tuple[click.Command, ...] = (
     agents.history,
     admission.rules,
     admission.allowlist,
-    projects.projects,
-    sessions.sessions,
-    teams.teams,
+    spaces.projects,
+    spaces.sessions,
+    spaces.teams,
     contexts.contexts,
     tasks.tasks,
     tasks.task,
@@ -74,7 +73,7 @@ COMMANDS: tuple[click.Command, ...] = (
     tasks.depend,
     personas.personas,
     worktrees.worktrees,
-    worktrees.integrate,
+    integration.integrate,
     worktrees.discard,
     processes.profiles,
     processes.spawn,

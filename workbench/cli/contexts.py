@@ -1,4 +1,4 @@
-"""Contexts: what agents wrote down; `contexts`, searching, deleting and restoring."""
+"""Contexts, which agents write for each other: `contexts` lists, searches, shows, deletes and restores them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
-from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client
+from workbench.cli.output import Fn, NounGroup, Shown, Text, drop_none, pass_client
+from workbench.cli.spaces import add_delete_and_restore
 from workbench.tables import Table
 
 COLUMNS = {
@@ -22,28 +23,34 @@ COLUMNS = {
 
 @click.group(cls=NounGroup)
 def contexts() -> None:
-    """What agents wrote: list, search, show, delete, restore."""
+    """Contexts that agents wrote: list, search, show, delete, restore."""
+
+
+def filters(command: Fn) -> Fn:
+    """Give a command the options that choose contexts."""
+    limit = click.option(
+        "--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most this many contexts."
+    )
+    agent = click.option("--agent", "agent_id", default=None, help="Only contexts of this agent.")
+    session = click.option("--session", "session_id", default=None, help="Only contexts of this session.")
+    return session(agent(limit(command)))
 
 
 @contexts.command("list")
-@click.option("--session", "session_id", default=None, help="Only those of this session.")
-@click.option("--agent", "agent_id", default=None, help="Only those of this agent.")
-@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
+@filters
 @pass_client
-def list_contexts(client: OperatorClient, limit: int, **filters: Any) -> Shown:
+def list_contexts(client: OperatorClient, limit: int, **chosen: Any) -> Shown:
     """List the contexts."""
-    return _read(client, limit, **filters)
+    return _read(client, limit, **chosen)
 
 
 @contexts.command("search")
 @click.argument("words")
-@click.option("--session", "session_id", default=None, help="Only those of this session.")
-@click.option("--agent", "agent_id", default=None, help="Only those of this agent.")
-@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
+@filters
 @pass_client
-def search_contexts(client: OperatorClient, words: str, limit: int, **filters: Any) -> Shown:
+def search_contexts(client: OperatorClient, words: str, limit: int, **chosen: Any) -> Shown:
     """Find contexts by words of their title and content."""
-    return _read(client, limit, search=words, **filters)
+    return _read(client, limit, search=words, **chosen)
 
 
 @contexts.command("show")
@@ -55,24 +62,10 @@ def show_context(client: OperatorClient, context_id: str) -> Shown:
     return Text(f"{found['title']}\n\n{found['content']}", found)
 
 
-@contexts.command("delete")
-@click.argument("context_id")
-@pass_client
-def delete_context(client: OperatorClient, context_id: str) -> Shown:
-    """Delete a context; `restore` brings it back."""
-    return Note(f"{context_id} is deleted.", client.call("delete_context", context_id=context_id))
+add_delete_and_restore(contexts, "context", "a context")
 
 
-@contexts.command("restore")
-@click.argument("context_id")
-@pass_client
-def restore_context(client: OperatorClient, context_id: str) -> Shown:
-    """Bring a deleted context back, by its id."""
-    made = client.call("restore_context", context_id=context_id)
-    return Note(f"{context_id} is back.", made)
-
-
-def _read(client: OperatorClient, limit: int, **filters: Any) -> Table:
-    found = client.call("read", resource_type="contexts", filters=drop_none(**filters), limit=limit)
-    note = "… and more; a larger --limit shows them." if found["next_cursor"] else ""
+def _read(client: OperatorClient, limit: int, **chosen: Any) -> Table:
+    found = client.call("read", resource_type="contexts", filters=drop_none(**chosen), limit=limit)
+    note = "… and more; use a larger --limit to see them." if found["next_cursor"] else ""
     return Table.of(found["data"], COLUMNS, "No context matches.", note=note)

@@ -13,10 +13,8 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.output import Note, Shown, Text, pass_client
 from workbench.model import iso
 from workbench.settings import Settings
-from workbench.store.queries import beside
 from workbench.tables import Table
 
-SQL = beside(__file__)
 RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
 
 
@@ -84,11 +82,12 @@ def _brought(settings: Settings, file: Path) -> Table:
 
 async def _applied(settings: Settings) -> list[dict[str, Any]]:
     """The history of migrations; opening the store applies those that are missing."""
+    from workbench.store import migrate as migrations
     from workbench.store.sqlite import open_store
 
     store = await asyncio.to_thread(open_store, settings.database)
     try:
-        rows = await store.read(lambda tx: tx.all(SQL.migrations))
+        rows = await store.read(migrations.history)
     finally:
         await asyncio.to_thread(store.close)
     return [dict(row) | {"applied_at": iso(row["applied_at"]), "success": bool(row["success"])} for row in rows]

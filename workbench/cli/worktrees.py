@@ -1,4 +1,4 @@
-"""Worktrees: what they would bring, merging them, giving them up; `worktrees`."""
+"""Worktrees: `worktrees` with what it lists, shows, creates, updates and clears up; `discard`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from workbench.cli import integration
 from workbench.cli.client import OperatorClient
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client
 from workbench.tables import Page, Table
@@ -30,7 +31,7 @@ ITEMS = {"kind": "kind", "name": "name", "size": "size", "safe": "safe", "reason
 
 @click.group(cls=NounGroup)
 def worktrees() -> None:
-    """Directories of their own for branches of work: list, status, diff, create, integrate, …"""
+    """Worktrees of agents: list, status, diff, create, integrate, …"""
 
 
 @worktrees.command("list")
@@ -93,18 +94,6 @@ def create(client: OperatorClient, name: str, branch_name: str | None, source_br
     """Make a worktree with a branch of its own."""
     made = client.call("create_worktree", name=name, **drop_none(branch_name=branch_name, source_branch=source_branch))
     return Note(f"{name} is on branch {made['branch_name']}, in {made['path']}.", made)
-
-
-@click.command()
-@click.argument("name")
-@click.option("--target", "target_branch", default=None, help="Default: the branch it was forked from.")
-@click.option("--fast-forward/--merge-commit", default=None, help="Default: the setting.")
-@pass_client
-def integrate(client: OperatorClient, name: str, target_branch: str | None, fast_forward: bool | None) -> Shown:
-    """Ask for a worktree to be merged; `approve` then merges it."""
-    how = drop_none(target_branch=target_branch, fast_forward=fast_forward)
-    asked = client.call("integrate_worktree", worktree_name=name, **how)
-    return Note(f"Approval {asked['approval_id']} merges {name} into {asked['target_branch']}.", asked)
 
 
 @worktrees.command("update")
@@ -180,5 +169,5 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     ctx.exit(code if code >= 0 else 128 - code)
 
 
-worktrees.add_command(integrate)
+worktrees.add_command(integration.integrate)
 worktrees.add_command(discard)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.store.base import Reader, Row
 from workbench.store.queries import Dialect, beside, render
 
 SQL = beside(__file__)
@@ -56,6 +57,11 @@ class Script:
 def scripts(directory: Path = MIGRATIONS) -> list[Script]:
     """The shipped migrations, in order of their numbers."""
     return [Script(path.stem, path.read_text("utf-8")) for path in sorted(directory.glob("*.sql"))]
+
+
+def history(tx: Reader) -> list[Row]:
+    """Every run of a script, oldest first: its name, hash, time, duration, success and reason."""
+    return tx.all(SQL.history)
 
 
 def migrate(db: sqlite3.Connection, wanted: Sequence[Script], now: int) -> list[str]:

@@ -18,3 +18,6 @@ SELECT migration_name, script_hash FROM migration_history WHERE success = 1 ORDE
 -- name: record
 INSERT INTO migration_history (migration_name, script_hash, applied_at, execution_time_ms, success, reason)
 VALUES (:name, :hash, :at, :elapsed, :success, :reason);
+
+-- name: history
+SELECT migration_name, script_hash, applied_at, execution_time_ms, success, reason FROM migration_history ORDER BY id;

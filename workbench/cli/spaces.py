@@ -1,0 +1,148 @@
+"""Projects, sessions and teams: `projects`, `sessions`, `teams`; and deleting and restoring, for all that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from workbench.cli.client import OperatorClient
+from workbench.cli.grants import NOTHING
+from workbench.cli.output import Note, NounGroup, Shown, drop_none, listing, page_table, pass_client
+
+PROJECTS = ("id", "name", "description", "sessions", "created_at", "deleted_at")
+SESSIONS = ("id", "name", "project", "teams", "agents", "contexts", "created_at", "deleted_at")
+TEAMS = ("id", "name", "session", "description", "agents", "created_at", "deleted_at")
+
+
+@click.group(cls=NounGroup)
+def projects() -> None:
+    """Projects: list, add, rename, delete, restore."""
+
+
+@click.group(cls=NounGroup)
+def sessions() -> None:
+    """Sessions of projects: list, add, rename, delete, restore."""
+
+
+@click.group(cls=NounGroup)
+def teams() -> None:
+    """Teams of agents: list, add, rename, move, delete, restore."""
+
+
+@projects.command("list")
+@listing
+@pass_client
+def list_projects(client: OperatorClient, **options: Any) -> Shown:
+    """List the projects."""
+    found = client.call("list_projects", **drop_none(**options))
+    return page_table(found, "projects", _headings("project", PROJECTS), _empty("projects", "NAME"))
+
+
+@sessions.command("list")
+@click.option("--project", "project_id", default=None, help="Only sessions of this project.")
+@listing
+@pass_client
+def list_sessions(client: OperatorClient, **options: Any) -> Shown:
+    """List the sessions."""
+    found = client.call("list_sessions", **drop_none(**options))
+    return page_table(found, "sessions", _headings("session", SESSIONS), _empty("sessions", "PROJECT NAME"))
+
+
+@teams.command("list")
+@click.option("--session", "session_id", default=None, help="Only teams of this session.")
+@listing
+@pass_client
+def list_teams(client: OperatorClient, **options: Any) -> Shown:
+    """List the teams."""
+    found = client.call("list_teams", **drop_none(**options))
+    return page_table(found, "teams", _headings("team", TEAMS), _empty("teams", "NAME --session SESSION"))
+
+
+@projects.command("add")
+@click.argument("name")
+@click.option("--description", default=None, help="What it is about.")
+@pass_client
+def add_project(client: OperatorClient, **options: Any) -> Shown:
+    """Create a project."""
+    return _created("project", client.call("create_project", **drop_none(**options)))
+
+
+@sessions.command("add")
+@click.argument("project_id")
+@click.argument("name")
+@click.option("--description", default=None, help="What it is about.")
+@pass_client
+def add_session(client: OperatorClient, **options: Any) -> Shown:
+    """Create a session in a project (its id or name)."""
+    return _created("session", client.call("create_session", **drop_none(**options)))
+
+
+@teams.command("add")
+@click.argument("name")
+@click.option("--session", "session_id", default=None, help="Its session; without one, move it into one later.")
+@click.option("--description", default=None, help="What it is for.")
+@pass_client
+def add_team(client: OperatorClient, **options: Any) -> Shown:
+    """Create a team."""
+    return _created("team", client.call("create_team", **drop_none(**options)))
+
+
+@teams.command("move")
+@click.argument("team_id")
+@click.argument("session_id")
+@pass_client
+def move_team(client: OperatorClient, team_id: str, session_id: str) -> Shown:
+    """Move a team with its members to another session (`none`: to no session)."""
+    target = None if session_id == NOTHING else session_id
+    return Note(f"Moved {team_id}.", client.call("move_team", team_id=team_id, session_id=target))
+
+
+def add_rename(group: click.Group, noun: str) -> None:
+    """Give the commands of a noun `rename`."""
+
+    @group.command("rename", help=f"Rename a {noun}.")
+    @click.argument(f"{noun}_id")
+    @click.argument("name")
+    @pass_client
+    def rename(client: OperatorClient, name: str, **ref: str) -> Shown:
+        made = client.call(f"update_{noun}", name=name, **ref)
+        return Note(f"The {noun} is now named {made['name']}.", made)
+
+
+def add_delete_and_restore(group: click.Group, noun: str, deletes: str) -> None:
+    """Give the commands of a noun `delete`, which `deletes` (a project with …), and `restore`."""
+
+    @group.command("delete", help=f"Delete {deletes}; `restore` brings it back.")
+    @click.argument(f"{noun}_id")
+    @pass_client
+    def delete(client: OperatorClient, **ref: str) -> Shown:
+        return Note(f"Deleted {ref[f'{noun}_id']}.", client.call(f"delete_{noun}", **ref))
+
+    @group.command("restore", help=f"Restore a deleted {noun}.")
+    @click.argument(f"{noun}_id")
+    @pass_client
+    def restore(client: OperatorClient, **ref: str) -> Shown:
+        return Note(f"Restored {ref[f'{noun}_id']}.", client.call(f"restore_{noun}", **ref))
+
+
+for space, noun, deletes in (
+    (projects, "project", "a project with everything in it"),
+    (sessions, "session", "a session with everything in it"),
+    (teams, "team", "a team"),
+):
+    add_rename(space, noun)
+    add_delete_and_restore(space, noun, deletes)
+
+
+def _headings(noun: str, fields: tuple[str, ...]) -> dict[str, str]:
+    return {field: {"name": noun}.get(field, field.removesuffix("_at")) for field in fields}
+
+
+def _empty(nouns: str, arguments: str) -> str:
+    return f"There are no {nouns}. Create one with `{nouns} add {arguments}`."
+
+
+def _created(noun: str, made: Mapping[str, Any]) -> Note:
+    return Note(f"Created the {noun} {made['name']}; its id is {made['id']}.", made)
