@@ -94,7 +94,7 @@ def add_team(client: OperatorClient, **options: Any) -> Shown:
 @click.argument("session_id")
 @pass_client
 def move_team(client: OperatorClient, team_id: str, session_id: str) -> Shown:
-    """Move a team with its members to another session (`none`: to no session)."""
+    """Move a team and its members to a session, or to `none`."""
     target = None if session_id == NOTHING else session_id
     return Note(f"Moved {team_id}.", client.call("move_team", team_id=team_id, session_id=target))
 

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from cachetools import TLRUCache
 
 from workbench.git.repository import Repository
 from workbench.git.status_cache import StatusCache
 
 T = TypeVar("T")
 
-RETRY_AFTER_FAILURE_SECONDS = 30.0
+IMPORTS_CACHED = 1_000
+RETRY_FAILED_SECONDS = 30.0
 RETRY_UNREADABLE_SECONDS = 5.0
-"""How long a branch that could not be imported is left alone, and one whose commit cannot be read from outside."""
+"""How long a commit that could not be imported is left alone, and a branch whose commit cannot be read from outside."""
+
+SeenBranch = tuple[str, str | None]
+"""The name of a worktree, and the commit of its branch as seen from outside, if it can be."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportAttempt:
-    """An attempt to import a branch that was seen at some commit, and why it failed if it did."""
+    """An attempt to import a branch, and why it failed if it did."""
 
-    seen: str | None
     problem: str | None = None
-    at: float = field(default_factory=time.monotonic)
-
-    def holds(self, seen: str | None) -> bool:
-        """Whether another attempt would have the same outcome."""
-        lasts = RETRY_AFTER_FAILURE_SECONDS if self.problem else RETRY_UNREADABLE_SECONDS if seen is None else 0.0
-        return seen == self.seen and time.monotonic() - self.at < lasts
 
 
 class Repositories:
@@ -45,7 +43,8 @@ class Repositories:
         self._lock = asyncio.Lock()
         self._opened: Repository | None = None
         self.status_cache = StatusCache()
-        self.import_attempts: dict[str, ImportAttempt] = {}
+        self.import_attempts: TLRUCache[SeenBranch, ImportAttempt] = TLRUCache(IMPORTS_CACHED, ttu=_retry_at)
+        """Attempts that another one would only repeat."""
         self._under_way: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> Repository:
@@ -85,3 +84,9 @@ class Repositories:
         """Return once nothing that was `shielded` is running."""
         while self._under_way:
             await asyncio.wait(self._under_way)
+
+
+def _retry_at(branch: SeenBranch, attempt: ImportAttempt, now: float) -> float:
+    if attempt.problem:
+        return now + RETRY_FAILED_SECONDS
+    return now if branch[1] else now + RETRY_UNREADABLE_SECONDS

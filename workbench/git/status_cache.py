@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+
+from cachetools import TLRUCache
 
 from workbench.git.checkout import Checkout
 
@@ -21,23 +22,23 @@ AT_ONCE = 4
 """Worktrees that are asked at the same time."""
 MOST_FILES = 20_000
 """In larger worktrees, looking at every file costs as much as asking git."""
-LASTS_SECONDS = 60.0
-SHORT_SECONDS = 2.0
-"""How long an answer is good when nothing seems to have changed; and where that cannot be seen."""
+WORKTREES_CACHED = 1_000
+CACHED_SECONDS = 60.0
+CACHED_SECONDS_UNSEEN = 2.0
+"""How long an answer is good when nothing seems to have changed, and where that cannot be seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    print: bytes | None
+    fingerprint: bytes | None
     files: list[str]
-    at: float
 
 
 class StatusCache:
-    """What was seen of each worktree last; one for each project."""
+    """The uncommitted files of each worktree when it was last asked; one for each project, used on its loop."""
 
     def __init__(self) -> None:
-        self._entries: dict[Path, _Entry] = {}
+        self._entries: TLRUCache[Path, _Entry] = TLRUCache(WORKTREES_CACHED, ttu=_expiry)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def uncommitted(self, checkout: Checkout) -> list[str]:
@@ -47,21 +48,24 @@ class StatusCache:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``.
         """
         async with self._slots:
-            return await asyncio.to_thread(self._ask, checkout)
+            now = await asyncio.to_thread(fingerprint, checkout)
+            entry = self._entries.get(checkout.path)
+            if entry is None or entry.fingerprint != now:
+                entry = self._entries[checkout.path] = await asyncio.to_thread(_ask, checkout)
+            return entry.files
 
     def forget(self, path: Path) -> None:
-        """A worktree is gone."""
+        """Forget a worktree that is removed."""
         self._entries.pop(path, None)
 
-    def _ask(self, checkout: Checkout) -> list[str]:
-        now, seen = time.monotonic(), fingerprint(checkout)
-        last = self._entries.get(checkout.path)
-        lasts = SHORT_SECONDS if seen is None else LASTS_SECONDS
-        if last is not None and last.print == seen and now - last.at < lasts:
-            return last.files
-        files = checkout.uncommitted()
-        self._entries[checkout.path] = _Entry(fingerprint(checkout), files, now)
-        return files
+
+def _ask(checkout: Checkout) -> _Entry:
+    files = checkout.uncommitted()
+    return _Entry(fingerprint(checkout), files)  # afterwards: git updates its index
+
+
+def _expiry(_: Path, entry: _Entry, now: float) -> float:
+    return now + (CACHED_SECONDS_UNSEEN if entry.fingerprint is None else CACHED_SECONDS)
 
 
 def fingerprint(checkout: Checkout) -> bytes | None:

@@ -49,23 +49,24 @@ async def import_new_commits(ctx: Ctx, repository: Repository, rows: Sequence[Ro
     """Take over what is new in some worktrees; why it could not be, by name. Where nothing is, nothing is run."""
     problems: dict[str, str] = {}
     for row, seen in await to_thread(_with_news, ctx, repository, rows):
-        tried = ctx.repositories.import_attempts.get(row["name"])
-        if tried is None or not tried.holds(seen):
-            tried = ctx.repositories.import_attempts[row["name"]] = await _try(ctx, row["name"], seen)
-        if tried.problem:
-            problems[row["name"]] = tried.problem
+        name, attempts = row["name"], ctx.repositories.import_attempts
+        attempt = attempts.get((name, seen))
+        if attempt is None:
+            attempt = attempts[name, seen] = await _attempt(ctx, name)
+        if attempt.problem:
+            problems[name] = attempt.problem
     return problems
 
 
-async def _try(ctx: Ctx, name: str, seen: str | None) -> ImportAttempt:
+async def _attempt(ctx: Ctx, name: str) -> ImportAttempt:
     try:
-        await ctx.repositories.shielded(_take_over_now(ctx, name))
+        await ctx.repositories.shielded(_import_now(ctx, name))
     except WorkbenchError as error:
-        return ImportAttempt(seen, f"{error.code}: {error.message}")
-    return ImportAttempt(seen)
+        return ImportAttempt(f"{error.code}: {error.message}")
+    return ImportAttempt()
 
 
-async def _take_over_now(ctx: Ctx, name: str) -> None:
+async def _import_now(ctx: Ctx, name: str) -> None:
     async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_worktree(tx, name))
         await import_branch(ctx, repository, row)
