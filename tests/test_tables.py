@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wcwidth import wcswidth
 
 from workbench.tables import State, Table
 
@@ -56,6 +58,12 @@ def test_a_state_is_a_word_with_a_mark_in_html() -> None:
     assert table.text().split("\n") == ["state", "in progress", "blocked", "odd <one>"]
     for said in ("◑</span> in progress", "◌</span> blocked", "<td>odd &lt;one&gt;</td>"):
         assert said in table.html()
+
+
+@pytest.mark.parametrize("name", ["Ada", "日本", "e\u0301te\u0301", "👍🏽 fine", "ｗｉｄｅ", "اسم"])
+def test_columns_are_aligned_whatever_script_a_cell_is_in(name: str) -> None:
+    lines = Table(["name", "state"], [[name, "here"], ["the longest", "here"]]).text().split("\n")
+    assert {wcswidth(line.removesuffix("here").removesuffix("state")) for line in lines} == {len("the longest") + 2}
 
 
 CELLS = st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=("Cs",)))

@@ -1,4 +1,8 @@
-"""Tables for people: the same rows as text in a terminal and as HTML in a notebook."""
+"""Tables for people: the same rows as text in a terminal and as HTML in a notebook.
+
+Not `rich`: it passes escape sequences and text direction marks through, cuts cells at 80 columns where there is no
+terminal, has no HTML tables, and takes 20 ms more to import and 80 times as long for a thousand rows.
+"""
 
 from __future__ import annotations
 
@@ -71,8 +75,8 @@ class Table:
         if not self.rows:
             return "\n".join(filter(None, (self.lead, self.empty)))
         cells = [[plain(cell) for cell in row] for row in (self.columns, *self.rows)]
-        widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        widths = [max(_width(row[at]) for row in cells) for at in range(len(self.columns))]
+        lines = ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         body = "\n".join(line.rstrip() for line in lines)
         return "\n".join(filter(None, (self.lead, body, self.note)))
 
@@ -113,6 +117,19 @@ class Page:
 
     def _repr_html_(self) -> str:
         return self.html()
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # rarely needed
+
+    return wcswidth(text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
 
 
 def _marked(value: Any) -> str:
