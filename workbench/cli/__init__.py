@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 import click
 
-from workbench import __version__
-from workbench.cli import (
+from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     admission,
     agents,
     approvals,
@@ -32,7 +31,7 @@ from workbench.cli import (
 )
 from workbench.cli.call import parse_arguments
 from workbench.cli.client import explain
-from workbench.cli.global_options import OPTIONS, with_global_options
+from workbench.cli.global_options import root, with_global_options
 from workbench.cli.output import Note, PartialFailure, Shown, Text
 from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
@@ -42,67 +41,9 @@ from workbench.tables import Page, Table
 
 __all__ = ["COMMANDS", "Note", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
 
-COMMANDS: tuple[click.Command, ...] = (
-    status.status,
-    agents.agents,
-    agents.agent,
-    approvals.approvals,
-    approvals.approve,
-    approvals.reject,
-    agents.grant,
-    agents.move,
-    agents.token,
-    agents.revoke,
-    agents.connect,
-    agents.history,
-    admission.rules,
-    admission.allowlist,
-    spaces.projects,
-    spaces.sessions,
-    spaces.teams,
-    contexts.contexts,
-    tasks.tasks,
-    tasks.task,
-    tasks.graph,
-    tasks.plan,
-    tasks.export_plan,
-    tasks.cancel,
-    tasks.retry,
-    tasks.priority,
-    tasks.assign,
-    tasks.depend,
-    personas.personas,
-    worktrees.worktrees,
-    integration.integrate,
-    worktrees.discard,
-    processes.profiles,
-    processes.spawn,
-    processes.ps,
-    processes.logs,
-    processes.restart,
-    processes.terminate,
-    processes.worker,
-    status.events,
-    status.performance,
-    data.sql,
-    data.export_rows,
-    data.migrate,
-    call.call_op,
-    doctor.doctor,
-    servers.serve,
-    servers.mcp,
-    servers.demo,
-)
-
-
-@click.group(params=[*OPTIONS], context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__)
-def cli() -> None:
-    """Run a team of AI agents from a Jupyter notebook."""
-
-
-for command in COMMANDS:
-    cli.add_command(with_global_options(command))
+COMMANDS = tuple(root.commands.values())
+"""Every command, without the options of `root`."""
+cli = with_global_options(root)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

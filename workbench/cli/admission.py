@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options
 from workbench.cli.output import Note, NounGroup, Shown, pass_client
 from workbench.tables import Table
 
 
-@click.group(cls=NounGroup)
+@root.group(cls=NounGroup)
 def rules() -> None:
     """Rules that admit agents without asking you: list, add, remove."""
 
@@ -49,7 +50,7 @@ def remove_rule(client: OperatorClient, name: str) -> Shown:
     return Note(f"The rule {name} is removed.", client.call("remove_admission_rule", name=name))
 
 
-@click.group(cls=NounGroup)
+@root.group(cls=NounGroup)
 def allowlist() -> None:
     """Ids that may act at all; empty means everyone: list, add, remove."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, membership_options
 from workbench.cli.output import Note, Shown, Text, drop_none, listing, page_table, pass_client
 from workbench.cli.status import EVENT_COLUMNS
@@ -29,7 +30,7 @@ COLUMNS = {
 NEWEST_EVENTS = 20
 
 
-@click.command()
+@root.command()
 @click.option("--status", "state", default=None, help="Only agents in this state.")
 @click.option("--session", "session_id", default=None, help="Only agents of this session.")
 @click.option("--team", "team_id", default=None, help="Only agents of this team.")
@@ -41,7 +42,7 @@ def agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
     return page_table(found, "agents", COLUMNS, "No agent has registered yet.")
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id")
 @pass_client
 def agent(client: OperatorClient, agent_id: str) -> Shown:
@@ -53,7 +54,7 @@ def agent(client: OperatorClient, agent_id: str) -> Shown:
     return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "events": told})
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id")
 @click.option("--limit", type=click.IntRange(1), default=None, help="Only the newest so many.")
 @pass_client
@@ -63,7 +64,7 @@ def history(client: OperatorClient, agent_id: str, limit: int | None) -> Shown:
     return Table.of(told[-limit:] if limit else told, EVENT_COLUMNS, "Nothing has happened yet.")
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id")
 @click.option("--id", "new_id", metavar="ID", default=None, help="Rename it to this id.")
 @click.option("--name", default=None, help="What people call it.")
@@ -77,7 +78,7 @@ def grant(client: OperatorClient, agent_id: str, new_id: str | None, name: str |
     return Note(f"{agent_id} is changed.", client.call("update_agent", agent_id=agent_id, changes=changes))
 
 
-@click.command()
+@root.command()
 @click.argument("agent_ids", nargs=-1, required=True)
 @membership_options
 @pass_client
@@ -90,7 +91,7 @@ def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> 
     return Note(f"Moved {', '.join(agent_ids)}.", moved)
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id")
 @pass_client
 def token(client: OperatorClient, agent_id: str) -> Shown:
@@ -99,7 +100,7 @@ def token(client: OperatorClient, agent_id: str) -> Shown:
     return Text(made["token"], made)
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id")
 @click.option("--reason", default="", help="Kept in the history.")
 @pass_client
@@ -111,7 +112,7 @@ def revoke(client: OperatorClient, agent_id: str, reason: str) -> Shown:
     )
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id", required=False)
 @pass_client
 def connect(client: OperatorClient, agent_id: str | None) -> Shown:

@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options
 from workbench.cli.output import Note, PartialFailure, Shown, pass_client
 from workbench.tables import Table
 
 
-@click.command()
+@root.command()
 @click.option("--all", "everything", is_flag=True, help="Decided ones too.")
 @pass_client
 def approvals(client: OperatorClient, everything: bool) -> Shown:
@@ -22,7 +23,7 @@ def approvals(client: OperatorClient, everything: bool) -> Shown:
     return Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing waits for you.", found)
 
 
-@click.command()
+@root.command()
 @click.argument("approval_ids", type=int, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Everything that waits.")
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")
@@ -55,7 +56,7 @@ def approve(
     return _decided(client.call("approve_many", approval_ids=list(approval_ids), choices=chosen)["decisions"])
 
 
-@click.command()
+@root.command()
 @click.argument("approval_ids", type=int, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Everything that waits.")
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Shown, Text, pass_client
 from workbench.errors import BadInput
 
 
-@click.command("call")
+@root.command("call")
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
 @pass_client

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Fn, NounGroup, Shown, Text, drop_none, pass_client
 from workbench.cli.spaces import add_delete_and_restore
 from workbench.tables import Table
@@ -21,7 +22,7 @@ COLUMNS = {
 }
 
 
-@click.group(cls=NounGroup)
+@root.group(cls=NounGroup)
 def contexts() -> None:
     """Contexts that agents wrote: list, search, show, delete, restore."""
 

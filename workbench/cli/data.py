@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, pass_client
 from workbench.model import iso
 from workbench.settings import Settings
@@ -18,7 +19,7 @@ from workbench.tables import Table
 RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
 
 
-@click.command()
+@root.command()
 @click.argument("query")
 @pass_client
 def sql(client: OperatorClient, query: str) -> Shown:
@@ -30,7 +31,7 @@ def sql(client: OperatorClient, query: str) -> Shown:
     return Table(columns, rows, "No rows.", data)
 
 
-@click.command("export")
+@root.command("export")
 @click.argument("resource", type=click.Choice(RESOURCES))
 @click.option("--format", "form", type=click.Choice(["csv", "json"]), default="csv", show_default=True, help="As what.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Into this file.")
@@ -44,7 +45,7 @@ def export_rows(client: OperatorClient, resource: str, form: str, output: Path |
     return Note(f"{resource} are in {output}.", made)
 
 
-@click.command()
+@root.command()
 @click.option(
     "--from", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Bring an older database in."
 )

@@ -8,13 +8,12 @@ import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, pass_client
 from workbench.errors import WorkbenchError
 from workbench.server_file import ServerFile
-from workbench.services.processes.sandbox import confinement_support
 from workbench.tables import Table
 
 GIGABYTE = 1 << 30
@@ -22,7 +21,7 @@ SCARCE = 1 * GIGABYTE
 AGENTS = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 
 
-@click.command()
+@root.command()
 @pass_client
 def doctor(client: OperatorClient) -> Shown:
     """Say what this machine has and lacks; the exit status is 1 if something needed is missing."""
@@ -63,6 +62,8 @@ def _git(client: OperatorClient) -> tuple[str, str, str]:
 
 
 def _confinement(client: OperatorClient) -> tuple[str, str, str]:
+    from workbench.services.processes.sandbox import confinement_support
+
     found = confinement_support(client.settings)
     if found.mode == "off" or found.missing:
         return ("missing" if found.mode == "required" else "warning"), "confinement", found.summary

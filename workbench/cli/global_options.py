@@ -1,4 +1,4 @@
-"""`--project` and `--json`, which are understood before a command's name and after it."""
+"""The root of all commands, and its options, `--project` and `--json`, which each command understands as well."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from workbench import __version__
 from workbench.cli.client import ProjectClient
 
 
@@ -28,8 +29,14 @@ OPTIONS = (
 )
 
 
+@click.group(params=[*OPTIONS], context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def root() -> None:
+    """Run a team of AI agents from a Jupyter notebook."""
+
+
 def with_global_options(command: click.Command) -> click.Command:
-    """A command that has these options too, and so has each command below it; of its own ones it loses none."""
+    """A copy of a command that has these options too, as all commands below it; a command's own ones come first."""
     made = copy(command)
     if isinstance(made, click.Group):
         made.commands = {name: with_global_options(one) for name, one in made.commands.items()}

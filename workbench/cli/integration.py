@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, drop_none, pass_client
 
 
-@click.command()
+@root.command()
 @click.argument("name")
 @click.option("--target", "target_branch", default=None, help="Default: the branch it was forked from.")
 @click.option("--fast-forward/--merge-commit", default=None, help="Default: the setting.")

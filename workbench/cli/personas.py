@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, pass_client
 from workbench.errors import BadInput
 from workbench.tables import Table
@@ -22,7 +23,7 @@ VERSIONS = {
 }
 
 
-@click.group(cls=NounGroup)
+@root.group(cls=NounGroup)
 def personas() -> None:
     """Kinds of work, and what their agents are told: list, show, versions, save."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
 from workbench.tables import Table
 
@@ -77,7 +78,7 @@ def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
     return drop_none(**options, limits=limits or None)
 
 
-@click.command()
+@root.command()
 @click.argument("persona_id")
 @spawn_options
 @click.option("--ask", is_flag=True, help="Leave it at the desk instead of admitting it.")
@@ -92,7 +93,7 @@ def spawn(client: OperatorClient, persona_id: str, ask: bool, **options: Any) ->
     return Note(f"{made['agent_id']} {runs}; it is {made['status']}.{lacks}", made)
 
 
-@click.command()
+@root.command()
 @click.option("--all", "everything", is_flag=True, help="Those too that have ended.")
 @pass_client
 def ps(client: OperatorClient, everything: bool) -> Shown:
@@ -111,7 +112,7 @@ def ps(client: OperatorClient, everything: bool) -> Shown:
     return Table.of(rows, COLUMNS, "No agent has a process now; `workbench spawn` starts one.")
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id")
 @click.option("--lines", type=click.IntRange(1, 1_000), default=50, show_default=True, help="The last so many.")
 @click.option("--follow", "-f", is_flag=True, help="Go on as it grows, until the process ends.")
@@ -139,7 +140,7 @@ def _follow(client: OperatorClient, agent_id: str, log: Path) -> None:
             time.sleep(FOLLOW_SECONDS)
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id")
 @pass_client
 def restart(client: OperatorClient, agent_id: str) -> Shown:
@@ -149,7 +150,7 @@ def restart(client: OperatorClient, agent_id: str) -> Shown:
     return Note(f"{made['agent_id']} {runs}.", made)
 
 
-@click.command()
+@root.command()
 @click.argument("agent_id")
 @click.option("--reason", default="", help="Kept in the history.")
 @pass_client
@@ -158,7 +159,7 @@ def terminate(client: OperatorClient, agent_id: str, reason: str) -> Shown:
     return Note(f"{agent_id} is ended.", client.call("terminate_agent", agent_id=agent_id, reason=reason))
 
 
-@click.command()
+@root.command()
 @pass_client
 def profiles(client: OperatorClient) -> Shown:
     """List the ways to run an agent, and what each lacks here."""
@@ -167,7 +168,7 @@ def profiles(client: OperatorClient) -> Shown:
     return Table.of(rows, {"name": "profile", "summary": "what it does", "source": "from", "lacks": "lacks"}, "")
 
 
-@click.command()
+@root.command()
 @click.option("--persona", "persona_id", required=True, help="The kind of work it takes.")
 @spawn_options
 @pass_client

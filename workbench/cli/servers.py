@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Shown, pass_client
 
 
-@click.command()
+@root.command()
 @click.option("--port", type=click.IntRange(0, 65_535), default=None, help="0 lets the system choose.")
 @pass_client
 def serve(client: OperatorClient, port: int | None) -> Shown:
@@ -22,7 +23,7 @@ def serve(client: OperatorClient, port: int | None) -> Shown:
     return None
 
 
-@click.command()
+@root.command()
 @pass_client
 def mcp(client: OperatorClient) -> Shown:
     """Serve MCP on standard input and output, for agents that start their own server."""
@@ -32,7 +33,7 @@ def mcp(client: OperatorClient) -> Shown:
     return None
 
 
-@click.command()
+@root.command()
 @click.option("--repo", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Your git repository.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Your plan.")
 @click.option("--workers", type=click.IntRange(1, 32), default=3, show_default=True, help="Processes at once.")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING
 from workbench.cli.output import Note, NounGroup, Shown, drop_none, listing, page_table, pass_client
 
@@ -16,17 +17,17 @@ SESSIONS = ("id", "name", "project", "teams", "agents", "contexts", "created_at"
 TEAMS = ("id", "name", "session", "description", "agents", "created_at", "deleted_at")
 
 
-@click.group(cls=NounGroup)
+@root.group(cls=NounGroup)
 def projects() -> None:
     """Projects: list, add, rename, delete, restore."""
 
 
-@click.group(cls=NounGroup)
+@root.group(cls=NounGroup)
 def sessions() -> None:
     """Sessions of projects: list, add, rename, delete, restore."""
 
 
-@click.group(cls=NounGroup)
+@root.group(cls=NounGroup)
 def teams() -> None:
     """Teams of agents: list, add, rename, move, delete, restore."""
 

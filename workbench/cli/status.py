@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Shown, pass_client
 from workbench.server_file import ServerFile
 from workbench.tables import Table
@@ -15,7 +16,7 @@ from workbench.tables import Table
 EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject": "about"}
 
 
-@click.command()
+@root.command()
 @pass_client
 def status(client: OperatorClient) -> Shown:
     """What runs, who waits, how far the work is."""
@@ -34,7 +35,7 @@ def status(client: OperatorClient) -> Shown:
     return Table(["", ""], rows, data=data)
 
 
-@click.command()
+@root.command()
 @click.option("--after", default=0, help="Only events with a larger id.")
 @click.option("--kinds", default="*", help="Comma-separated: task.*, agent.registered, …")
 @click.option("--limit", default=50, show_default=True, help="At most so many.")
@@ -50,7 +51,7 @@ def events(client: OperatorClient, after: int, kinds: str, limit: int) -> Shown:
     return Table.of(page["events"], EVENT_COLUMNS, "Nothing like that has happened yet.", note=note)
 
 
-@click.command()
+@root.command()
 @pass_client
 def performance(client: OperatorClient) -> Shown:
     """How busy the server is: queue, commits, connections, events."""

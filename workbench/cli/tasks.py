@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
@@ -47,7 +48,7 @@ _APART = {"id", "title", "attempts", "blocked"}
 """What a task's facts leave to other places."""
 
 
-@click.command()
+@root.command()
 @click.option(
     "--status", type=click.Choice([state.value for state in TaskState]), default=None, help="Only tasks in this state."
 )
@@ -75,7 +76,7 @@ def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -
     return Table.of(shown, COLUMNS, empty, found, note)
 
 
-@click.command()
+@root.command()
 @click.argument("task_id", type=int)
 @click.option("--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="So many log lines.")
 @pass_client
@@ -145,7 +146,7 @@ def _end_of_log(client: OperatorClient, task_id: int, wanted: int) -> list[dict[
     return told[::-1]
 
 
-@click.command()
+@root.command()
 @click.option("--plan", default=None, help="Only tasks of this plan.")
 @pass_client
 def graph(client: OperatorClient, plan: str | None) -> Shown:
@@ -158,7 +159,7 @@ def graph(client: OperatorClient, plan: str | None) -> Shown:
     return Graph(page["tasks"], edges, NO_TASKS if plan is None else NO_MATCH)
 
 
-@click.command()
+@root.command()
 @click.argument("task_id", type=int)
 @click.option("--reason", default="", help="Why; its agent is told.")
 @pass_client
@@ -178,7 +179,7 @@ def _cancelled_with(client: OperatorClient, made: Mapping[str, Any], after: int)
     return [one for one in ids if one != str(made["id"])]
 
 
-@click.command()
+@root.command()
 @click.argument("task_id", type=int)
 @click.option("--reason", default="", help="Why; kept in the history.")
 @click.option("--max-retries", type=click.IntRange(0, 100), default=None, help="Retries from now on.")
@@ -189,7 +190,7 @@ def retry(client: OperatorClient, task_id: int, reason: str, max_retries: int | 
     return Note(f"Task {task_id} is tried again.", made)
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@root.command(context_settings={"ignore_unknown_options": True})
 @click.argument("task_id", type=int)
 @click.argument("number", type=int)
 @pass_client
@@ -198,7 +199,7 @@ def priority(client: OperatorClient, task_id: int, number: int) -> Shown:
     return Note(f"Task {task_id} has priority {number}.", client.call("set_priority", task_id=task_id, priority=number))
 
 
-@click.command()
+@root.command()
 @click.argument("task_id", type=int)
 @click.argument("agent_id", metavar="AGENT|none")
 @click.option("--reason", default="", help="Why; kept in the history.")
@@ -210,7 +211,7 @@ def assign(client: OperatorClient, task_id: int, agent_id: str, reason: str) -> 
     return Note(f"Task {task_id} is reserved for {agent}." if agent else f"Anybody may claim task {task_id}.", made)
 
 
-@click.command()
+@root.command()
 @click.argument("task_id", type=int)
 @click.argument("others", metavar="ON...", type=int, nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="No longer wait for them.")
@@ -224,7 +225,7 @@ def depend(client: OperatorClient, task_id: int, others: tuple[int, ...], remove
     return Note(f"Task {task_id} waits for {waits}." if waits else f"Task {task_id} waits for nothing.", made)
 
 
-@click.command()
+@root.command()
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 @click.option("--name", default=None, help="Use this name instead of the plan's own.")
 @click.option("--update", is_flag=True, help="Change the plan of this name; what has begun stays as it is.")
@@ -239,7 +240,7 @@ def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_
     return planned(client.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
 
 
-@click.command("export-plan")
+@root.command("export-plan")
 @click.argument("name")
 @click.option(
     "--format", "form", type=click.Choice(["yaml", "markdown"]), default="yaml", show_default=True, help="As what."

@@ -11,6 +11,7 @@ import click
 
 from workbench.cli import integration
 from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client
 from workbench.tables import Page, Table
 
@@ -29,7 +30,7 @@ COLUMNS = {
 ITEMS = {"kind": "kind", "name": "name", "size": "size", "safe": "safe", "reason": "why"}
 
 
-@click.group(cls=NounGroup)
+@root.group(cls=NounGroup)
 def worktrees() -> None:
     """Worktrees of agents: list, status, diff, create, integrate, …"""
 
@@ -107,7 +108,7 @@ def update(client: OperatorClient, name: str) -> Shown:
     return Note(f"{name} is at {made['commit'][:12]}." if made["merged"] else f"{name} has everything already.", made)
 
 
-@click.command()
+@root.command()
 @click.argument("name")
 @click.option("--reason", default="", help="Kept in the history.")
 @click.option("--delete-branch", is_flag=True, help="Delete its branch too.")
