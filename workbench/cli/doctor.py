@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, pass_client
