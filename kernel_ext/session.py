@@ -13,7 +13,7 @@ import click
 
 from kernel_ext.host import KernelHost, not_started
 from workbench import cli
-from workbench.analytics.live import Live, News, refresh
+from workbench.analytics.live import Live, Update, refresh
 from workbench.analytics.reports import Report, report
 from workbench.graph import Graph
 from workbench.model import ServerInfo
@@ -185,7 +185,7 @@ class Session:
     def _ask(self, query: str) -> duckdb.DuckDBPyRelation:
         return self._live.answer(self.host.submit(self._news()).result(), query)
 
-    async def _news(self) -> News:
+    async def _news(self) -> Update:
         if self.host.workbench is not None:
             return await refresh(self._live, self.host.workbench.store)
         # Another process serves: read its store as any process may, then let go of it.

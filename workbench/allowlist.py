@@ -1,6 +1,6 @@
-"""Which agent ids may act at all: `.aiswarm/allowlist.txt` and the setting `allowed_agents`.
+"""The allowlist, `.aiswarm/allowlist.txt` and the setting `allowed_agents`: only agents with these ids may act.
 
-One id a line; what follows ``#`` is a comment. An empty list means everyone.
+The file has one id per line; ``#`` starts a comment. An empty list restricts nobody.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Stamp = tuple[int, int, int]
 
 
 class Allowlist:
-    """The list of one project. The file is looked at whenever somebody asks, and read when it has changed."""
+    """The list of one project. Each use checks whether the file has changed, and reads it only then."""
 
     def __init__(self, settings: Settings) -> None:
         self.path: Path = settings.home / "allowlist.txt"
@@ -27,16 +27,16 @@ class Allowlist:
 
     @property
     def fixed(self) -> frozenset[str]:
-        """The ids that the setting names; the file cannot take them away."""
+        """The ids from the setting; the file cannot remove them."""
         return self._fixed
 
     def ids(self) -> frozenset[str]:
-        """All ids on the list; none means everyone.
+        """All ids on the list; an empty list restricts nobody.
 
         Raises:
-            Unavailable: ``ALLOWLIST_UNREADABLE``: nobody may act until the file can be read again.
+            Unavailable: ``ALLOWLIST_UNREADABLE``: no agent may act until the file can be read again.
         """
-        stamp = self._look()
+        stamp = self._file_stamp()
         if stamp != self._stamp:
             self._listed, self._stamp = self._read() if stamp else frozenset(), stamp
         return self._listed | self._fixed
@@ -61,17 +61,17 @@ class Allowlist:
             self._write([line for line in self._lines() if _id(line) != agent_id])
 
     def admit(self, agent_id: str) -> None:
-        """Add the id of an agent that was admitted, if the list restricts anybody at all."""
+        """Add the id of an admitted agent, if the list is not empty."""
         if self.ids():
             self.add(agent_id)
 
     def rename(self, before: str, after: str) -> None:
-        """An agent has another id now. There is no moment at which neither is on the list."""
+        """Replace an agent's id in one step: at no moment are both missing."""
         if before != after and before in self.ids():
             self._write([*(line for line in self._lines() if _id(line) != before), after])
 
     def require_writable(self) -> None:
-        """Find out before anything is decided whether `admit` will be able to do its part.
+        """Check, before a decision, that `admit` will be able to write the file.
 
         Raises:
             Unavailable: ``ALLOWLIST_UNREADABLE``, ``PROJECT_UNWRITABLE``.
@@ -79,7 +79,7 @@ class Allowlist:
         if self.ids():
             self._write(self._lines())
 
-    def _look(self) -> _Stamp | None:
+    def _file_stamp(self) -> _Stamp | None:
         try:
             found = os.stat(self._name)  # noqa: PTH116 (which is half as fast, and this is asked for every message)
         except FileNotFoundError:
@@ -104,7 +104,7 @@ class Allowlist:
         self._stamp = None
 
     def _unreadable(self, error: Exception) -> Unavailable:
-        return Unavailable("ALLOWLIST_UNREADABLE", f"{self.path} cannot be read: {error}. Mend it or remove it.")
+        return Unavailable("ALLOWLIST_UNREADABLE", f"{self.path} cannot be read: {error}. Correct or remove it.")
 
 
 def _id(line: str) -> str:

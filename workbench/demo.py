@@ -1,4 +1,4 @@
-"""`workbench demo`: the quickstart notebook, headless, from plan to merge."""
+"""`workbench demo`: runs the quickstart notebook headless, from plan to merge."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ NOTEBOOK = "00_quickstart.ipynb"
 
 
 def run(repo: Path | None, plan: Path | None, workers: int, output: Path) -> Table:
-    """Execute the quickstart with papermill; a summary and where everything is.
+    """Execute the quickstart with papermill; a summary, and the paths of the results.
 
     Args:
-        repo: the person's git repository; the shipped sample without it.
-        plan: a plan file; the notebook's own without it.
-        workers: worker processes at the same time.
-        output: a directory of its own is made in here.
+        repo: the user's git repository; None: the shipped sample.
+        plan: a plan file; None: the notebook's own.
+        workers: how many worker processes run at the same time.
+        output: a new directory for this run is created in it.
 
     Raises:
-        BadInput: what is wrong with the repository (``NOT_A_REPOSITORY``, …) or the plan (``PLAN_INVALID``).
+        BadInput: ``NOT_A_REPOSITORY``, … or ``PLAN_INVALID``.
         Unavailable: ``DEMO_FAILED``; the executed notebook shows where.
     """
     if repo:
@@ -83,12 +83,12 @@ def _execute(notebook: Path, executed: Path, parameters: dict[str, Any]) -> None
     except PapermillExecutionError as error:
         raise Unavailable(
             "DEMO_FAILED",
-            f"Cell {error.exec_count} failed: {error.ename}: {error.evalue}. Open {executed} to see it.",
+            f"Cell {error.exec_count} failed: {error.ename}: {error.evalue}. Open {executed} for details.",
         ) from None
 
 
 def _as_page(executed: Path) -> Path:
-    """The notebook as one HTML file that needs nothing from the network."""
+    """Save the notebook as one HTML file without references to the network."""
     from nbconvert import HTMLExporter
 
     body, _ = HTMLExporter(embed_images=True).from_filename(str(executed))

@@ -1,4 +1,4 @@
-"""What waits for what, as a drawing in a notebook and as a table elsewhere: what comes first is on the left."""
+"""The graph of tasks: an SVG in a notebook, a table elsewhere. Dependencies are left of what depends on them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any
 from workbench.tables import State, Table, plain
 
 LIMIT = 200
-"""Tasks that are drawn at most."""
+"""The most tasks that are drawn."""
 SWEEPS = 6
 WIDTH, HEIGHT, ACROSS, DOWN = 190, 30, 56, 12
-"""Of a task and of the space beside and below it, in pixels."""
+"""The size of a task's box, and the space beside and below it, in pixels."""
 LETTERS = 25
 
 Place = tuple[int, float]
-NO_TASKS = "There are no tasks. Create some with a plan."
 """Column and row, from 0; a row may lie between two."""
+NO_TASKS = "There are no tasks. Create some with a plan."
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Tasks, as `list_tasks` tells of them, and pairs of ids: a task, and what it waits for.
+    """Tasks as `list_tasks` returns them, and pairs of ids: a task, and one that it depends on.
 
-    A pair may name a task that is not among them: it is told, not drawn. `empty` is said if there is no task.
+    A pair may name another task, which is then mentioned, not drawn. `empty` is the text without tasks.
     """
 
     tasks: Sequence[Mapping[str, Any]]
@@ -36,25 +36,25 @@ class Graph:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same, for programs."""
+        """The same for programs."""
         return {"tasks": self.tasks, "dependencies": self.dependencies}
 
     def text(self) -> str:
-        """A table of the tasks, each after what it waits for."""
+        """A table of the tasks, each after its dependencies."""
         at = {task["id"]: self._places[task["id"]] for task in self.tasks}
         ordered = sorted(self.tasks, key=lambda task: at[task["id"]])
-        rows = [[task["id"], task["title"], _state(task), self._told(task["id"])] for task in ordered]
+        rows = [[task["id"], task["title"], _state(task), self._after(task["id"])] for task in ordered]
         return Table(["id", "title", "status", "after"], rows, self.empty).text()
 
     def html(self) -> str:
-        """An SVG with a line of what its colours mean; texts are escaped."""
+        """An SVG with a legend; texts are escaped."""
         if not self.tasks:
             return f"<p><em>{html.escape(self.text())}</em></p>"
         columns, rows = (max(place[axis] for place in self._places.values()) + 1 for axis in (0, 1))
         width, height = columns * (WIDTH + ACROSS) - ACROSS + 2, rows * (HEIGHT + DOWN) - DOWN + 2
         drawn = "".join([*map(self._edge, self._inner), *map(self._box, self.tasks)])
         return (
-            f'<div style="overflow: auto; max-height: 640px"><svg role="img" aria-label="What waits for what" '
+            f'<div style="overflow: auto; max-height: 640px"><svg role="img" aria-label="Graph of tasks" '
             f'width="{width:.0f}" height="{height:.0f}" viewBox="-1 -1 {width:.0f} {height:.0f}" '
             f'font-family="sans-serif" font-size="12">{drawn}</svg></div><p>{self._legend()}</p>'
         )
@@ -78,7 +78,7 @@ class Graph:
     def _waits(self) -> dict[int, list[int]]:
         return _neighbours(self.dependencies)
 
-    def _told(self, task_id: int) -> str:
+    def _after(self, task_id: int) -> str:
         return ", ".join(map(str, self._waits.get(task_id, ())))
 
     def _legend(self) -> str:
@@ -96,7 +96,7 @@ class Graph:
     def _box(self, task: Mapping[str, Any]) -> str:
         x, y = _corner(self._places[task["id"]])
         state, name = _state(task), f"{task['id']} {plain(task['title'])}"
-        waits = f", after {self._told(task['id'])}" if task["id"] in self._waits else ""
+        waits = f", after {self._after(task['id'])}" if task["id"] in self._waits else ""
         short = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
         sign, colour = state.mark
         return (
@@ -117,10 +117,10 @@ def _corner(place: Place) -> tuple[float, float]:
 
 
 def places(ids: Sequence[int], pairs: Sequence[tuple[int, int]]) -> dict[int, Place]:
-    """Where each task is drawn: right of all it waits for, near those it is linked to; those without links below.
+    """Where each task is drawn: right of its dependencies, near the tasks it is linked to; those without links below.
 
     Args:
-        pairs: `(later, earlier)`, both among the ids, without a circle.
+        pairs: `(later, earlier)`, both among the ids, without cycles.
     """
     linked = {task_id for pair in pairs for task_id in pair}
     layers = _layers([task_id for task_id in ids if task_id in linked], pairs)
@@ -154,7 +154,7 @@ def _layers(ids: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[i
 def _depths(
     ids: Sequence[int], before: Mapping[int, list[int]], after: Mapping[int, list[int]]
 ) -> Iterator[tuple[int, int]]:
-    """The column of each: as far left as it can be, but what waits for nothing right before what needs it first."""
+    """The column of each task: as far left as possible; without dependencies, just before its first dependant."""
     depth: dict[int, int] = {}
     missing = {task_id: len(before.get(task_id, ())) for task_id in ids}
     ready = [task_id for task_id in ids if not missing[task_id]]

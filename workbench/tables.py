@@ -23,18 +23,18 @@ _MARKS = {
 
 
 class State(str):
-    """How a task stands; in HTML with a mark of its own shape and colour, which may be taken away."""
+    """The state of a task; in HTML with a mark of its own shape and colour, so that neither alone tells it."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, status: str, blocked: bool = False) -> State:
-        """The word for a task's status."""
+        """The state of a task from its status."""
         return cls("blocked" if blocked else status.replace("_", " "))
 
     @property
     def mark(self) -> tuple[str, str]:
-        """A sign and its colour; both empty if there is none."""
+        """A character and its colour; both empty if the state has none."""
         return _MARKS.get(self.partition(",")[0], ("", ""))
 
     def html(self) -> str:
@@ -45,9 +45,9 @@ class State(str):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings. `data` is what the rows were made of, for programs; `note` a line below them.
+    """Rows under headings, with lines above (`lead`) and below (`note`). `data` is the same for programs.
 
-    `lead` are lines above; with them a table without rows is these and what it says when it is empty, if anything.
+    A table without rows shows `lead` and `empty`.
     """
 
     columns: Sequence[str]
@@ -137,7 +137,7 @@ def _marked(value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value in one line, without what cannot be seen."""
+    """A value on one line, with a replacement for characters that are not printable."""
     if value is None:
         return ""
     if isinstance(value, bool):

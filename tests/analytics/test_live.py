@@ -15,7 +15,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from tests.conftest import Admit, Admitted, Clock
-from workbench.analytics.live import EVENT_COLUMNS, MIRRORS, Live, ask, read_news, refresh
+from workbench.analytics.live import EVENT_COLUMNS, MIRRORS, Live, ask, read_update, refresh
 from workbench.app import Workbench
 from workbench.errors import BadInput, WorkbenchError
 from workbench.model import SECOND
@@ -324,7 +324,7 @@ async def follow(project: Settings, steps: list[Any]) -> None:
             await store.write(lambda tx: expiry.expire(tx, project, lambda: 0.5))
             if look:
                 live.answer(await refresh(live, store), "SELECT 1")
-        news = await store.read(lambda tx: read_news(tx, 0))
+        news = await store.read(lambda tx: read_update(tx, 0))
         assert content(live, await refresh(live, store)) == content(Live(), news)
         assert len(news.events) == news.cursor
         assert set(news.events[0].keys()) == set(EVENT_COLUMNS)

@@ -222,8 +222,8 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     (tmp_path / "plan.yaml").write_text(PLAN)
     assert data(run("--json", "call", "whoami"))["level"] == "operator"
     assert run("agents").out == "No agent has registered yet.\n"
-    assert run("approvals").out == "Nothing waits for you.\n"
-    assert run("approve", "--all").out == "Nothing waits for you.\n"
+    assert run("approvals").out == "Nothing needs your approval.\n"
+    assert run("approve", "--all").out == "Nothing needs your approval.\n"
     for _ in range(2):
         assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[2:] == ["1     count", "2     judge"]
     (tmp_path / "other.yaml").write_text(PLAN + "  - {name: more, title: M, persona: tester}\n")
@@ -237,7 +237,7 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     assert run("approve", "1", "--id", "ada", "--role", "planner", "--tool", "read").out.endswith("ada is assigned\n")
     assert run("reject", "2", "--reason", "No").out == "Rejected 2.\n"
     assert run("approve", "--all", "--kind", "registration").out.endswith("Eve is assigned\n")
-    assert run("revoke", "Eve").out == "Eve is revoked; its token no longer works.\n"
+    assert run("revoke", "Eve").out == "Revoked Eve; its token no longer works.\n"
     listed = {agent["name"]: agent for agent in data(run("--json", "agents"))}
     assert {name: agent["registration_status"] for name, agent in listed.items()} == {
         "Ada": "assigned",
@@ -298,16 +298,16 @@ def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> 
     run("approve", "1")
     assert run("priority", "1", "-5").out == "Task 1 has priority -5.\n"
     assert run("assign", "1", "Ada").out == "Task 1 is reserved for Ada.\n"
-    assert run("assign", "1", "none").out == "Anybody may claim task 1.\n"
-    assert run("depend", "2", "1", "--remove").out == "Task 2 waits for nothing.\n"
-    assert run("depend", "1", "2").out == "Task 1 waits for 2.\n"
+    assert run("assign", "1", "none").out == "Any agent may claim task 1.\n"
+    assert run("depend", "2", "1", "--remove").out == "Task 2 depends on no task.\n"
+    assert run("depend", "1", "2").out == "Task 1 depends on 2.\n"
     assert run("depend", "2", "1").err.startswith("DEPENDENCY_CYCLE: ")
-    assert run("cancel", "2", "--reason", "Not needed").out == "Task 2 is cancelled.\n"
+    assert run("cancel", "2", "--reason", "Not needed").out == "Cancelled task 2.\n"
     shown = run("task", "1").out
     assert shown.startswith("1 Count them\n")
     assert "blocked" in shown
-    assert "Nobody has claimed it yet." in shown
-    assert run("retry", "2", "--max-retries", "5").out == "Task 2 is tried again.\n"
+    assert "It has not been claimed yet." in shown
+    assert run("retry", "2", "--max-retries", "5").out == "Task 2 is retried.\n"
     told = data(run("--json", "task", "2"))
     assert (told["task"]["max_retries"], told["task"]["status"], told["log"]) == (5, "pending", [])
 
@@ -338,13 +338,13 @@ def test_a_task_is_cancelled_with_what_is_under_it_and_what_is_to_go_with_it(run
     later = {"title": "Later", "persona_id": "tester", "dependencies": [3], "on_failure": "cancel"}
     for tasks in ([whole, whole], [part], [later]):
         run("call", "create_tasks", f"tasks={json.dumps(tasks)}")
-    assert run("cancel", "1").out == "Task 1 is cancelled.\n"
-    assert run("cancel", "2").out == "Task 2 is cancelled, and with it 3, 4.\n"
+    assert run("cancel", "1").out == "Cancelled task 1.\n"
+    assert run("cancel", "2").out == "Cancelled task 2, and with it 3, 4.\n"
     many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 2}] * (NEAR + 1)
     run("call", "create_tasks", f"tasks={json.dumps(many)}")
     run("retry", "2")
     told = ", ".join(map(str, range(5, NEAR + 5)))
-    assert run("cancel", "2").out == f"Task 2 is cancelled, and with it {told}, ….\n"
+    assert run("cancel", "2").out == f"Cancelled task 2, and with it {told}, ….\n"
 
 
 def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type, tmp_path: Path) -> None:
@@ -400,7 +400,7 @@ def test_personas_are_listed_shown_and_saved(run: Type, tmp_path: Path) -> None:
     (tmp_path / "ornithologist.md").write_text("---\nname: Ornithologist\n---\nKnow your birds.\n")
     assert "implementer" in run("personas").out
     said = run("personas", "save", str(tmp_path / "ornithologist.md")).out
-    assert said == "The persona ornithologist is saved; its agents are workers.\n"
+    assert said == "Saved persona ornithologist; its agents are workers.\n"
     assert "Know your birds." in run("personas", "show", "ornithologist").out
     run("personas", "save", str(tmp_path / "ornithologist.md"), "--id", "tester")
     assert [one["source"] for one in data(run("--json", "personas", "versions", "tester"))] == ["project", "built-in"]
@@ -415,30 +415,30 @@ def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) 
     assert data(run("--json", "worktrees", "status", "island"))["ahead"] == 1
     assert "count.txt" in run("worktrees", "status", "island").out
     assert "+344" in run("worktrees", "diff", "island", "count.txt").out
-    assert run("integrate", "island").out == "Approval 1 merges island into main.\n"
+    assert run("integrate", "island").out == "To merge island into main, approve 1.\n"
     assert "wb/island/main into main: 1 commits" in run("approvals").out
     assert run("approve", "1").out.endswith("island is integrated\n")
     assert (repository / "count.txt").read_text() == "344\n"
     run("call", "create_worktree", "name=other")
-    assert run("discard", "other").out == "other is discarded; the branch wb/other/main is kept.\n"
-    assert run("worktrees").out == "There is no active worktree.\n"
+    assert run("discard", "other").out == "Discarded other; the branch wb/other/main is kept.\n"
+    assert run("worktrees").out == "There are no active worktrees.\n"
 
 
 def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repository: Path) -> None:
-    assert run("worktrees", "conflicts").out == "No conflict is coming.\n"
-    assert run("worktrees", "create", "one", "--from", "main").out.startswith("one is on branch wb/one/main, in /")
+    assert run("worktrees", "conflicts").out == "No conflicts are predicted.\n"
+    assert run("worktrees", "create", "one", "--from", "main").out.startswith("Created one on branch wb/one/main in /")
     run("worktrees", "create", "two", "--branch", "feature/two")
     for name in ("one", "two"):
         place = repository / ".aiswarm" / "worktrees" / name
         (place / "README.md").write_text(f"# {name}\n")
         git("commit", "-q", "-a", "-m", name, cwd=place)
     assert run("worktrees", "conflicts").out.splitlines()[1].split() == ["one", "two", "README.md"]
-    assert run("worktrees", "update", "one").out == "one has everything already.\n"
+    assert run("worktrees", "update", "one").out == "one is up to date.\n"
     (repository / ".aiswarm" / "worktrees" / "two" / "draft.txt").write_text("draft\n")
     assert "+draft" in run("worktrees", "diff", "two", "--uncommitted").out
     assert run("worktrees", "discard", "two").err.startswith("WORKTREE_DIRTY")
     said = run("worktrees", "discard", "two", "--force", "--delete-branch").out
-    assert said.startswith("two is discarded; the branch feature/two is deleted. What was nowhere else is in /")
+    assert said.startswith("Discarded two; the branch feature/two is deleted. What existed nowhere else is saved in /")
     assert "trash" in run("worktrees", "prune").out
     assert run("worktrees", "prune", "--yes").out.splitlines()[-1].endswith("freed")
     assert run("worktrees", "integrate", "one", "--fast-forward").status == 0
@@ -493,7 +493,7 @@ async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, comm
     ran = await command("restart", "ada")
     assert ran.out.startswith("ada runs as process ")
     ran = await command("terminate", "ada", "--reason", "Enough")
-    assert ran == Ran(0, "ada is ended.\n", "")
+    assert ran == Ran(0, "Ended ada.\n", "")
     assert {one["agent_id"]: one["state"] for one in data(await command("--json", "ps", "--all"))} == {
         "ada": "ended",
         "bob": "running",
@@ -547,7 +547,7 @@ def test_an_agent_is_admitted_with_every_choice_and_changed_later(run: Type) -> 
     assert (ada["tool"], ada["access_level"]) == ("read", "team_level")
     assert ada["expires_at"] is not None
 
-    assert run("grant", "ada", "--id", "first", "--tool", "write", "--expires", "never").out == "ada is changed.\n"
+    assert run("grant", "ada", "--id", "first", "--tool", "write", "--expires", "never").out == "Changed ada.\n"
     assert run("move", "first", "--session", "Day 2", "--team", "none").out == "Moved first.\n"
     first = data(run("--json", "agent", "first"))["agent"]
     assert (first["tool"], first["expires_at"], first["session"], first["team"]) == ("write", None, "Day 2", None)
@@ -571,17 +571,17 @@ def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
     ]
     assert run("approve", "3", "4", "--id", "one").status == 2
     assert [d["ok"] for d in data(run("--json", "reject", "--all", "--reason", "Enough"))] == [True, True]
-    assert run("reject", "--all").out == "Nothing waits for you.\n"
+    assert run("reject", "--all").out == "Nothing needs your approval.\n"
 
 
 def test_rules_admit_and_are_listed_and_removed(run: Type) -> None:
-    assert run("rules").out == "There are no rules: every agent waits for you.\n"
+    assert run("rules").out == "There are no rules: you admit every agent yourself.\n"
     run("rules", "add", "night", "worker-*", "--tool", "read", "--expires", "8h")
     words = run("rules", "list").out.splitlines()[1].split()
     assert words == ["night", "worker-*", "this", "machine", "tool", "read,", "expires_in_seconds", "28800"]
-    assert run("rules", "remove", "night").out == "The rule night is removed.\n"
+    assert run("rules", "remove", "night").out == "Removed rule night.\n"
     assert run("rules", "remove", "night").err.startswith("RULE_NOT_FOUND: ")
-    assert run("allowlist").out == "Empty: everyone may act.\n"
+    assert run("allowlist").out == "The allowlist is empty: every agent may act.\n"
     run("allowlist", "add", "ada")
     assert run("allowlist").out.splitlines()[1].split()[0] == "ada"
     run("allowlist", "remove", "ada")
@@ -659,7 +659,7 @@ def test_an_expiry_is_a_duration_a_date_or_never(typed: str, choices: dict[str, 
 
 @pytest.mark.parametrize("typed", ["soon", "2x", "-1h", "", "1h30m"])
 def test_another_expiry_is_refused(typed: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no time"):
+    with pytest.raises(click.BadParameter, match="is not a time"):
         Expiry().convert(typed, None, None)
 
 

@@ -125,7 +125,7 @@ def test_a_plan_can_come_from_a_file_and_again(running: Kernel, tmp_path: Path) 
 
 def test_a_cell_becomes_a_persona(running: Kernel) -> None:
     said = running.run("%%persona birder -o made\n---\nname: Birder\n---\nCount what you see.\n")
-    assert said.strip() == "The persona birder is saved; its agents are workers."
+    assert said.strip() == "Saved persona birder; its agents are workers."
     assert running.run('made["name"]') == "'Birder'"
     assert "birder" in running.run("%workbench personas")
     _, error = running.attempt("%%persona 'no id'\nx")
@@ -189,7 +189,7 @@ def test_an_agent_is_admitted_with_choices_and_its_grant_is_changed(running: Ker
     assert "Day 1" in running.run("%workbench agents")
     running.run("%workbench grant ada --tool write --expires 2h")
     assert "agent.updated" in running.run("%workbench history ada")
-    assert "revoked" in running.run('%workbench revoke ada --reason "Done with it"')
+    assert "Revoked ada" in running.run('%workbench revoke ada --reason "Done with it"')
     assert "001_initial_schema" in running.run("%workbench migrate --status")
 
 
@@ -204,7 +204,7 @@ def test_a_question_mark_explains(kernel: Kernel) -> None:
     assert "--file" in kernel.inspect("%%plan")
     assert "DuckDB" in kernel.inspect("%%wsql")
     said = kernel.run("%workbench approve --help")
-    assert "Admit agents" in said
+    assert "Approve requests" in said
     assert said.endswith("Show this message and exit.\n")
     assert "--project" not in said
 

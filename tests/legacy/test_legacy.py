@@ -23,7 +23,7 @@ from data.legacy.make_legacy import database, insert
 from tests.conftest import Admit, Child, Served
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable, WorkbenchError
-from workbench.legacy import Brought, bring, target
+from workbench.legacy import LegacyImport, import_legacy, target
 from workbench.legacy.plan import decide
 from workbench.legacy.source import TABLES, Legacy, Old, read
 from workbench.model import SECOND
@@ -66,15 +66,15 @@ def dump(path: Path) -> list[str]:
         return sorted(db.iterdump())
 
 
-def added(brought: Brought) -> dict[str, int]:
+def added(imported: LegacyImport) -> dict[str, int]:
     """How many rows were added, where any were."""
-    return {table: counted.added for table, counted in brought.tables.items() if counted.added}
+    return {table: counted.added for table, counted in imported.tables.items() if counted.added}
 
 
 def refused(settings: Settings, source: Path) -> WorkbenchError:
     """How a migration was refused."""
     with pytest.raises(WorkbenchError) as error:
-        bring(settings, source)
+        import_legacy(settings, source)
     return error.value
 
 
@@ -84,18 +84,18 @@ def refused(settings: Settings, source: Path) -> WorkbenchError:
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_every_row_is_brought_and_keeps_its_id(samples: Path, settings: Settings, sample: str) -> None:
     source = samples / f"{sample}.db"
-    brought = bring(settings, source)
+    imported = import_legacy(settings, source)
     tables = {table for table in TABLES if table != "contexts" or sample != "without-contexts"}
     for table in tables:
         there = column(source, f"SELECT id FROM {table}")
         here = column(settings.database, f"SELECT id FROM {table}")
         assert {i for i in there if i and i.strip()} <= set(here)
-        assert len(here) == brought.tables[table].added >= brought.tables[table].found == len(there)
-    assert brought.tables["contexts"].found == len(read(source).rows["contexts"])
+        assert len(here) == imported.tables[table].added >= imported.tables[table].found == len(there)
+    assert imported.tables["contexts"].found == len(read(source).rows["contexts"])
 
 
 def test_what_the_rows_say_is_brought_with_times_in_utc(samples: Path, settings: Settings) -> None:
-    assert bring(settings, samples / "small.db").notes == []
+    assert import_legacy(settings, samples / "small.db").notes == []
     made, changed, seen = 1_709_283_600 * SECOND, 1_709_285_400 * SECOND + SECOND // 2, 1_709_398_800_125_000
     times = {"created_at": made, "updated_at": changed, "deleted_at": None}
     assert asked(settings.database, "SELECT * FROM projects") == [
@@ -122,7 +122,7 @@ def test_what_the_rows_say_is_brought_with_times_in_utc(samples: Path, settings:
 
 
 def test_brought_contexts_are_found_by_their_words(samples: Path, settings: Settings) -> None:
-    bring(settings, samples / "small.db")
+    import_legacy(settings, samples / "small.db")
     assert column(settings.database, "SELECT rowid FROM contexts_text WHERE contexts_text MATCH 'gentoo'") == [1, 2, 3]
 
 
@@ -130,13 +130,13 @@ def test_brought_contexts_are_found_by_their_words(samples: Path, settings: Sett
 def test_what_is_brought_is_sound_and_refers_only_to_what_is_there(
     samples: Path, settings: Settings, sample: str
 ) -> None:
-    bring(settings, samples / f"{sample}.db")
+    import_legacy(settings, samples / f"{sample}.db")
     assert column(settings.database, "PRAGMA integrity_check") == ["ok"]
     assert asked(settings.database, "PRAGMA foreign_key_check") == []
 
 
 def test_agents_are_admitted_by_their_id_alone_and_with_the_access_they_had(samples: Path, settings: Settings) -> None:
-    bring(settings, samples / "small.db")
+    import_legacy(settings, samples / "small.db")
     question = """SELECT id, assigned_agent_id, registration_status, tool, role, access_level, id_only, capabilities,
         session_id, team_id FROM agents ORDER BY id"""
     admitted = ("assigned", "write", "worker")
@@ -151,7 +151,7 @@ def test_agents_are_admitted_by_their_id_alone_and_with_the_access_they_had(samp
 
 
 def test_what_the_old_registration_decided_is_kept(samples: Path, settings: Settings) -> None:
-    brought = bring(settings, samples / "registered.db")
+    imported = import_legacy(settings, samples / "registered.db")
     question = """SELECT id, assigned_agent_id, registration_status, id_only, capabilities, deleted_at IS NULL
         FROM agents WHERE name = 'Cyd' ORDER BY id"""
     able = '{"nlp": true}'
@@ -160,7 +160,7 @@ def test_what_the_old_registration_decided_is_kept(samples: Path, settings: Sett
         ("pending_c2_20240401_080100", "pending_c2_20240401_080100", "rejected", 0, able, 1),
         ("pending_c3_20240401_080200", "pending_c3_20240401_080200", "rejected", 0, able, 0),
     ]
-    assert [note for note in brought.notes if "still waited" in note] == brought.notes
+    assert [note for note in imported.notes if "still pending" in note] == imported.notes
     assert column(settings.database, "SELECT agent_id FROM contexts") == ["pending_c1_20240401_080000"]
 
 
@@ -172,7 +172,7 @@ def test_an_agent_that_was_there_before_registrations_were_is_admitted_and_a_rea
         db.execute("ALTER TABLE agents ADD COLUMN selected_tool TEXT")
         insert(db, "agents", id="ada", name="Ada")
         insert(db, "agents", id="bob", name="Bob", selected_tool="read")
-    bring(settings, old)
+    import_legacy(settings, old)
     question = "SELECT assigned_agent_id, registration_status, tool FROM agents ORDER BY id"
     assert [tuple(row.values()) for row in asked(settings.database, question)] == [
         ("ada", "assigned", "write"),
@@ -187,7 +187,7 @@ def test_an_agents_id_that_is_not_allowed_becomes_one_that_is_and_it_is_said(old
     with database(old, "first") as db:
         for number, agent_id in enumerate(["Ada Lovelace", "operator", "Ada-Lovelace", "é"]):
             insert(db, "agents", id=agent_id, name="A", created_at=f"2024-03-0{number + 1}")
-    brought = bring(settings, old)
+    imported = import_legacy(settings, old)
     here = {
         row["id"]: row["agent_id"]
         for row in asked(settings.database, "SELECT id, assigned_agent_id AS agent_id FROM agents")
@@ -198,9 +198,9 @@ def test_an_agents_id_that_is_not_allowed_becomes_one_that_is_and_it_is_said(old
         "operator": "agent-operator",
         "é": "agent",
     }
-    assert len(brought.notes) == 3
+    assert len(imported.notes) == 3
     assert (
-        "Agent 'Ada Lovelace': the id is taken or not allowed; its agent_id is 'Ada-Lovelace-2' here." in brought.notes
+        "Agent 'Ada Lovelace': its id is in use here or not allowed; its new id is 'Ada-Lovelace-2'." in imported.notes
     )
 
 
@@ -209,10 +209,10 @@ async def test_an_agents_id_that_somebody_has_here_becomes_another(
     samples: Path, workbench: Workbench, admit: Admit
 ) -> None:
     await admit("a-ada")
-    brought = bring(workbench.settings, samples / "small.db")
+    imported = import_legacy(workbench.settings, samples / "small.db")
     names = column(workbench.settings.database, "SELECT assigned_agent_id FROM agents ORDER BY id_only, id")
     assert names == ["a-ada", "a-ada-2", "a-bob", "a-eve"]
-    assert brought.notes == ["Agent 'a-ada': the id is taken or not allowed; its agent_id is 'a-ada-2' here."]
+    assert imported.notes == ["Agent 'a-ada': its id is in use here or not allowed; its new id is 'a-ada-2'."]
 
 
 def test_what_is_not_deleted_keeps_its_id_before_what_is(old: Path, settings: Settings) -> None:
@@ -222,7 +222,7 @@ def test_what_is_not_deleted_keeps_its_id_before_what_is(old: Path, settings: Se
         insert(db, "agents", id="second", name="Ada", assigned_agent_id="ada", created_at="2024-03-03")
         db.execute("CREATE TABLE contexts (id TEXT, agent_id TEXT)")
         insert(db, "contexts", id="c", agent_id="ada")
-    bring(settings, old)
+    import_legacy(settings, old)
     assert column(settings.database, "SELECT agent_id FROM contexts") == ["second"]
     assert column(settings.database, "SELECT assigned_agent_id FROM agents ORDER BY id") == ["ada-2", "ada"]
 
@@ -236,7 +236,7 @@ def test_a_name_that_repeats_under_one_parent_is_numbered_unless_it_is_deleted(o
             insert(db, "sessions", id=f"s{number}", name="Monday", **where)
         for number in range(3):
             insert(db, "teams", id=f"t{number}", name=" ", session_id=None, created_at=number)
-    brought = bring(settings, old)
+    imported = import_legacy(settings, old)
     assert column(settings.database, "SELECT name FROM sessions ORDER BY id") == [
         "Monday",
         "Monday (2)",
@@ -244,7 +244,7 @@ def test_a_name_that_repeats_under_one_parent_is_numbered_unless_it_is_deleted(o
         "Monday",
     ]
     assert column(settings.database, "SELECT name FROM teams ORDER BY id") == ["t0", "t1", "t2"]
-    assert brought.notes == ["Session 's1' (Monday): another one is named 'Monday'; it is 'Monday (2)' here."]
+    assert imported.notes == ["Session 's1' (Monday): its name 'Monday' is in use here; its new name is 'Monday (2)'."]
 
 
 def test_two_legacy_databases_with_the_same_ids_are_both_brought_whole(tmp_path: Path, settings: Settings) -> None:
@@ -255,10 +255,10 @@ def test_two_legacy_databases_with_the_same_ids_are_both_brought_whole(tmp_path:
             insert(db, "projects", id="1", name=f"Project {number}", **made)
             insert(db, "sessions", id="1", name="Session", project_id="1", **made)
             insert(db, "contexts", id="1", title=f"Context {number}", session_id="1", **made)
-    assert added(bring(settings, sources[0])) == {"projects": 1, "sessions": 1, "contexts": 1}
-    brought = bring(settings, sources[1])
-    assert added(brought) == {"projects": 1, "sessions": 1, "contexts": 1}
-    assert len([note for note in brought.notes if "the id is taken here" in note]) == 3
+    assert added(import_legacy(settings, sources[0])) == {"projects": 1, "sessions": 1, "contexts": 1}
+    imported = import_legacy(settings, sources[1])
+    assert added(imported) == {"projects": 1, "sessions": 1, "contexts": 1}
+    assert len([note for note in imported.notes if "its id is in use here" in note]) == 3
     question = """SELECT p.name AS project, c.title, c.sequence_number AS number FROM contexts c
         JOIN sessions s ON s.id = c.session_id JOIN projects p ON p.id = s.project_id ORDER BY c.number"""
     assert [tuple(row.values()) for row in asked(settings.database, question)] == [
@@ -266,7 +266,7 @@ def test_two_legacy_databases_with_the_same_ids_are_both_brought_whole(tmp_path:
         ("Project 1", "Context 1", 1),
     ]
     before = dump(settings.database)
-    assert [added(bring(settings, source)) for source in sources] == [{}, {}]
+    assert [added(import_legacy(settings, source)) for source in sources] == [{}, {}]
     assert dump(settings.database) == before
 
 
@@ -278,7 +278,7 @@ def test_what_refers_to_something_that_is_gone_is_kept_without_it(old: Path, set
         insert(db, "teams", id="t", name="Team", session_id="gone")
         insert(db, "agents", id="a", name="Ada", session_id="gone", team_id="gone")
         insert(db, "contexts", id="c", title="Note", project_id="gone", session_id="gone", agent_id="gone")
-    brought = bring(settings, old)
+    imported = import_legacy(settings, old)
     assert column(settings.database, "SELECT session_id FROM teams") == [None]
     assert asked(settings.database, "SELECT session_id, team_id, access_level FROM agents") == [
         {"session_id": None, "team_id": None, "access_level": "self_only"}
@@ -286,8 +286,8 @@ def test_what_refers_to_something_that_is_gone_is_kept_without_it(old: Path, set
     assert asked(settings.database, "SELECT project_id, session_id, agent_id, sequence_number FROM contexts") == [
         {"project_id": None, "session_id": None, "agent_id": None, "sequence_number": None}
     ]
-    assert len(brought.notes) == 6
-    assert "Team 't' (Team): its session_id 'gone' does not exist and is left out." in brought.notes
+    assert len(imported.notes) == 6
+    assert "Team 't' (Team): its session_id 'gone' does not exist and is omitted." in imported.notes
 
 
 def test_a_context_is_in_the_project_of_its_session_if_it_names_none(old: Path, settings: Settings) -> None:
@@ -295,7 +295,7 @@ def test_a_context_is_in_the_project_of_its_session_if_it_names_none(old: Path, 
         insert(db, "projects", id="p", name="P")
         insert(db, "sessions", id="s", name="S", project_id="p")
         insert(db, "contexts", id="c", session_id="s")
-    assert bring(settings, old).notes == []
+    assert import_legacy(settings, old).notes == []
     assert column(settings.database, "SELECT project_id FROM contexts") == ["p"]
 
 
@@ -303,15 +303,15 @@ def test_sessions_without_a_project_get_one_that_says_so(old: Path, settings: Se
     with database(old, "first") as db:
         for number, project in enumerate(["gone", "gone", None]):
             insert(db, "sessions", id=f"s{number}", name=f"S{number}", project_id=project)
-    brought = bring(settings, old)
+    imported = import_legacy(settings, old)
     question = "SELECT s.id, p.name FROM sessions s JOIN projects p ON p.id = s.project_id ORDER BY s.id"
     assert [tuple(row.values()) for row in asked(settings.database, question)] == [
         ("s0", "gone"),
         ("s1", "gone"),
         ("s2", "Sessions without a project"),
     ]
-    assert brought.tables["projects"].model_dump() == {"found": 0, "added": 2}
-    assert added(bring(settings, old)) == {}
+    assert imported.tables["projects"].model_dump() == {"found": 0, "added": 2}
+    assert added(import_legacy(settings, old)) == {}
 
 
 def test_numbers_are_kept_where_they_are_unique_and_the_others_follow_the_last(old: Path, settings: Settings) -> None:
@@ -323,11 +323,11 @@ def test_numbers_are_kept_where_they_are_unique_and_the_others_follow_the_last(o
             at = f"2024-03-01T10:0{minute}:00"
             insert(db, "contexts", id=f"c{minute}", session_id="s", sequence_number=number, created_at=at)
         insert(db, "contexts", id="d", session_id="other", sequence_number=5, deleted_at="2024-03-01")
-    brought = bring(settings, old)
+    imported = import_legacy(settings, old)
     question = "SELECT sequence_number FROM contexts WHERE session_id = 's' ORDER BY id"
     assert column(settings.database, question) == [5, 6, 7, 8, 9, 10, 3]
     assert column(settings.database, "SELECT contexts FROM sessions ORDER BY id") == [5, 10]
-    assert brought.notes == ["Session 's': 4 of its contexts had a number that was taken or none; renumbered."]
+    assert imported.notes == ["Session 's': 4 of its contexts had a number already in use, or none; renumbered."]
 
 
 def test_times_that_are_none_are_replaced_and_what_was_deleted_stays_so(old: Path, settings: Settings) -> None:
@@ -335,14 +335,14 @@ def test_times_that_are_none_are_replaced_and_what_was_deleted_stays_so(old: Pat
         insert(db, "projects", id="a", name="A", created_at="long ago", updated_at="1970-01-01 00:00:02")
         insert(db, "projects", id="b", name="B", created_at=None, deleted_at="")
         insert(db, "agents", id="c", name="C", created_at=None, last_active=7)
-    brought = bring(settings, old, clock=lambda: NOW)
+    imported = import_legacy(settings, old, clock=lambda: NOW)
     times = asked(settings.database, "SELECT created_at, updated_at, deleted_at FROM projects ORDER BY id")
     assert [tuple(row.values()) for row in times] == [(2 * SECOND, 2 * SECOND, None), (NOW, NOW, NOW)]
     assert asked(settings.database, "SELECT registered_at, last_heartbeat FROM agents") == [
         {"registered_at": 7 * SECOND, "last_heartbeat": 7 * SECOND}
     ]
-    assert len(brought.notes) == 2
-    assert "Project 'a' (A): its created_at 'long ago' is no time; another of its times is taken." in brought.notes
+    assert len(imported.notes) == 2
+    assert "Project 'a' (A): its created_at 'long ago' is not a time; another of its times is used." in imported.notes
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_times_that_are_none_are_replaced_and_what_was_deleted_stays_so(old: Pat
 def test_what_is_no_json_object_is_kept_in_one(old: Path, settings: Settings, written: Any, kept: Any) -> None:
     with database(old, "first", "contexts") as db:
         insert(db, "contexts", id="c", title="A\0B", metadata=written)
-    bring(settings, old)
+    import_legacy(settings, old)
     (context,) = asked(settings.database, "SELECT title, metadata FROM contexts")
     assert json.loads(context["metadata"]) == kept
     assert context["title"] == "A\N{REPLACEMENT CHARACTER}B"
@@ -372,10 +372,10 @@ def test_what_is_not_brought_is_said(old: Path, settings: Settings) -> None:
         db.execute("CREATE TABLE invoices (id TEXT)")
         db.execute("ALTER TABLE teams ADD COLUMN colour TEXT")
         db.execute("UPDATE agent_tools SET enabled = 0 WHERE id = 'write'")
-    assert bring(settings, old).notes == [
-        "invoices is not brought: the old server had no such thing.",
-        "teams.colour is not brought: the old server had no such thing.",
-        "The tool write was switched off. Switch it off here with update_agent_tool.",
+    assert import_legacy(settings, old).notes == [
+        "invoices is not imported: the old server did not use it.",
+        "teams.colour is not imported: the old server did not use it.",
+        "The tool write was disabled. Disable it here with update_agent_tool.",
     ]
 
 
@@ -384,28 +384,28 @@ def test_what_is_not_brought_is_said(old: Path, settings: Settings) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_second_time_changes_nothing_and_makes_no_backup(samples: Path, settings: Settings, sample: str) -> None:
-    bring(settings, samples / f"{sample}.db")
+    import_legacy(settings, samples / f"{sample}.db")
     before, files = dump(settings.database), sorted(settings.home.rglob("*"))
-    brought = bring(settings, samples / f"{sample}.db")
-    assert added(brought) == {}
-    assert brought.backup is None
+    imported = import_legacy(settings, samples / f"{sample}.db")
+    assert added(imported) == {}
+    assert imported.backup is None
     assert dump(settings.database) == before
     assert sorted(settings.home.rglob("*")) == files
 
 
 def test_what_was_changed_here_since_is_left_as_it_is(samples: Path, settings: Settings) -> None:
-    bring(settings, samples / "small.db")
+    import_legacy(settings, samples / "small.db")
     with closing(sqlite3.connect(settings.database)) as db, db:
         db.execute("UPDATE projects SET name = 'Penguins'")
         db.execute("UPDATE agents SET assigned_agent_id = 'lovelace' WHERE id = 'a-ada'")
         db.execute("UPDATE sessions SET deleted_at = 1")
     before = dump(settings.database)
-    assert added(bring(settings, samples / "small.db")) == {}
+    assert added(import_legacy(settings, samples / "small.db")) == {}
     assert dump(settings.database) == before
 
 
 def test_what_the_old_server_wrote_since_is_added(samples: Path, settings: Settings) -> None:
-    bring(settings, samples / "small.db")
+    import_legacy(settings, samples / "small.db")
     with closing(sqlite3.connect(settings.database)) as db, db:
         db.execute("UPDATE sessions SET contexts = 9 WHERE id = 's-field'")
     with closing(sqlite3.connect(samples / "small.db")) as db, db:
@@ -413,7 +413,7 @@ def test_what_the_old_server_wrote_since_is_added(samples: Path, settings: Setti
         for number in (3, 4):
             where = {"session_id": "s-field", "agent_id": "a-new", "sequence_number": number}
             insert(db, "contexts", id=f"new-{number}", **where, created_at=f"2024-05-0{number}")
-    assert added(bring(settings, samples / "small.db")) == {"agents": 1, "contexts": 2}
+    assert added(import_legacy(settings, samples / "small.db")) == {"agents": 1, "contexts": 2}
     question = "SELECT sequence_number FROM contexts WHERE agent_id = 'a-new' ORDER BY id"
     assert column(settings.database, question) == [10, 4]
     assert column(settings.database, "SELECT contexts FROM sessions WHERE id = 's-field'") == [10]
@@ -423,7 +423,7 @@ def test_what_the_old_server_wrote_since_is_added(samples: Path, settings: Setti
 
 
 def test_each_agent_has_an_event_and_each_other_table_one(samples: Path, settings: Settings) -> None:
-    bring(settings, samples / "small.db")
+    import_legacy(settings, samples / "small.db")
     events = asked(settings.database, "SELECT kind, actor, subject, session, data FROM events ORDER BY id")
     tables = [("project", 1), ("session", 2), ("team", 2), ("context", 3)]
     assert [(e["kind"], e["subject"], json.loads(e["data"])) for e in events] == [
@@ -438,12 +438,12 @@ def test_each_agent_has_an_event_and_each_other_table_one(samples: Path, setting
 
 
 def test_the_backup_is_the_store_as_it_was_before(samples: Path, settings: Settings) -> None:
-    first = bring(settings, samples / "small.db", clock=lambda: NOW)
+    first = import_legacy(settings, samples / "small.db", clock=lambda: NOW)
     assert first.backup is None  # there was nothing to back up
     before = dump(settings.database)
-    brought = bring(settings, samples / "full.db", clock=lambda: NOW)
-    assert brought.backup == str(settings.home / "backups" / "coordination-20270115T080000.000000Z.db")
-    backup = Path(brought.backup)
+    imported = import_legacy(settings, samples / "full.db", clock=lambda: NOW)
+    assert imported.backup == str(settings.home / "backups" / "coordination-20270115T080000.000000Z.db")
+    backup = Path(imported.backup)
     assert list(backup.parent.iterdir()) == [backup]
     assert dump(backup) == before != dump(settings.database)
     assert column(backup, "PRAGMA integrity_check") == ["ok"]
@@ -451,7 +451,7 @@ def test_the_backup_is_the_store_as_it_was_before(samples: Path, settings: Setti
 
 
 def test_without_a_backup_nothing_is_brought(samples: Path, settings: Settings) -> None:
-    bring(settings, samples / "small.db")
+    import_legacy(settings, samples / "small.db")
     (settings.home / "backups").write_text("in the way")
     before = dump(settings.database)
     error = refused(settings, samples / "full.db")
@@ -473,7 +473,7 @@ def test_a_row_that_the_store_refuses_leaves_nothing_behind(samples: Path, setti
     assert dump(settings.database) == before
     with closing(sqlite3.connect(settings.database)) as db, db:
         db.execute("DROP TRIGGER house_rule")
-    assert bring(settings, samples / "small.db").tables["contexts"].added == 3
+    assert import_legacy(settings, samples / "small.db").tables["contexts"].added == 3
 
 
 # The old file.
@@ -483,8 +483,8 @@ def test_a_row_that_the_store_refuses_leaves_nothing_behind(samples: Path, setti
 def test_the_old_file_is_left_byte_for_byte_as_it_was(samples: Path, settings: Settings, sample: str) -> None:
     source = samples / f"{sample}.db"
     before, files = (source.read_bytes(), source.stat().st_mtime_ns), sorted(samples.iterdir())
-    bring(settings, source)
-    bring(settings, source)
+    import_legacy(settings, source)
+    import_legacy(settings, source)
     assert (source.read_bytes(), source.stat().st_mtime_ns) == before
     assert sorted(samples.iterdir()) == files
 
@@ -496,14 +496,14 @@ def test_what_the_old_server_has_only_in_its_log_is_brought_while_it_runs(sample
         before = source.read_bytes()
         with server:
             insert(server, "projects", id="p-new", name="New")
-        assert bring(settings, source).tables["projects"].added == 2
+        assert import_legacy(settings, source).tables["projects"].added == 2
         assert source.read_bytes() == before
 
 
 def test_a_file_whose_name_has_marks_of_an_address_is_opened_as_named(samples: Path, settings: Settings) -> None:
     source = samples / "what? #1 %41.db"
     (samples / "small.db").rename(source)
-    assert added(bring(settings, source))["agents"] == 3
+    assert added(import_legacy(settings, source))["agents"] == 3
 
 
 # While others work.
@@ -530,8 +530,8 @@ async def test_a_server_of_the_project_sees_what_another_process_brings(
 async def test_it_runs_in_a_process_that_has_the_store_open_and_in_a_thread_with_a_loop(
     samples: Path, workbench: Workbench
 ) -> None:
-    assert added(bring(workbench.settings, samples / "small.db"))["agents"] == 3
-    assert Path(bring(workbench.settings, samples / "registered.db").backup or "").exists()
+    assert added(import_legacy(workbench.settings, samples / "small.db"))["agents"] == 3
+    assert Path(import_legacy(workbench.settings, samples / "registered.db").backup or "").exists()
     await workbench.call("register", name="Afterwards")
     assert column(workbench.settings.database, "PRAGMA integrity_check") == ["ok"]
 
@@ -682,9 +682,9 @@ def test_the_script_makes_them_and_says_where(tmp_path: Path) -> None:
 
 
 def main(arguments: Iterable[str]) -> None:
-    """What a process of its own does: bring a database, and say what was brought."""
+    """What a process of its own does: bring a database, and say what was imported."""
     project, source = map(Path, arguments)
-    print(bring(Settings(project=project), source).model_dump_json(), flush=True)
+    print(import_legacy(Settings(project=project), source).model_dump_json(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""DuckDB over the live store, kept up to date by event id.
+"""A DuckDB copy of the live store, kept up to date by event id.
 
-The first question loads everything; each later one loads only what the events since then are
-about. The store is read through its own library: a second SQLite library in the process would
-break its file locks, so no DuckDB extension opens the file.
+The first query loads all rows; later ones load only the rows that events since then are about. The store is
+read through its own library: a second SQLite library in the process would break its file locks, so no DuckDB
+extension opens the file.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ VIEWS = Path(__file__).with_name("views.sql")
 
 @dataclass(frozen=True)
 class Mirror:
-    """A table copied into DuckDB: its columns there, the query that reads it, and what refreshes it.
+    """A table copied into DuckDB: its columns there, and the query that reads its rows.
 
-    `noun` is the subject of the events that say a row changed; `key` the column that subject names.
+    Events with the subject ``<noun>:<key>`` mean that the rows with this value in the column `key` changed.
     """
 
     table: str
@@ -159,8 +159,8 @@ EVENT_COLUMNS = {
 
 
 @dataclass(frozen=True)
-class News:
-    """What was read from the store: rows by table, and the keys they replace (None: all of them)."""
+class Update:
+    """What was read from the store: events, rows by table, and the keys they replace by noun (None: all)."""
 
     events: list[Row]
     rows: dict[str, list[Row]]
@@ -169,15 +169,15 @@ class News:
 
 
 class Live:
-    """One DuckDB database in memory that follows one store. Questions may come from any thread."""
+    """A DuckDB database in memory that follows one store. It may be queried from any thread."""
 
     def __init__(self) -> None:
         self._db: duckdb.DuckDBPyConnection | None = None
         self._cursor = 0
         self._lock = threading.Lock()
 
-    def answer(self, news: News, query: str) -> duckdb.DuckDBPyRelation:
-        """Take in what is new and run a query, which may not change anything; its rows stay as they are now.
+    def answer(self, update: Update, query: str) -> duckdb.DuckDBPyRelation:
+        """Apply an update and run a query, which may not change anything; its rows are a snapshot.
 
         Raises:
             BadInput: ``SQL_FAILED``, with DuckDB's explanation.
@@ -186,24 +186,24 @@ class Live:
 
         with self._lock:
             db = self._connection()
-            self._take_in(db, news)
+            self._apply(db, update)
             reader = db.cursor()
             try:
                 reader.execute("BEGIN TRANSACTION READ ONLY")
-                asked = reader.sql(query)
-                found = None if asked is None else asked.materialize()
+                relation = reader.sql(query)
+                found = None if relation is None else relation.materialize()
             except duckdb.Error as error:
                 raise BadInput("SQL_FAILED", str(error)) from None
             finally:
                 with suppress(duckdb.Error):
                     reader.execute("ROLLBACK")
         if found is None:
-            raise BadInput("SQL_FAILED", "The statement returns no rows. Ask with SELECT.")
+            raise BadInput("SQL_FAILED", "The statement returns no rows. Use SELECT.")
         return found
 
     @property
     def cursor(self) -> int:
-        """The last event that has been taken in."""
+        """The id of the last event that was applied."""
         return self._cursor
 
     def _connection(self) -> duckdb.DuckDBPyConnection:
@@ -218,38 +218,38 @@ class Live:
             self._db = db
         return self._db
 
-    def _take_in(self, db: duckdb.DuckDBPyConnection, news: News) -> None:
-        if news.cursor <= self._cursor:
+    def _apply(self, db: duckdb.DuckDBPyConnection, update: Update) -> None:
+        if update.cursor <= self._cursor:
             return
         db.execute("BEGIN")
         try:
-            self._replace(db, news)
+            self._replace(db, update)
         except BaseException:
             db.execute("ROLLBACK")
             raise
         db.execute("COMMIT")
-        self._cursor = news.cursor
+        self._cursor = update.cursor
 
-    def _replace(self, db: duckdb.DuckDBPyConnection, news: News) -> None:
-        _insert(db, "raw_events", EVENT_COLUMNS, [e for e in news.events if e["id"] > self._cursor])
+    def _replace(self, db: duckdb.DuckDBPyConnection, update: Update) -> None:
+        _insert(db, "raw_events", EVENT_COLUMNS, [e for e in update.events if e["id"] > self._cursor])
         for mirror in MIRRORS:
-            if news.keys is None:
+            if update.keys is None:
                 db.execute(f"DELETE FROM {mirror.table}")
-            elif keys := news.keys.get(mirror.noun):
+            elif keys := update.keys.get(mirror.noun):
                 stale = f"DELETE FROM {mirror.table} WHERE CAST({mirror.key} AS VARCHAR) IN (SELECT unnest(?))"
                 db.execute(stale, [keys])
-            _insert(db, mirror.table, mirror.columns, news.rows[mirror.table])
+            _insert(db, mirror.table, mirror.columns, update.rows[mirror.table])
 
 
-def read_news(tx: Reader, cursor: int) -> News:
-    """What changed in the store after an event, in one consistent view."""
+def read_update(tx: Reader, cursor: int) -> Update:
+    """What changed in the store after an event, as of one moment."""
     last = last_event_id(tx)
     events: list[Row] = []
     while cursor < last and (page := tx.all(SQL.events, after=events[-1]["id"] if events else cursor, limit=PAGE)):
         events.extend(page)
     keys = None if cursor == 0 else _changed(events)
     rows = {mirror.table: _rows(tx, mirror, keys) for mirror in MIRRORS}
-    return News(events, rows, keys, last)
+    return Update(events, rows, keys, last)
 
 
 def _changed(events: Sequence[Row]) -> dict[str, list[str]]:
@@ -275,7 +275,7 @@ def _create(table: str, columns: dict[str, str]) -> str:
 
 
 def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str], rows: Sequence[Row]) -> None:
-    """Hand rows over as one JSON text, which DuckDB parses far faster than it binds values."""
+    """Insert rows as one JSON text, which DuckDB parses far faster than it binds values."""
     if not rows:
         return
     shape = json.dumps([columns])
@@ -283,13 +283,13 @@ def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str], 
     db.execute(f"INSERT INTO {table} SELECT unnest(from_json(?, ?), recursive := true)", [text, shape])
 
 
-async def refresh(live: Live, store: Store) -> News:
-    """Read what `live` has not taken in yet."""
-    return await store.read(lambda tx: read_news(tx, live.cursor))
+async def refresh(live: Live, store: Store) -> Update:
+    """Read what `live` has not applied yet."""
+    return await store.read(lambda tx: read_update(tx, live.cursor))
 
 
 def ask(settings: Settings, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Answer one question from a process that does not serve: column names and rows.
+    """Run one query from a process that is not the server: column names and rows.
 
     Raises:
         BadInput: ``SQL_FAILED``. Unavailable, Conflict: see `open_store`.

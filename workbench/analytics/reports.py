@@ -1,4 +1,4 @@
-"""Standard reports: a DataFrame and, where it says more, a picture."""
+"""Standard reports: a DataFrame and, for some, a picture."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Ask = Callable[[str], "duckdb.DuckDBPyRelation"]
 
 @dataclass(frozen=True)
 class Report:
-    """The answer to a standard question."""
+    """A standard report."""
 
     name: str
     frame: pandas.DataFrame
     chart: altair.Chart | None = field(default=None, repr=False)
 
     def save(self, path: Path) -> Path:
-        """Write the picture; the suffix decides: .png, .svg or .html.
+        """Write the picture; the suffix chooses the format: .png, .svg or .html.
 
         Raises:
             BadInput: ``NO_PICTURE``.
@@ -51,7 +51,7 @@ class Report:
 
 
 def report(name: str, ask: Ask) -> Report:
-    """Make a report: one of `names()`.
+    """Make the report with one of `names()`.
 
     Raises:
         BadInput: ``UNKNOWN_REPORT``.

@@ -1,4 +1,4 @@
--- What people ask about. Times are UTC timestamps; waits and durations are in seconds.
+-- The tables of `workbench sql`. Times are UTC timestamps; waits and durations are in seconds.
 
 CREATE VIEW events AS
 SELECT id, make_timestamp(at_us) AS at, kind, actor, subject, session, CAST(data AS JSON) AS data
@@ -18,8 +18,8 @@ FROM raw_attempts;
 
 CREATE VIEW dependencies AS SELECT task_id, depends_on FROM raw_dependencies;
 
--- A task could be started when it was created and all it waited for was completed; what was completed after its first
--- claim, such as parts that were made later, it did not wait for then.
+-- A task was ready when it had been created and its dependencies were completed. A dependency that was completed after
+-- the first claim (such as a part that was added later) did not delay that claim.
 CREATE VIEW tasks AS
 WITH first_claim AS (
     SELECT task_id, min(claimed_us) AS claimed_us FROM raw_attempts GROUP BY task_id

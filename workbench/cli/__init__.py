@@ -1,7 +1,7 @@
-"""The `workbench` command. `%workbench` in a notebook is the same tree (see `kernel_ext.magics`).
+"""The `workbench` command. `%workbench` in a notebook has the same commands (see `kernel_ext.magics`).
 
-Each command returns what it has to show; `main` prints it, a notebook displays it. A module holds the
-commands about one noun.
+Each module holds the commands about one noun. A command returns its output; `main` prints it, a notebook
+displays it.
 """
 
 from __future__ import annotations
@@ -63,5 +63,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
     if isinstance(shown, PartialFailure):
         sys.exit(1)
-    if isinstance(shown, int):  # what a command that runs another one ended with
+    if isinstance(shown, int):  # the exit status of the program that the command ran
         sys.exit(shown)

@@ -1,4 +1,4 @@
-"""Who comes in without being asked about, and who may come at all: `rules`, `allowlist`."""
+"""Admission rules and the allowlist: `rules`, `allowlist`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.tables import Table
 
 @root.group(cls=NounGroup)
 def rules() -> None:
-    """Rules that admit agents without asking you: list, add, remove."""
+    """Rules that admit agents: list, add, remove."""
 
 
 @rules.command("list")
@@ -24,35 +24,37 @@ def rules() -> None:
 def list_rules(client: OperatorClient) -> Shown:
     """List the rules."""
     found = client.call("list_admission_rules")["rules"]
-    rows = [[r["name"], r["pattern"], "this machine" if r["loopback_only"] else "anywhere", _said(r)] for r in found]
+    rows = [[r["name"], r["pattern"], "this machine" if r["loopback_only"] else "anywhere", _grants(r)] for r in found]
     heads = ["rule", "admits names like", "from", "as"]
-    return Table(heads, rows, "There are no rules: every agent waits for you.", found)
+    return Table(heads, rows, "There are no rules: you admit every agent yourself.", found)
 
 
 @rules.command("add")
 @click.argument("name")
 @click.argument("pattern")
-@click.option("--anywhere", is_flag=True, help="Not only agents of this machine.")
+@click.option("--anywhere", is_flag=True, help="Admit agents from other machines too.")
 @grant_options
 @pass_client
 def add_rule(client: OperatorClient, name: str, pattern: str, anywhere: bool, **options: Any) -> Shown:
-    """Admit agents whose name matches PATTERN (`*` and `?`) from now on."""
+    """Admit agents whose name matches PATTERN (with `*` and `?`)."""
     grants = choices(options)
     made = client.call("add_admission_rule", name=name, pattern=pattern, loopback_only=not anywhere, grants=grants)
-    return Note(f"{name} admits agents named {pattern} {'from anywhere' if anywhere else 'of this machine'}.", made)
+    return Note(
+        f"Rule {name} admits agents named {pattern} {'from anywhere' if anywhere else 'on this machine'}.", made
+    )
 
 
 @rules.command("remove")
 @click.argument("name")
 @pass_client
 def remove_rule(client: OperatorClient, name: str) -> Shown:
-    """Remove a rule; whom it admitted stays."""
-    return Note(f"The rule {name} is removed.", client.call("remove_admission_rule", name=name))
+    """Remove a rule. Agents that it admitted stay."""
+    return Note(f"Removed rule {name}.", client.call("remove_admission_rule", name=name))
 
 
 @root.group(cls=NounGroup)
 def allowlist() -> None:
-    """Ids that may act at all; empty means everyone: list, add, remove."""
+    """The allowlist of agents: list, add, remove."""
 
 
 @allowlist.command("list")
@@ -61,26 +63,26 @@ def list_allowed(client: OperatorClient) -> Shown:
     """List the allowed ids."""
     made = client.call("list_allowlist")
     rows = [[one, "the setting allowed_agents" if one in made["fixed"] else made["path"]] for one in made["ids"]]
-    return Table(["agent", "from"], rows, "Empty: everyone may act.", made)
+    return Table(["agent", "from"], rows, "The allowlist is empty: every agent may act.", made)
 
 
 @allowlist.command("add")
 @click.argument("agent_id")
 @pass_client
 def allow(client: OperatorClient, agent_id: str) -> Shown:
-    """Put an id on the list; the first one shuts everybody else out."""
-    return Note(f"{agent_id} is allowed.", client.call("allow_agent", agent_id=agent_id))
+    """Add an id. The first one restricts access to the listed agents."""
+    return Note(f"Added {agent_id}.", client.call("allow_agent", agent_id=agent_id))
 
 
 @allowlist.command("remove")
 @click.argument("agent_id")
 @pass_client
 def disallow(client: OperatorClient, agent_id: str) -> Shown:
-    """Take an id off the list."""
-    return Note(f"{agent_id} is off the list.", client.call("disallow_agent", agent_id=agent_id))
+    """Remove an id."""
+    return Note(f"Removed {agent_id}.", client.call("disallow_agent", agent_id=agent_id))
 
 
-def _said(rule: dict[str, Any]) -> str:
+def _grants(rule: dict[str, Any]) -> str:
     return ", ".join(
         f"{key} {value if isinstance(value, str) else json.dumps(value)}" for key, value in rule["grants"].items()
     )

@@ -1,4 +1,4 @@
-"""Agents: who there is, what each is granted, and taking it away."""
+"""Agents: `agents`, `agent`, `history`, `grant`, `move`, `token`, `revoke`, `connect`."""
 
 from __future__ import annotations
 
@@ -46,36 +46,36 @@ def agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
 @click.argument("agent_id")
 @pass_client
 def agent(client: OperatorClient, agent_id: str) -> Shown:
-    """Show one agent: its grant, its connections, its latest events."""
+    """Show one agent. Its grant, connections and latest events."""
     found = client.call("get_agent", agent_id=agent_id)
-    told = _history(client, agent_id)
+    events = _history(client, agent_id)
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in found.items() if value is not None])
-    latest = Table.of(told[-NEWEST_EVENTS:], EVENT_COLUMNS, "Nothing has happened yet.")
-    return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "events": told})
+    latest = Table.of(events[-NEWEST_EVENTS:], EVENT_COLUMNS, "There are no events yet.")
+    return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "events": events})
 
 
 @root.command()
 @click.argument("agent_id")
-@click.option("--limit", type=click.IntRange(1), default=None, help="Only the newest so many.")
+@click.option("--limit", type=click.IntRange(1), default=None, help="Only this many of the newest.")
 @pass_client
 def history(client: OperatorClient, agent_id: str, limit: int | None) -> Shown:
-    """List what happened to an agent."""
-    told = _history(client, agent_id)
-    return Table.of(told[-limit:] if limit else told, EVENT_COLUMNS, "Nothing has happened yet.")
+    """List the events of an agent."""
+    events = _history(client, agent_id)
+    return Table.of(events[-limit:] if limit else events, EVENT_COLUMNS, "There are no events yet.")
 
 
 @root.command()
 @click.argument("agent_id")
-@click.option("--id", "new_id", metavar="ID", default=None, help="Rename it to this id.")
-@click.option("--name", default=None, help="What people call it.")
+@click.option("--id", "new_id", metavar="ID", default=None, help="Its new id.")
+@click.option("--name", default=None, help="Its new name.")
 @grant_options
 @pass_client
 def grant(client: OperatorClient, agent_id: str, new_id: str | None, name: str | None, **options: Any) -> Shown:
-    """Change what an agent is granted, or its id or name."""
+    """Change an agent's grant, id or name."""
     changes = choices(options, agent_id=new_id, name=name)
     if not changes:
-        raise click.UsageError("Say what to change: --tool, --session, --expires, … `grant --help` lists all.")
-    return Note(f"{agent_id} is changed.", client.call("update_agent", agent_id=agent_id, changes=changes))
+        raise click.UsageError("Give at least one option: --tool, --session, --expires, … `grant --help` lists all.")
+    return Note(f"Changed {agent_id}.", client.call("update_agent", agent_id=agent_id, changes=changes))
 
 
 @root.command()
@@ -83,10 +83,10 @@ def grant(client: OperatorClient, agent_id: str, new_id: str | None, name: str |
 @membership_options
 @pass_client
 def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> Shown:
-    """Put agents into a session or a team."""
+    """Move agents to a session or a team."""
     changes = choices(options)
     if not changes:
-        raise click.UsageError("Say where to: --session, --team, or both.")
+        raise click.UsageError("Give --session, --team, or both.")
     moved = client.call("assign_agents", agent_ids=list(agent_ids), changes=changes)
     return Note(f"Moved {', '.join(agent_ids)}.", moved)
 
@@ -95,19 +95,19 @@ def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> 
 @click.argument("agent_id")
 @pass_client
 def token(client: OperatorClient, agent_id: str) -> Shown:
-    """Give an agent a new token, printed once; its old one no longer works."""
+    """Issue a new token for an agent. It is printed once; the old one stops working."""
     made = client.call("issue_token", agent_id=agent_id)
     return Text(made["token"], made)
 
 
 @root.command()
 @click.argument("agent_id")
-@click.option("--reason", default="", help="Kept in the history.")
+@click.option("--reason", default="", help="Recorded in the history.")
 @pass_client
 def revoke(client: OperatorClient, agent_id: str, reason: str) -> Shown:
-    """Take an agent's admission away."""
+    """Revoke an agent."""
     return Note(
-        f"{agent_id} is revoked; its token no longer works.",
+        f"Revoked {agent_id}; its token no longer works.",
         client.call("revoke_agent", agent_id=agent_id, reason=reason),
     )
 
@@ -116,18 +116,18 @@ def revoke(client: OperatorClient, agent_id: str, reason: str) -> Shown:
 @click.argument("agent_id", required=False)
 @pass_client
 def connect(client: OperatorClient, agent_id: str | None) -> Shown:
-    """Print how agents connect, ready to copy: Claude Code, Codex, Gemini CLI, a script."""
+    """Print instructions to connect an agent. For Claude Code, Codex, Gemini CLI and scripts."""
     made = client.call("connection_instructions", **drop_none(agent_id=agent_id))
     return Text("\n\n".join(f"# {one['title']}\n{one['text'].rstrip()}" for one in made["instructions"]), made)
 
 
 def _history(client: OperatorClient, agent_id: str) -> list[dict[str, Any]]:
     """Every event about an agent, oldest first."""
-    told: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     after = 0
     while True:
         page = client.call("list_events", subject=agent_id, after=after, limit=1_000)
-        told += page["events"]
+        events += page["events"]
         if page["next_after"] == after:
-            return told
+            return events
         after = page["next_after"]

@@ -1,4 +1,4 @@
-"""The inbox: what waits for a person, and deciding it."""
+"""The inbox: `approvals`, `approve`, `reject`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from workbench.tables import Table
 
 
 @root.command()
-@click.option("--all", "everything", is_flag=True, help="Decided ones too.")
+@click.option("--all", "everything", is_flag=True, help="Include decided ones.")
 @pass_client
 def approvals(client: OperatorClient, everything: bool) -> Shown:
-    """List what waits for your decision."""
+    """List what needs your approval."""
     found = client.call("list_approvals", status=None if everything else "pending")["approvals"]
     rows = [[a["id"], a["kind"], _about(a), _origin(a), a["status"]] for a in found]
-    return Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing waits for you.", found)
+    return Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing needs your approval.", found)
 
 
 @root.command()
 @click.argument("approval_ids", type=int, nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Everything that waits.")
+@click.option("--all", "everything", is_flag=True, help="All pending approvals.")
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
-@click.option("--despite-gates", is_flag=True, help="Merge although gates have failed, or still run.")
+@click.option("--despite-gates", is_flag=True, help="Merge although gates failed or are still running.")
 @grant_options
 @pass_client
 def approve(
@@ -40,13 +40,13 @@ def approve(
     despite_gates: bool,
     **options: Any,
 ) -> Shown:
-    """Admit agents and merge worktrees that wait for you."""
+    """Approve requests: admit agents, merge worktrees."""
     if everything:
         approval_ids = _waiting(client, kind)
     elif not approval_ids:
-        raise click.UsageError("Name approvals by id, or give --all. `approvals` lists them.")
+        raise click.UsageError("Give the ids of approvals, or --all. `approvals` lists them.")
     if agent_id is not None and len(approval_ids) > 1:
-        raise click.UsageError("An id is for one agent. Leave --id out, or approve one by one.")
+        raise click.UsageError("An id is for one agent. Omit --id, or approve one by one.")
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
     if len(approval_ids) == 1:
         made = client.call("approve", approval_id=approval_ids[0], choices=chosen)
@@ -58,18 +58,18 @@ def approve(
 
 @root.command()
 @click.argument("approval_ids", type=int, nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Everything that waits.")
+@click.option("--all", "everything", is_flag=True, help="All pending approvals.")
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")
-@click.option("--reason", default="", help="What the asker is told.")
+@click.option("--reason", default="", help="Sent to the requester.")
 @pass_client
 def reject(
     client: OperatorClient, approval_ids: tuple[int, ...], everything: bool, kind: str | None, reason: str
 ) -> Shown:
-    """Turn down what waits for you."""
+    """Reject requests."""
     if everything:
         approval_ids = _waiting(client, kind)
     elif not approval_ids:
-        raise click.UsageError("Name approvals by id, or give --all. `approvals` lists them.")
+        raise click.UsageError("Give the ids of approvals, or --all. `approvals` lists them.")
     if len(approval_ids) == 1:
         made = client.call("reject", approval_id=approval_ids[0], reason=reason)
         return Note(f"Rejected {approval_ids[0]}.", [made])
@@ -85,7 +85,7 @@ def _waiting(client: OperatorClient, kind: str | None) -> tuple[int, ...]:
 def _decided(decisions: list[dict[str, Any]]) -> Table:
     rows = [[d["approval_id"], _outcome(d["outcome"]) if d["ok"] else _refusal(d["error"])] for d in decisions]
     shape = Table if all(d["ok"] for d in decisions) else PartialFailure
-    return shape(["id", "outcome"], rows, "Nothing waits for you.", decisions)
+    return shape(["id", "outcome"], rows, "Nothing needs your approval.", decisions)
 
 
 def _about(approval: dict[str, Any]) -> str:
@@ -93,8 +93,8 @@ def _about(approval: dict[str, Any]) -> str:
     if approval["kind"] == "registration":
         return f"{payload['name']} wants to be {payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
     gates = [gate["state"] for gate in payload.get("gates", ())]
-    told = f", gates {' '.join(gates)}" if gates else ""
-    return f"{payload['branch']} into {payload['target']}: {payload['ahead']} commits{told}"
+    state = f", gates {' '.join(gates)}" if gates else ""
+    return f"{payload['branch']} into {payload['target']}: {payload['ahead']} commits{state}"
 
 
 def _origin(approval: dict[str, Any]) -> str:

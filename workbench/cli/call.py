@@ -1,4 +1,4 @@
-"""`call`: any operation, with its arguments as pairs or as JSON."""
+"""Any operation, with its arguments as pairs or as JSON: `call`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.errors import BadInput
 @click.argument("arguments", nargs=-1)
 @pass_client
 def call_op(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Shown:
-    """Call any operation: `call NAME key=value …` or `call NAME '{"key": value}'`."""
+    """Call any operation. `call NAME key=value …` or `call NAME '{"key": value}'`."""
     made = client.call(name, **parse_arguments(arguments))
     return Text(json.dumps(made, indent=2, ensure_ascii=False), made)
 
@@ -38,7 +38,7 @@ def parse_arguments(arguments: Sequence[str]) -> dict[str, Any]:
         return whole
     pairs = [argument.partition("=") for argument in arguments]
     if wrong := [key for key, equals, _ in pairs if not equals]:
-        raise BadInput("INVALID_ARGUMENTS", f"Give {wrong[0]} a value: {wrong[0]}=….", problems=[])
+        raise BadInput("INVALID_ARGUMENTS", f"{wrong[0]} has no value. Write {wrong[0]}=….", problems=[])
     return {key: _value(text) for key, _, text in pairs}
 
 

@@ -1,4 +1,4 @@
-"""How the command line reaches a project: through the server that runs, else through the store itself."""
+"""How the command line reaches a project: through its running server, or else through its store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.settings import Settings, find_project
 
 
 class OperatorClient(Protocol):
-    """What the commands need: operations, called as the operator."""
+    """What commands need: operations, called as the operator."""
 
     settings: Settings
 
@@ -29,11 +29,11 @@ class OperatorClient(Protocol):
 
 
 class ProjectClient:
-    """Talks to the server that `server.json` names if it is the one that answers, else opens the store.
+    """Calls the server that `server.json` names, if that one answers; otherwise opens the store.
 
     Args:
-        project: the project's root; found from the current directory by default.
-        token: an agent's token: calls are made as that agent, and only through the server.
+        project: the root of the project; by default it is found from the current directory.
+        token: an agent's token, to make calls as that agent, through the server only.
     """
 
     def __init__(self, project: Path | None = None, token: str | None = None) -> None:
@@ -42,7 +42,7 @@ class ProjectClient:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the project, which has to be there.
+        """The settings of the project, which must exist.
 
         Raises:
             BadInput: ``NOT_A_DIRECTORY``, ``BAD_SETTINGS``.
@@ -50,7 +50,7 @@ class ProjectClient:
         return _settings(self._project.resolve() if self._project else find_project())
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """See `Door.call`."""
+        """See `OperatorClient.call`."""
         return asyncio.run(self._call(name, arguments))
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class ProjectClient:
                 if await client.nonce() == known.info.nonce:
                     return await client.call(name, **arguments)
         if self._token:
-            raise no_server(ConnectionError("none runs in this project"))
+            raise no_server(ConnectionError("no server runs in this project"))
         return await self._in_store(name, arguments)
 
     async def _in_store(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _settings(project: Path) -> Settings:
     if not os.path.isdir(project):  # noqa: PTH112 (which raises where a directory above may not be entered)
         raise BadInput(
             "NOT_A_DIRECTORY",
-            f"{project} is not a directory. Make it, or choose another project with --project or WORKBENCH_PROJECT.",
+            f"{project} is not a directory. Create it, or choose another project with --project or WORKBENCH_PROJECT.",
         )
     try:
         return Settings(project=project)
@@ -88,5 +88,5 @@ def _settings(project: Path) -> Settings:
 
 
 def explain(error: WorkbenchError) -> str:
-    """An error as a person reads it: the code, then what to do."""
+    """An error for the user: the code, then the message."""
     return f"{error.code}: {error.message}"

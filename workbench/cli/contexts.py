@@ -24,7 +24,7 @@ COLUMNS = {
 
 @root.group(cls=NounGroup)
 def contexts() -> None:
-    """Contexts that agents wrote: list, search, show, delete, restore."""
+    """Contexts: list, search, show, delete, restore."""
 
 
 def filters(command: Fn) -> Fn:
@@ -50,7 +50,7 @@ def list_contexts(client: OperatorClient, limit: int, **chosen: Any) -> Shown:
 @filters
 @pass_client
 def search_contexts(client: OperatorClient, words: str, limit: int, **chosen: Any) -> Shown:
-    """Find contexts by words of their title and content."""
+    """Find contexts by words in their titles and contents."""
     return _read(client, limit, search=words, **chosen)
 
 

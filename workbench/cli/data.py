@@ -1,4 +1,4 @@
-"""The data itself: `sql`, `export`, `migrate`."""
+"""Data: `sql`, `export`, `migrate`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
 @click.argument("query")
 @pass_client
 def sql(client: OperatorClient, query: str) -> Shown:
-    """Ask DuckDB about the project (views: tasks, attempts, agents, events, …)."""
+    """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …"""
     from workbench.analytics.live import ask
 
     columns, rows = ask(client.settings, query)
@@ -33,31 +33,38 @@ def sql(client: OperatorClient, query: str) -> Shown:
 
 @root.command("export")
 @click.argument("resource", type=click.Choice(RESOURCES))
-@click.option("--format", "form", type=click.Choice(["csv", "json"]), default="csv", show_default=True, help="As what.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Into this file.")
+@click.option(
+    "--format", "form", type=click.Choice(["csv", "json"]), default="csv", show_default=True, help="The format."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
 @pass_client
 def export_rows(client: OperatorClient, resource: str, form: str, output: Path | None) -> Shown:
-    """Print all rows of a resource, or write them to a file."""
+    """Print all rows of a resource, or save them."""
     made = client.call("export", resource=resource, format=form)
     if output is None:
         return Text(made["content"].rstrip("\r\n"), made)
     output.write_text(made["content"], "utf-8", newline="")
-    return Note(f"{resource} are in {output}.", made)
+    return Note(f"Saved {resource} to {output}.", made)
 
 
 @root.command()
 @click.option(
-    "--from", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Bring an older database in."
+    "--from",
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Import the database of the old server.",
 )
-@click.option("--status", "listed", is_flag=True, help="List the migrations that were applied.")
+@click.option("--status", "listed", is_flag=True, help="List the applied migrations.")
 @pass_client
 def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
-    """Bring the project's store up to date, or an older database into it."""
+    """Update the store, or import an old database."""
     if file is not None and listed:
-        raise click.UsageError("Give --from or --status, not both.")
+        raise click.UsageError("Use --from or --status, not both.")
     if file is not None:
-        return _brought(client.settings, file)
-    with ThreadPoolExecutor(1, thread_name_prefix="workbench-migrate") as apart:  # a notebook's loop runs here
+        return _imported(client.settings, file)
+    with ThreadPoolExecutor(
+        1, thread_name_prefix="workbench-migrate"
+    ) as apart:  # this thread may run a notebook's loop
         history = apart.submit(asyncio.run, _applied(client.settings)).result()
     if listed:
         columns = {
@@ -67,22 +74,22 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
             "success": "succeeded",
             "reason": "why",
         }
-        return Table.of(history, columns, "No migration was applied yet.")
+        return Table.of(history, columns, "No migration has been applied yet.")
     return Note(f"The store is up to date; its latest migration is {history[-1]['migration_name']}.", history)
 
 
-def _brought(settings: Settings, file: Path) -> Table:
-    from workbench.legacy import bring
+def _imported(settings: Settings, file: Path) -> Table:
+    from workbench.legacy import import_legacy
 
-    made = bring(settings, file)
+    made = import_legacy(settings, file)
     rows = [[table, counted.found, counted.added] for table, counted in made.tables.items()]
-    backup = [f"The store as it was before is {made.backup}."] if made.backup else []
+    backup = [f"A backup of the store from before is {made.backup}."] if made.backup else []
     note = "\n".join([*made.notes, *backup])
     return Table(["table", "found", "added"], rows, data=made.model_dump(mode="json"), note=note)
 
 
 async def _applied(settings: Settings) -> list[dict[str, Any]]:
-    """The history of migrations; opening the store applies those that are missing."""
+    """The history of migrations; opening the store applies missing ones."""
     from workbench.store import migrate as migrations
     from workbench.store.sqlite import open_store
 

@@ -1,4 +1,4 @@
-"""`workbench doctor`: whether this machine has what Workbench needs, and what follows where it has not."""
+"""Whether this machine has what Workbench needs: `doctor`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGENTS = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 @root.command()
 @pass_client
 def doctor(client: OperatorClient) -> Shown:
-    """Say what this machine has and lacks; the exit status is 1 if something needed is missing."""
+    """Check what this machine has and lacks. Exit status 1: something necessary is missing."""
     found = [*_checks(client)]
     bad = any(mark == "missing" for mark, _, _ in found)
     data = [dict(zip(("state", "what", "says"), row, strict=True)) for row in found]
@@ -54,7 +54,7 @@ def _git(client: OperatorClient) -> tuple[str, str, str]:
     try:
         repository = Repository.open(client.settings.project)
     except WorkbenchError as error:
-        # A project may do without a repository, but not without git.
+        # A project needs no repository, but it needs git.
         return ("missing" if error.code.startswith("GIT_") else "warning"), "git", error.message
     version = subprocess.run(["git", "version"], capture_output=True, text=True, timeout=10).stdout.strip()
     return "ok", "git", f"{version.removeprefix('git version ')}, repository {repository.root}"
@@ -72,7 +72,7 @@ def _confinement(client: OperatorClient) -> tuple[str, str, str]:
 def _server(client: OperatorClient) -> tuple[str, str, str]:
     info = ServerFile(client.settings.server_file).load().info
     if info is None:
-        return "-", "server", "none runs; `%workbench start` in a notebook or `workbench serve` starts one"
+        return "-", "server", "not running; start it with `%workbench start` in a notebook or `workbench serve`"
     return "ok", "server", f"{info.url}, process {info.pid}"
 
 

@@ -1,4 +1,4 @@
-"""The root of all commands, and its options, `--project` and `--json`, which each command understands as well."""
+"""The root command, and the options `--project` and `--json` of all commands."""
 
 from __future__ import annotations
 

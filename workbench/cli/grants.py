@@ -1,4 +1,4 @@
-"""What an agent is granted, as options: the same for `approve`, `grant`, `move` and `rules add`."""
+"""The options for what an agent is granted, shared by `approve`, `grant`, `move` and `rules add`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from workbench.cli.output import Fn, drop_none
 from workbench.model import Access, Role, Tool
 
 NOTHING = "none"
-"""Typed for a session, team or persona, it takes that away."""
+"""Given as a session, team or persona, it removes that."""
 CLEARABLE = ("session_id", "team_id", "persona_id")
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 class Expiry(click.ParamType[dict[str, Any]]):
-    """`30m`, `2h`, `7d`, `2w`, `never`, or a time in ISO 8601; the choices that say the same."""
+    """Converts `30m`, `2h`, `7d`, `2w`, `never`, or a time in ISO 8601 to choices of a grant."""
 
     name = "when"
 
@@ -30,45 +30,49 @@ class Expiry(click.ParamType[dict[str, Any]]):
         if found := re.fullmatch(r"(\d{1,6})([smhdw])", value):
             return {"expires_in_seconds": int(found[1]) * SECONDS[found[2]]}
         if not re.match(r"\d{4}-\d\d-\d\d", value):
-            self.fail(f"{value!r} is no time. Give 30m, 2h, 7d, never, or a date: 2030-01-31T18:00:00Z.", param, ctx)
+            self.fail(
+                f"{value!r} is not a time. Use 30m, 2h, 7d, never, or a date such as 2030-01-31T18:00:00Z.", param, ctx
+            )
         return {"expires_at": value}
 
 
 _OPTIONS = {
-    "session_id": click.option("--session", "session_id", metavar="SESSION", help="Its session; `none` for none."),
-    "team_id": click.option("--team", "team_id", metavar="TEAM", help="Its team; `none` for none."),
-    "persona_id": click.option("--persona", "persona_id", metavar="PERSONA", help="Its persona; `none` for none."),
+    "session_id": click.option("--session", "session_id", metavar="SESSION", help="Its session, or `none`."),
+    "team_id": click.option("--team", "team_id", metavar="TEAM", help="Its team, or `none`."),
+    "persona_id": click.option("--persona", "persona_id", metavar="PERSONA", help="Its persona, or `none`."),
     "role": click.option(
-        "--role", type=click.Choice([role.value for role in Role]), help="A planner also makes tasks."
+        "--role",
+        type=click.Choice([role.value for role in Role]),
+        help="A worker does tasks; a planner also creates them.",
     ),
     "tool": click.option(
-        "--tool", type=click.Choice([tool.value for tool in Tool]), help="Reading, or reading and writing."
+        "--tool", type=click.Choice([tool.value for tool in Tool]), help="read, or write (which includes read)."
     ),
     "access_level": click.option(
         "--access",
         "access_level",
         type=click.Choice([access.value for access in Access]),
-        help="Whose rows it sees: its own, its team's, …",
+        help="What it sees: its own data, its team's, or its session's.",
     ),
     "expires": click.option("--expires", type=Expiry(), help="When the grant ends: 30m, 2h, 7d, never, or a date."),
 }
 
 
 def grant_options(command: Fn) -> Fn:
-    """Give a command every option of a grant; `choices` reads them."""
+    """Add every option of a grant to a command; `choices` reads them."""
     for option in reversed(_OPTIONS.values()):
         command = option(command)
     return command
 
 
 def membership_options(command: Fn) -> Fn:
-    """Only those of where an agent belongs."""
+    """Add the options for an agent's session and team to a command."""
     return _OPTIONS["session_id"](_OPTIONS["team_id"](command))
 
 
 def choices(options: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """What was typed as an operation takes it: what was not typed is absent, `none` is null."""
-    typed = drop_none(**more, **options)
-    expires: dict[str, Any] = typed.pop("expires", {})
-    plain = {key: None if key in CLEARABLE and value == NOTHING else value for key, value in typed.items()}
+    """Options as an operation takes them: an option that was not given is absent, `none` is null."""
+    given = drop_none(**more, **options)
+    expires: dict[str, Any] = given.pop("expires", {})
+    plain = {key: None if key in CLEARABLE and value == NOTHING else value for key, value in given.items()}
     return plain | expires

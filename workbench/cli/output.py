@@ -1,4 +1,4 @@
-"""What commands give back, and what they share: `main` prints it, a notebook displays it."""
+"""What commands return (`main` prints it, a notebook displays it), and what they share."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 
 def pass_client(command: Fn) -> Fn:
-    """Give a command the project's `Door` as its first argument."""
+    """Pass a command the project's `OperatorClient` as its first argument."""
     return click.pass_obj(command)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence for a person, and the data behind it."""
+    """A sentence for the user, and the data behind it."""
 
     message: str
     data: Any = None
@@ -36,7 +36,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Text:
-    """Lines that are to be copied as they are, and the data behind them."""
+    """Text to copy unchanged, and the data behind it."""
 
     text: str
     data: Any = None
@@ -57,7 +57,7 @@ Shown = Table | Page | Graph | Note | Text | None
 
 
 class NounGroup(click.Group):
-    """Commands about one noun; without a subcommand it lists: `rules` is `rules list`."""
+    """Commands about one noun; without a subcommand it runs `list`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See `click.Command.parse_args`."""
@@ -67,20 +67,20 @@ class NounGroup(click.Group):
 
 
 def drop_none(**values: Any) -> dict[str, Any]:
-    """The values that are not None: an argument that was not typed is not sent."""
+    """The values that are not None, because an option that was not given is not sent."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def listing(command: Fn) -> Fn:
     """Give a command the options of every list: `search`, `deleted`, `limit`."""
-    limit = click.option("--limit", type=click.IntRange(1, 500), default=None, help="At most so many (200).")
-    deleted = click.option("--deleted", is_flag=True, default=None, help="Those that were deleted, instead.")
+    limit = click.option("--limit", type=click.IntRange(1, 500), default=None, help="At most this many (default: 200).")
+    deleted = click.option("--deleted", is_flag=True, default=None, help="List the deleted ones instead.")
     search = click.option("--search", metavar="TEXT", default=None, help="Only those that match.")
     return search(deleted(limit(command)))
 
 
 def page_table(page: Mapping[str, Any], noun: str, columns: Mapping[str, str], empty: str) -> Table:
-    """One page of a list operation as a table that says when there are more."""
+    """One page of a list operation as a table, with a note if there are more."""
     items: Sequence[Mapping[str, Any]] = page[noun]
     left = page.get("total", len(items)) - len(items)
     return Table.of(items, columns, empty, note=f"… and {left:,} more" if left > 0 else "")

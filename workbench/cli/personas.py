@@ -1,4 +1,4 @@
-"""Personas: what kinds of work there are, and what their agents are told; `personas`."""
+"""Personas, the kinds of work that agents take: `personas`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERSIONS = {
 
 @root.group(cls=NounGroup)
 def personas() -> None:
-    """Kinds of work, and what their agents are told: list, show, versions, save."""
+    """Personas: list, show, versions, save."""
 
 
 @personas.command("list")
@@ -40,7 +40,7 @@ def list_personas(client: OperatorClient) -> Shown:
 @click.argument("persona_id")
 @pass_client
 def show_persona(client: OperatorClient, persona_id: str) -> Shown:
-    """Print what agents of a persona are told."""
+    """Print the instructions of a persona."""
     found = client.call("get_persona", persona_id=persona_id)
     return Text(found["definition"], found)
 
@@ -49,24 +49,24 @@ def show_persona(client: OperatorClient, persona_id: str) -> Shown:
 @click.argument("persona_id")
 @pass_client
 def list_versions(client: OperatorClient, persona_id: str) -> Shown:
-    """List the texts a persona has had, newest first."""
+    """List the versions of a persona, newest first."""
     found = client.call("list_persona_versions", persona_id=persona_id)["versions"]
-    return Table.of(found, VERSIONS, "It has had no text.")
+    return Table.of(found, VERSIONS, "There are no versions.")
 
 
 @personas.command("save")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--id", "persona_id", default=None, help="Its id; the file's name without its ending.")
+@click.option("--id", "persona_id", default=None, help="Its id; by default the file's name without extension.")
 @pass_client
 def save_persona(client: OperatorClient, file: Path, persona_id: str | None) -> Shown:
-    """Make a Markdown file a persona of this project, or a new text of one."""
+    """Save a Markdown file as a persona of this project."""
     try:
         text = file.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput("PERSONA_INVALID", f"{file} is not text in UTF-8: {error.reason}.") from None
+        raise BadInput("PERSONA_INVALID", f"{file} is not UTF-8 text: {error.reason}.") from None
     return saved(client.call("save_persona", persona_id=persona_id or file.stem, text=text))
 
 
 def saved(made: dict[str, Any]) -> Note:
-    """What is said of a persona that was saved."""
-    return Note(f"The persona {made['id']} is saved; its agents are {made['role']}s.", made)
+    """The note about a saved persona."""
+    return Note(f"Saved persona {made['id']}; its agents are {made['role']}s.", made)

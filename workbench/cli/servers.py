@@ -1,4 +1,4 @@
-"""Running things here: `serve`, `mcp`, `demo`."""
+"""Programs that run in this terminal: `serve`, `mcp`, `demo`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.cli.output import Shown, pass_client
 @click.option("--port", type=click.IntRange(0, 65_535), default=None, help="0 lets the system choose.")
 @pass_client
 def serve(client: OperatorClient, port: int | None) -> Shown:
-    """Run the servers here, without a notebook, until interrupted."""
+    """Run the servers without a notebook, until Ctrl-C."""
     from workbench.shells.headless import run
 
     run(client.settings, port)
@@ -26,7 +26,7 @@ def serve(client: OperatorClient, port: int | None) -> Shown:
 @root.command()
 @pass_client
 def mcp(client: OperatorClient) -> Shown:
-    """Serve MCP on standard input and output, for agents that start their own server."""
+    """Serve MCP on standard input and output. For agents that start their own MCP server."""
     from workbench.shells.mcp.stdio import run
 
     run(client.settings, os.environ.get("WORKBENCH_TOKEN"))
@@ -36,13 +36,18 @@ def mcp(client: OperatorClient) -> Shown:
 @root.command()
 @click.option("--repo", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Your git repository.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Your plan.")
-@click.option("--workers", type=click.IntRange(1, 32), default=3, show_default=True, help="Processes at once.")
 @click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("demo-output"), help="For its results."
+    "--workers", type=click.IntRange(1, 32), default=3, show_default=True, help="Worker processes at the same time."
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("demo-output"),
+    help="Where to save the results.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def demo(repo: Path | None, plan_file: Path | None, workers: int, output: Path, as_json: bool) -> Shown:
-    """Run the quickstart notebook headless, from plan to merge, and say what came out."""
+    """Run the quickstart notebook, from plan to merge."""
     from workbench.demo import run
 
     return run(repo, plan_file, workers, output)

@@ -1,4 +1,4 @@
-"""Projects, sessions and teams: `projects`, `sessions`, `teams`; and deleting and restoring, for all that can be."""
+"""Projects, sessions and teams: `projects`, `sessions`, `teams`; `delete` and `restore` of any noun that has them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def list_teams(client: OperatorClient, **options: Any) -> Shown:
 
 @projects.command("add")
 @click.argument("name")
-@click.option("--description", default=None, help="What it is about.")
+@click.option("--description", default=None, help="Its purpose.")
 @pass_client
 def add_project(client: OperatorClient, **options: Any) -> Shown:
     """Create a project."""
@@ -73,7 +73,7 @@ def add_project(client: OperatorClient, **options: Any) -> Shown:
 @sessions.command("add")
 @click.argument("project_id")
 @click.argument("name")
-@click.option("--description", default=None, help="What it is about.")
+@click.option("--description", default=None, help="Its purpose.")
 @pass_client
 def add_session(client: OperatorClient, **options: Any) -> Shown:
     """Create a session in a project (its id or name)."""
@@ -82,8 +82,8 @@ def add_session(client: OperatorClient, **options: Any) -> Shown:
 
 @teams.command("add")
 @click.argument("name")
-@click.option("--session", "session_id", default=None, help="Its session; without one, move it into one later.")
-@click.option("--description", default=None, help="What it is for.")
+@click.option("--session", "session_id", default=None, help="Its session; by default it has none.")
+@click.option("--description", default=None, help="Its purpose.")
 @pass_client
 def add_team(client: OperatorClient, **options: Any) -> Shown:
     """Create a team."""
@@ -101,7 +101,7 @@ def move_team(client: OperatorClient, team_id: str, session_id: str) -> Shown:
 
 
 def add_rename(group: click.Group, noun: str) -> None:
-    """Give the commands of a noun `rename`."""
+    """Add `rename` to the commands of a noun."""
 
     @group.command("rename", help=f"Rename a {noun}.")
     @click.argument(f"{noun}_id")
@@ -113,7 +113,7 @@ def add_rename(group: click.Group, noun: str) -> None:
 
 
 def add_delete_and_restore(group: click.Group, noun: str, deletes: str) -> None:
-    """Give the commands of a noun `delete`, which `deletes` (a project with …), and `restore`."""
+    """Add `delete` and `restore` to the commands of a noun; `deletes` says what is deleted: a project with …"""
 
     @group.command("delete", help=f"Delete {deletes}; `restore` brings it back.")
     @click.argument(f"{noun}_id")

@@ -1,4 +1,4 @@
-"""How things stand: `status`, `events`, `performance`."""
+"""The state of the project: `status`, `events`, `performance`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject
 @root.command()
 @pass_client
 def status(client: OperatorClient) -> Shown:
-    """What runs, who waits, how far the work is."""
+    """Show the server, your inbox, agents and tasks."""
     counts = client.call("count_tasks")["counts"]
     waiting = client.call("list_approvals")["approvals"]
     agents = client.call("list_agents")["agents"]
@@ -27,7 +27,7 @@ def status(client: OperatorClient) -> Shown:
     rows: list[list[Any]] = [
         ["project", client.settings.project],
         ["server", server.url if server else "not running"],
-        ["waiting for you", len(waiting)],
+        ["waiting for approval", len(waiting)],
         ["agents", len(agents)],
         *[[f"tasks {state}", number] for state, number in sorted(counts.items())],
     ]
@@ -38,23 +38,23 @@ def status(client: OperatorClient) -> Shown:
 @root.command()
 @click.option("--after", default=0, help="Only events with a larger id.")
 @click.option("--kinds", default="*", help="Comma-separated: task.*, agent.registered, …")
-@click.option("--limit", default=50, show_default=True, help="At most so many.")
+@click.option("--limit", default=50, show_default=True, help="At most this many.")
 @pass_client
 def events(client: OperatorClient, after: int, kinds: str, limit: int) -> Shown:
-    """List what happened, oldest first."""
+    """List events, oldest first."""
     while True:
         page = client.call("list_events", after=after, kinds=kinds.split(","), limit=limit)
         if page["events"] or page["next_after"] == after:
             break
         after = page["next_after"]
-    note = f"… and perhaps more: --after {page['next_after']}" if len(page["events"]) == limit else ""
-    return Table.of(page["events"], EVENT_COLUMNS, "Nothing like that has happened yet.", note=note)
+    note = f"… there may be more: --after {page['next_after']}" if len(page["events"]) == limit else ""
+    return Table.of(page["events"], EVENT_COLUMNS, "There are no such events yet.", note=note)
 
 
 @root.command()
 @pass_client
 def performance(client: OperatorClient) -> Shown:
-    """How busy the server is: queue, commits, connections, events."""
+    """Show queue, commits, connections and events."""
     found = client.call("get_performance")
     return Table(["", ""], [[name.replace("_", " "), value] for name, value in _flat(found)], data=found)
 

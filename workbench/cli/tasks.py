@@ -1,4 +1,4 @@
-"""Tasks and plans: `tasks`, `task`, `graph`, `plan`; changing one's mind: cancel, retry, priority, assign, depend."""
+"""Tasks and plans: `tasks`, `task`, `graph`, `plan`, `export-plan`, `cancel`, `retry`, `priority`, `assign`, …"""
 
 from __future__ import annotations
 
@@ -42,10 +42,9 @@ LOG_LINES = 20
 LOG_PAGE = 500
 EVENTS_PAGE = 1_000
 NEAR = 20
-"""Other tasks that are told of in one line at most."""
+"""The most other tasks on one line."""
 NO_MATCH = "No task matches."
-_APART = {"id", "title", "attempts", "blocked"}
-"""What a task's facts leave to other places."""
+_SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked"}
 
 
 @root.command()
@@ -53,14 +52,14 @@ _APART = {"id", "title", "attempts", "blocked"}
     "--status", type=click.Choice([state.value for state in TaskState]), default=None, help="Only tasks in this state."
 )
 @click.option("--persona", "persona_id", default=None, help="Only tasks of this persona.")
-@click.option("--agent", "assigned_agent_id", default=None, help="Only tasks this agent holds, or held last.")
+@click.option("--agent", "assigned_agent_id", default=None, help="Only tasks that this agent holds or held last.")
 @click.option("--session", "session_id", default=None, help="Only tasks of this session.")
 @click.option("--worktree", default=None, help="Only tasks of this worktree.")
-@click.option("--parent", "parent_task_id", type=int, default=None, help="Only tasks right under this one.")
+@click.option("--parent", "parent_task_id", type=int, default=None, help="Only subtasks of this one.")
 @click.option("--plan", default=None, help="Only tasks of this plan.")
 @click.option("--sort", type=click.Choice(["id", "newest", "priority"]), default="id", show_default=True, help="Order.")
-@click.option("--limit", default=100, show_default=True, help="At most so many.")
-@click.option("--cursor", default=None, help="Read on where a list said that there are more.")
+@click.option("--limit", default=100, show_default=True, help="At most this many.")
+@click.option("--cursor", default=None, help="The next page, from the note below a list.")
 @pass_client
 def tasks(client: OperatorClient, sort: str, limit: int, **filters: Any) -> Shown:
     """List the tasks."""
@@ -71,34 +70,36 @@ def tasks(client: OperatorClient, sort: str, limit: int, **filters: Any) -> Show
 
 
 def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -> Table:
-    """Tasks of a list, with the word for how each stands."""
+    """A table of tasks with their states."""
     shown = [{**task, "status": State.of(task["status"], task["blocked"])} for task in found]
     return Table.of(shown, COLUMNS, empty, found, note)
 
 
 @root.command()
 @click.argument("task_id", type=int)
-@click.option("--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="So many log lines.")
+@click.option(
+    "--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="How many log lines."
+)
 @pass_client
 def task(client: OperatorClient, task_id: int, lines: int) -> Shown:
-    """Show one task: how it stands and why, its attempts, what was said and what it gave."""
+    """Show one task. Its state and why, its attempts, log and result."""
     found = client.call("get_task", task_id=task_id)
     return _task_page(found, _near(client, found), _end_of_log(client, task_id, lines + 1) if lines else [], lines)
 
 
 def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int) -> Page:
-    """One task, opened, with how others near it stand and the last lines of its log."""
+    """The details of a task, with the states of related tasks and the last lines of its log."""
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**found, **near})])
     parts = [(f"{found['id']} {found['title']}", facts)]
-    parts.append(("Attempts", Table.of(found["attempts"], ATTEMPTS, "Nobody has claimed it yet.")))
+    parts.append(("Attempts", Table.of(found["attempts"], ATTEMPTS, "It has not been claimed yet.")))
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
-        parts.append(("Log", Table.of(log[-lines:], LOG, "Nothing was reported yet.", note=note)))
+        parts.append(("Log", Table.of(log[-lines:], LOG, "The log is empty.", note=note)))
     return Page(parts, {"task": found, "log": log[-lines:] if lines else []})
 
 
 def _near(client: OperatorClient, found: Mapping[str, Any]) -> dict[str, str]:
-    """What keeps a task waiting and what is right under it, and how each of these stands."""
+    """The dependencies that block a task and its subtasks, with their states."""
     waits = [_standing(client, other) for other in found["blocked_by"][:NEAR]]
     under = client.call("list_tasks", parent_task_id=found["id"], limit=NEAR)
     parts = [f"{one['id']} ({State.of(one['status'], one['blocked'])})" for one in under["tasks"]]
@@ -111,7 +112,7 @@ def _near(client: OperatorClient, found: Mapping[str, Any]) -> dict[str, str]:
 def _standing(client: OperatorClient, task_id: int) -> str:
     try:
         found = client.call("get_task", task_id=task_id)
-    except NotFound:  # of another session than the agent's who asks
+    except NotFound:  # it is in another session, and the caller an agent
         return str(task_id)
     hint = "; retry it" if found["status"] in lifecycle.DEAD else ""
     return f"{task_id} ({State.of(found['status'], found['blocked'])}{hint})"
@@ -122,9 +123,11 @@ def _some(words: Sequence[str], more: bool) -> str:
 
 
 def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    said = {**found, "status": State.of(found["status"], found["blocked"])}
+    shown = {**found, "status": State.of(found["status"], found["blocked"])}
     return [
-        (name, _brief(value)) for name, value in said.items() if name not in _APART and value not in (None, "", [], {})
+        (name, _brief(value))
+        for name, value in shown.items()
+        if name not in _SHOWN_ELSEWHERE and value not in (None, "", [], {})
     ]
 
 
@@ -135,45 +138,45 @@ def _brief(value: Any) -> Any:
 
 
 def _end_of_log(client: OperatorClient, task_id: int, wanted: int) -> list[dict[str, Any]]:
-    """The last lines about a task, oldest first."""
-    told: list[dict[str, Any]] = []
-    while len(told) < wanted:
-        at = {"cursor": told[-1]["id"] if told else 0, "limit": min(wanted - len(told), LOG_PAGE)}
+    """The last lines of a task's log, oldest first."""
+    lines: list[dict[str, Any]] = []
+    while len(lines) < wanted:
+        at = {"cursor": lines[-1]["id"] if lines else 0, "limit": min(wanted - len(lines), LOG_PAGE)}
         page = client.call("get_task_logs", task_id=task_id, newest_first=True, **at)["lines"]
-        told += page
+        lines += page
         if len(page) < at["limit"]:
             break
-    return told[::-1]
+    return lines[::-1]
 
 
 @root.command()
 @click.option("--plan", default=None, help="Only tasks of this plan.")
 @pass_client
 def graph(client: OperatorClient, plan: str | None) -> Shown:
-    """Show what waits for what: drawn in a notebook, as a table elsewhere."""
+    """Show the graph of dependencies. Drawn in a notebook, as a table elsewhere."""
     page = client.call("list_tasks", limit=LIMIT, **drop_none(plan=plan))
     if page["next_cursor"]:
-        told = f"There are more than {LIMIT} tasks; so many are not drawn. --plan chooses fewer, and the panel has all."
-        return Note(told, {"limit": LIMIT})
+        note = f"There are more than {LIMIT} tasks, too many to draw. Choose a plan with --plan, or use the panel."
+        return Note(note, {"limit": LIMIT})
     edges = client.call("get_task_graph", **drop_none(plan=plan))["dependencies"]
     return Graph(page["tasks"], edges, NO_TASKS if plan is None else NO_MATCH)
 
 
 @root.command()
 @click.argument("task_id", type=int)
-@click.option("--reason", default="", help="Why; its agent is told.")
+@click.option("--reason", default="", help="Sent to its agent.")
 @pass_client
 def cancel(client: OperatorClient, task_id: int, reason: str) -> Shown:
-    """Cancel a task and what is under it and not finished."""
+    """Cancel a task and its unfinished subtasks."""
     before = client.call("list_events", after=None)["next_after"]
     made = client.call("cancel_task", task_id=task_id, reason=reason)
     others = _cancelled_with(client, made, before)
-    told = f", and with it {_some(others[:NEAR], len(others) > NEAR)}" if others else ""
-    return Note(f"Task {task_id} is cancelled{told}.", made)
+    with_it = f", and with it {_some(others[:NEAR], len(others) > NEAR)}" if others else ""
+    return Note(f"Cancelled task {task_id}{with_it}.", made)
 
 
 def _cancelled_with(client: OperatorClient, made: Mapping[str, Any], after: int) -> list[str]:
-    """The other tasks that one change has cancelled: it has one time, of the task's end and of all its events."""
+    """The other tasks that the same change cancelled: all its events have the time of the task's end."""
     found = client.call("list_events", after=after, kinds=["task.cancelled"], limit=EVENTS_PAGE)["events"]
     ids = [event["subject"].removeprefix("task:") for event in found if event["at"] == made["completed_at"]]
     return [one for one in ids if one != str(made["id"])]
@@ -181,13 +184,13 @@ def _cancelled_with(client: OperatorClient, made: Mapping[str, Any], after: int)
 
 @root.command()
 @click.argument("task_id", type=int)
-@click.option("--reason", default="", help="Why; kept in the history.")
-@click.option("--max-retries", type=click.IntRange(0, 100), default=None, help="Retries from now on.")
+@click.option("--reason", default="", help="Recorded in the history.")
+@click.option("--max-retries", type=click.IntRange(0, 100), default=None, help="How many retries it has from now on.")
 @pass_client
 def retry(client: OperatorClient, task_id: int, reason: str, max_retries: int | None) -> Shown:
-    """Have a failed or cancelled task tried again."""
+    """Retry a failed or cancelled task."""
     made = client.call("retry_task", task_id=task_id, reason=reason, **drop_none(max_retries=max_retries))
-    return Note(f"Task {task_id} is tried again.", made)
+    return Note(f"Task {task_id} is retried.", made)
 
 
 @root.command(context_settings={"ignore_unknown_options": True})
@@ -195,69 +198,69 @@ def retry(client: OperatorClient, task_id: int, reason: str, max_retries: int | 
 @click.argument("number", type=int)
 @pass_client
 def priority(client: OperatorClient, task_id: int, number: int) -> Shown:
-    """Have a task claimed earlier or later than others; a higher NUMBER goes first."""
+    """Set a task's priority. Tasks with a higher NUMBER are claimed first."""
     return Note(f"Task {task_id} has priority {number}.", client.call("set_priority", task_id=task_id, priority=number))
 
 
 @root.command()
 @click.argument("task_id", type=int)
 @click.argument("agent_id", metavar="AGENT|none")
-@click.option("--reason", default="", help="Why; kept in the history.")
+@click.option("--reason", default="", help="Recorded in the history.")
 @pass_client
 def assign(client: OperatorClient, task_id: int, agent_id: str, reason: str) -> Shown:
-    """Reserve a task for an agent, or for nobody; who holds it now loses it."""
+    """Reserve a task for an agent, or for none. The agent that holds it loses it."""
     agent = None if agent_id == "none" else agent_id
     made = client.call("reassign_task", task_id=task_id, assigned_agent_id=agent, reason=reason)
-    return Note(f"Task {task_id} is reserved for {agent}." if agent else f"Anybody may claim task {task_id}.", made)
+    return Note(f"Task {task_id} is reserved for {agent}." if agent else f"Any agent may claim task {task_id}.", made)
 
 
 @root.command()
 @click.argument("task_id", type=int)
 @click.argument("others", metavar="ON...", type=int, nargs=-1, required=True)
-@click.option("--remove", is_flag=True, help="No longer wait for them.")
+@click.option("--remove", is_flag=True, help="Remove these dependencies.")
 @pass_client
 def depend(client: OperatorClient, task_id: int, others: tuple[int, ...], remove: bool) -> Shown:
-    """Have a task wait for others."""
+    """Make a task depend on others."""
     made: dict[str, Any] = {}
     for on in others:
         made = client.call("remove_dependency" if remove else "add_dependency", task_id=task_id, depends_on=on)
-    waits = ", ".join(map(str, made["dependencies"]))
-    return Note(f"Task {task_id} waits for {waits}." if waits else f"Task {task_id} waits for nothing.", made)
+    ids = ", ".join(map(str, made["dependencies"])) or "no task"
+    return Note(f"Task {task_id} depends on {ids}.", made)
 
 
 @root.command()
 @click.argument("file", type=click.File("r", encoding="utf-8"))
-@click.option("--name", default=None, help="Use this name instead of the plan's own.")
-@click.option("--update", is_flag=True, help="Change the plan of this name; what has begun stays as it is.")
+@click.option("--name", default=None, help="Its name, instead of the one in the file.")
+@click.option("--update", is_flag=True, help="Change the existing plan; tasks that have begun stay unchanged.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @pass_client
 def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_run: bool) -> Shown:
-    """Create the tasks of a plan (YAML, or a Markdown checklist), all or none; or change them."""
+    """Create or change a plan. FILE is YAML or a Markdown checklist; either all tasks are created or none."""
     try:
         text = file.read()
     except UnicodeDecodeError as error:
-        raise BadInput("PLAN_INVALID", f"{file.name} is not text in UTF-8: {error.reason}.") from None
+        raise BadInput("PLAN_INVALID", f"{file.name} is not UTF-8 text: {error.reason}.") from None
     return planned(client.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
 
 
 @root.command("export-plan")
 @click.argument("name")
 @click.option(
-    "--format", "form", type=click.Choice(["yaml", "markdown"]), default="yaml", show_default=True, help="As what."
+    "--format", "form", type=click.Choice(["yaml", "markdown"]), default="yaml", show_default=True, help="The format."
 )
-@click.option("--tick", is_flag=True, help="Tick what is completed (Markdown).")
+@click.option("--tick", is_flag=True, help="Tick completed tasks (Markdown).")
 @pass_client
 def export_plan(client: OperatorClient, name: str, form: str, tick: bool) -> Shown:
-    """Print a plan as a text that `plan` reads; comments are lost."""
+    """Print a plan as text that `plan` reads. Comments are lost."""
     made = client.call("export_plan", plan=name, format=form, tick=tick)
     return Text(made["text"], made)
 
 
 def planned(made: Mapping[str, Any], dry_run: bool = False) -> Table:
-    """A plan as a table of its tasks, below what happened to it, or would, and what was changed."""
+    """The tasks of a plan, below what happened, or would happen, to it and its changes."""
     rows = [[task_id, name] for name, task_id in made["tasks"].items()]
-    told = f"Plan {plain(made['plan'])}: {_happened(made, dry_run)}."
-    lead = "\n".join(filter(None, [told, made["diff"]["text"]]))
+    summary = f"Plan {plain(made['plan'])}: {_happened(made, dry_run)}."
+    lead = "\n".join(filter(None, [summary, made["diff"]["text"]]))
     return Table(["task", "name in the plan"], rows, "", made, lead=lead)
 
 

@@ -1,4 +1,4 @@
-"""Worktrees: `worktrees` with what it lists, shows, creates, updates and clears up; `discard`."""
+"""Worktrees: `worktrees` (list, status, diff, create, update, conflicts, prune, run) and `discard`."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def worktrees() -> None:
 @worktrees.command("list")
 @pass_client
 def list_worktrees(client: OperatorClient) -> Shown:
-    """List the active worktrees with what they would bring."""
+    """List the active worktrees and what each would merge."""
     found = client.call("get_worktree_status")["worktrees"]
-    return Table.of([_counted(one) for one in found], COLUMNS, "There is no active worktree.", found)
+    return Table.of([_counted(one) for one in found], COLUMNS, "There are no active worktrees.", found)
 
 
 def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,11 +51,11 @@ def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
 @click.argument("name")
 @pass_client
 def show_status(client: OperatorClient, name: str) -> Shown:
-    """Show one worktree: its commits, files, coming conflicts, agents and tasks."""
+    """Show one worktree. Its commits, files, predicted conflicts, agents and tasks."""
     (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
     plain = {key: _plain(value) for key, value in found.items() if key != "files"}
     rows = [[key.replace("_", " "), value] for key, value in plain.items() if value not in (None, "", [])]
-    files = Table.of(found["files"], {"path": "file", "added": "+", "removed": "−"}, "It has changed nothing yet.")
+    files = Table.of(found["files"], {"path": "file", "added": "+", "removed": "−"}, "No file has changed yet.")
     return Page([(found["name"], Table(["", ""], rows)), ("Changed files", files)], found)
 
 
@@ -72,10 +72,10 @@ def _overlap(one: Mapping[str, Any]) -> str:
 @worktrees.command("diff")
 @click.argument("name")
 @click.argument("path", required=False)
-@click.option("--uncommitted", is_flag=True, help="What is not committed yet, instead of what is.")
+@click.option("--uncommitted", is_flag=True, help="Show uncommitted changes instead of commits.")
 @pass_client
 def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: bool) -> Shown:
-    """Print what a worktree changed since it left its target."""
+    """Print what a worktree has changed since it was forked."""
     found = client.call("get_worktree_diff", worktree_name=name, uncommitted=uncommitted, **drop_none(path=path))
     texts = [file["patch"] or _without_patch(file) for file in found["files"]]
     return Text("".join(texts).rstrip("\n"), found)
@@ -88,58 +88,63 @@ def _without_patch(file: Mapping[str, Any]) -> str:
 
 @worktrees.command("create")
 @click.argument("name")
-@click.option("--branch", "branch_name", default=None, help="Default: wb/NAME/main.")
-@click.option("--from", "source_branch", default=None, help="Default: the current branch; also the default target.")
+@click.option("--branch", "branch_name", default=None, help="Its branch; by default wb/NAME/main.")
+@click.option(
+    "--from",
+    "source_branch",
+    default=None,
+    help="Where to fork it, and its default target; by default the current branch.",
+)
 @pass_client
 def create(client: OperatorClient, name: str, branch_name: str | None, source_branch: str | None) -> Shown:
-    """Make a worktree with a branch of its own."""
+    """Create a worktree with its own branch."""
     made = client.call("create_worktree", name=name, **drop_none(branch_name=branch_name, source_branch=source_branch))
-    return Note(f"{name} is on branch {made['branch_name']}, in {made['path']}.", made)
+    return Note(f"Created {name} on branch {made['branch_name']} in {made['path']}.", made)
 
 
 @worktrees.command("update")
 @click.argument("name")
 @pass_client
 def update(client: OperatorClient, name: str) -> Shown:
-    """Bring what is new on the target into a worktree."""
+    """Merge the target branch into a worktree."""
     made = client.call("update_worktree", worktree_name=name)
     if made["conflicts"]:
-        return Note(f"Nothing was changed; in conflict: {', '.join(made['conflicts'])}.", made)
-    return Note(f"{name} is at {made['commit'][:12]}." if made["merged"] else f"{name} has everything already.", made)
+        return Note(f"Nothing was changed; these files conflict: {', '.join(made['conflicts'])}.", made)
+    return Note(f"{name} is at {made['commit'][:12]}." if made["merged"] else f"{name} is up to date.", made)
 
 
 @root.command()
 @click.argument("name")
-@click.option("--reason", default="", help="Kept in the history.")
-@click.option("--delete-branch", is_flag=True, help="Delete its branch too.")
-@click.option("--force", is_flag=True, help="Also what is nowhere else; it is saved as a bundle.")
+@click.option("--reason", default="", help="Recorded in the history.")
+@click.option("--delete-branch", is_flag=True, help="Delete its branch as well.")
+@click.option("--force", is_flag=True, help="Discard also what exists nowhere else; it is saved as a bundle first.")
 @pass_client
 def discard(client: OperatorClient, name: str, reason: str, delete_branch: bool, force: bool) -> Shown:
-    """Give a worktree up; its branch is kept."""
+    """Discard a worktree; its branch is kept."""
     made = client.call("discard_worktree", worktree_name=name, reason=reason, delete_branch=delete_branch, force=force)
     kept = f"the branch {made['branch_name']} is {'kept' if made['branch_kept'] else 'deleted'}"
-    saved = f" What was nowhere else is in {made['bundle']}." if made["bundle"] else ""
-    return Note(f"{name} is discarded; {kept}.{saved}", made)
+    saved = f" What existed nowhere else is saved in {made['bundle']}." if made["bundle"] else ""
+    return Note(f"Discarded {name}; {kept}.{saved}", made)
 
 
 @worktrees.command("conflicts")
 @pass_client
 def conflicts(client: OperatorClient) -> Shown:
-    """List the conflicts that are coming, between worktrees and with their targets."""
+    """List predicted conflicts, between worktrees and with their targets."""
     found = client.call("list_conflicts")
     rows = [[pair["one"], pair["other"], ", ".join(pair["files"])] for pair in found["pairs"]]
-    return Table(["worktree", "with", "files"], rows, "No conflict is coming.", found)
+    return Table(["worktree", "with", "files"], rows, "No conflicts are predicted.", found)
 
 
 @worktrees.command("prune")
-@click.option("--yes", is_flag=True, help="Remove what is safe.")
+@click.option("--yes", is_flag=True, help="Remove what is safe to remove.")
 @pass_client
 def prune(client: OperatorClient, yes: bool) -> Shown:
-    """Show what worktrees take of the disk, and clear what is safe."""
+    """Show the disk space of worktrees, and free what is safe to remove."""
     found = client.call("prune_worktrees", apply=yes)
     rows = [{**item, "size": _size(item["bytes"]), "safe": "yes" if item["safe"] else ""} for item in found["items"]]
     done = f"{_size(found['freed'])} freed" if yes else "--yes removes what is safe"
-    return Table.of(rows, ITEMS, "There is nothing.", found, f"{_size(found['bytes'])} in all; {done}")
+    return Table.of(rows, ITEMS, "There is nothing to remove.", found, f"{_size(found['bytes'])} in all; {done}")
 
 
 def _size(count: float) -> str:
@@ -155,7 +160,7 @@ def _size(count: float) -> str:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
 def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
-    """Run a command in a worktree, confined as its workers are: `worktrees run NAME -- git log`."""
+    """Run a command in a worktree, confined like its workers: `worktrees run NAME -- git log`."""
     from workbench.git import Repository
     from workbench.services.worktrees.places import Place, box_of, is_there, worktree_gone
 

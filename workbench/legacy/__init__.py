@@ -1,7 +1,7 @@
-"""Brings the database of the old server (spec 1, phase 4) into a project: `bring(settings, legacy.db)`.
+"""Imports the database of the old server (spec 1, phase 4) into a project: `import_legacy(settings, legacy.db)`.
 
-`source` reads the old database and never writes to it, `plan` decides what becomes of each row, `target` backs
-the project's store up and adds the rows, all in one transaction.
+`source` reads the old database and never writes to it, `plan` maps each row to the new one, `target` backs up the
+project's store and adds the rows, all in one transaction.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from workbench.store.sqlite import SqliteStore, open_store
 
 
 class Counted(Wire):
-    """The rows of one table: how many the legacy database has, and how many were added here."""
+    """The rows of one table: how many the legacy database has, and how many were added."""
 
     found: int
     added: int
 
 
-class Brought(Wire):
-    """What a migration did. `backup` is the store as it was before, if there was one and anything was added."""
+class LegacyImport(Wire):
+    """What was imported. `backup` is a copy of the store from before, if there was a store and anything was added."""
 
     tables: dict[str, Counted]
     backup: str | None
     notes: list[str]
 
 
-def bring(settings: Settings, source: Path, *, clock: Callable[[], int] = wall_clock) -> Brought:
+def import_legacy(settings: Settings, source: Path, *, clock: Callable[[], int] = wall_clock) -> LegacyImport:
     """Add every row of a legacy database that the project does not have yet: all of them, or none.
 
     It opens the store itself, as another process would, so servers may run meanwhile. It blocks, and may be
-    called from any thread, from one whose event loop runs too.
+    called from any thread, also from one with a running event loop.
 
     Raises:
         NotFound: ``LEGACY_NOT_FOUND``.
@@ -51,10 +51,10 @@ def bring(settings: Settings, source: Path, *, clock: Callable[[], int] = wall_c
     """
     legacy = read(source)
     with ThreadPoolExecutor(1, thread_name_prefix="workbench-migrate") as apart:
-        return apart.submit(asyncio.run, _bring(settings, legacy, clock)).result()
+        return apart.submit(asyncio.run, _import(settings, legacy, clock)).result()
 
 
-async def _bring(settings: Settings, legacy: Legacy, clock: Callable[[], int]) -> Brought:
+async def _import(settings: Settings, legacy: Legacy, clock: Callable[[], int]) -> LegacyImport:
     existed = settings.database.exists()
     store = open_store(settings.database, clock)
     try:
@@ -65,7 +65,7 @@ async def _bring(settings: Settings, legacy: Legacy, clock: Callable[[], int]) -
     finally:
         store.close()
     tables = {table: Counted(found=legacy.found[table], added=len(rows)) for table, rows in plan.rows.items()}
-    return Brought(tables=tables, backup=str(backup) if backup else None, notes=[*legacy.notes, *plan.notes])
+    return LegacyImport(tables=tables, backup=str(backup) if backup else None, notes=[*legacy.notes, *plan.notes])
 
 
 def _plan(tx: Reader, legacy: Legacy) -> Plan:
@@ -74,7 +74,7 @@ def _plan(tx: Reader, legacy: Legacy) -> Plan:
 
 async def _add(store: SqliteStore, legacy: Legacy) -> Plan:
     def change(tx: Tx) -> Plan:
-        plan = _plan(tx, legacy)  # anew: others may have written since it was looked at
+        plan = _plan(tx, legacy)  # again: other processes may have written since
         target.add(tx, plan, legacy)
         return plan
 

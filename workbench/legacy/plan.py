@@ -1,7 +1,7 @@
-"""What becomes of each row of a legacy database: pure, from what is there and what is here already.
+"""Maps each row of a legacy database to a new one: pure, from the old rows and what the project has.
 
-A row keeps its id unless something else has it here. A row that is here already is left as it is, so that the
-same database can be brought again when the old server has gone on.
+A row keeps its id unless something else has it here. A row that the project has already is left unchanged, so
+that the same database can be imported again after the old server has added to it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workbench.rules import access
 from workbench.store.base import Values
 
 _IDS = UUID("5f1c8f0e-6a0b-5d43-9a52-3f5f0f1f3c11")
-"""Ids that are made up here are derived from the row, so that they are the same the next time."""
+"""New ids are derived from the row, so that the next import makes the same ones."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Present:
     """What the project has."""
 
     made: Mapping[str, Mapping[str, int]]
-    """When each row was made, by table and id."""
+    """When each row was created, by table and id."""
     names: frozenset[tuple[str, str, str]]
-    """Table, parent ('' for none) and name of what is not deleted."""
+    """Table, parent ('' for none) and name of each row that is not deleted."""
     agent_ids: frozenset[str]
     numbers: frozenset[tuple[str, int]]
-    """Sequence numbers that are taken, with their session."""
+    """The sequence numbers in use, with their session."""
     last: Mapping[str, int]
-    """The last sequence number given out, by session."""
+    """The last sequence number by session."""
     projects: Mapping[str, str]
     """The project of each session."""
 
@@ -48,7 +48,7 @@ class Plan:
     last: list[Values] = field(default_factory=list)
     """The last sequence number of each session that gets contexts."""
     notes: list[str] = field(default_factory=list)
-    """What is not here as it was there, one sentence each."""
+    """What differs from the legacy database, one sentence each."""
 
     @property
     def adds(self) -> bool:
@@ -57,7 +57,7 @@ class Plan:
 
 
 def decide(legacy: Legacy, present: Present, now: int) -> Plan:
-    """Plan the migration; `now` stands for times that nobody knows."""
+    """Plan the import; `now` replaces unknown times."""
     planner = _Planner(legacy, present, now)
     planner.projects()
     planner.sessions()
@@ -68,14 +68,14 @@ def decide(legacy: Legacy, present: Present, now: int) -> Plan:
 
 
 class _Planner:
-    """Goes through the tables in order, and keeps in mind what it has given out."""
+    """Goes through the tables in order, and records the ids, names and numbers it has assigned."""
 
     def __init__(self, legacy: Legacy, present: Present, now: int) -> None:
         self.plan = Plan()
         self._legacy = legacy
         self._present = present
         self._now = now
-        self._ids: dict[str, dict[str, str]] = {table: {} for table in TABLES}  # there -> here
+        self._ids: dict[str, dict[str, str]] = {table: {} for table in TABLES}  # old -> new
         self._given: dict[str, set[str]] = {table: set() for table in TABLES}
         self._names = set(present.names)
         self._agent_ids = set(present.agent_ids)
@@ -83,12 +83,12 @@ class _Planner:
         self._numbers = _Numbers(present)
 
     def projects(self) -> None:
-        """Projects as they are."""
+        """Projects, unchanged."""
         for old, here in self._new("projects"):
             self._add(old, here, name=self._name(old, here), description=old.text("description"))
 
     def sessions(self) -> None:
-        """Sessions in their projects; one without gets a project that says so."""
+        """Sessions in their projects; one without a project gets a new one."""
         for old, here in self._new("sessions"):
             project = self._here("projects", old.ref("project_id")) or self._stand_in(old)
             self._project_of[here] = project
@@ -103,7 +103,7 @@ class _Planner:
             self._add(old, here, session_id=session, name=name, description=old.text("description"))
 
     def agents(self) -> None:
-        """Agents, admitted under the ids they had, by which alone they can authenticate until they get a token."""
+        """Agents, admitted under their old ids, with which alone they can authenticate until they get a token."""
         rows = list(self._new("agents"))
         self._ids["agents"] |= self._by_assigned_id()
         fit = {wanted for old, here in rows if _may_be_called(old, wanted := _wanted_id(old, here))}
@@ -126,7 +126,7 @@ class _Planner:
             )
 
     def contexts(self) -> None:
-        """Contexts in the order in which they were written, with their numbers where these are unique."""
+        """Contexts in the order in which they were written, with their numbers if these are unique."""
         rows = list(self._new("contexts"))
         sessions = [self._reference(old, "sessions", "session_id") for old, _ in rows]
         kept = [self._numbers.keep(session, old.number) for session, (old, _) in zip(sessions, rows, strict=True)]
@@ -157,13 +157,13 @@ class _Planner:
         for session, times in renumbered.items():
             if times:
                 self._note(
-                    f"Session {session!r}: {times} of its contexts had a number that was taken or none; renumbered."
+                    f"Session {session!r}: {times} of its contexts had a number already in use, or none; renumbered."
                 )
 
-    # Which rows, under which ids.
+    # Which rows, with which ids.
 
     def _new(self, table: str) -> Iterator[tuple[Old, str]]:
-        """The rows that are not here yet, with the ids they get; what is not deleted first, then by age."""
+        """The rows that the project does not have yet, with their new ids; deleted ones last, then by age."""
         for old in sorted(self._legacy.rows[table], key=_order):
             here = next(c for c in _candidates(old) if c not in self._given[table] and self._may_be(old, c))
             self._given[table].add(here)
@@ -171,11 +171,11 @@ class _Planner:
                 self._ids[table].setdefault(old.id, here)
             if here not in self._present.made[table]:
                 if old.id is not None and here != old.id:
-                    self._note(f"{_called(old)}: the id is taken here, it has {here}.")
+                    self._note(f"{_called(old)}: its id is in use here; its new id is {here}.")
                 yield old, here
 
     def _may_be(self, old: Old, here: str) -> bool:
-        """Whether an id is free, or that of this very row: made at the same time, if that is known."""
+        """Whether an id is free, or belongs to this row: created at the same time, if that is known."""
         made = self._present.made[old.table].get(here)
         return made is None or old.created is None or made == old.created
 
@@ -186,12 +186,12 @@ class _Planner:
         there = old.ref(column)
         here = self._here(table, there)
         if there is not None and here is None:
-            self._note(f"{_called(old)}: its {column} {there!r} does not exist and is left out.")
+            self._note(f"{_called(old)}: its {column} {there!r} does not exist and is omitted.")
         return here
 
     def _by_assigned_id(self) -> dict[str, str]:
-        """What contexts call their agents: the old server noted the assigned id, and before that the internal one."""
-        rows = sorted(self._legacy.rows["agents"], key=_order, reverse=True)  # an id could be given again
+        """Agents by the id in contexts: the old server wrote the assigned id there, and earlier the internal one."""
+        rows = sorted(self._legacy.rows["agents"], key=_order, reverse=True)  # an id could be reused
         assigned = ((old.ref("assigned_agent_id"), self._here("agents", old.id)) for old in rows)
         return {there: here for there, here in assigned if there and here}
 
@@ -203,12 +203,12 @@ class _Planner:
             return here
         self._given["projects"].add(here)
         missing = Old("projects", {"id": here, "name": there or "Sessions without a project"})
-        self._note(f"{_called(session)}: its project_id {there!r} does not exist; a project was made for it.")
-        description = "Made by the migration for sessions whose project did not exist."
+        self._note(f"{_called(session)}: its project_id {there!r} does not exist; a project was created for it.")
+        description = "Created by the import for sessions whose project did not exist."
         self._add(missing, here, name=self._name(missing, here), description=description)
         return here
 
-    # What the rows say.
+    # What the rows hold.
 
     def _add(self, old: Old, here: str, **values: object) -> None:
         updated, deleted = old.time("updated_at"), old.time("deleted_at")
@@ -219,32 +219,34 @@ class _Planner:
             "deleted_at": _first(deleted, updated, created) if old.is_deleted else None,
         }
         for column in old.unreadable_times:
-            self._note(f"{_called(old)}: its {column} {old.text(column)!r} is no time; another of its times is taken.")
+            self._note(
+                f"{_called(old)}: its {column} {old.text(column)!r} is not a time; another of its times is used."
+            )
         self.plan.rows[old.table].append({"id": here, **values, **times})
 
     def _name(self, old: Old, here: str, parent: str = "") -> str:
-        """Its name, numbered if another that is not deleted has it."""
+        """Its name, numbered if another row that is not deleted has it."""
         wanted = old.text("name").strip() or here
         if old.is_deleted:
             return wanted
         name = next(n for n in _numbered(wanted) if (old.table, parent, n) not in self._names)
         self._names.add((old.table, parent, name))
         if name != wanted:
-            self._note(f"{_called(old)}: another one is named {wanted!r}; it is {name!r} here.")
+            self._note(f"{_called(old)}: its name {wanted!r} is in use here; its new name is {name!r}.")
         return name
 
     def _agent_id(self, old: Old, here: str, fit: set[str]) -> str:
         wanted = chosen = _wanted_id(old, here)
         if wanted not in fit or wanted in self._agent_ids:
             chosen = access.free_id(access.id_from_name(wanted), self._agent_ids | fit)
-            self._note(f"Agent {wanted!r}: the id is taken or not allowed; its agent_id is {chosen!r} here.")
+            self._note(f"Agent {wanted!r}: its id is in use here or not allowed; its new id is {chosen!r}.")
         self._agent_ids.add(chosen)
         return chosen
 
     def _registration(self, old: Old, here: str) -> Registration:
         if not old.waits:
             return Registration.ASSIGNED
-        self._note(f"Agent {here!r} still waited to be admitted: it is rejected, and can register anew.")
+        self._note(f"Agent {here!r} was still pending: it is rejected, and can register again.")
         return Registration.REJECTED
 
     def _note(self, text: str) -> None:
@@ -252,7 +254,7 @@ class _Planner:
 
 
 class _Numbers:
-    """Gives out sequence numbers, each once in a session."""
+    """Assigns sequence numbers, each once in a session."""
 
     def __init__(self, present: Present) -> None:
         self._taken = set(present.numbers)
@@ -279,7 +281,7 @@ class _Numbers:
 
 
 def _order(old: Old) -> tuple[bool, float]:
-    """What is not deleted comes first: it keeps its name and id. Contexts are told apart by time alone."""
+    """Sort key: rows that are not deleted come first, to keep their names and ids; contexts by time alone."""
     deleted = old.is_deleted and old.table != "contexts"
     return deleted, old.created if old.created is not None else math.inf
 
@@ -320,5 +322,5 @@ def _called(old: Old) -> str:
 
 
 def _first(*times: int | None) -> int:
-    """The first time that is known; the last one is."""
+    """The first known time; the last argument is always known."""
     return next(at for at in times if at is not None)

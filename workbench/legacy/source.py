@@ -1,7 +1,7 @@
-"""Reads the old server's database, leniently, and never writes to it.
+"""Reads the old server's database leniently, and never writes to it.
 
-The layout grew by hand: columns may be missing or more than are known, `contexts` may not be there, and any value
-may be NULL or of another type than it should be.
+Its layout was changed by hand: columns may be missing or unknown, the table `contexts` may be missing, and any
+value may be NULL or of a wrong type.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _QUERIES = {
     "contexts": SQL.contexts,
 }
 TABLES = tuple(_QUERIES)
-"""What is brought, so that each comes after what it refers to."""
+"""The tables that are imported, each after those it refers to."""
 LARGEST_NUMBER = 2**53
-"""Sequence numbers beyond it leave no room to count on, and JavaScript could not read them."""
+"""The largest sequence number that is kept: JavaScript cannot read larger ones, and counting goes on after it."""
 
 _TIMES = frozenset({"created_at", "updated_at", "deleted_at"})
 _COMMON = frozenset({"id", "name", "description"}) | _TIMES
@@ -58,37 +58,37 @@ class Old:
 
     @cached_property
     def id(self) -> str | None:
-        """Its id; None for NULL, which SQLite lets be a primary key."""
+        """Its id; None for NULL, which SQLite accepts as a primary key."""
         return self.ref("id")
 
     @cached_property
     def created(self) -> int | None:
-        """When it was made, if that is known."""
+        """When it was created, if that is known."""
         return self.time("created_at")
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it counts as deleted: the old server asked for NULL and nothing else."""
+        """Whether it is deleted: for the old server, anything but NULL meant deleted."""
         return self.row.get("deleted_at") is not None
 
     @property
     def waits(self) -> bool:
-        """Whether it is an agent whose registration nobody had decided on.
+        """Whether it is an agent whose registration was not decided.
 
-        The status alone does not tell: 'pending' was also the default when the column was added to older agents.
+        The status alone does not show it: older agents got 'pending' as the default of a new column.
         """
         asked = self.text("id").startswith("pending_") or self.row.get("selected_tool") == "register"
         return self.row.get("registration_status") == "pending" and asked and self.ref("assigned_agent_id") is None
 
     @property
     def number(self) -> int | None:
-        """The sequence number, if it can go on being one."""
+        """The sequence number, if it is valid."""
         number = self.row.get("sequence_number")
         return number if isinstance(number, int) and 0 < number <= LARGEST_NUMBER else None
 
     @property
     def unreadable_times(self) -> list[str]:
-        """Columns that hold something that is no time."""
+        """Columns for times that hold something else."""
         columns = sorted(_TIMES & self.row.keys())
         return [c for c in columns if self.row[c] is not None and self.time(c) is None]
 
@@ -106,11 +106,11 @@ class Old:
         return text if text.strip() else None
 
     def time(self, column: str) -> int | None:
-        """Microseconds UTC; None for NULL and for what is no time."""
+        """Microseconds UTC; None for NULL and for what is not a time."""
         return legacy_time.parse(self.row.get(column))
 
     def object(self, column: str) -> str:
-        """A JSON object; what is something else is kept in one, under `legacy`."""
+        """A JSON object; any other value is kept in one, under `legacy`."""
         text = self.text(column)
         if not text.strip():
             return "{}"
@@ -124,7 +124,7 @@ class Old:
 
 @dataclass(frozen=True)
 class Legacy:
-    """Everything in a legacy database that can be brought, and what a person should know about the rest."""
+    """The rows of a legacy database that can be imported, and notes for the operator about the rest."""
 
     name: str
     rows: Mapping[str, list[Old]]
@@ -137,14 +137,14 @@ class Legacy:
 
 
 def read(source: Path) -> Legacy:
-    """All of a legacy database, as it was at one moment.
+    """Read a whole legacy database, as of one moment.
 
     Raises:
         NotFound: ``LEGACY_NOT_FOUND``. BadInput: ``NOT_A_DATABASE``, ``NOT_LEGACY``.
         Unavailable: ``LEGACY_CORRUPT``, ``LEGACY_UNREADABLE``.
     """
     if not source.is_file():
-        raise NotFound("LEGACY_NOT_FOUND", f"There is no file {source}. Name the old server's database.")
+        raise NotFound("LEGACY_NOT_FOUND", f"There is no file {source}. Give the path of the old server's database.")
     try:
         with closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)) as db:
             db.row_factory = sqlite3.Row
@@ -193,29 +193,31 @@ def _check_columns(source: Path, tables: Mapping[str, _Table]) -> None:
 
 
 def _left_out(found: set[str], tables: Mapping[str, _Table]) -> list[str]:
-    """Nothing is left behind in silence."""
+    """A note for each table and column that is not imported."""
     unknown = sorted(found - set(TABLES) - {"agent_tools"})
     for name, table in tables.items():
         unknown += [f"{name}.{column}" for column in sorted(table.columns - _KNOWN[name])]
-    return [f"{name} is not brought: the old server had no such thing." for name in unknown]
+    return [f"{name} is not imported: the old server did not use it." for name in unknown]
 
 
 def _switched_off(tools: list[Old]) -> list[str]:
-    """Tools are set up here anew; a person may want to switch the same ones off."""
+    """A note for each disabled tool: here every tool is enabled at first."""
     off = [tool.text("id") for tool in tools if tool.row.get("enabled") == 0]
-    return [f"The tool {tool} was switched off. Switch it off here with update_agent_tool." for tool in off]
+    return [f"The tool {tool} was disabled. Disable it here with update_agent_tool." for tool in off]
 
 
 def _coded(error: sqlite3.Error, source: Path) -> WorkbenchError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:
-        return BadInput("NOT_A_DATABASE", f"{source} is not an SQLite database. Name the old server's database.")
+        return BadInput(
+            "NOT_A_DATABASE", f"{source} is not an SQLite database. Give the path of the old server's database."
+        )
     if code == sqlite3.SQLITE_CORRUPT:
         return _corrupt(source, str(error))
     return Unavailable(
         "LEGACY_UNREADABLE",
         f"{source} cannot be read: {error}. End the program that has it open, or if that crashed, open it once with "
-        "`sqlite3`; then migrate again.",
+        "`sqlite3`; then import again.",
         reason=str(error),
     )
 
@@ -223,11 +225,13 @@ def _coded(error: sqlite3.Error, source: Path) -> WorkbenchError:
 def _corrupt(source: Path, damage: str) -> WorkbenchError:
     return Unavailable(
         "LEGACY_CORRUPT",
-        f"{source} is damaged: {damage}. Nothing was changed. Migrate from a backup, or from what "
-        "`sqlite3 damaged.db .recover | sqlite3 sound.db` saves.",
+        f"{source} is damaged: {damage}. Nothing was changed. Import a backup, or what "
+        "`sqlite3 damaged.db .recover | sqlite3 sound.db` recovers.",
         reason=damage,
     )
 
 
 def _not_legacy(source: Path, why: str) -> WorkbenchError:
-    return BadInput("NOT_LEGACY", f"{source} is not a database of the old server: {why}. Name that one.", reason=why)
+    return BadInput(
+        "NOT_LEGACY", f"{source} is not a database of the old server: {why}. Give the path of that one.", reason=why
+    )

@@ -1,4 +1,4 @@
--- What is asked of the legacy database. Its tables have the names of ours, and fewer columns or others.
+-- Queries of the legacy database. Its tables have the names of ours, with fewer or other columns.
 
 -- name: tables
 SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name;

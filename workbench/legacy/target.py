@@ -1,4 +1,4 @@
-"""The project's side of a migration: what is there, the backup, and the rows that are added, with their events."""
+"""The project's side of an import: what it has, the backup, and adding rows with their events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EVENTS = {
 
 
 def present(tx: Reader) -> Present:
-    """What a migration has to know of the project."""
+    """What an import has to know about the project."""
     made: dict[str, dict[str, int]] = {table: {} for table in TABLES}
     for row in tx.all(SQL.ids):
         made[row["place"]][row["id"]] = row["created_at"]
@@ -51,7 +51,7 @@ def present(tx: Reader) -> Present:
 
 
 def add(tx: Tx, plan: Plan, legacy: Legacy) -> None:
-    """Add what was planned: an event for each agent, and one for each other table."""
+    """Add the planned rows, with an event for each agent and one for each other table."""
     for table in TABLES:
         tx.many(_ADD[table], map(_with_secret, plan.rows[table]) if table == "agents" else plan.rows[table])
     tx.many(SQL.count_contexts, plan.last)
@@ -63,15 +63,15 @@ def add(tx: Tx, plan: Plan, legacy: Legacy) -> None:
 
 
 def _with_secret(agent: Values) -> Values:
-    """An agent with the hash of a token that nobody is told."""
+    """An agent with the hash of a token that is given to no one."""
     return {**agent, "token_hash": access.token_hash(access.new_token("wba"))}
 
 
 def back_up(settings: Settings, now: int) -> Path:
-    """Copy the store to `.aiswarm/backups/`, whole or not at all; where it is.
+    """Copy the store to `.aiswarm/backups/`, completely or not at all; the path of the copy.
 
-    The store is open meanwhile, in this process too: that is safe because it is the same SQLite library, and this
-    connection only reads.
+    The store may be open meanwhile, also in this process: it is the same SQLite library, and this connection only
+    reads.
 
     Raises:
         Unavailable: ``BACKUP_FAILED``.
@@ -89,8 +89,8 @@ def back_up(settings: Settings, now: int) -> Path:
     except (OSError, sqlite3.Error) as error:
         raise Unavailable(
             "BACKUP_FAILED",
-            f"The store could not be backed up to {backup.parent}: {error}. Nothing was changed. Make room, or make "
-            "the directory writable, and migrate again.",
+            f"The store could not be backed up to {backup.parent}: {error}. Nothing was changed. Free some "
+            "space or make the directory writable, and import again.",
             reason=str(error),
         ) from error
     return backup
@@ -100,4 +100,4 @@ def _copy(database: Path, copy: Path) -> None:
     with closing(sqlite3.connect(database, isolation_level=None)) as db:
         db.execute(SQL.copy.sqlite, {"path": str(copy)})
     with copy.open("rb") as written:
-        os.fsync(written.fileno())  # SQLite leaves that out for a file it vacuums into
+        os.fsync(written.fileno())  # SQLite does not do that for the file of VACUUM INTO

@@ -1,4 +1,4 @@
-"""The inbox: every question to a person.
+"""The inbox: everything that needs the operator's approval.
 
 Generic: whoever opens an approval registers the handler that runs when it is decided.
 """
@@ -25,8 +25,8 @@ Verdict = Literal["approved", "rejected", "failed"]
 
 CHOICES = (
     "For a registration: agent_id, name, session_id, team_id, persona_id, role, tool, access_level, and expires_at "
-    "(ISO 8601) or expires_in_seconds. What is absent is chosen sensibly; null means none. For an integration: "
-    "despite_gates, true to merge although gates have failed or still run."
+    "(ISO 8601) or expires_in_seconds. An absent choice gets a default; null means none. For an integration: "
+    "despite_gates, true to merge although gates failed or are still running."
 )
 _EVENTS: dict[Verdict, str] = {
     "approved": "approval.approved",
@@ -36,7 +36,7 @@ _EVENTS: dict[Verdict, str] = {
 
 
 class Approval(Wire):
-    """A question to a person, and its answer."""
+    """A request for the operator's approval, and the decision."""
 
     id: int
     kind: str
@@ -58,14 +58,14 @@ class Approvals(Wire):
 
 
 class Decision(Wire):
-    """What a decision led to."""
+    """A decided approval and the outcome."""
 
     approval: Approval
     outcome: dict[str, Any]
 
 
 class OneDecision(Wire):
-    """How one of many decisions went."""
+    """The result of one of several decisions: an outcome, or an error."""
 
     approval_id: int
     ok: bool
@@ -74,7 +74,7 @@ class OneDecision(Wire):
 
 
 class Decisions(Wire):
-    """How many decisions went, in the order they were asked for."""
+    """The results of several decisions, in the order of the request."""
 
     decisions: list[OneDecision]
 
@@ -82,15 +82,15 @@ class Decisions(Wire):
 ApprovalIds = Annotated[list[Int64], Field(min_length=1, max_length=2_000)]
 
 DecisionHandler = Callable[[Ctx, Approval, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""`(ctx, approval, approved, choices) -> outcome`: what a decision of one kind does.
+"""`(ctx, approval, approved, choices) -> outcome`: carries out a decision about approvals of one kind.
 
-It runs before the decision is recorded and records it itself with `decide`, in the transaction of
-its own change; raising leaves the approval pending.
+It records the decision itself with `decide`, in the transaction of its own change; raising an error
+leaves the approval pending.
 """
 
 
 def decision_handler(kind: str) -> Callable[[DecisionHandler], DecisionHandler]:
-    """Mark a service's function as the handler that runs when an approval of `kind` is decided."""
+    """Register a service's function as the handler that runs when an approval of `kind` is decided."""
 
     def mark(fn: DecisionHandler) -> DecisionHandler:
         fn.approval_kind = kind  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ def decision_handler(kind: str) -> Callable[[DecisionHandler], DecisionHandler]:
 
 
 def ask(tx: Tx, kind: str, subject: str, payload: Mapping[str, Any]) -> int:
-    """Put a question into the inbox, in the asker's transaction; the approval's id."""
+    """Request an approval, in the requester's transaction; its id."""
     row = tx.one(SQL.add, kind=kind, requester=tx.actor, subject=subject, payload=json.dumps(payload), now=tx.now)
     assert row is not None
     approval_id = int(row["id"])
@@ -109,7 +109,7 @@ def ask(tx: Tx, kind: str, subject: str, payload: Mapping[str, Any]) -> int:
 
 
 def open_question(tx: Reader, kind: str, subject: str) -> Approval | None:
-    """The undecided approval about a subject, if there is one."""
+    """The pending approval of a kind about a subject, if there is one."""
     row = tx.one(SQL.open_about, kind=kind, subject=subject)
     return _approval(row) if row else None
 
@@ -117,52 +117,52 @@ def open_question(tx: Reader, kind: str, subject: str) -> Approval | None:
 def decide(
     tx: Tx, approval: Approval, status: Verdict, reason: str = "", outcome: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Record a decision, in the transaction of what it does; the outcome, as it is kept.
+    """Record a decision, in the transaction of its effect; the outcome as it is stored.
 
     Raises:
         Conflict: ``ALREADY_DECIDED``.
     """
-    kept = dict(outcome or {})
+    stored = dict(outcome or {})
     values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
-    if not tx.run(SQL.decide, values | {"outcome": json.dumps(kept)}):
+    if not tx.run(SQL.decide, values | {"outcome": json.dumps(stored)}):
         raise decided_before(approval.id)
     subject = f"approval:{approval.id}"
     tx.emit(_EVENTS[status], subject, kind=approval.kind, about=approval.subject, reason=reason)
-    return kept
+    return stored
 
 
 def find(tx: Reader, approval_id: int) -> Approval | None:
-    """An approval, however it stands."""
+    """An approval in any state."""
     row = tx.one(SQL.get, id=approval_id)
     return _approval(row) if row else None
 
 
 def amend(tx: Tx, approval: Approval, payload: Mapping[str, Any]) -> None:
-    """Change what a person is shown, in the transaction of what changed it."""
+    """Change the payload of an approval, in the transaction that makes it out of date."""
     if dict(payload) != approval.payload:
         tx.run(SQL.amend, id=approval.id, payload=json.dumps(payload))
         tx.emit("approval.updated", f"approval:{approval.id}", kind=approval.kind, about=approval.subject)
 
 
 def conclude(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """Record what an approval led to in the end, when that took longer than the decision."""
-    kept = dict(outcome)
-    values = {"id": approval.id, "status": status, "reason": reason or approval.reason, "outcome": json.dumps(kept)}
+    """Record the final outcome of an approval whose effect ended after the decision."""
+    stored = dict(outcome)
+    values = {"id": approval.id, "status": status, "reason": reason or approval.reason, "outcome": json.dumps(stored)}
     tx.run(SQL.conclude, values)
     subject = f"approval:{approval.id}"
     kind = _EVENTS[status] if status != approval.status else "approval.updated"
     tx.emit(kind, subject, kind=approval.kind, about=approval.subject, reason=reason)
-    return kept
+    return stored
 
 
 @op(allow=Level.OPERATOR, reads=True)
 async def list_approvals(
     ctx: Ctx,
-    status: Annotated[Status | None, Field(description="Only these; all when null.")] = "pending",
-    kind: Annotated[str | None, Field(description="registration or integration.")] = None,
+    status: Annotated[Status | None, Field(description="Only approvals in this state; null: all.")] = "pending",
+    kind: Annotated[str | None, Field(description="Only registration or integration.")] = None,
     limit: Annotated[int, Field(ge=1, le=500)] = 200,
 ) -> Approvals:
-    """The inbox: what waits for a person, oldest first."""
+    """List the inbox: what needs the operator's approval, oldest first."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list, status=status, kind=kind, limit=limit))
     return Approvals(approvals=[_approval(row) for row in rows])
 
@@ -173,13 +173,13 @@ async def approve(
     approval_id: Int64,
     choices: Annotated[dict[str, Any], Field(description=CHOICES)] = {},
 ) -> Decision:
-    """Say yes to a question; what was asked for happens at once."""
+    """Approve a request; its effect follows at once."""
     return await _answer(ctx, approval_id, True, choices)
 
 
 @op(allow=Level.OPERATOR)
 async def reject(ctx: Ctx, approval_id: Int64, reason: Annotated[str, Field(max_length=1_000)] = "") -> Decision:
-    """Say no to a question. Whoever asked is told the reason."""
+    """Reject a request. The requester gets the reason."""
     return await _answer(ctx, approval_id, False, {"reason": reason})
 
 
@@ -187,11 +187,11 @@ async def reject(ctx: Ctx, approval_id: Int64, reason: Annotated[str, Field(max_
 async def approve_many(
     ctx: Ctx,
     approval_ids: ApprovalIds,
-    choices: Annotated[dict[str, Any], Field(description="The same for all; see approve. No agent_id.")] = {},
+    choices: Annotated[dict[str, Any], Field(description="The same for all, without agent_id; see approve.")] = {},
 ) -> Decisions:
-    """Say yes to many questions at once. Each stands for itself: one that fails does not hold up the others."""
+    """Approve several requests. One that fails does not affect the others."""
     if "agent_id" in choices and len(approval_ids) > 1:
-        raise BadInput("INVALID_ARGUMENTS", "One agent_id cannot be given to many agents; leave it out.", problems=[])
+        raise BadInput("INVALID_ARGUMENTS", "Several agents cannot have one agent_id; omit it.", problems=[])
     return await _answer_many(ctx, approval_ids, True, choices)
 
 
@@ -199,14 +199,14 @@ async def approve_many(
 async def reject_many(
     ctx: Ctx, approval_ids: ApprovalIds, reason: Annotated[str, Field(max_length=1_000)] = ""
 ) -> Decisions:
-    """Say no to many questions at once, for one reason. Each stands for itself."""
+    """Reject several requests for one reason. One that fails does not affect the others."""
     return await _answer_many(ctx, approval_ids, False, {"reason": reason})
 
 
-async def _answer_many(ctx: Ctx, approval_ids: Sequence[int], yes: bool, choices: Mapping[str, Any]) -> Decisions:
+async def _answer_many(ctx: Ctx, approval_ids: Sequence[int], approved: bool, choices: Mapping[str, Any]) -> Decisions:
     async def one(approval_id: int) -> OneDecision:
         try:
-            decision = await _answer(ctx, approval_id, yes, choices)
+            decision = await _answer(ctx, approval_id, approved, choices)
         except WorkbenchError as error:
             return OneDecision(approval_id=approval_id, ok=False, error=error.as_dict())
         return OneDecision(approval_id=approval_id, ok=True, outcome=decision.outcome)
@@ -214,11 +214,11 @@ async def _answer_many(ctx: Ctx, approval_ids: Sequence[int], yes: bool, choices
     return Decisions(decisions=list(await asyncio.gather(*map(one, dict.fromkeys(approval_ids)))))
 
 
-async def _answer(ctx: Ctx, approval_id: int, yes: bool, choices: Mapping[str, Any]) -> Decision:
+async def _answer(ctx: Ctx, approval_id: int, approved: bool, choices: Mapping[str, Any]) -> Decision:
     before = await _get(ctx, approval_id)
     if before.status != "pending":
         raise decided_before(approval_id)
-    outcome = await ctx.decision_handlers[before.kind](ctx, before, yes, choices)
+    outcome = await ctx.decision_handlers[before.kind](ctx, before, approved, choices)
     return Decision(approval=await _get(ctx, approval_id), outcome=outcome)
 
 
@@ -230,7 +230,7 @@ async def _get(ctx: Ctx, approval_id: int) -> Approval:
 
 
 def check_choices(choices: Mapping[str, Any], known: set[str]) -> None:
-    """Refuse choices that the kind of approval does not have.
+    """Refuse choices that this kind of approval does not have.
 
     Raises:
         BadInput: ``INVALID_ARGUMENTS``.
@@ -240,8 +240,8 @@ def check_choices(choices: Mapping[str, Any], known: set[str]) -> None:
 
 
 def decided_before(approval_id: int) -> Conflict:
-    """The error for a question that has its answer."""
-    return Conflict("ALREADY_DECIDED", f"Approval {approval_id} was decided before; nothing was changed.")
+    """The error for an approval that is already decided."""
+    return Conflict("ALREADY_DECIDED", f"Approval {approval_id} is already decided; nothing was changed.")
 
 
 def _approval(row: Row) -> Approval:

@@ -210,7 +210,7 @@ async def test_a_tool_that_may_not_touch_contexts_does_not(world: World) -> None
 
 @pytest.mark.parametrize(
     "name",
-    ["newest", "of_session", "of_agent", "with_words", "numbered_after", "changed", "get", "rows", "count_on"],
+    ["newest", "of_session", "of_agent", "with_words", "numbered_after", "changed", "get", "rows", "next_number"],
 )
 async def test_no_question_reads_through_all_contexts(workbench: Workbench, settings: Settings, name: str) -> None:
     query = next(query for query in SQL if query.name == name)

@@ -136,7 +136,7 @@ async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_wi
     with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
         await workbench.call("get_session", session_id=made["id"])
     for session in (made, gone):
-        with pytest.raises(NotFound, match="PROJECT_NOT_FOUND: Its project, 'alpha', was deleted"):
+        with pytest.raises(NotFound, match="PROJECT_NOT_FOUND: Its project, 'alpha', is deleted"):
             await workbench.call("restore_session", session_id=session["id"])
     await workbench.call("restore_project", project_id="alpha")
     assert (await names(workbench), await names(workbench, deleted=True)) == (["one"], ["two"])

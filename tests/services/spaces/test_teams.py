@@ -123,7 +123,7 @@ async def test_a_team_is_gone_with_its_session_and_project_and_back_with_them(
     for noun, name in (("session", "one"), ("project", "alpha")):
         await workbench.call(f"delete_{noun}", **{f"{noun}_id": name})
         assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["red"])
-        with pytest.raises(NotFound, match="SESSION_NOT_FOUND: Its session, 'one', was deleted"):
+        with pytest.raises(NotFound, match="SESSION_NOT_FOUND: Its session, 'one', is deleted"):
             await workbench.call("restore_team", team_id=made["id"])
         await workbench.call(f"restore_{noun}", **{f"{noun}_id": name})
         assert await workbench.call("get_team", team_id="red") == made

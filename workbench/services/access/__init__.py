@@ -1,4 +1,4 @@
-"""Who a caller is and what may be used at all: tokens, tool permissions, personas, the allowlist."""
+"""Authentication, the permissions of tools, personas, and the allowlist."""
 
 from workbench.services.access import (
     allowlist,

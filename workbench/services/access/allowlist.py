@@ -1,4 +1,4 @@
-"""The allowlist: which agents may act at all (spec 1). The list itself is `workbench.allowlist`."""
+"""Operations of the allowlist, which restricts access to the agents on it (spec 1); see `workbench.allowlist`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.rules import access
 
 
 class AllowlistIds(Wire):
-    """The allowlist. Nobody on it means that everyone may act; `fixed` ids come from the settings."""
+    """The allowlist. Without ids it restricts nobody; `fixed` ids come from the settings."""
 
     ids: list[str]
     fixed: list[str]
@@ -18,13 +18,13 @@ class AllowlistIds(Wire):
 
 @op(allow=Level.OPERATOR, reads=True)
 async def list_allowlist(ctx: Ctx) -> AllowlistIds:
-    """The ids that may act at all; an empty list means everyone."""
+    """List the ids on the allowlist; an empty list restricts nobody."""
     return _shown(ctx)
 
 
 @op(allow=Level.OPERATOR)
 async def allow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
-    """Put an id on the allowlist. The first one shuts everybody else out."""
+    """Add an id to the allowlist. The first id restricts access to the listed agents."""
     ctx.allowlist.add(access.check_agent_id(agent_id))
     await ctx.write(lambda tx: tx.emit("allowlist.changed", f"allowlist:{agent_id}", allowed=True))
     return _shown(ctx)
@@ -32,11 +32,11 @@ async def allow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
 
 @op(allow=Level.OPERATOR, destructive=True)
 async def disallow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
-    """Take an id off the allowlist. With the last one it is empty, and everyone may act again."""
+    """Remove an id from the allowlist. Removing the last one lifts the restriction."""
     if agent_id not in ctx.allowlist.ids():
         raise NotFound("AGENT_NOT_FOUND", f"{agent_id!r} is not on the allowlist.")
     if agent_id in ctx.allowlist.fixed:
-        raise Conflict("FIXED_BY_SETTING", f"{agent_id!r} is named by the setting allowed_agents. Change it there.")
+        raise Conflict("FIXED_BY_SETTING", f"{agent_id!r} comes from the setting allowed_agents. Remove it there.")
     ctx.allowlist.remove(agent_id)
     await ctx.write(lambda tx: tx.emit("allowlist.changed", f"allowlist:{agent_id}", allowed=False))
     return _shown(ctx)

@@ -1,4 +1,4 @@
-"""The tools of spec 1, register, read and write: what each may touch, and whether it may be used at all."""
+"""The tools of spec 1 (register, read, write): the resources each may use, and whether it is enabled."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Right = Literal["read", "write"]
 
 
 class Permissions(Wire):
-    """What a tool may touch."""
+    """The resources that a tool may read and write."""
 
     read: list[Resource] = []
     write: list[Resource] = []
 
 
 class AgentTool(Wire):
-    """A tool that agents choose, and are granted."""
+    """A tool that agents ask for and are granted."""
 
     id: str
     name: str
@@ -47,7 +47,7 @@ class AgentTools(Wire):
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def list_agent_tools(ctx: Ctx) -> AgentTools:
-    """The tools agents choose from, and what each may touch."""
+    """List the tools that agents can be granted, with their permissions."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list))
     return AgentTools(agent_tools=[_agent_tool(row) for row in rows])
 
@@ -60,7 +60,7 @@ async def update_agent_tool(
     permissions: Annotated[Permissions | None, Field(description="The resources it may read and write.")] = None,
     description: Annotated[str | None, Field(max_length=1_000)] = None,
 ) -> AgentTool:
-    """Switch a tool on or off, or change what it may touch. It holds from the next message on."""
+    """Enable or disable a tool, or change its permissions. It takes effect with an agent's next message."""
     changes: dict[str, Any] = {"enabled": enabled, "description": description}
     changes["permissions"] = permissions and permissions.model_dump()
     chosen = {name: value for name, value in changes.items() if value is not None}
@@ -76,7 +76,7 @@ async def update_agent_tool(
 
 
 def check(tx: Reader, caller: Caller, right: Right, resource: Resource) -> None:
-    """Let a caller go on only if its tool may read, or write, a resource now; the operator always may.
+    """Check that a caller's tool is enabled and may read, or write, a resource; the operator always may.
 
     Raises:
         Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
@@ -85,12 +85,12 @@ def check(tx: Reader, caller: Caller, right: Right, resource: Resource) -> None:
         return
     row = _require(tx, caller.tool)
     if not row["enabled"]:
-        raise Refused("TOOL_DISABLED", f"The tool {row['id']} is switched off. Ask the person to switch it on.")
+        raise Refused("TOOL_DISABLED", f"The tool {row['id']} is disabled. Ask the operator to enable it.")
     permissions = _permissions(row["permissions"])
     if resource not in getattr(permissions, right):
         raise Refused(
             "NOT_PERMITTED",
-            f"The tool {row['id']} may not {right} {resource}. Ask the person if it should.",
+            f"The tool {row['id']} may not {right} {resource}. Ask the operator for the permission.",
             tool=row["id"],
             permissions=permissions.model_dump(),
         )
@@ -108,7 +108,7 @@ def _columns(changes: dict[str, Any]) -> dict[str, Any]:
 def _require(tx: Reader, tool_id: str) -> Row:
     row = tx.one(SQL.get, id=tool_id)
     if row is None:
-        raise NotFound("TOOL_NOT_FOUND", f"There is no tool {tool_id!r}. list_agent_tools names them.")
+        raise NotFound("TOOL_NOT_FOUND", f"There is no tool {tool_id!r}. list_agent_tools lists them.")
     return row
 
 

@@ -1,4 +1,4 @@
-"""Personas: what kind of work an agent takes. The built-in ones, overridden by the project's files."""
+"""Personas, the kinds of work that agents take: built-in ones, overridden by the project's files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SQL = beside(__file__)
 
 
 class Persona(Wire):
-    """A persona, with the text its agents are told."""
+    """A persona with the instructions for its agents."""
 
     id: str
     name: str
@@ -33,7 +33,7 @@ class Persona(Wire):
 
     @property
     def lease_seconds(self) -> float | None:
-        """How long a claim of its tasks lasts without a heartbeat; as the settings say when None."""
+        """How long a lease of its tasks lasts without a heartbeat; None: as in the settings."""
         return None if self.lease_us is None else self.lease_us / SECOND
 
 
@@ -46,7 +46,7 @@ class PersonaSummary(Wire):
 
 
 class Version(Wire):
-    """A text that a persona has, or had."""
+    """A current or former text of a persona."""
 
     sha256: str
     name: str
@@ -58,7 +58,7 @@ class Version(Wire):
 
 
 class Versions(Wire):
-    """The texts of one persona, newest first."""
+    """The versions of one persona, newest first."""
 
     versions: list[Version]
 
@@ -71,20 +71,20 @@ class Personas(Wire):
 
 @op(allow=Level.READ, reads=True)
 async def get_personas(ctx: Ctx) -> Personas:
-    """The kinds of work agents take."""
+    """List the personas."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list))
     return Personas(personas=[PersonaSummary(id=r["id"], name=r["name"], role=r["role"]) for r in rows])
 
 
 @op(allow=Level.READ, reads=True)
 async def get_persona(ctx: Ctx, persona_id: str) -> Persona:
-    """One persona, with the text its agents are told."""
+    """Get a persona with the instructions for its agents."""
     return await ctx.read(lambda tx: require_persona(tx, persona_id))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def list_persona_versions(ctx: Ctx, persona_id: str) -> Versions:
-    """Every text a persona has had, newest first, by its SHA-256."""
+    """List the versions of a persona, newest first, with their SHA-256."""
 
     def question(tx: Reader) -> list[Row]:
         return tx.all(SQL.versions, id=require_persona(tx, persona_id).id)
@@ -95,7 +95,7 @@ async def list_persona_versions(ctx: Ctx, persona_id: str) -> Versions:
 @op(allow=Level.OPERATOR)
 async def save_persona(
     ctx: Ctx,
-    persona_id: Annotated[str, Field(description="Its id; a built-in one is overridden.")],
+    persona_id: Annotated[str, Field(description="Its id; a built-in persona with this id is overridden.")],
     text: Annotated[
         str,
         Field(
@@ -105,7 +105,7 @@ async def save_persona(
         ),
     ],
 ) -> Persona:
-    """Write a persona of this project, `.aiswarm/personas/<id>.md`. Its agents are told the text from now on."""
+    """Save a persona of this project as `.aiswarm/personas/<id>.md`. Its agents get the text from now on."""
     parsed = parse(check_id(persona_id), text)
 
     def change(tx: Tx) -> Persona:
@@ -132,10 +132,10 @@ def require_persona(tx: Reader, persona_id: str) -> Persona:
 
 
 async def sync(store: Store, settings: Settings) -> None:
-    """Bring the table up to date with the files, built-in ones first, the project's over them.
+    """Update the table from the files: the built-in ones, and over them the project's.
 
     Raises:
-        BadInput: ``PERSONA_INVALID`` names the file's id.
+        BadInput: ``PERSONA_INVALID`` names the file.
     """
     texts: dict[str, tuple[PersonaText, str]] = {}
     for directory, source in ((shipped("data", "personas"), "built-in"), (settings.home / "personas", "project")):
@@ -172,4 +172,4 @@ def _read(path: Path) -> PersonaText:
     except UnicodeDecodeError as error:
         raise BadInput("PERSONA_INVALID", f"Persona {path.stem}: {path} is not UTF-8 text: {error}.") from None
     except BadInput as error:
-        raise BadInput(error.code, f"{error.message} Mend or remove {path}.", path=str(path)) from None
+        raise BadInput(error.code, f"{error.message} Correct or remove {path}.", path=str(path)) from None

@@ -1,4 +1,4 @@
-"""Questions about everything: read and write of spec 1, and how the server is doing."""
+"""Reading and writing of spec 1, and the server's performance."""
 
 from workbench.services.insight import (
     performance,

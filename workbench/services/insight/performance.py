@@ -1,4 +1,4 @@
-"""How the workbench itself is doing, for the person who runs it (spec 1, performance monitor)."""
+"""The server's own performance, for the operator (spec 1, performance monitor)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WINDOW_SECONDS = 10.0
 
 
 class CommitTimes(Wire):
-    """Milliseconds from taking changes to their commit; null when there was none."""
+    """Milliseconds from taking changes off the queue to their commit; null if there was no commit."""
 
     p50: float | None
     p95: float | None
@@ -24,10 +24,10 @@ class CommitTimes(Wire):
 
 
 class Performance(Wire):
-    """The last ten seconds of the process that answers, and what is connected to it.
+    """The last ten seconds of the process that answers, and its connections.
 
-    `cache_hits` is the share of events that readers of the feed were given from memory instead of from
-    the store, since the start; null before the first.
+    `cache_hits` is the share of events that subscribers of the feed got from memory instead of from
+    the store, since the start; null before the first event.
     """
 
     queue_length: int
@@ -46,7 +46,7 @@ class Performance(Wire):
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
 async def get_performance(ctx: Ctx) -> Performance:
-    """Queue length, writes per second, commit latency, connections, and how much there is."""
+    """Get queue length, writes per second, commit latency, connections, and the numbers of events and tasks."""
     writer = ctx.store.stats()
     since = time.monotonic() - WINDOW_SECONDS
     recent = [(changes, seconds) for at, changes, seconds in writer.commits if at >= since]

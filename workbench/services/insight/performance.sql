@@ -1,5 +1,5 @@
 -- name: counts
--- The largest ids stand for the numbers of rows, which would have to be counted one by one.
+-- The largest ids, because SQLite counts rows one by one.
 SELECT
     (SELECT COUNT(*) FROM connections WHERE closed_at IS NULL) AS connections,
     (SELECT COUNT(*) FROM agents WHERE registration_status = 'pending') AS pending_agents,

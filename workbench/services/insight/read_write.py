@@ -1,4 +1,4 @@
-"""Spec 1's two tools for admitted agents: read what is granted, and write contexts."""
+"""`read` and `write` of spec 1. What is visible is decided by the services whose rows are read."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ProjectFilters(Wire):
-    """Which projects are wanted."""
+    """Filters for projects."""
 
     search: Search = None
 
 
 class SessionFilters(Wire):
-    """Which sessions are wanted."""
+    """Filters for sessions."""
 
     project_id: str | None = None
     search: Search = None
 
 
 class TeamFilters(Wire):
-    """Which teams are wanted."""
+    """Filters for teams."""
 
     session_id: str | None = None
     search: Search = None
 
 
 class AgentFilters(Wire):
-    """Which agents are wanted."""
+    """Filters for agents."""
 
     status: Registration | None = None
     team_id: str | None = None
@@ -56,14 +56,17 @@ class AgentFilters(Wire):
 
 
 class TaskFilters(Wire):
-    """Which tasks are wanted."""
+    """Filters for tasks."""
 
     status: TaskState | None = None
     persona_id: str | None = None
 
 
 class Records(Wire):
-    """Rows of one type; read on with `next_cursor`, which is null at the end. Contexts and tasks are not counted."""
+    """Rows of one type. `next_cursor` is null on the last page.
+
+    `total` is null for contexts and tasks, which are not counted.
+    """
 
     resource_type: str
     data: list[dict[str, Any]]
@@ -72,7 +75,7 @@ class Records(Wire):
 
 
 class Written(Wire):
-    """A context that was written, and its number in its session."""
+    """The context that was written, with its number in its session."""
 
     resource_type: str
     context_id: str
@@ -82,7 +85,7 @@ class Written(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which part of the rows is wanted; `since` in microseconds UTC."""
+    """Which page of the rows, and only those made or changed `since` (microseconds UTC)."""
 
     limit: int
     cursor: str | None
@@ -103,10 +106,10 @@ async def read(
     cursor: Cursor = None,
     since: Annotated[
         AwareDatetime | Int64 | None,
-        Field(description="Only what was made or changed after this: ISO 8601, or microseconds."),
+        Field(description="Only what was created or changed after this: ISO 8601, or microseconds."),
     ] = None,
 ) -> Records:
-    """Read what you were granted, contexts newest first."""
+    """Read what is visible to you: contexts newest first, everything else oldest first."""
     reader = _READERS.get(resource_type)
     if reader is None:
         raise _unknown(resource_type, _READERS)
@@ -121,7 +124,7 @@ async def write(
     resource_type: Annotated[str, Field(description="contexts.")] = "contexts",
     session_id: Annotated[str | None, Field(description="For the operator: which session (id or name).")] = None,
 ) -> Written:
-    """Write a context into your session, for others to read."""
+    """Write a context to your session, for other agents to read."""
     if resource_type != "contexts":
         raise _unknown(resource_type, ["contexts"])
 
@@ -134,15 +137,15 @@ async def write(
 
 
 def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
-    """The session that is written to: an agent's own, or the one the operator names."""
+    """The session to write to: an agent's own, or the one that the operator names."""
     if caller.level is Level.OPERATOR:
         if chosen is None:
-            raise BadInput("SESSION_REQUIRED", "Say which session is written to: session_id, an id or a name.")
+            raise BadInput("SESSION_REQUIRED", "Name the session to write to: session_id, an id or a name.")
         return str(require_session(tx, chosen)["id"])
     if chosen not in (None, caller.session):
-        raise Refused("FORBIDDEN", "An agent writes to its own session. Leave session_id out.")
+        raise Refused("FORBIDDEN", "An agent writes to its own session. Omit session_id.")
     if caller.session is None:
-        raise BadInput("SESSION_REQUIRED", "You are in no session to write to. Ask the person to put you into one.")
+        raise BadInput("SESSION_REQUIRED", "You are in no session. Ask the operator to assign you to one.")
     return caller.session
 
 
@@ -214,7 +217,7 @@ def _parsed(model: type[F], filters: Mapping[str, Any]) -> F:
 def _unknown(resource_type: str, known: Sequence[str] | Mapping[str, Any]) -> BadInput:
     return BadInput(
         "BAD_RESOURCE_TYPE",
-        f"There is no resource type {resource_type!r} here. Known: {', '.join(known)}.",
+        f"There is no resource type {resource_type!r} here. Use one of: {', '.join(known)}.",
         known=list(known),
     )
 

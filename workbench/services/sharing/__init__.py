@@ -1,4 +1,4 @@
-"""What is shared: contexts that agents write, the events of the feed, and exports (spec 1)."""
+"""Contexts that agents write, the events of the feed, and exports (spec 1)."""
 
 from workbench.services.sharing import (
     contexts,

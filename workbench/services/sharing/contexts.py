@@ -1,4 +1,4 @@
-"""Contexts: what agents write down for each other, numbered in their session without gaps (spec 1)."""
+"""Contexts, which agents write for each other, numbered in their session without gaps (spec 1)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Metadata = Annotated[dict[str, Any], Field(description="Free-form, at most 10 kB
 
 
 class NewContext(Wire):
-    """A context to be."""
+    """A context to create."""
 
     title: Title = ""
     content: str = ""
@@ -39,7 +39,7 @@ class NewContext(Wire):
 
 
 class Context(Wire):
-    """Something that was written down. Its number counts the contexts of its session, from 1."""
+    """A context. `sequence_number` numbers the contexts of its session, from 1."""
 
     id: str
     project_id: str | None
@@ -56,7 +56,7 @@ class Context(Wire):
 
 
 class Filters(Wire):
-    """Which contexts are wanted."""
+    """Filters for contexts."""
 
     session_id: str | None = None
     agent_id: str | None = None
@@ -67,11 +67,11 @@ class Filters(Wire):
 
 @op(allow=Level.READ, reads=True)
 async def get_context(ctx: Ctx, context_id: str) -> Context:
-    """One context with all its text, if you may see it."""
+    """Get a context that is visible to you, with its whole text."""
 
     def question(tx: Reader) -> Context:
         permissions.check(tx, ctx.caller, "read", "contexts")
-        return _context(_seen(tx, ctx.caller, context_id))
+        return _context(_visible(tx, ctx.caller, context_id))
 
     return await ctx.read(question)
 
@@ -84,49 +84,49 @@ async def update_context(
     content: str | None = None,
     metadata: Metadata | None = None,
 ) -> Context:
-    """Change a context that you wrote; what is not said stays as it is."""
+    """Change a context that you wrote; omitted arguments stay unchanged."""
     chosen = {"title": title, "content": content, "metadata": metadata}
-    said = sorted(key for key, value in chosen.items() if value is not None)
+    changed = sorted(key for key, value in chosen.items() if value is not None)
 
     def change(tx: Tx) -> Context:
         row = _own(tx, ctx.caller, context_id)
-        if said:
+        if changed:
             columns = {"title": title, "content": _bounded(content, ctx.settings), "metadata": _as_json(metadata)}
             tx.run(SQL.update, columns, number=row["number"], now=tx.now)
-            _tell(tx, "context.updated", row, changes=said)
-        return _context(_seen(tx, ctx.caller, context_id))
+            _emit(tx, "context.updated", row, changes=changed)
+        return _context(_visible(tx, ctx.caller, context_id))
 
     return await ctx.write(change)
 
 
 @op(allow=Level.WORKER, tool=False)
 async def delete_context(ctx: Ctx, context_id: str) -> Context:
-    """Delete a context that you wrote; restore_context brings it back, and its number is not given out again."""
+    """Delete a context that you wrote. Its number is not reused; restore_context restores it."""
 
     def change(tx: Tx) -> Context:
         row = _own(tx, ctx.caller, context_id)
         tx.run(SQL.set_deleted, number=row["number"], at=tx.now)
-        _tell(tx, "context.deleted", row)
-        return _context(_seen(tx, ctx.caller, context_id, deleted=True))
+        _emit(tx, "context.deleted", row)
+        return _context(_visible(tx, ctx.caller, context_id, deleted=True))
 
     return await ctx.write(change)
 
 
 @op(allow=Level.WORKER, tool=False)
 async def restore_context(ctx: Ctx, context_id: str) -> Context:
-    """Bring a deleted context back, with the number it had."""
+    """Restore a deleted context with its number."""
 
     def change(tx: Tx) -> Context:
         row = _own(tx, ctx.caller, context_id, deleted=True)
         tx.run(SQL.set_deleted, number=row["number"], at=None)
-        _tell(tx, "context.restored", row)
-        return _context(_seen(tx, ctx.caller, context_id))
+        _emit(tx, "context.restored", row)
+        return _context(_visible(tx, ctx.caller, context_id))
 
     return await ctx.write(change)
 
 
 def add(tx: Tx, caller: Caller, settings: Settings, session: str, new: NewContext) -> tuple[str, int]:
-    """Write a context into a session (an internal id) in the caller's transaction: its id and its number.
+    """Add a context to a session (by id), in the caller's transaction; its id and its number.
 
     Raises:
         NotFound: ``SESSION_NOT_FOUND``. BadInput: ``TOO_LARGE``, ``INVALID_ARGUMENTS``.
@@ -134,21 +134,20 @@ def add(tx: Tx, caller: Caller, settings: Settings, session: str, new: NewContex
     if not new.title.strip() and not new.content:
         raise BadInput("INVALID_ARGUMENTS", "A context needs a title or content.", problems=[])
     values = {"title": new.title, "content": _bounded(new.content, settings), "metadata": _as_json(new.metadata)}
-    counted = tx.one(SQL.count_on, session=session)
+    counted = tx.one(SQL.next_number, session=session)
     if counted is None:
-        raise NotFound("SESSION_NOT_FOUND", "The session was deleted. Ask the person to restore it or to move you.")
+        raise NotFound("SESSION_NOT_FOUND", "The session was deleted. Ask the operator to restore it or to move you.")
     made, number = str(uuid7(tx.now)), int(counted["contexts"])
     place = {"project": counted["project_id"], "session": session, "agent": caller.agent, "sequence_number": number}
     tx.run(SQL.add, values | place, id=made, now=tx.now)
-    told = {"sequence_number": number, "team": caller.team}
-    tx.emit("context.written", f"context:{made}", session=session, **told)
+    tx.emit("context.written", f"context:{made}", session=session, sequence_number=number, team=caller.team)
     return made, number
 
 
 def page(
     tx: Reader, caller: Caller, limit: int, cursor: str | None, wanted: Filters, since: int | None = None
 ) -> tuple[list[Context], str | None]:
-    """Some of the contexts a caller sees, newest first, and the cursor after them.
+    """One page of the contexts that are visible to a caller, newest first, and the cursor of the next page.
 
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
@@ -169,7 +168,7 @@ def page(
         "before": before,
         "limit": limit + 1,
     }
-    numbers = {row["number"] for query, more in _ways(tx, caller, values) for row in tx.all(query, values | more)}
+    numbers = {row["number"] for query, more in _searches(tx, caller, values) for row in tx.all(query, values | more)}
     newest = nlargest(limit + 1, numbers)
     rows = tx.all(SQL.rows, numbers=json.dumps(newest))
     shown, following = paging.cut(rows, limit, "number")
@@ -177,14 +176,14 @@ def page(
 
 
 def _session(tx: Reader, caller: Caller, wanted: Filters) -> str | None:
-    """The session that contexts are wanted of: numbers count in one, so they imply the caller's own."""
+    """The session to search. A sequence number belongs to one session: without a session, to the caller's own."""
     if wanted.session_id:
         return str(require_session(tx, wanted.session_id, visible_to=caller)["id"])
     return caller.session if wanted.sequence_after is not None else None
 
 
-def _ways(tx: Reader, caller: Caller, values: Mapping[str, Any]) -> Iterator[tuple[Query, dict[str, Any]]]:
-    """The queries that together find what is wanted, each on an index, so that none reads through the history."""
+def _searches(tx: Reader, caller: Caller, values: Mapping[str, Any]) -> Iterator[tuple[Query, dict[str, Any]]]:
+    """The queries that together find the contexts; each uses an index, so that none scans the history."""
     if values["words"]:
         yield SQL.with_words, {}
     elif values["sequence_after"] is not None and values["session"]:
@@ -205,25 +204,27 @@ def _ways(tx: Reader, caller: Caller, values: Mapping[str, Any]) -> Iterator[tup
 
 
 def _authors(tx: Reader, scope: Mapping[str, Any]) -> Sequence[str]:
-    """The agents whose contexts somebody sees because of who wrote them."""
+    """The agents whose contexts are visible because of their author."""
     return [row["id"] for row in tx.all(SQL.authors, me=scope["me"], my_team=scope["my_team"])]
 
 
-def _seen(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = False) -> Row:
+def _visible(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = False) -> Row:
     row = tx.one(SQL.get, caller.scope, id=context_id, deleted=int(deleted))
     if row is None:
         kind = "deleted context" if deleted else "context"
-        raise NotFound("CONTEXT_NOT_FOUND", f"There is no {kind} {context_id!r} that you may see. `read` lists them.")
+        raise NotFound(
+            "CONTEXT_NOT_FOUND", f"There is no {kind} {context_id!r} that is visible to you. `read` lists contexts."
+        )
     return row
 
 
 def _own(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = False) -> Row:
-    """A context that the caller may change: one that it wrote; the operator may change all."""
+    """A context that the caller may change: one that it wrote; the operator may change any."""
     permissions.check(tx, caller, "write", "contexts")
-    row = _seen(tx, caller, context_id, deleted=deleted)
+    row = _visible(tx, caller, context_id, deleted=deleted)
     if caller.level is not Level.OPERATOR and row["author"] != caller.agent:
         raise Refused(
-            "FORBIDDEN", f"Context {context_id} is {row['agent_id'] or 'the person'}'s. Write one of your own."
+            "FORBIDDEN", f"Context {context_id} was written by {row['agent_id'] or 'the operator'}. Write your own."
         )
     return row
 
@@ -233,8 +234,8 @@ def _bounded(content: str | None, settings: Settings) -> str | None:
     if size > settings.max_context_bytes:
         raise BadInput(
             "TOO_LARGE",
-            f"The content has {size:,} bytes; at most {settings.max_context_bytes:,} are kept. "
-            "Write it in parts, or put it into a file and name that.",
+            f"The content has {size:,} bytes; the limit is {settings.max_context_bytes:,}. "
+            "Split it, or put it into a file and name the file.",
         )
     return content
 
@@ -248,7 +249,7 @@ def _as_json(metadata: Mapping[str, Any] | None) -> str | None:
     return text
 
 
-def _tell(tx: Tx, kind: str, row: Row, **data: object) -> None:
+def _emit(tx: Tx, kind: str, row: Row, **data: object) -> None:
     tx.emit(kind, f"context:{row['id']}", session=row["session_id"], sequence_number=row["sequence_number"], **data)
 
 

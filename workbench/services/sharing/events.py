@@ -1,4 +1,4 @@
-"""The feed for those who ask: events after a cursor, as far as the caller may see them."""
+"""The events after a cursor that are visible to the caller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team"})
 
 
 class Events(Wire):
-    """Events, oldest first; ask again with `after` = `next_after`, until that stays as it was."""
+    """Events, oldest first. For the next page pass `next_after` as `after`, until it stays the same."""
 
     events: list[Event]
     next_after: int
@@ -41,13 +41,13 @@ async def list_events(
         int | None, Field(ge=0, le=LARGEST_INT, description="Only events with a larger id; null: from now on.")
     ] = 0,
     kinds: Kinds = ["*"],
-    subject: Annotated[str | None, Field(description="Only about this: task:7, or an agent's id.")] = None,
+    subject: Annotated[str | None, Field(description="Only events about this: task:7, or an agent's id.")] = None,
     limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
-    wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for a first event.")] = 0,
+    wait_seconds: Annotated[float, Field(ge=0, description="How long to wait for a first event.")] = 0,
 ) -> Events:
-    """What happened after an event, in order; waits for news when there is none yet.
+    """List the events after an event, in order; if there is none yet, wait for one.
 
-    A page may be empty although more follows: of a long history a part is looked through at a time.
+    A page may be empty although more follow, because each call searches a part of a long history.
     """
     start = await ctx.read(last_event_id) if after is None else after
     about = await ctx.read(lambda tx: _subject(tx, subject)) if subject else None
@@ -68,7 +68,7 @@ async def list_events(
 
 
 def may_see(caller: Caller, found: Event) -> bool:
-    """Whether an event is any of the caller's business: its own, its team's or session's, or the common board's."""
+    """Whether an event is visible to a caller: its own, its team's or session's, or of no session."""
     if caller.level is Level.OPERATOR or caller.name == found.actor or found.subject == f"agent:{caller.agent}":
         return True
     noun = found.kind.partition(".")[0]

@@ -1,4 +1,4 @@
-"""Rows for other programs: what is not deleted, as CSV for spreadsheets or as JSON, without any secret."""
+"""Exports for other programs: rows that are not deleted, as CSV or JSON, without secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.store.queries import Query, beside
 
 SQL = beside(__file__)
 LARGEST = 64 * 1024 * 1024
-"""Characters of an export, at most: it is made, and sent, in one piece."""
+"""The most characters of an export, which is made and sent as a whole."""
 PAGE = 100
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -28,7 +28,7 @@ Format = Literal["csv", "json"]
 
 
 class Export(Wire):
-    """A file to be."""
+    """The name, type and content of a file."""
 
     filename: str
     content_type: str
@@ -37,7 +37,7 @@ class Export(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The rows of a resource: a query that reads on after `key`, and the columns that are told, in order."""
+    """How a resource is exported: a query that continues after `key`, and the columns in order."""
 
     query: Query
     key: str
@@ -75,9 +75,9 @@ _SHEETS: Mapping[Resource, Sheet] = {
 
 @op(allow=Level.OPERATOR, reads=True)
 async def export(ctx: Ctx, resource: Resource, format: Format = "json") -> Export:
-    """All rows of a resource as a file, CSV or JSON; times are ISO 8601."""
+    """Export all rows of a resource as a CSV or JSON file; times are ISO 8601."""
     sheet = _SHEETS[resource]
-    content = await ctx.read(lambda tx: _written(sheet, format, _records(tx, sheet)))
+    content = await ctx.read(lambda tx: _file_text(sheet, format, _records(tx, sheet)))
     day = iso(ctx.store.now())[:10]
     content_type = "text/csv; charset=utf-8" if format == "csv" else "application/json"
     return Export(filename=f"workbench-{resource}-{day}.{format}", content_type=content_type, content=content)
@@ -92,10 +92,10 @@ def _records(tx: Reader, sheet: Sheet) -> Iterator[dict[str, Any]]:
 
 
 def _record(columns: Sequence[str], row: Row) -> dict[str, Any]:
-    return {column: _told(column, row[column]) for column in columns}
+    return {column: _exported(column, row[column]) for column in columns}
 
 
-def _told(column: str, value: Any) -> Any:
+def _exported(column: str, value: Any) -> Any:
     if value is None:
         return None
     if column in _JSON:
@@ -104,7 +104,7 @@ def _told(column: str, value: Any) -> Any:
     return iso(value) if is_time else value
 
 
-def _written(sheet: Sheet, format: Format, records: Iterator[dict[str, Any]]) -> str:
+def _file_text(sheet: Sheet, format: Format, records: Iterator[dict[str, Any]]) -> str:
     out = io.StringIO(newline="")
     lines = _csv(sheet.columns, records) if format == "csv" else _json(records)
     for line in lines:
@@ -112,7 +112,7 @@ def _written(sheet: Sheet, format: Format, records: Iterator[dict[str, Any]]) ->
         if out.tell() > LARGEST:
             raise BadInput(
                 "TOO_LARGE",
-                f"The export would have more than {LARGEST:,} characters. Ask with `workbench sql`, or read in pages.",
+                f"The export would exceed {LARGEST:,} characters. Use `workbench sql`, or read in pages.",
             )
     return out.getvalue()
 
@@ -139,7 +139,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value as text that no spreadsheet takes for a formula."""
+    """A value as text that a spreadsheet does not read as a formula."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

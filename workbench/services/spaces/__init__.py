@@ -1,4 +1,4 @@
-"""Where work belongs: projects, their sessions, and teams (spec 1)."""
+"""Projects, sessions and teams (spec 1)."""
 
 from workbench.services.spaces import (
     projects,

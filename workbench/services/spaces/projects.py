@@ -1,4 +1,4 @@
-"""Projects, the top of the hierarchy (spec 1). What is in a deleted one is deleted too, until it is restored."""
+"""Projects, the top of the hierarchy (spec 1): each has sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ProjectRef = Annotated[str, Field(description="Id, or name.")]
 
 
 class Project(Wire):
-    """What several sessions work on."""
+    """A project; `sessions` counts those that are not deleted."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class Project(Wire):
 
 
 class Projects(Wire):
-    """Projects, oldest first; read on with `next_cursor`, which is null at the end."""
+    """Projects, oldest first. `next_cursor` is null on the last page."""
 
     projects: list[Project]
     total: int
@@ -54,13 +54,13 @@ PROJECT = Kind(
 
 @op(allow=Level.OPERATOR)
 async def create_project(ctx: Ctx, name: Name, description: Description = "") -> Project:
-    """Create a project. Its name is its own among those that are not deleted."""
+    """Create a project. Names are unique among projects that are not deleted."""
     return await ctx.write(lambda tx: space.create(tx, PROJECT, None, name, description))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_project(ctx: Ctx, project_id: ProjectRef) -> Project:
-    """One project, if you may see it."""
+    """Get a project that is visible to you."""
 
     def question(tx: Reader) -> Project:
         permissions.check(tx, ctx.caller, "read", "projects")
@@ -77,7 +77,7 @@ async def list_projects(
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Projects:
-    """The projects you may see, oldest first."""
+    """List the projects that are visible to you, oldest first."""
     return await ctx.read(lambda tx: page(tx, ctx.caller, Wanted(search, deleted), limit, cursor))
 
 
@@ -85,19 +85,19 @@ async def list_projects(
 async def update_project(
     ctx: Ctx, project_id: ProjectRef, name: Name | None = None, description: Description | None = None
 ) -> Project:
-    """Rename a project, or describe it anew; what is not said stays as it is."""
+    """Rename a project or change its description; omitted arguments stay unchanged."""
     return await ctx.write(lambda tx: space.update(tx, PROJECT, require_project(tx, project_id), name, description))
 
 
 @op(allow=Level.OPERATOR)
 async def delete_project(ctx: Ctx, project_id: ProjectRef) -> Project:
-    """Delete a project and with it all that is under it; restore_project brings everything back."""
+    """Delete a project with its sessions, teams and contexts; restore_project restores all of it."""
     return await ctx.write(lambda tx: space.delete(tx, PROJECT, require_project(tx, project_id)))
 
 
 @op(allow=Level.OPERATOR)
 async def restore_project(ctx: Ctx, project_id: ProjectRef) -> Project:
-    """Bring a deleted project back, with all that is under it."""
+    """Restore a deleted project with its sessions, teams and contexts."""
     return await ctx.write(lambda tx: space.restore(tx, PROJECT, require_project(tx, project_id, deleted=True)))
 
 
@@ -110,7 +110,7 @@ def require_project(tx: Reader, ref: str, *, deleted: bool = False, visible_to: 
     row = space.find(tx, PROJECT, ref, deleted=deleted, visible_to=visible_to)
     if row is None:
         kind, more = ("deleted project", " with deleted=true") if deleted else ("project", "")
-        raise NotFound("PROJECT_NOT_FOUND", f"There is no {kind} {ref!r}. list_projects{more} names them.")
+        raise NotFound("PROJECT_NOT_FOUND", f"There is no {kind} {ref!r}. list_projects{more} lists them.")
     return row
 
 

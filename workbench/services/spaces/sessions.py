@@ -1,4 +1,4 @@
-"""Sessions of projects: agents and teams are put into them, and contexts are written to them (spec 1)."""
+"""Sessions of projects: agents and teams belong to them, and contexts are written to them (spec 1)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SessionRef = Annotated[str, Field(description="Id, or name.")]
 
 
 class Session(Wire):
-    """A stretch of work in a project. `contexts`, `agents` and `teams` count what is not deleted.
+    """A session of a project. `contexts`, `agents` and `teams` count what is not deleted.
 
-    `used_at` is when an agent was last put into it.
+    `used_at` is when an agent was last assigned to it.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Session(Wire):
 
 
 class Sessions(Wire):
-    """Sessions, oldest first; read on with `next_cursor`, which is null at the end."""
+    """Sessions, oldest first. `next_cursor` is null on the last page."""
 
     sessions: list[Session]
     total: int
@@ -64,7 +64,7 @@ SESSION = Kind(
 
 @op(allow=Level.OPERATOR)
 async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, description: Description = "") -> Session:
-    """Create a session in a project. Its name is its own among those of the project that are not deleted."""
+    """Create a session in a project. Names are unique among the project's sessions that are not deleted."""
     return await ctx.write(
         lambda tx: space.create(tx, SESSION, require_project(tx, project_id)["id"], name, description)
     )
@@ -72,7 +72,7 @@ async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, descripti
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_session(ctx: Ctx, session_id: SessionRef) -> Session:
-    """One session, if you may see it."""
+    """Get a session that is visible to you."""
 
     def question(tx: Reader) -> Session:
         permissions.check(tx, ctx.caller, "read", "sessions")
@@ -84,13 +84,13 @@ async def get_session(ctx: Ctx, session_id: SessionRef) -> Session:
 @op(allow=Level.READ, reads=True, tool=False)
 async def list_sessions(
     ctx: Ctx,
-    project_id: Annotated[str | None, Field(description="Only those of this project (id or name).")] = None,
+    project_id: Annotated[str | None, Field(description="Only sessions of this project (id or name).")] = None,
     search: Search = None,
     deleted: Deleted = False,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Sessions:
-    """The sessions you may see, oldest first."""
+    """List the sessions that are visible to you, oldest first."""
     wanted = Wanted(search, deleted)
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, project_id))
 
@@ -99,24 +99,24 @@ async def list_sessions(
 async def update_session(
     ctx: Ctx, session_id: SessionRef, name: Name | None = None, description: Description | None = None
 ) -> Session:
-    """Rename a session, or describe it anew; what is not said stays as it is."""
+    """Rename a session or change its description; omitted arguments stay unchanged."""
     return await ctx.write(lambda tx: space.update(tx, SESSION, require_session(tx, session_id), name, description))
 
 
 @op(allow=Level.OPERATOR)
 async def delete_session(ctx: Ctx, session_id: SessionRef) -> Session:
-    """Delete a session and with it its teams and contexts; restore_session brings everything back."""
+    """Delete a session with its teams and contexts; restore_session restores all of it."""
     return await ctx.write(lambda tx: space.delete(tx, SESSION, require_session(tx, session_id)))
 
 
 @op(allow=Level.OPERATOR)
 async def restore_session(ctx: Ctx, session_id: SessionRef) -> Session:
-    """Bring a deleted session back, with its teams, agents and contexts."""
+    """Restore a deleted session with its teams, agents and contexts."""
 
     def change(tx: Tx) -> Session:
         row = require_session(tx, session_id, deleted=True)
         if space.find(tx, PROJECT, row["project_id"]) is None:
-            raise NotFound("PROJECT_NOT_FOUND", f"Its project, {row['project']!r}, was deleted. Restore that first.")
+            raise NotFound("PROJECT_NOT_FOUND", f"Its project, {row['project']!r}, is deleted. Restore it first.")
         return space.restore(tx, SESSION, row)
 
     return await ctx.write(change)
@@ -131,7 +131,7 @@ def require_session(tx: Reader, ref: str, *, deleted: bool = False, visible_to: 
     row = space.find(tx, SESSION, ref, deleted=deleted, visible_to=visible_to)
     if row is None:
         kind, more = ("deleted session", " with deleted=true") if deleted else ("session", "")
-        raise NotFound("SESSION_NOT_FOUND", f"There is no {kind} {ref!r}. list_sessions{more} names them.")
+        raise NotFound("SESSION_NOT_FOUND", f"There is no {kind} {ref!r}. list_sessions{more} lists them.")
     return row
 
 

@@ -1,7 +1,7 @@
-"""What projects, sessions and teams have in common: names, visibility, search, pages, deletion and restoring.
+"""Spaces, that is projects, sessions and teams: names, visibility, search, pages, deletion and restoring.
 
 A name is unique among the spaces of a kind that are in the same parent and not deleted. What is in a deleted space
-counts as deleted too, until that is restored. The queries are in `space.sql`, which each kind's own file completes.
+counts as deleted too until that one is restored. The queries are in `space.sql`, which each kind's own file completes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Wire)
 
 
 class Change(StrEnum):
-    """What happens to any space; its events are named ``<noun>.<change>``."""
+    """A change of a space; it emits the event ``<noun>.<change>``."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -35,7 +35,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[M]):
-    """A kind of space: its nouns, its model, its queries, and what its events tell of a row."""
+    """A kind of space: its nouns, model and queries, and the data that its events take from a row."""
 
     noun: str
     resource: Literal["projects", "sessions", "teams"]
@@ -51,7 +51,7 @@ class Kind(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which spaces of a kind: those that fit all of this, and changed `since` (microseconds UTC); `parent` is an id."""
+    """Filters for spaces of a kind. `parent` is an id; `since` selects what changed after it (microseconds UTC)."""
 
     search: str | None = None
     deleted: bool = False
@@ -61,7 +61,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[M]):
-    """Some spaces, how many there are in all, and where to read on."""
+    """One page of spaces, the number of all that fit, and the cursor of the next page."""
 
     spaces: Sequence[M]
     total: int
@@ -69,7 +69,11 @@ class Page(Generic[M]):
 
 
 def find(tx: Reader, kind: Kind[M], ref: str, *, deleted: bool = False, visible_to: Caller | None = None) -> Row | None:
-    """The row of the space with an id or name, deleted or not, if it is visible to the caller; None stands for all.
+    """The row of the space with an id or name, if it is visible to a caller.
+
+    Args:
+        deleted: look among the deleted spaces instead of the others.
+        visible_to: the caller; None sees every space.
 
     Raises:
         BadInput: ``AMBIGUOUS_NAME``.
@@ -78,7 +82,7 @@ def find(tx: Reader, kind: Kind[M], ref: str, *, deleted: bool = False, visible_
 
 
 def page(tx: Reader, kind: Kind[M], caller: Caller, wanted: Wanted, limit: int, cursor: str | None) -> Page[M]:
-    """Some of the spaces that are visible to a caller, oldest first.
+    """One page of the spaces that are visible to a caller, oldest first.
 
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
@@ -94,7 +98,7 @@ def page(tx: Reader, kind: Kind[M], caller: Caller, wanted: Wanted, limit: int, 
 
 
 def create(tx: Tx, kind: Kind[M], parent: str | None, name: str, description: str) -> M:
-    """Add a space in its parent (an id), if it has one.
+    """Create a space in a parent (an id), or in none.
 
     Raises:
         Conflict: ``NAME_TAKEN``.
@@ -122,7 +126,7 @@ def update(tx: Tx, kind: Kind[M], row: Row, name: str | None, description: str |
 
 
 def delete(tx: Tx, kind: Kind[M], row: Row) -> M:
-    """Delete a space; what is in it is hidden until it is restored."""
+    """Mark a space as deleted, and with it what is in it."""
     tx.run(kind.sql.set_deleted, id=row["id"], at=tx.now)
     return _changed(tx, kind, Change.DELETED, row["id"])
 
@@ -139,7 +143,7 @@ def restore(tx: Tx, kind: Kind[M], row: Row) -> M:
 
 
 def require_free(tx: Reader, kind: Kind[M], parent: str | None, name: str, besides: str | None = None) -> None:
-    """Make sure that no other space of a kind has a name in a parent.
+    """Check that no space in a parent has a name yet, other than the one with the id `besides`.
 
     Raises:
         Conflict: ``NAME_TAKEN``.
@@ -158,7 +162,7 @@ def _changed(tx: Tx, kind: Kind[M], change: Change, space_id: str, **data: objec
 
 
 def _visible(caller: Caller | None, deleted: bool) -> dict[str, Any]:
-    """Which spaces a caller sees, as parameters: the operator, or None, all of them; an agent no deleted ones."""
+    """Query parameters for the spaces a caller sees: the operator (or None) all of them, an agent no deleted ones."""
     agent: dict[str, str | None] = {"session": None, "team": None, "whole_session": None}
     everything = caller is None or caller.level is Level.OPERATOR
     if caller is not None and not deleted:

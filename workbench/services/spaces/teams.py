@@ -1,4 +1,4 @@
-"""Teams: agents that belong together. A team is in one session, or waits to be put into one (spec 1)."""
+"""Teams of agents. A team is in one session, or in none until it is moved into one (spec 1)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 TeamRef = Annotated[str, Field(description="Id, or name.")]
-IntoSession = Annotated[str | None, Field(description="The session (id or name) it is in; null for none.")]
+IntoSession = Annotated[str | None, Field(description="Its session (id or name); null for none.")]
 
 
 class Team(Wire):
-    """Agents that belong together."""
+    """A team; `agents` counts its members that are not deleted."""
 
     id: str
     session_id: str | None
@@ -40,7 +40,7 @@ class Team(Wire):
 
 
 class Teams(Wire):
-    """Teams, oldest first; read on with `next_cursor`, which is null at the end."""
+    """Teams, oldest first. `next_cursor` is null on the last page."""
 
     teams: list[Team]
     total: int
@@ -59,13 +59,13 @@ TEAM = Kind(
 
 @op(allow=Level.OPERATOR)
 async def create_team(ctx: Ctx, name: Name, session_id: IntoSession = None, description: Description = "") -> Team:
-    """Create a team. Its name is its own among those of its session, or of those without, that are not deleted."""
+    """Create a team. Names are unique among the teams of a session, or without one, that are not deleted."""
     return await ctx.write(lambda tx: space.create(tx, TEAM, _session(tx, session_id), name, description))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_team(ctx: Ctx, team_id: TeamRef) -> Team:
-    """One team, if you may see it."""
+    """Get a team that is visible to you."""
 
     def question(tx: Reader) -> Team:
         permissions.check(tx, ctx.caller, "read", "teams")
@@ -77,13 +77,13 @@ async def get_team(ctx: Ctx, team_id: TeamRef) -> Team:
 @op(allow=Level.READ, reads=True, tool=False)
 async def list_teams(
     ctx: Ctx,
-    session_id: Annotated[str | None, Field(description="Only those of this session (id or name).")] = None,
+    session_id: Annotated[str | None, Field(description="Only teams of this session (id or name).")] = None,
     search: Search = None,
     deleted: Deleted = False,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Teams:
-    """The teams you may see, oldest first."""
+    """List the teams that are visible to you, oldest first."""
     wanted = Wanted(search, deleted)
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, session_id))
 
@@ -92,13 +92,13 @@ async def list_teams(
 async def update_team(
     ctx: Ctx, team_id: TeamRef, name: Name | None = None, description: Description | None = None
 ) -> Team:
-    """Rename a team, or describe it anew; what is not said stays as it is."""
+    """Rename a team or change its description; omitted arguments stay unchanged."""
     return await ctx.write(lambda tx: space.update(tx, TEAM, require_team(tx, team_id), name, description))
 
 
 @op(allow=Level.OPERATOR)
 async def move_team(ctx: Ctx, team_id: TeamRef, session_id: IntoSession) -> Team:
-    """Put a team into a session, or take it out of its own with null; its members go along."""
+    """Move a team and its members to a session, or to none with null."""
 
     def change(tx: Tx) -> Team:
         row = require_team(tx, team_id)
@@ -115,18 +115,18 @@ async def move_team(ctx: Ctx, team_id: TeamRef, session_id: IntoSession) -> Team
 
 @op(allow=Level.OPERATOR)
 async def delete_team(ctx: Ctx, team_id: TeamRef) -> Team:
-    """Delete a team; its members stay in their session, and are its members again after restore_team."""
+    """Delete a team. Its members stay in their session; restore_team restores the team with its members."""
     return await ctx.write(lambda tx: space.delete(tx, TEAM, require_team(tx, team_id)))
 
 
 @op(allow=Level.OPERATOR)
 async def restore_team(ctx: Ctx, team_id: TeamRef) -> Team:
-    """Bring a deleted team back, with those who are still its members."""
+    """Restore a deleted team with the agents that are still its members."""
 
     def change(tx: Tx) -> Team:
         row = require_team(tx, team_id, deleted=True)
         if row["session_id"] and space.find(tx, SESSION, row["session_id"]) is None:
-            raise NotFound("SESSION_NOT_FOUND", f"Its session, {row['session']!r}, was deleted. Restore that first.")
+            raise NotFound("SESSION_NOT_FOUND", f"Its session, {row['session']!r}, is deleted. Restore it first.")
         return space.restore(tx, TEAM, row)
 
     return await ctx.write(change)
@@ -141,7 +141,7 @@ def require_team(tx: Reader, ref: str, *, deleted: bool = False, visible_to: Cal
     row = space.find(tx, TEAM, ref, deleted=deleted, visible_to=visible_to)
     if row is None:
         kind, more = ("deleted team", " with deleted=true") if deleted else ("team", "")
-        raise NotFound("TEAM_NOT_FOUND", f"There is no {kind} {ref!r}. list_teams{more} names them.")
+        raise NotFound("TEAM_NOT_FOUND", f"There is no {kind} {ref!r}. list_teams{more} lists them.")
     return row
 
 
