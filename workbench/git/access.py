@@ -1,4 +1,4 @@
-"""How a program reaches the person's repository: opened once, changed one at a time, never left half changed."""
+"""Access to the user's repository: opened once, one change at a time, none left half done."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ T = TypeVar("T")
 IMPORTS_CACHED = 1_000
 RETRY_FAILED_SECONDS = 30.0
 RETRY_UNREADABLE_SECONDS = 5.0
-"""How long a commit that could not be imported is left alone, and a branch whose commit cannot be read from outside."""
+"""How long until an import is retried: of a commit that failed, and of a branch that cannot be read from outside."""
 
-SeenBranch = tuple[str, str | None]
-"""The name of a worktree, and the commit of its branch as seen from outside, if it can be."""
+UnverifiedBranch = tuple[str, str | None]
+"""The name of a worktree, and the commit of its branch as read from outside; None if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportAttempt:
-    """An attempt to import a branch, and why it failed if it did."""
+    """An attempt to import a branch; `problem` says why it failed."""
 
     problem: str | None = None
 
 
 class Repositories:
-    """The person's repository as one open project uses it, and what is cached of it and its worktrees.
+    """The user's repository, as one open project uses it, with caches of it and its worktrees.
 
     Changes happen one at a time, in this process and across processes.
     """
@@ -43,12 +43,12 @@ class Repositories:
         self._lock = asyncio.Lock()
         self._opened: Repository | None = None
         self.status_cache = StatusCache()
-        self.import_attempts: TLRUCache[SeenBranch, ImportAttempt] = TLRUCache(IMPORTS_CACHED, ttu=_retry_at)
-        """Attempts that another one would only repeat."""
+        self.import_attempts: TLRUCache[UnverifiedBranch, ImportAttempt] = TLRUCache(IMPORTS_CACHED, ttu=_retry_at)
+        """Recent attempts that a retry would only repeat."""
         self._under_way: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> Repository:
-        """The person's repository.
+        """The user's repository.
 
         Raises:
             BadInput, Unavailable: see `Repository.open`.
@@ -59,7 +59,7 @@ class Repositories:
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[Repository]:
-        """The repository, while nobody else changes it.
+        """The repository for exclusive use.
 
         Raises:
             Unavailable: ``GIT_BUSY``.
@@ -74,19 +74,19 @@ class Repositories:
                 lock.__exit__(None, None, None)
 
     async def shielded(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` to its end, even if the caller is cancelled meanwhile."""
+        """Run `work` to its end, even if the caller is cancelled."""
         task = asyncio.ensure_future(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return await asyncio.shield(task)
 
     async def settled(self) -> None:
-        """Return once nothing that was `shielded` is running."""
+        """Wait until no `shielded` work is running."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
 
-def _retry_at(branch: SeenBranch, attempt: ImportAttempt, now: float) -> float:
+def _retry_at(branch: UnverifiedBranch, attempt: ImportAttempt, now: float) -> float:
     if attempt.problem:
         return now + RETRY_FAILED_SECONDS
     return now if branch[1] else now + RETRY_UNREADABLE_SECONDS

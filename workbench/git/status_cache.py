@@ -1,6 +1,6 @@
-"""Uncommitted files of worktrees, asked for in their box only when something there has changed.
+"""Caches the uncommitted files of worktrees; git runs in their box again only when something has changed.
 
-Whether it has is seen from outside by the times and sizes of the files, which are not opened.
+Changes are detected from outside, by the times and sizes of the files, which are not opened.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from cachetools import TLRUCache
 from workbench.git.checkout import Checkout
 
 AT_ONCE = 4
-"""Worktrees that are asked at the same time."""
+"""How many worktrees are queried at the same time."""
 MOST_FILES = 20_000
-"""In larger worktrees, looking at every file costs as much as asking git."""
+"""In larger worktrees, checking every file costs as much as running git."""
 WORKTREES_CACHED = 1_000
 CACHED_SECONDS = 60.0
-CACHED_SECONDS_UNSEEN = 2.0
-"""How long an answer is good when nothing seems to have changed, and where that cannot be seen."""
+CACHED_SECONDS_TOO_LARGE = 2.0
+"""How long an entry is valid if no change is detected, and in worktrees with too many files to check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class _Entry:
 
 
 class StatusCache:
-    """The uncommitted files of each worktree when it was last asked; one for each project, used on its loop."""
+    """The uncommitted files of each worktree; one cache for each project, used on its loop only."""
 
     def __init__(self) -> None:
         self._entries: TLRUCache[Path, _Entry] = TLRUCache(WORKTREES_CACHED, ttu=_expiry)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def uncommitted(self, checkout: Checkout) -> list[str]:
-        """Files that no commit holds, at most as old as the last change seen from outside.
+        """Files that no commit holds, as of the last change that was detected.
 
         Raises:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``.
@@ -61,11 +61,11 @@ class StatusCache:
 
 def _ask(checkout: Checkout) -> _Entry:
     files = checkout.uncommitted()
-    return _Entry(fingerprint(checkout), files)  # afterwards: git updates its index
+    return _Entry(fingerprint(checkout), files)  # after git has updated its index
 
 
 def _expiry(_: Path, entry: _Entry, now: float) -> float:
-    return now + (CACHED_SECONDS_UNSEEN if entry.fingerprint is None else CACHED_SECONDS)
+    return now + (CACHED_SECONDS_TOO_LARGE if entry.fingerprint is None else CACHED_SECONDS)
 
 
 def fingerprint(checkout: Checkout) -> bytes | None:

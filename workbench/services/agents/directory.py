@@ -1,4 +1,4 @@
-"""The agents that there are, as far as the caller may see them (spec 1)."""
+"""The agents that are visible to a caller (spec 1)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Presence = Literal["active", "idle", "offline", "terminated"]
 
 
 class Agent(Wire):
-    """A participant, as others see it.
+    """An agent, as others see it.
 
-    `status` tells of connections alone (spec 1); `presence` also of heartbeats and the process: active
-    holds a task, idle could take one, offline is not heard of, terminated had a process that ended.
+    `status` is about connections only (spec 1), `presence` also about heartbeats and the process: an active agent
+    holds a task, an idle one could take one, an offline one is silent, and a terminated one's process has ended.
     """
 
     agent_id: str
@@ -61,7 +61,7 @@ class Agent(Wire):
 
 
 class Agents(Wire):
-    """Agents, oldest first; read on with `next_cursor`, which is null at the end."""
+    """Agents, oldest first. `next_cursor` is null on the last page."""
 
     agents: list[Agent]
     total: int
@@ -69,14 +69,14 @@ class Agents(Wire):
 
 
 class AgentList(Wire):
-    """Some agents, all of them."""
+    """Agents, complete."""
 
     agents: list[Agent]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which agents: those that fit all of this, and registered or were last active `since` (microseconds UTC)."""
+    """Filters for agents; `since` selects those that registered or were active after it (microseconds UTC)."""
 
     status: Registration | None = None
     session_id: str | None = None
@@ -97,14 +97,14 @@ async def list_agents(
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Agents:
-    """The agents you may see, oldest first."""
+    """List the agents that are visible to you, oldest first."""
 
     wanted = Wanted(status, session_id, team_id, search, deleted)
     return await ctx.read(lambda tx: page(tx, ctx, wanted, limit, cursor))
 
 
 def page(tx: Reader, ctx: Ctx, wanted: Wanted, limit: int, cursor: str | None) -> Agents:
-    """Some of the agents that are visible to the caller, oldest first.
+    """One page of the agents that are visible to the caller, oldest first.
 
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
@@ -132,7 +132,7 @@ def page(tx: Reader, ctx: Ctx, wanted: Wanted, limit: int, cursor: str | None) -
 async def get_active_agents(
     ctx: Ctx, persona_id: Annotated[str | None, Field(description="Only agents of this persona.")] = None
 ) -> AgentList:
-    """The agents you may see that are there now: those with a task, and those that could take one."""
+    """List the visible agents that are present: those with a task, and those that could take one."""
 
     def question(tx: Reader) -> list[Agent]:
         permissions.check(tx, ctx.caller, "read", "agents")
@@ -145,25 +145,25 @@ async def get_active_agents(
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_agent(ctx: Ctx, agent_id: str) -> Agent:
-    """One agent, if you may see it."""
+    """Get an agent that is visible to you."""
     return await ctx.read(lambda tx: visible_agent(tx, ctx, agent_id))
 
 
 def agent_by_uid(tx: Reader, agent_uid: str) -> Row:
-    """The row of `agents_seen` of an agent that is there, by its internal id."""
+    """The row of `agents_seen` of an existing agent, by its internal id."""
     row = tx.one(SQL.one, id=agent_uid)
     assert row is not None, "the row was there a moment ago"
     return row
 
 
 def visible_agent(tx: Reader, ctx: Ctx, agent_id: str) -> Agent:
-    """An agent by the id seen outside, if the caller may see it.
+    """An agent by its agent_id, if it is visible to the caller.
 
     Raises:
         NotFound: ``AGENT_NOT_FOUND``.
     """
     permissions.check(tx, ctx.caller, "read", "agents")
-    row = tx.one(SQL.seen, ctx.caller.scope, agent_id=agent_id)
+    row = tx.one(SQL.visible, ctx.caller.scope, agent_id=agent_id)
     if row is None:
         raise no_agent(agent_id)
     return agent_of(ctx, row)
@@ -200,10 +200,10 @@ def agent_of(ctx: Ctx, row: Row) -> Agent:
     )
 
 
-def _presence(row: Row, heard_since: int) -> Presence:
+def _presence(row: Row, silent_before: int) -> Presence:
     if row["running"] == 0 and not row["connections"]:
         return "terminated"
-    heard = row["connections"] or row["running"] or row["last_heartbeat"] >= heard_since
-    if not heard or row["registration_status"] not in access.MAY_ACT:
+    is_present = row["connections"] or row["running"] or row["last_heartbeat"] >= silent_before
+    if not is_present or row["registration_status"] not in access.MAY_ACT:
         return "offline"
     return "active" if row["holding"] else "idle"

@@ -25,7 +25,7 @@ WHERE {{wanted}};
 -- name: one
 SELECT * FROM agents_seen WHERE id = :id;
 
--- name: seen
+-- name: visible
 SELECT * FROM agents_seen a WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL
   AND {{visible}};
 

@@ -1,4 +1,4 @@
-"""Running the gates of what was asked for, and telling in its question how they stand."""
+"""Runs the gates of requested integrations, and shows their progress in the approvals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SQL = beside(__file__)
 
 
 async def check_all(ctx: Ctx) -> None:
-    """Run the gates of every question that has not been gated yet, oldest first."""
+    """Run the gates of every integration that has not been checked yet, oldest first."""
     for row in await ctx.read(lambda tx: tx.all(SQL.unchecked)):
         await check(ctx, int(row["approval_id"]))
 
@@ -55,12 +55,12 @@ async def _check(ctx: Ctx, approval: Approval) -> None:
     try:
         await gates.run(ctx, approval.id, commit, commands, tell)
     except WorkbenchError as error:
-        said = f"{error.code}: {error.message}"
-        await tell([Gate(command, GateState.FAILED, output=said) for command in commands])
+        output = f"{error.code}: {error.message}"
+        await tell([Gate(command, GateState.FAILED, output=output) for command in commands])
 
 
 def _tell(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) -> bool:
-    """Show how the gates stand; whether that is still of interest."""
+    """Show the states of the gates; False if the approval no longer needs them."""
     approval = _to_check(tx, approval_id)
     if approval is None or approval.payload["merged_commit"] != commit:
         return False

@@ -1,4 +1,4 @@
-"""What a crash left of integrations: merges that were cut off, files of gates that nobody runs any more."""
+"""Recovery after a crash: interrupted merges, and files of gates that no longer run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SQL = beside(__file__)
 
 
 async def settle_merges(ctx: Ctx, repository: Repository) -> None:
-    """Settle merges that a crash cut off: one that is in the target counts, else it is as if it had not begun."""
+    """Settle interrupted merges: one that is in the target is finished, any other is undone."""
     for row in await ctx.read(lambda tx: tx.all(SQL.cut_off)):
         await _settle(ctx, repository, row["name"], row["approval_id"])
 
@@ -55,7 +55,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 
 
 async def recover(ctx: Ctx) -> None:
-    """Settle everything that a crash left half done, where there ever was a worktree."""
+    """Settle everything that a crash interrupted, if there has ever been a worktree."""
     if await ctx.read(lambda tx: unfinished(tx) or tx.all(proposal.SQL.branches)):
         async with exclusive(ctx):
             pass

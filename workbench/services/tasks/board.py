@@ -61,7 +61,7 @@ class TaskTree(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which tasks: those with these values, and made, claimed, started or ended `since` (microseconds UTC)."""
+    """Filters for tasks; `since` selects those created, claimed, started or ended after it (microseconds UTC)."""
 
     status: TaskState | None = None
     persona_id: str | None = None
@@ -93,7 +93,7 @@ async def list_tasks(
 
 
 def page(tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, sort: Order = "id") -> TaskList:
-    """Some of the tasks that are visible to a caller.
+    """One page of the tasks that are visible to a caller.
 
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.

@@ -1,4 +1,4 @@
-"""What worktrees take of the disk, and clearing away what nobody misses."""
+"""The disk space of worktrees, and removing what is safe to remove."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash"]
 
 
 class Item(Wire):
-    """Something in the state directory. What is not `safe` stays; `reason` says why it may go or stay."""
+    """Something in the state directory. Only what is `safe` is removed; `reason` says why it is or is not."""
 
     kind: Kind
     name: str
@@ -38,7 +38,7 @@ class Item(Wire):
 
 
 class Pruned(Wire):
-    """What there is, the bytes of all of it, and how many were freed."""
+    """All items, their bytes in total, and how many bytes were freed."""
 
     items: list[Item]
     bytes: int
@@ -47,16 +47,16 @@ class Pruned(Wire):
 
 @op(allow=Level.OPERATOR, destructive=True)
 async def prune_worktrees(
-    ctx: Ctx, apply: Annotated[bool, Field(description="Remove what is safe; otherwise only look.")] = False
+    ctx: Ctx, apply: Annotated[bool, Field(description="Remove what is safe; otherwise only list.")] = False
 ) -> Pruned:
-    """Show what worktrees, their repositories, temporary files, logs and the trash take, and clear what is safe."""
+    """List the disk space of worktrees, repositories, temporary files, logs and the trash; remove what is safe."""
     return await ctx.repositories.shielded(_prune(ctx, apply))
 
 
 async def _prune(ctx: Ctx, apply: bool) -> Pruned:
     async with exclusive(ctx) as repository:
         rows = {row["name"]: row for row in await ctx.read(all_worktrees)}
-        items = await to_thread(lambda: list(_Look(ctx, rows).items()))
+        items = await to_thread(lambda: list(_Survey(ctx, rows).items()))
         freed = 0
         for item in items if apply else ():
             if item.safe:
@@ -88,8 +88,8 @@ def _delete(path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """One look at the state directory, while nobody changes it."""
+class _Survey:
+    """Lists the items of the state directory, while nothing else changes it."""
 
     ctx: Ctx
     rows: dict[str, Row]
@@ -105,9 +105,9 @@ class _Look:
         for path in _within(settings.gates):
             yield self._gates(path)
         for path in _within(settings.logs):
-            yield _item("log", path, False, "What a worker said; delete it by hand when you have read it.")
+            yield _item("log", path, False, "The log of a worker. Delete it by hand when you have read it.")
         for path in _within(settings.trash):
-            yield _item("trash", path, False, "The only copy of work that was discarded; delete it by hand.")
+            yield _item("trash", path, False, "The only copy of discarded work. Delete it by hand.")
 
     def _worktree(self, kind: Kind, path: Path) -> Item:
         row = self.rows.get(path.name)
@@ -116,11 +116,11 @@ class _Look:
             return _item(kind, path, False, f"It is {row['status']}: integrate or discard it.")
         if row is not None:
             return _item(
-                kind, path, False, f"It is {row['status']}, and its files could not be removed: see who owns them."
+                kind, path, False, f"It is {row['status']}, but its files could not be removed. Check who owns them."
             )
         if _is_empty(path) and not (kind == "repository" and place.path.exists()):
-            return _item(kind, path, True, "Nothing knows of it, and nothing is in it.")
-        return _item(kind, path, False, "Nothing knows of it, but it may hold work: look, then delete it by hand.")
+            return _item(kind, path, True, "It is empty, and no worktree.")
+        return _item(kind, path, False, "It is no worktree, but may hold work. Check, then delete it by hand.")
 
     def _scratch(self, path: Path) -> Item:
         row = self.rows.get(path.name)
@@ -128,19 +128,19 @@ class _Look:
             return _item("scratch", path, False, f"Temporary files of a worktree that is {row['status']}.")
         if row is not None:
             return _item("scratch", path, True, f"Temporary files of a worktree that is {row['status']}.")
-        return _item("scratch", path, False, "Temporary files of something else than a worktree.")
+        return _item("scratch", path, False, "Temporary files, but not of a worktree.")
 
     def _gates(self, path: Path) -> Item:
         approval_id = _approval_of(path)
         if approval_id is None:
-            return _item("gates", path, False, "Nothing knows of it.")
+            return _item("gates", path, False, "It does not belong to an approval.")
         if gates_are_held(self.ctx.settings, approval_id):
-            return _item("gates", path, False, "Gates run there now.")
-        return _item("gates", path, True, "Left over from gates that ended.")
+            return _item("gates", path, False, "Its gates are running.")
+        return _item("gates", path, True, "Left over from gates that have ended.")
 
 
 def _approval_of(path: Path) -> int | None:
-    """The approval whose gates have these files, or this lock."""
+    """The approval whose gates have these files or this lock; None if it is something else."""
     number = path.name.removesuffix(".lock")
     return int(number) if number.isdecimal() else None
 

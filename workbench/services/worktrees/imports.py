@@ -1,4 +1,4 @@
-"""Taking over what was committed in a worktree: its branch in the person's repository moves there, checked."""
+"""Imports the commits of a worktree: they are checked, and its branch in the user's repository moves to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SQL = beside(__file__)
 
 
 async def import_branch(ctx: Ctx, repository: Repository, row: Row) -> str:
-    """Bring a worktree's branch into the person's repository; the commit. The ground is held.
+    """Import a worktree's branch into the user's repository, which is held exclusively; its commit.
 
     Raises:
         NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED``. Unavailable: ``WORKTREE_GONE``.
@@ -46,9 +46,9 @@ def _imported(tx: Tx, name: str, commit: str) -> None:
 
 
 async def import_new_commits(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
-    """Take over what is new in some worktrees; why it could not be, by name. Where nothing is, nothing is run."""
+    """Import the new commits of worktrees; the problems by name. Runs nothing where nothing is new."""
     problems: dict[str, str] = {}
-    for row, seen in await to_thread(_with_news, ctx, repository, rows):
+    for row, seen in await to_thread(_changed_branches, ctx, repository, rows):
         name, attempts = row["name"], ctx.repositories.import_attempts
         attempt = attempts.get((name, seen))
         if attempt is None:
@@ -72,8 +72,8 @@ async def _import_now(ctx: Ctx, name: str) -> None:
         await import_branch(ctx, repository, row)
 
 
-def _with_news(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
-    """Worktrees that are not where the person's repository has them, as far as a look at a file tells, and where."""
+def _changed_branches(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
+    """Worktrees whose branch differs from the user's repository, and its commit, if a file shows it."""
     known = repository.heads(row["branch_name"] for row in rows)
     seen = [
         (row, repository.unverified_branch(place_of(ctx, row).git_dir, row["branch_name"]))
@@ -84,7 +84,7 @@ def _with_news(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tu
 
 
 def commit_of(repository: Repository, branch: str) -> str:
-    """Where a branch of the person's is.
+    """The commit of a branch in the user's repository.
 
     Raises:
         NotFound: ``BRANCH_NOT_FOUND``.
@@ -96,5 +96,5 @@ def commit_of(repository: Repository, branch: str) -> str:
 
 
 def no_branch(branch: str) -> NotFound:
-    """The error for a branch that is not there."""
+    """The error for a branch that does not exist."""
     return NotFound("BRANCH_NOT_FOUND", f"There is no branch {branch!r}.")

@@ -1,4 +1,4 @@
-"""Where worktrees lie, and how services reach them: through their box, the person's repository exclusively."""
+"""Where worktrees are, and how services use them: confined in their box, and the user's repository exclusively."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMITTER = Identity("Workbench", "workbench@localhost")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a worktree lies: its files, its own git directory, and what confined commands have for a home."""
+    """Where a worktree is: its files, its own git directory, and the home directory of confined commands."""
 
     name: str
     path: Path
@@ -44,7 +44,7 @@ class Place:
 
 @contextmanager
 def gates_held(settings: Settings, approval_id: int) -> Iterator[bool]:
-    """Keep everybody else from the gates of an approval and their files; False if they are in use.
+    """Hold the lock on the gates of an approval and their files; False if another holder has it.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
@@ -54,7 +54,7 @@ def gates_held(settings: Settings, approval_id: int) -> Iterator[bool]:
 
 
 def gates_are_held(settings: Settings, approval_id: int) -> bool:
-    """Whether somebody runs the gates of an approval, or clears up after them; asking leaves no file behind.
+    """Whether the lock on the gates of an approval is held. Asking creates no lock file.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
@@ -72,7 +72,7 @@ def _gates_lock(settings: Settings, approval_id: int) -> Path:
 
 @asynccontextmanager
 async def exclusive(ctx: Ctx) -> AsyncIterator[Repository]:
-    """The person's repository, while nobody else changes it, and with nothing in it half done.
+    """The user's repository for exclusive use, after interrupted changes were repaired.
 
     Raises:
         Unavailable: ``GIT_BUSY``.
@@ -84,13 +84,13 @@ async def exclusive(ctx: Ctx) -> AsyncIterator[Repository]:
 
 
 def place_of(ctx: Ctx, row: Row) -> Place:
-    """Where a worktree of the store lies."""
+    """The place of a worktree from its row."""
     place = Place.of(ctx.settings, row["name"])
     return Place(place.name, Path(row["path"]), Path(row["git_dir"] or place.git_dir), place.scratch)
 
 
 def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
-    """What may be touched by what runs in a worktree.
+    """The box of commands that run in a worktree: what they may read and write.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.
@@ -106,7 +106,7 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
 
 
 def checkout_of(settings: Settings, repository: Repository, place: Place) -> Checkout:
-    """A worktree seen from inside its box. Blocks on making its home."""
+    """A worktree as seen from inside its box. Blocks while it creates the home directory."""
     box = box_of(settings, repository, place)
     return Checkout(
         place.path, place.git_dir, wrap=box.argv, environment=box.environment(os.environ), limit=repository.limit
@@ -114,15 +114,15 @@ def checkout_of(settings: Settings, repository: Repository, place: Place) -> Che
 
 
 def is_there(place: Place) -> bool:
-    """Whether a worktree has both its files and its own repository."""
+    """Whether both the files of a worktree and its repository exist."""
     return place.path.is_dir() and place.git_dir.is_dir()
 
 
 def worktree_gone(place: Place) -> Unavailable:
-    """The error for one that has not."""
+    """The error for a worktree whose files are missing."""
     return Unavailable(
         "WORKTREE_GONE",
-        f"The files of the worktree {place.name} are gone. Its branch is as it was when it was last taken over; "
-        "discard the worktree and create another one.",
+        f"The files of the worktree {place.name} are missing. Its branch has the commits that were last imported. "
+        "Discard the worktree and create another one.",
         path=str(place.path),
     )
