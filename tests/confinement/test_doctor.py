@@ -38,7 +38,7 @@ def test_a_machine_that_has_all_is_told_so(repository: Path) -> None:
     assert found["git"][1].endswith(f"repository {repository}")
     assert found["project"] == ("ok", str(repository))
     assert found["confinement"] == ("ok" if abilities().complete else "warning", abilities().summary)
-    assert found["server"] == ("-", "none runs; `%workbench start` in a notebook or `workbench serve` starts one")
+    assert found["server"] == ("-", "not running; start it with `%workbench start` in a notebook or `workbench serve`")
     assert "free" in found["disk"][1]
     assert found["JupyterLab"][0] in ("ok", "-")
 

@@ -71,7 +71,7 @@ async def test_a_worker_by_hand_outlives_the_server_and_finds_the_next_one(
     server, client = await serving(start, settings)
     await client.call("create_worktree", name="lab")
     worker = await start("worker", "--persona", "implementer", "--worktree", "lab", "--name", "walt")
-    assert await worker.stderr.readline() == b"walt works; Ctrl-C ends it.\n"
+    assert await worker.stderr.readline() == b"walt is running; press Ctrl-C to end it.\n"
     first = await done(client, "one")
     assert (first["status"], first["attempts"][0]["agent_id"]) == ("completed", "walt"), first["error_message"]
     server.kill()
