@@ -66,7 +66,7 @@ WORDS = {
 
 FORMER = {
     *("glance", "glances", "peek", "steering", "upkeep", "asking", "steps", "callers", "instructions", "agent_tools"),
-    *("line", "taskline", "door", "pulse", "tally", "look", "files", "wish", "some", "managed", "issued", "powers"),
+    *("taskline", "door", "pulse", "tally", "look", "files", "wish", "some", "managed", "issued", "powers"),
     *("limitsof", "tried", "kept", "meant", "part", "given", "listed", "heard_of", "fall_silent", "gone", "turn_away"),
     *("effect", "effects", "ground", "whole", "radar", "vault", "takeover", "take_over", "records", "history"),
     *("orders", "family", "site", "notes", "anywhere", "shown", "pace"),

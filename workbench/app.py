@@ -60,7 +60,7 @@ class Workbench:
         self.settings = settings
         self.store = store
         self.feed = Feed(store, settings.feed_queue)
-        self._callers = authentication.Callers(store)
+        self._callers = authentication.CallerCache(store)
         self._noted: LRUCache[str, int] = LRUCache(AGENTS_NOTED)
         for follow in (self._callers.forget, self.feed.committed):
             store.on_commit(follow)
@@ -163,7 +163,7 @@ class Workbench:
         return self._if_allowed(await self._callers.identify(token))
 
     async def identify_by_id(self, agent_id: str) -> Caller:
-        """An agent that a migration brought, by its id alone; see `Callers.identify_by_id`."""
+        """An agent that a migration brought, by its id alone; see `CallerCache.identify_by_id`."""
         return self._if_allowed(await self._callers.identify_by_id(agent_id))
 
     async def _note_presence(self, caller: Caller, agent_uid: str, name: str) -> None:
@@ -194,7 +194,7 @@ class Workbench:
             await self.store.write(lambda tx: presence.closed(tx, opened), actor=caller.name)
 
     async def renewed(self, caller: Caller) -> Caller:
-        """A caller as it stands now, with where it came from; see `Callers.current`."""
+        """A caller as it stands now, with where it came from; see `CallerCache.current`."""
         if caller.agent is None:
             return caller
         return replace(await self.current(caller.agent), address=caller.address, client=caller.client)

@@ -54,11 +54,11 @@ def agent(client: OperatorClient, agent_id: str) -> Shown:
     return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "events": events})
 
 
-@root.command()
+@root.command("history")
 @click.argument("agent_id")
 @click.option("--limit", type=click.IntRange(1), default=None, help="Only this many of the newest.")
 @pass_client
-def history(client: OperatorClient, agent_id: str, limit: int | None) -> Shown:
+def agent_history(client: OperatorClient, agent_id: str, limit: int | None) -> Shown:
     """List the events of an agent."""
     events = _history(client, agent_id)
     return Table.of(events[-limit:] if limit else events, EVENT_COLUMNS, "There are no events yet.")

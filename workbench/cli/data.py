@@ -95,7 +95,7 @@ async def _applied(settings: Settings) -> list[dict[str, Any]]:
 
     store = await asyncio.to_thread(open_store, settings.database)
     try:
-        rows = await store.read(migrations.history)
+        rows = await store.read(migrations.applied_migrations)
     finally:
         await asyncio.to_thread(store.close)
     return [dict(row) | {"applied_at": iso(row["applied_at"]), "success": bool(row["success"])} for row in rows]

@@ -14,7 +14,7 @@ from workbench.errors import Conflict, Unavailable
 from workbench.git import diff, predict, unverified_refs
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
-from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, run, shown
+from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, displayed, run
 
 _COMMIT = ("--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace", "--file=-")
 _GIVE_UP = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
@@ -48,7 +48,7 @@ class Checkout:
     def uncommitted(self) -> list[str]:
         """Files that no commit holds: changed, staged or new, but not ignored."""
         how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none")
-        return [shown(row[3:]) for row in self._git("status", *how).fields]
+        return [displayed(row[3:]) for row in self._git("status", *how).fields]
 
     def commit_all(self, message: str, author: Identity) -> str | None:
         """Commit everything but ignored files; the commit, or None if there is nothing new.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from workbench.git.run import Bound, Done, shown
+from workbench.git.run import Bound, Done, displayed
 
 _HOW = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-color", "--submodule=short")
 _TEXT = ("-p", "--full-index", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--no-relative")
@@ -67,8 +67,8 @@ def _files(fields: list[bytes]) -> Iterator[FileDiff]:
     for (status, old, new), (added, removed) in zip(kinds, counted, strict=True):
         binary = added == b"-"
         yield FileDiff(
-            path=shown(new),
-            old_path=shown(old) if status == "R" else None,
+            path=displayed(new),
+            old_path=displayed(old) if status == "R" else None,
             status=status,  # type: ignore[arg-type]
             added=None if binary else int(added),
             removed=None if binary else int(removed),
@@ -94,4 +94,4 @@ def _with_patches(files: list[FileDiff], patches: list[bytes], cut: bool) -> Ite
         if missing:
             yield replace(file, truncated=cut)
         else:
-            yield file if file.binary else replace(file, patch=shown(b"\n".join(parts)).rstrip("\n") + "\n")
+            yield file if file.binary else replace(file, patch=displayed(b"\n".join(parts)).rstrip("\n") + "\n")

@@ -19,7 +19,7 @@ from workbench.git.integration import check_worktrees, checked_out, main_branche
 from workbench.git.names import is_name, is_object_id
 from workbench.git.plumbing import Plumbing
 from workbench.git.quarantine import Quarantine, quarantine
-from workbench.git.run import shown
+from workbench.git.run import displayed
 
 _LONGEST_LINE = 1 << 20
 """What the receiver must have comes with the first line of its message."""
@@ -151,7 +151,7 @@ def _check(repository: Plumbing, waiting: Quarantine, commit: str, ref: str, kno
 def _refuse_elsewhere(repository: Plumbing, checkout: Checkout, name: str) -> None:
     """Refuse to move a branch under the person's feet: git's record keeps them off it, if it is there."""
     if name in main_branches(repository):
-        raise checked_out(name, shown(os.fsencode(repository.root)))
+        raise checked_out(name, displayed(os.fsencode(repository.root)))
     check_worktrees(repository, name, besides=checkout.path)
 
 

@@ -18,7 +18,7 @@ from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git import predict
 from workbench.git.names import is_object_id
 from workbench.git.plumbing import Plumbing
-from workbench.git.run import PATCH_FREE, Done, Identity, as_message, shown
+from workbench.git.run import PATCH_FREE, Done, Identity, as_message, displayed
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "merge",
@@ -57,7 +57,7 @@ def uncommitted(repository: Plumbing) -> list[str]:
     """The tracked files of the main checkout that differ from its last commit."""
     # A submodule's own files are its own affair, and looking would run git inside it.
     how = ("--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
-    return [shown(row[3:]) for row in repository.read("status", "--porcelain=v1", "-z", *how).fields]
+    return [displayed(row[3:]) for row in repository.read("status", "--porcelain=v1", "-z", *how).fields]
 
 
 def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = None) -> None:
@@ -71,7 +71,7 @@ def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = No
     for record in listed.split(b"\0\0")[1:]:
         facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
         if facts.get(b"branch") == here and b"prunable" not in facts and facts[b"worktree"] != own:
-            raise checked_out(branch, shown(facts[b"worktree"]))
+            raise checked_out(branch, displayed(facts[b"worktree"]))
 
 
 def checked_out(branch: str, place: str) -> Conflict:
@@ -215,7 +215,7 @@ class Merge:
             found.update(p for p in (added, *added.parents) if p.is_symlink() or p.is_file())
             found.update({added} if added.is_dir() else ())
         found -= {root / os.fsdecode(name) for name in self._changed(old, new, "D").fields}
-        return sorted(shown(os.fsencode(p.relative_to(root))) for p in found if root in p.parents)
+        return sorted(displayed(os.fsencode(p.relative_to(root))) for p in found if root in p.parents)
 
     def _changed(self, old: str, new: str, kinds: str) -> Done:
         what = ("--name-only", f"--diff-filter={kinds}")

@@ -11,7 +11,7 @@ from functools import partial
 from workbench.errors import NotFound, Unavailable
 from workbench.git.names import is_object_id
 from workbench.git.plumbing import Plumbing
-from workbench.git.run import shown
+from workbench.git.run import displayed
 
 _HOW = ("--name-only", "--no-messages", "-z")
 _AT_ONCE = 4
@@ -38,7 +38,7 @@ def merge(repository: Plumbing, ours: str, theirs: str) -> MergePreview:
         return UNRELATED
     done = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
     tree, *names = done.fields
-    return MergePreview(shown(tree), ()) if done.code == 0 else MergePreview(None, paths(names))
+    return MergePreview(displayed(tree), ()) if done.code == 0 else MergePreview(None, paths(names))
 
 
 def merges(repository: Plumbing, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:
@@ -93,7 +93,7 @@ def _one(repository: Plumbing, pair: tuple[str, str]) -> MergePreview:
 def _parse(fields: Iterator[bytes]) -> Iterator[MergePreview]:
     """Per merge: 1 if it is clean, its tree, the names in conflict, nothing."""
     for clean in fields:
-        tree, names = shown(next(fields)), list[bytes]()
+        tree, names = displayed(next(fields)), list[bytes]()
         while name := next(fields, b""):
             names.append(name)
         if clean not in (b"0", b"1"):
@@ -103,4 +103,4 @@ def _parse(fields: Iterator[bytes]) -> Iterator[MergePreview]:
 
 def paths(names: Sequence[bytes]) -> tuple[str, ...]:
     """The files in conflict. A file where the other side has a directory is told by its own name."""
-    return tuple(dict.fromkeys(shown(_MOVED_ASIDE.sub(b"", name)) for name in names))
+    return tuple(dict.fromkeys(displayed(_MOVED_ASIDE.sub(b"", name)) for name in names))

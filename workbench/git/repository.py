@@ -27,7 +27,7 @@ from workbench.git.integration import Integration
 from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
 from workbench.git.predict import MergePreview
-from workbench.git.run import PATCH_FREE, Bound, Done, Identity, check_version, shown
+from workbench.git.run import PATCH_FREE, Bound, Done, Identity, check_version, displayed
 
 _YEAR_9999 = 253_402_300_799
 
@@ -332,11 +332,11 @@ class Repository(Plumbing):
 def _file_change(row: bytes) -> FileChange:
     added, removed, path = row.split(b"\t", 2)
     if added == b"-":
-        return FileChange(shown(path), None, None)
-    return FileChange(shown(path), int(added), int(removed))
+        return FileChange(displayed(path), None, None)
+    return FileChange(displayed(path), int(added), int(removed))
 
 
 def _commit(row: bytes) -> Commit:
-    commit, at, author, subject = (shown(part) for part in row.split(b"\0", 3))
+    commit, at, author, subject = (displayed(part) for part in row.split(b"\0", 3))
     seconds = min(max(int(at or 0), 0), _YEAR_9999)
     return Commit(commit, author, seconds * 1_000_000, subject)

@@ -274,7 +274,7 @@ def check_version(limit: float) -> None:
         raise Unavailable("GIT_TOO_OLD", f"This is {text}. Install git 2.38 or newer.", found=text)
 
 
-def shown(name: bytes) -> str:
+def displayed(name: bytes) -> str:
     """A path or name from git, as JSON can carry it."""
     return name.decode("utf-8", "backslashreplace")
 

@@ -2,7 +2,7 @@
 
 from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller, Ctx
 from workbench.ops.dispatch import dispatch
-from workbench.ops.operation import Catalogue, Ok, Op, collect, listed, modules_of, op, problems_of
+from workbench.ops.operation import Catalogue, Ok, Op, collect, first_problems, modules_of, op, problems_of
 
 __all__ = [
     "ANONYMOUS",
@@ -15,7 +15,7 @@ __all__ = [
     "Op",
     "collect",
     "dispatch",
-    "listed",
+    "first_problems",
     "modules_of",
     "op",
     "problems_of",

@@ -103,14 +103,14 @@ def problems_of(error: ValidationError, *within: str) -> list[dict[str, str]]:
     return [{"field": ".".join(map(str, (*within, *e["loc"]))), "reason": e["msg"]} for e in found]
 
 
-def listed(problems: Sequence[Mapping[str, str]]) -> str:
+def first_problems(problems: Sequence[Mapping[str, str]]) -> str:
     """The first problems, for a message."""
     return "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
 
 
 def invalid_arguments(name: str, problems: list[dict[str, str]]) -> BadInput:
     """The error for arguments that an operation does not take."""
-    return BadInput("INVALID_ARGUMENTS", f"{name}: {listed(problems)}.", problems=problems)
+    return BadInput("INVALID_ARGUMENTS", f"{name}: {first_problems(problems)}.", problems=problems)
 
 
 def op(

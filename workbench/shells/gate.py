@@ -84,7 +84,7 @@ class Gate:
             raise
         if _is_stranger(known) and _is_counted(scope):
             self._strangers.spend(address)
-        return replace(known, address=address, client=shown(headers.get("user-agent", "")))
+        return replace(known, address=address, client=client_name(headers.get("user-agent", "")))
 
     async def _identified(self, headers: Headers) -> Caller:
         token = _bearer(headers) or _offered(headers, "bearer.")
@@ -153,7 +153,7 @@ def check_address(settings: Settings) -> None:
         )
 
 
-def shown(client: str) -> str | None:
+def client_name(client: str) -> str | None:
     """What a client calls itself, fit to be shown: printable, and not long."""
     return "".join(c for c in client if c.isprintable())[:CLIENT_LENGTH].strip() or None
 

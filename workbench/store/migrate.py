@@ -59,7 +59,7 @@ def scripts(directory: Path = MIGRATIONS) -> list[Script]:
     return [Script(path.stem, path.read_text("utf-8")) for path in sorted(directory.glob("*.sql"))]
 
 
-def history(tx: Reader) -> list[Row]:
+def applied_migrations(tx: Reader) -> list[Row]:
     """Every run of a script, oldest first: its name, hash, time, duration, success and reason."""
     return tx.all(SQL.history)
 

@@ -38,7 +38,7 @@ class Identity(Wire):
     worktree: str | None
 
 
-class Callers:
+class CallerCache:
     """Who tokens belong to, and what their agents may do now; rows are cached until an event changes them.
 
     What this process commits counts before anybody is answered. What another process commits, and what changes
@@ -156,8 +156,8 @@ def _caller(row: Row) -> Caller:
 
 
 async def identify(store: Store, token: str) -> Caller:
-    """The caller an agent's token belongs to; see `Callers.identify`."""
-    return await Callers(store).identify(token)
+    """The caller an agent's token belongs to; see `CallerCache.identify`."""
+    return await CallerCache(store).identify(token)
 
 
 @op(allow=Level.READ, reads=True)

@@ -42,7 +42,7 @@ class Instruction(Wire):
     text: str
 
 
-class Instructions(Wire):
+class ConnectionInstructions(Wire):
     """Where this workbench is, and how to connect to it."""
 
     url: str
@@ -54,7 +54,7 @@ class Instructions(Wire):
 @op(allow=Level.OPERATOR, reads=True, needs_server=True)
 async def connection_instructions(
     ctx: Ctx, agent_id: Annotated[str | None, Field(description="Write them for this agent.")] = None
-) -> Instructions:
+) -> ConnectionInstructions:
     """How to connect agents, as texts to copy; put the agent's token where they say $WORKBENCH_TOKEN or wba_…."""
     assert ctx.server is not None, "it needs the server"
     if agent_id is not None:
@@ -64,7 +64,7 @@ async def connection_instructions(
         PROJECT: json.dumps(str(ctx.settings.project), ensure_ascii=False)[1:-1],
         NAME: agent_id or NAME,
     }
-    return Instructions(
+    return ConnectionInstructions(
         url=ctx.server.url,
         ws_url=ctx.server.ws_url,
         mcp_url=ctx.server.mcp_url,

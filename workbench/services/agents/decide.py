@@ -61,14 +61,14 @@ async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: 
         outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
         return approvals.decide(tx, approval, "approved", outcome=outcome)
 
-    def turn_away(tx: Tx) -> dict[str, Any]:
+    def reject(tx: Tx) -> dict[str, Any]:
         reason = str(choices.get("reason", ""))
         set_status(tx, agent_uid, Registration.REJECTED, reason)
         outcome = {"agent_id": approval.payload["agent_id"], "status": Registration.REJECTED}
         return approvals.decide(tx, approval, "rejected", reason, outcome)
 
     if not yes:
-        return await ctx.write(turn_away)
+        return await ctx.write(reject)
     ctx.allowlist.require_writable()
     outcome = await ctx.write(admit)
     ctx.allowlist.admit(outcome["agent_id"])

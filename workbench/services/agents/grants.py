@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from workbench.errors import BadInput, Conflict
 from workbench.model import SECOND, Access, Role, Tool, Wire, iso
-from workbench.ops import listed, problems_of
+from workbench.ops import first_problems, problems_of
 from workbench.rules import access
 from workbench.services.access.personas import require_persona
 from workbench.services.spaces.sessions import require_session
@@ -56,7 +56,7 @@ def parse(choices: Mapping[str, Any]) -> Grant:
     except ValidationError as error:
         problems = problems_of(error)
         raise BadInput(
-            "INVALID_ARGUMENTS", f"{listed(problems)}. The choices are {CHOICES}", problems=problems
+            "INVALID_ARGUMENTS", f"{first_problems(problems)}. The choices are {CHOICES}", problems=problems
         ) from None
 
 

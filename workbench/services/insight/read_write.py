@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from workbench.errors import BadInput, Refused
 from workbench.model import Int64, Level, Registration, TaskState, Wire
-from workbench.ops import Caller, Ctx, listed, op, problems_of
+from workbench.ops import Caller, Ctx, first_problems, op, problems_of
 from workbench.rules.wire.paging import Cursor, Search
 from workbench.services.access import permissions
 from workbench.services.agents import directory
@@ -62,7 +62,7 @@ class TaskFilters(Wire):
     persona_id: str | None = None
 
 
-class Records(Wire):
+class ReadResult(Wire):
     """Rows of one type. `next_cursor` is null on the last page.
 
     `total` is null for contexts and tasks, which are not counted.
@@ -108,7 +108,7 @@ async def read(
         AwareDatetime | Int64 | None,
         Field(description="Only what was created or changed after this: ISO 8601, or microseconds."),
     ] = None,
-) -> Records:
+) -> ReadResult:
     """Read what is visible to you: contexts newest first, everything else oldest first."""
     reader = _READERS.get(resource_type)
     if reader is None:
@@ -149,46 +149,46 @@ def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
     return caller.session
 
 
-def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(contexts.Filters, filters)
     rows, following = contexts.page(tx, ctx.caller, page.limit, page.cursor, wanted, page.since)
     return _records("contexts", rows, following)
 
 
-def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(ProjectFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = projects.page(tx, ctx.caller, which, page.limit, page.cursor)
     return _records("projects", found.projects, found.next_cursor, found.total)
 
 
-def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(SessionFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = sessions.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.project_id)
     return _records("sessions", found.sessions, found.next_cursor, found.total)
 
 
-def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(TeamFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = teams.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.session_id)
     return _records("teams", found.teams, found.next_cursor, found.total)
 
 
-def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = directory.Wanted(**_parsed(AgentFilters, filters).model_dump(), since=page.since)
     found = directory.page(tx, ctx, wanted, page.limit, page.cursor)
     return _records("agents", found.agents, found.next_cursor, found.total)
 
 
-def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> Records:
+def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = board.Wanted(**_parsed(TaskFilters, filters).model_dump(), since=page.since)
     found = board.page(tx, ctx.caller, wanted, page.limit, page.cursor)
     return _records("tasks", found.tasks, found.next_cursor)
 
 
-_READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], Records]] = {
+_READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], ReadResult]] = {
     "contexts": _contexts,
     "sessions": _sessions,
     "projects": _projects,
@@ -198,9 +198,11 @@ _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], Records]
 }
 
 
-def _records(resource_type: str, rows: Sequence[BaseModel], following: str | None, total: int | None = None) -> Records:
+def _records(
+    resource_type: str, rows: Sequence[BaseModel], following: str | None, total: int | None = None
+) -> ReadResult:
     data = [row.model_dump(mode="json") for row in rows]
-    return Records(resource_type=resource_type, data=data, total=total, next_cursor=following)
+    return ReadResult(resource_type=resource_type, data=data, total=total, next_cursor=following)
 
 
 def _parsed(model: type[F], filters: Mapping[str, Any]) -> F:
@@ -210,7 +212,7 @@ def _parsed(model: type[F], filters: Mapping[str, Any]) -> F:
         problems = problems_of(error, "filters")
         known = ", ".join(model.model_fields)
         raise BadInput(
-            "INVALID_ARGUMENTS", f"{listed(problems)}. The filters are {known}.", problems=problems
+            "INVALID_ARGUMENTS", f"{first_problems(problems)}. The filters are {known}.", problems=problems
         ) from None
 
 

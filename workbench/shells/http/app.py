@@ -50,8 +50,8 @@ def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[
         Route("/api/ops/{name:path}", _coded(shell.call), methods=["POST"]),
         Route("/api/events", _coded(shell.events)),
         Route("/api/openapi.json", _coded(shell.description)),
-        *shell.family("", _plain),
-        *shell.family("/api", lambda endpoint, result: _success(result)),
+        *shell.rest_routes("", _plain),
+        *shell.rest_routes("/api", lambda endpoint, result: _success(result)),
     ]
 
 
@@ -85,7 +85,7 @@ class _Shell:
         arguments = await self._body(request)
         return _success(await self._asked(request, request.path_params["name"], arguments, decoded=True))
 
-    def family(self, prefix: str, shape: Shape) -> list[Route]:
+    def rest_routes(self, prefix: str, shape: Shape) -> list[Route]:
         """The endpoints of `rest` under a prefix, with their results in a shape."""
         found = rest.by_path(self._workbench.catalogue)
         return [

@@ -31,7 +31,7 @@ from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import Catalogue, Op
-from workbench.shells.gate import shown
+from workbench.shells.gate import client_name
 
 INSTRUCTIONS = (
     "Workbench coordinates a team of agents. Without a token you may register and wait for a person to "
@@ -111,7 +111,7 @@ def _introduce(ctx: Context) -> None:
     if ctx.request is not None and ctx.session.client_params is not None:
         client = ctx.session.client_params.client_info
         state = ctx.request.state
-        state.caller = replace(state.caller, client=shown(f"{client.name}/{client.version}"))
+        state.caller = replace(state.caller, client=client_name(f"{client.name}/{client.version}"))
 
 
 async def _coded(run: Callable[[], Awaitable[dict[str, Any]]]) -> CallToolResult:
