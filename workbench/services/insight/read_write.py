@@ -152,40 +152,40 @@ def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
 def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(contexts.Filters, filters)
     rows, following = contexts.page(tx, ctx.caller, page.limit, page.cursor, wanted, page.since)
-    return _records("contexts", rows, following)
+    return _result("contexts", rows, following)
 
 
 def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(ProjectFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = projects.page(tx, ctx.caller, which, page.limit, page.cursor)
-    return _records("projects", found.projects, found.next_cursor, found.total)
+    return _result("projects", found.projects, found.next_cursor, found.total)
 
 
 def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(SessionFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = sessions.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.project_id)
-    return _records("sessions", found.sessions, found.next_cursor, found.total)
+    return _result("sessions", found.sessions, found.next_cursor, found.total)
 
 
 def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(TeamFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = teams.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.session_id)
-    return _records("teams", found.teams, found.next_cursor, found.total)
+    return _result("teams", found.teams, found.next_cursor, found.total)
 
 
 def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = directory.Wanted(**_parsed(AgentFilters, filters).model_dump(), since=page.since)
     found = directory.page(tx, ctx, wanted, page.limit, page.cursor)
-    return _records("agents", found.agents, found.next_cursor, found.total)
+    return _result("agents", found.agents, found.next_cursor, found.total)
 
 
 def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = board.Wanted(**_parsed(TaskFilters, filters).model_dump(), since=page.since)
     found = board.page(tx, ctx.caller, wanted, page.limit, page.cursor)
-    return _records("tasks", found.tasks, found.next_cursor)
+    return _result("tasks", found.tasks, found.next_cursor)
 
 
 _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], ReadResult]] = {
@@ -198,7 +198,7 @@ _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], ReadResu
 }
 
 
-def _records(
+def _result(
     resource_type: str, rows: Sequence[BaseModel], following: str | None, total: int | None = None
 ) -> ReadResult:
     data = [row.model_dump(mode="json") for row in rows]
