@@ -26,7 +26,7 @@ EVERYWHERE = {
     "NO_SERVER",
 }
 """Codes of the door itself; those of the store are besides."""
-_LAYERS = ("services", "rules", "git", "process.py", "allowlist.py", "atomic_file.py", "file_lock.py", "ops")
+_LAYERS = ("services", "rules", "git", "process", "allowlist.py", "atomic_file.py", "file_lock.py", "ops")
 _TOO_COMMON = {
     *("get", "add", "all", "one", "run", "read", "write", "look", "append", "format", "items", "close", "start"),
     *("remove", "rename", "update", "pop", "union", "create", "path", "status"),

@@ -104,12 +104,12 @@ def test_a_command_gets_its_directory_environment_and_input_and_writes_to_the_lo
 
 def test_a_process_that_somebody_ends_has_not_ended_by_itself(stage: Stage) -> None:
     ref = stage.start(["sleep", "60"])
-    assert not stage.table.ended(ref)
+    assert not stage.table.ended_by_itself(ref)
     with stage.table.ending(ref):
         with stage.table.ending(ref):
             stage.table.terminate(ref, 1.0)
-        assert not stage.table.ended(ref)
-    assert stage.table.ended(ref)
+        assert not stage.table.ended_by_itself(ref)
+    assert stage.table.ended_by_itself(ref)
 
 
 def test_the_environment_is_what_was_given_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,11 +391,11 @@ while True:
 
 
 def marked(stage: Stage, ref: ProcessRef) -> list[int]:
-    mark = stage.table._marks[ref]
+    assert ref.mark
     found = []
     for process in psutil.process_iter():
         try:
-            if mark in process.environ().get(MARK, "") and not gone(process.pid):
+            if ref.mark in process.environ().get(MARK, "") and not gone(process.pid):
                 found.append(process.pid)
         except psutil.Error:
             continue

@@ -15,11 +15,11 @@ import pytest
 
 from tests.conftest import ended
 from workbench.confinement import Box, Limits
+from workbench.process import adopt_orphans
 from workbench.rules.profile import Profile, parse
 from workbench.settings import shipped
 from workbench.worker import attempt
 from workbench.worker.attempt import Outcome, Worker
-from workbench.worker.family import adopt_orphans
 from workbench.worker.startup import WorkerConfig
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
@@ -41,7 +41,7 @@ class Runner:
     function: str | None = None
     limits: Limits = field(default_factory=Limits)
     grace: float = 3.0
-    alone: bool = False
+    adopts_orphans: bool = False
 
     async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
         task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
@@ -58,7 +58,7 @@ class Runner:
             environment=extra,
             grace_seconds=self.grace,
         )
-        worker = Worker(config, "ada", "You are thorough.", self.alone)
+        worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans)
         return await attempt.run(worker, task, self.place, self.hear)
 
     def hear(self, line: str) -> None:
@@ -271,7 +271,7 @@ LEAVE = {
 
 @pytest.mark.parametrize("how", LEAVE)
 async def test_who_left_the_group_ends_with_the_command(run: Runner, how: str) -> None:
-    run.alone = adopt_orphans()
+    run.adopts_orphans = adopt_orphans()
     assert (await run(LEAVE[how])).ok
     await ended(int(run.lines[0]))
 
@@ -339,7 +339,7 @@ async def test_a_scratch_directory_that_forbids_to_be_emptied_is_emptied(run: Ru
 async def test_who_passes_a_limit_is_ended_with_all_it_started(
     run: Runner, limits: Limits, what: Run, why: str
 ) -> None:
-    run.limits, run.alone = limits, adopt_orphans()
+    run.limits, run.adopts_orphans = limits, adopt_orphans()
     outcome = await run(what)
     assert (outcome.ok, outcome.retryable, outcome.error_class) == (False, True, "LIMIT")
     assert outcome.error.startswith("The command was ended: ")

@@ -11,14 +11,14 @@ import signal
 import sys
 
 from workbench.errors import WorkbenchError
-from workbench.worker.family import adopt_orphans
+from workbench.process import adopt_orphans
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
 
 
 async def work(config: WorkerConfig) -> int:
     """Work until a signal, until there is no more to do, or until the admission is gone; the exit status."""
-    supervisor = Supervisor(config, alone=adopt_orphans())
+    supervisor = Supervisor(config, adopts_orphans=adopt_orphans())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.stop)

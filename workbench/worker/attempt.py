@@ -23,7 +23,7 @@ from workbench.git import Identity
 from workbench.rules import profile as rules
 from workbench.rules.wire import json_safety
 from workbench.worker import command, run_function, scratch
-from workbench.worker.command import Command, Ended
+from workbench.worker.command import Command, CommandResult
 from workbench.worker.startup import WorkerConfig
 
 EX_TEMPFAIL = 75
@@ -71,8 +71,8 @@ class Worker:
     agent_id: str
     persona: str
     """The text of its persona."""
-    alone: bool
-    """See `Family`."""
+    adopts_orphans: bool
+    """See `ProcessTree`."""
 
 
 def author(agent_id: str) -> Identity:
@@ -99,17 +99,19 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, hear: C
     with scratch.directory(worker.config.scratch, f"{task['id']}-{task['attempt']}") as place:
         try:
             made = _prepare(worker, task, cwd, place)
-            ended = await command.run(made, heard, grace=worker.config.grace_seconds, alone=worker.alone)
+            ended = await command.run(
+                made, heard, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
+            )
         except (OSError, ValueError) as error:
             return Outcome(False, error=f"The command could not be started: {error}.", retryable=False)
-        if ended.status == 0 and ended.limit is None:
+        if ended.status == 0 and ended.exceeded is None:
             return _answer(worker.config.profile, place, tail)
     return _failure(ended, tail)
 
 
-def _failure(ended: Ended, tail: _Tail) -> Outcome:
-    if ended.limit:
-        return Outcome(False, error=f"The command was ended: {ended.limit}.\n{tail}".rstrip(), error_class="LIMIT")
+def _failure(ended: CommandResult, tail: _Tail) -> Outcome:
+    if ended.exceeded:
+        return Outcome(False, error=f"The command was ended: {ended.exceeded}.\n{tail}".rstrip(), error_class="LIMIT")
     if ended.status in CANNOT_START:
         return Outcome(False, error=f"The command could not be started: {tail}".rstrip(), retryable=False)
     wish = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""

@@ -1,24 +1,21 @@
-"""Running one command: its output as it comes, how it ended, and nothing of it left behind."""
+"""Running one command: its output as it comes, how it ended, and none of its processes left behind."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
-import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-from uuid import uuid4
 
 from workbench.confinement import Limits
-from workbench.process import MARK
-from workbench.worker.family import Family, Usage
+from workbench.process import ProcessRef, ProcessTree, marked, new_mark, open_input
 
 DRAIN_SECONDS = 5.0
-"""How long output is read on when the command has ended and something keeps it open."""
+"""How long output is read after the command has ended, if something still holds it open."""
 LINE_LIMIT = 1_000_000
 SAMPLE_SECONDS = 0.25
 
@@ -43,46 +40,71 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended: its exit status (minus the signal's number), and the limit that ended it, in words."""
+class CommandResult:
+    """How a command ended: its exit status (minus the signal's number), and the limit it exceeded, in words."""
 
     status: int
-    limit: str | None = None
+    exceeded: str | None = None
 
 
-async def run(command: Command, hear: Callable[[str], None], *, grace: float, alone: bool) -> Ended:
-    """Run a command to its end; cancelling ends it. None of its family is left in either case.
+async def run(command: Command, on_line: Callable[[str], None], *, grace: float, adopts_orphans: bool) -> CommandResult:
+    """Run a command to its end; cancelling ends it. None of its processes is left in either case.
 
     Args:
-        hear: told each line of its output (standard output and error together).
+        on_line: called with each line of its output (standard output and error together).
         grace: seconds between SIGTERM and SIGKILL.
-        alone: see `Family`.
+        adopts_orphans: see `ProcessTree`.
 
     Raises:
-        OSError, ValueError: it cannot be started.
+        OSError, ValueError: it cannot be started. Unavailable: ``PROCESS_SURVIVED``.
     """
-    async with _started(command, grace, alone) as (process, family, output):
-        listening = asyncio.create_task(_listen(output, hear))
-        watching = asyncio.create_task(_watch(family, command.limits))
-        waiting = asyncio.create_task(process.wait())
+    async with _pipe() as (output, stdout):
+        process, tree = await _start(command, stdout, adopts_orphans)
+        reading = asyncio.create_task(_read(output, on_line))
         try:
-            await asyncio.wait({waiting, watching}, return_when=asyncio.FIRST_COMPLETED)
-            over = watching.result() if watching.done() and not waiting.done() else None
-            if over:
-                await family.end(grace)
-            await waiting
-            await family.kill()  # what it left behind would keep its output open
+            try:
+                exceeded = await _until_ended(process, tree, command.limits)
+            finally:
+                await _uncancelled(_end(process, tree, grace))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(listening, DRAIN_SECONDS)
+                await asyncio.wait_for(reading, DRAIN_SECONDS)
         finally:
-            for task in (listening, watching, waiting):
-                task.cancel()
-        return Ended(await process.wait(), over)
+            reading.cancel()
+        return CommandResult(await process.wait(), exceeded)
 
 
-async def _watch(family: Family, limits: Limits) -> str:
-    """Return when a limit is passed; which, in words."""
-    began, most = time.monotonic(), 0.0
+async def _start(
+    command: Command, stdout: IO[bytes], adopts_orphans: bool
+) -> tuple[asyncio.subprocess.Process, ProcessTree]:
+    """A process in a session of its own."""
+    mark = new_mark()
+    with stdout, open_input(command.stdin) as stdin:
+        process = await asyncio.create_subprocess_exec(
+            *command.argv,
+            cwd=command.cwd,
+            env=marked(command.environment, mark),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return process, ProcessTree(ProcessRef.of_new(process.pid, mark), adopts_orphans=adopts_orphans)
+
+
+async def _until_ended(process: asyncio.subprocess.Process, tree: ProcessTree, limits: Limits) -> str | None:
+    """Return when the command has ended, or when it exceeds a limit: which, in words."""
+    waiting, watching = asyncio.create_task(process.wait()), asyncio.create_task(_watch(tree, limits))
+    try:
+        await asyncio.wait({waiting, watching}, return_when=asyncio.FIRST_COMPLETED)
+        return None if waiting.done() else watching.result()
+    finally:
+        waiting.cancel()
+        watching.cancel()
+
+
+async def _watch(tree: ProcessTree, limits: Limits) -> str:
+    """Return when a limit is exceeded: which, in words."""
+    began, cpu_seconds = time.monotonic(), 0.0
     while True:
         await asyncio.sleep(SAMPLE_SECONDS)
         elapsed = time.monotonic() - began
@@ -90,58 +112,34 @@ async def _watch(family: Family, limits: Limits) -> str:
             return f"it took longer than {limits.wall_seconds:g} s"
         if limits.cpu_seconds is None and limits.memory_bytes is None:
             continue
-        usage: Usage = await asyncio.to_thread(family.usage)
-        most = max(most, usage.cpu_seconds)
-        if limits.cpu_seconds is not None and most > limits.cpu_seconds:
-            return f"it used {most:.1f} s of processor time, more than {limits.cpu_seconds:g} s"
+        usage = await asyncio.to_thread(tree.usage)
+        cpu_seconds = max(cpu_seconds, usage.cpu_seconds)  # that of a member that ends is missing for a moment
+        if limits.cpu_seconds is not None and cpu_seconds > limits.cpu_seconds:
+            return f"it used {cpu_seconds:.1f} s of processor time, more than {limits.cpu_seconds:g} s"
         if limits.memory_bytes is not None and usage.memory_bytes > limits.memory_bytes:
             return f"it used {usage.memory_bytes:,} bytes of memory, more than {limits.memory_bytes:,}"
 
 
-@contextlib.asynccontextmanager
-async def _started(
-    command: Command, grace: float, alone: bool
-) -> AsyncIterator[tuple[asyncio.subprocess.Process, Family, asyncio.StreamReader]]:
-    """A process in a session of its own, and its output; leaving the block ends its whole family."""
-    mark = uuid4().hex
-    marks = ":".join(filter(None, (os.environ.get(MARK), mark)))
-    async with _pipe() as (output, stdout):
-        with stdout, _file(command.stdin) as stdin:
-            process = await asyncio.create_subprocess_exec(
-                *command.argv,
-                cwd=command.cwd,
-                env={**command.environment, MARK: marks},
-                stdin=stdin,
-                stdout=stdout,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,
-            )
-        family = Family(process.pid, mark, alone=alone)
-        try:
-            yield process, family, output
-        finally:
-            await _whole(_end(process, family, grace))
-
-
-async def _end(process: asyncio.subprocess.Process, family: Family, grace: float) -> None:
+async def _end(process: asyncio.subprocess.Process, tree: ProcessTree, grace: float) -> None:
+    """End the command if it runs, and what it left behind: that would keep its output open."""
     if process.returncode is None:
-        await family.end(grace)
+        await asyncio.to_thread(tree.end, grace)
     else:
-        await family.kill()
+        await asyncio.to_thread(tree.kill)
     await process.wait()
 
 
-async def _whole(work: Coroutine[Any, Any, None]) -> None:
-    """Finish what has been begun, however often this is cancelled meanwhile; then be cancelled."""
+async def _uncancelled(work: Coroutine[Any, Any, None]) -> None:
+    """Do all of some work, however often this is cancelled meanwhile; then be cancelled."""
     task, cancelled = asyncio.create_task(work), None
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait({task})
         except asyncio.CancelledError as error:
             cancelled = error
+    task.result()
     if cancelled:
         raise cancelled
-    task.result()
 
 
 @contextlib.asynccontextmanager
@@ -159,31 +157,15 @@ async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
             transport.close()
 
 
-@contextlib.contextmanager
-def _file(text: str) -> Iterator[IO[bytes]]:
-    """A file without a name: unlike a pipe, it never waits for its reader.
-
-    In memory where that is possible: the box lets nobody open a file of the supervisor's again, as `/dev/stdin`.
-    """
-    with os.fdopen(os.memfd_create("stdin"), "r+b") if hasattr(os, "memfd_create") else _temporary() as file:
-        file.write(text.encode())
-        file.seek(0)
-        yield file
-
-
-def _temporary() -> IO[bytes]:
-    return tempfile.TemporaryFile()
-
-
-async def _listen(output: asyncio.StreamReader, hear: Callable[[str], None]) -> None:
+async def _read(output: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
     async for line in _lines(output):
-        hear(line)
+        on_line(line)
 
 
-async def _lines(stdout: asyncio.StreamReader) -> AsyncIterator[str]:
+async def _lines(output: asyncio.StreamReader) -> AsyncIterator[str]:
     while True:
         try:
-            raw = await stdout.readline()
+            raw = await output.readline()
         except ValueError:  # a line over the limit: skip what has been read of it
             yield "[a line too long to keep]"
             continue

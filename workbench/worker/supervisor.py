@@ -35,12 +35,12 @@ class Supervisor:
     """One worker.
 
     Args:
-        alone: this process does nothing else, and adopts what its descendants leave behind; see `Family`.
+        adopts_orphans: this process does nothing else, and is a subreaper; see `ProcessTree`.
     """
 
-    def __init__(self, config: WorkerConfig, *, alone: bool = False) -> None:
+    def __init__(self, config: WorkerConfig, *, adopts_orphans: bool = False) -> None:
         self._config = config
-        self._alone = alone
+        self._adopts_orphans = adopts_orphans
         self._stopping = asyncio.Event()
         self._site = WorkerCheckout(config, config.place) if config.place else None
         self._line: Api
@@ -166,7 +166,7 @@ class Supervisor:
         text = ""
         if self._persona is not None:
             text = (await self._line.call("get_persona", persona_id=self._persona))["definition"]
-        return Worker(self._config, self._name, text, self._alone)
+        return Worker(self._config, self._name, text, self._adopts_orphans)
 
     async def _keep_lease(self, task: Mapping[str, Any], running: asyncio.Task[Outcome]) -> None:
         """Renew the lease while the command runs; end the command when the lease, or the admission, is lost."""

@@ -160,7 +160,7 @@ async def recover(ctx: Ctx) -> None:
 async def reap(ctx: Ctx) -> None:
     """Note the processes that ended by themselves; what they held can be claimed by others."""
     rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=None))
-    dead = [row for row in rows if ctx.processes.ended(ProcessRef(row["pid"], row["started"]))]
+    dead = [row for row in rows if ctx.processes.ended_by_itself(ProcessRef(row["pid"], row["started"]))]
     await asyncio.gather(*(_bury(ctx, row) for row in dead))
 
 
@@ -248,7 +248,7 @@ async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
 def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[str]) -> Process:
     request: dict[str, Any] = json.loads(row["request"])
     state = _state(row)
-    usage = usage or Usage(0.0, 0.0, 0, ())
+    usage = usage or Usage()
     return Process(
         agent_id=agent_id,
         state=state,
@@ -265,7 +265,7 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[
         memory_bytes=usage.memory_bytes,
         children=[
             Child(pid=one.pid, name=one.name, cpu_seconds=round(one.cpu_seconds, 2), memory_bytes=one.memory_bytes)
-            for one in usage.members
+            for one in usage.descendants
         ],
         exit_code=row["exit_code"] if state == "ended" else None,
         reason=row["reason"] if state == "ended" else None,

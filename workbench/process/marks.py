@@ -1,0 +1,40 @@
+"""Marks: every process that is started here gets one in its environment, and its descendants inherit it.
+
+A process whose parents ended, and that made a session of its own, is still known by its mark. The variable holds the
+marks of all starts above a process, the latest last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from uuid import uuid4
+
+import psutil
+
+MARK = "WORKBENCH_PROCESS_MARKS"
+"""The variable; marks are separated by ``:``."""
+
+
+def new_mark() -> str:
+    """A mark that no other process has."""
+    return uuid4().hex
+
+
+def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
+    """An environment with a mark added to those of this process."""
+    return {**environment, MARK: ":".join(filter(None, (os.environ.get(MARK), mark)))}
+
+
+def marks_of(process: psutil.Process) -> Sequence[str]:
+    """The marks of a process; none if its environment cannot be read."""
+    with suppress(psutil.Error, OSError):
+        return [mark for mark in process.environ().get(MARK, "").split(":") if mark]
+    return ()
+
+
+def own_mark(process: psutil.Process) -> str | None:
+    """The mark that a process was started with, unless this process has it too."""
+    mark = marks_of(process)[-1:]
+    return mark[0] if mark and mark[0] not in os.environ.get(MARK, "") else None

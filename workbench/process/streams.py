@@ -1,0 +1,38 @@
+"""What a process reads, and the file that its output is appended to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def open_input(text: str) -> Iterator[IO[bytes]]:
+    """A file without a name that holds the text as UTF-8: unlike a pipe, it does not wait for its reader.
+
+    It is in memory where the system can do that: a confined process may then not open it again as `/dev/stdin`.
+    """
+    with os.fdopen(os.memfd_create("stdin"), "r+b") if hasattr(os, "memfd_create") else _temporary() as file:
+        file.write(text.encode())
+        file.seek(0)
+        yield file
+
+
+@contextmanager
+def open_log(log: Path) -> Iterator[int]:
+    """A descriptor that appends to a log, which only its owner may read. Its directory is made."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    descriptor = os.open(log, flags, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _temporary() -> IO[bytes]:
+    return tempfile.TemporaryFile()

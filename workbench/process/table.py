@@ -1,0 +1,136 @@
+"""The processes that were started here, and how those of an earlier server are ended."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from workbench.errors import Unavailable
+from workbench.process.marks import marked, new_mark
+from workbench.process.reference import ProcessRef, is_running
+from workbench.process.streams import open_input, open_log
+from workbench.process.tree import KILL_SECONDS, ProcessTree, RunningProcess, Usage, running_processes
+
+
+class ProcessTable:
+    """Starts processes, knows their exit codes, and ends any process with all its descendants."""
+
+    def __init__(self) -> None:
+        self._children: dict[ProcessRef, subprocess.Popen[bytes]] = {}
+        self._samples: dict[ProcessRef, tuple[float, float]] = {}
+        """When the usage of a process was last measured, and its processor seconds then."""
+        self._ending: Counter[ProcessRef] = Counter()
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin_text: str | None = None,
+        log: Path,
+    ) -> ProcessRef:
+        """Start a command in a session and process group of its own.
+
+        It reads `stdin_text` (UTF-8; None: nothing) and then the end of the file. What it writes is
+        appended to `log`, made with mode 0600. `env` is its whole environment, to which a mark is
+        added.
+
+        Raises:
+            Unavailable: ``COMMAND_NOT_FOUND``, ``SPAWN_FAILED``.
+        """
+        mark = new_mark()
+        read = nullcontext(subprocess.DEVNULL) if stdin_text is None else open_input(stdin_text)
+        try:
+            with read as stdin, open_log(log) as stdout:
+                child = subprocess.Popen(
+                    argv,
+                    cwd=cwd,
+                    env=marked(env, mark),
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        except (OSError, ValueError, IndexError) as error:
+            raise _not_started(argv, cwd, error) from error
+        ref = ProcessRef.of_new(child.pid, mark)
+        self._children[ref] = child
+        return ref
+
+    def alive(self, ref: ProcessRef) -> bool:
+        """Whether the process itself still runs; one that ended and was not waited for does not."""
+        if child := self._children.get(ref):
+            return child.poll() is None
+        found = ref.find()
+        return found is not None and is_running(found)
+
+    @contextmanager
+    def ending(self, ref: ProcessRef) -> Iterator[None]:
+        """While this lasts, the end of the process does not count as one by itself."""
+        self._ending[ref] += 1
+        try:
+            yield
+        finally:
+            self._ending[ref] -= 1
+            if not self._ending[ref]:
+                del self._ending[ref]
+
+    def ended_by_itself(self, ref: ProcessRef) -> bool:
+        """Whether the process has ended and nothing here is ending it."""
+        return ref not in self._ending and not self.alive(ref)
+
+    def exit_code(self, ref: ProcessRef) -> int | None:
+        """Its exit code, or minus the signal that ended it; None while it runs or if it was not started here.
+
+        Asking ends a zombie.
+        """
+        child = self._children.get(ref)
+        return child.poll() if child else None
+
+    def forget(self, ref: ProcessRef) -> None:
+        """Forget a process that has ended."""
+        self._children.pop(ref, None)
+        self._samples.pop(ref, None)
+
+    def usage(self, refs: Sequence[ProcessRef]) -> dict[ProcessRef, Usage]:
+        """What processes use with their descendants.
+
+        `cpu_percent` is since the last call for the same process, or else since the process began.
+        """
+        running = list(running_processes())
+        return {ref: self._usage(ref, running) for ref in refs}
+
+    def _usage(self, ref: ProcessRef, running: Sequence[RunningProcess]) -> Usage:
+        usage, now = ProcessTree(ref).usage(running), time.time()
+        measured, before = self._samples.get(ref, (ref.started, 0.0))
+        self._samples[ref] = (now, usage.cpu_seconds)
+        percent = 100 * (usage.cpu_seconds - before) / (now - measured) if now > measured else 0.0
+        return replace(usage, cpu_percent=max(0.0, percent))
+
+    def terminate(self, ref: ProcessRef, grace: float, kill_seconds: float = KILL_SECONDS) -> bool:
+        """End a process with all its descendants; see `ProcessTree.end`.
+
+        Raises:
+            Unavailable: ``PROCESS_SURVIVED``.
+        """
+        try:
+            return ProcessTree(ref).end(grace, kill_seconds)
+        finally:
+            self.exit_code(ref)
+
+
+def _not_started(argv: Sequence[str], cwd: Path, error: Exception) -> Unavailable:
+    command = argv[0] if argv else ""
+    if isinstance(error, FileNotFoundError) and cwd.is_dir():
+        return Unavailable(
+            "COMMAND_NOT_FOUND",
+            f"The command {command!r} or its interpreter is not installed. Install it or correct the name.",
+            command=command,
+        )
+    return Unavailable("SPAWN_FAILED", f"{command!r} cannot be started in {cwd}: {error}.", command=command)

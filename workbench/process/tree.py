@@ -1,0 +1,230 @@
+"""A process with all its descendants, also those that made a session of their own or whose parents ended.
+
+Descendants are found by their ancestry while it stands, by the sessions that the tree is known to have made, and by
+the mark they inherit. Only one that both cut its ancestry and wiped its environment before it was looked for cannot
+be found; a process that adopts orphans finds that one too.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from signal import SIGKILL, SIGTERM
+
+import psutil
+
+from workbench.errors import Unavailable
+from workbench.process.marks import marks_of, own_mark
+from workbench.process.reference import ProcessRef, is_running
+from workbench.process.subreaper import reap_orphans, reaped_cpu_seconds
+
+KILL_SECONDS = 5.0
+"""How long processes may take to end after SIGKILL."""
+
+_POLL_SECONDS = 0.02
+_SCANS = 5
+"""How often the list of processes is read again, for those that were started meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process of a tree."""
+
+    pid: int
+    name: str
+    cpu_seconds: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a tree uses: processor seconds so far, percent of one processor, bytes of memory now; its descendants.
+
+    Memory is the sum of what is resident: pages that are shared count for each.
+    """
+
+    cpu_seconds: float = 0.0
+    cpu_percent: float = 0.0
+    memory_bytes: int = 0
+    descendants: Sequence[Member] = ()
+
+
+@dataclass(frozen=True)
+class RunningProcess:
+    """What tells whether a process belongs to a tree."""
+
+    process: psutil.Process
+    parent: int
+    session: int
+
+    @cached_property
+    def marks(self) -> Sequence[str]:
+        """See `marks_of`; read when it is asked for, because that costs more than the rest."""
+        return marks_of(self.process)
+
+
+def running_processes() -> Iterator[RunningProcess]:
+    """All processes but this one and zombies, those included that are started while the list is read."""
+    known = {os.getpid()}
+    for _ in range(_SCANS):
+        new = set(psutil.pids()) - known
+        for pid in new:
+            with suppress(psutil.Error, ProcessLookupError, PermissionError):
+                process = psutil.Process(pid)
+                with process.oneshot():
+                    if process.status() != psutil.STATUS_ZOMBIE:
+                        yield RunningProcess(process, process.ppid(), os.getsid(pid))
+        known |= new
+
+
+class ProcessTree:
+    """A process with its descendants.
+
+    What `find` once found stays known, and so does its session: everything in that session descends from the tree.
+
+    Args:
+        root: the process. It may have ended.
+        adopts_orphans: this process is a subreaper (`adopt_orphans`) and `root` is the only child that it has started:
+            everything below this process belongs to the tree.
+    """
+
+    def __init__(self, root: ProcessRef, *, adopts_orphans: bool = False) -> None:
+        process = root.find()
+        self._root = root
+        self._known = {process} if process else set[psutil.Process]()
+        self._sessions = {root.pid} if process else set[int]()
+        self._mark = root.mark or (own_mark(process) if process else None)
+        self._adopter = os.getpid() if adopts_orphans else None
+        self._reaped_seconds = reaped_cpu_seconds() if adopts_orphans else 0.0
+        # The start time of a root that has ended cannot be compared: its session may be another's of the same number.
+        # One without any mark is; so is every one, if the system has been started again since.
+        self._root_ended = not psutil.pid_exists(root.pid) and root.started > psutil.boot_time()
+
+    def find(self, running: Iterable[RunningProcess] | None = None) -> Sequence[psutil.Process]:
+        """The members that run now.
+
+        Args:
+            running: all processes, if they were listed already.
+        """
+        outside = list(running_processes() if running is None else running)
+        members, pids = list[psutil.Process](), set[int]()
+        while found := [row for row in outside if self._includes(row, pids)]:
+            members += [row.process for row in found]
+            pids |= {row.process.pid for row in found}
+            self._known.update(row.process for row in found)
+            self._sessions |= {row.session for row in found}
+            self._sessions -= {0, os.getsid(0)}  # 0: a session from outside this container
+            outside = [row for row in outside if row.process.pid not in pids]
+        return members
+
+    def _includes(self, row: RunningProcess, members: set[int]) -> bool:
+        if row.session in self._sessions or row.process in self._known or row.parent in members:
+            return True
+        if self._adopter is not None:
+            return row.parent == self._adopter
+        if self._root_ended and row.session == self._root.pid:
+            return bool(row.marks)
+        return self._mark is not None and self._mark in row.marks
+
+    def end(self, grace: float, kill_seconds: float = KILL_SECONDS) -> bool:
+        """End all: SIGTERM, up to `grace` seconds, SIGKILL. False if nothing was running.
+
+        The root's group gets SIGTERM before the others, and half of the grace to end these itself: a supervisor must
+        not take the end of its command for a failure of the command.
+
+        Raises:
+            Unavailable: ``PROCESS_SURVIVED``: `details.pids` did not end within `kill_seconds` of SIGKILL.
+        """
+        began = time.monotonic()
+        members = self.find()
+        if not members:
+            return False
+        if group := self._group(members):
+            self._signal_group(SIGTERM)
+            _wait(group, grace / 2)
+        if members := self.find():
+            self._signal(members, SIGTERM)
+            _wait(members, grace - (time.monotonic() - began))
+        self.kill(kill_seconds)
+        return True
+
+    def kill(self, seconds: float = KILL_SECONDS) -> None:
+        """Kill all, until none is left.
+
+        Raises:
+            Unavailable: ``PROCESS_SURVIVED``.
+        """
+        deadline = time.monotonic() + seconds
+        while members := self.find():
+            if time.monotonic() > deadline:
+                raise _survived(members)
+            self._signal(members, SIGKILL)
+            _wait(members, seconds / 10)
+        if self._adopter is not None:
+            reap_orphans(except_pid=self._root.pid)
+
+    def usage(self, running: Iterable[RunningProcess] | None = None) -> Usage:
+        """What the members use now, and the processor time of orphans that were adopted and have ended.
+
+        Args:
+            running: as of `find`.
+        """
+        members = list(_measured(self.find(running)))
+        ended = reaped_cpu_seconds() - self._reaped_seconds if self._adopter is not None else 0.0
+        return Usage(
+            cpu_seconds=ended + sum(member.cpu_seconds for member in members),
+            memory_bytes=sum(member.memory_bytes for member in members),
+            descendants=[member for member in members if member.pid != self._root.pid],
+        )
+
+    def _group(self, members: Sequence[psutil.Process]) -> Sequence[psutil.Process]:
+        """The members that are in the root's process group."""
+        return [process for process in members if _group_of(process.pid) == self._root.pid]
+
+    def _signal_group(self, number: int) -> None:
+        """Signal the whole group at once: nothing in it has the time to fork."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._root.pid, number)
+
+    def _signal(self, members: Sequence[psutil.Process], number: int) -> None:
+        """Signal the group, and each member that is not in it."""
+        group = set(self._group(members))
+        if group:
+            self._signal_group(number)
+        for process in set(members) - group:
+            with suppress(psutil.Error):
+                process.send_signal(number)  # psutil does not signal another process that has got the pid
+
+
+def _wait(processes: Sequence[psutil.Process], seconds: float) -> None:
+    """Wait until processes have ended, but not longer."""
+    deadline = time.monotonic() + seconds
+    while any(map(is_running, processes)) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def _measured(processes: Iterable[psutil.Process]) -> Iterator[Member]:
+    for process in processes:
+        with suppress(psutil.Error):
+            seconds = sum(process.cpu_times()[:4])  # with those of children that were waited for
+            yield Member(process.pid, process.name(), seconds, process.memory_info().rss)
+
+
+def _group_of(pid: int) -> int | None:
+    with suppress(ProcessLookupError, PermissionError):
+        return os.getpgid(pid)
+    return None
+
+
+def _survived(processes: Sequence[psutil.Process]) -> Unavailable:
+    pids = sorted(process.pid for process in processes)
+    listed = ", ".join(map(str, pids))
+    return Unavailable(
+        "PROCESS_SURVIVED",
+        f"SIGKILL did not end {listed}. `ps -o pid,stat,wchan -p {','.join(map(str, pids))}` shows what they wait for.",
+        pids=pids,
+    )
