@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.unkillable import unkillable
 from workbench.errors import Unavailable
 from workbench.process import MARK, ProcessRef, ProcessTable
 
@@ -488,3 +489,68 @@ def test_two_families_of_one_table_do_not_end_each_other(stage: Stage) -> None:
     one, other = stage.start(["sleep", "600"]), stage.start(["sleep", "600"])
     assert stage.table.terminate(one, DEADLINE)
     assert stage.table.alive(other)
+
+
+# -- processes that cannot be ended
+
+
+def test_a_process_that_cannot_be_ended_is_named_and_can_be_ended_later(stage: Stage) -> None:
+    ref = stage.python(f"{FORK}\nchild('child')\ntime.sleep(600)")
+    child = stage.pid("child")
+    with unkillable(child):
+        with pytest.raises(Unavailable, match=f"PROCESS_SURVIVED: SIGKILL did not end {child}") as caught:
+            stage.table.terminate(ref, 0, 0.1)
+        assert caught.value.details == {"pids": [child]}
+        assert not stage.table.alive(ref)
+        assert [member.pid for member in stage.table.usage([ref])[ref].descendants] == [child]
+    eventually(lambda: gone(child))
+    assert not stage.table.terminate(ref, 0)
+
+
+# -- usage
+
+
+def test_the_usage_of_a_process_includes_descendants_that_left_its_session(stage: Stage) -> None:
+    ref = stage.python(f"{FORK}\nchild('child', os.setsid, orphan)\nwhile True: pass")
+    child = stage.pid("child")
+    eventually(lambda: stage.table.usage([ref])[ref].cpu_seconds > 0.05)
+    usage = stage.table.usage([ref])[ref]
+    assert [member.pid for member in usage.descendants] == [child]
+    assert usage.memory_bytes > usage.descendants[0].memory_bytes > 0
+
+
+def test_a_process_that_has_ended_uses_nothing(stage: Stage) -> None:
+    ref = stage.start(["true"])
+    stage.ended(ref)
+    usage = stage.table.usage([ref])[ref]
+    assert (usage.cpu_seconds, usage.memory_bytes, list(usage.descendants)) == (0, 0, [])
+
+
+SUBREAPER = r"""
+import os, sys, time
+from workbench.process import ProcessRef, ProcessTree, adopt_orphans, new_mark
+if not adopt_orphans():
+    sys.exit(75)
+mark = new_mark()
+burn = "import os, time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+script = '(setsid env -i "$0" -c "$1" & setsid env -i sleep 600 &)'
+root = os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", script, sys.executable, burn)
+tree = ProcessTree(ProcessRef.of_new(root, mark), adopts_orphans=True)
+os.waitpid(root, 0)
+while tree.usage().cpu_seconds < 0.2 or len(tree.find()) != 1:
+    time.sleep(0.01)
+assert [process.name() for process in tree.find()] == ["sleep"]
+tree.kill()
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("nothing is left")
+"""
+
+
+def test_a_process_that_adopts_orphans_finds_those_without_mark_and_counts_those_that_ended(stage: Stage) -> None:
+    ref = stage.start([sys.executable, "-c", SUBREAPER], PYTHONPATH=os.pathsep.join(sys.path))
+    stage.ended(ref)
+    if stage.table.exit_code(ref) == 75:
+        pytest.skip("this system does not let a process adopt orphans")
+    assert (stage.table.exit_code(ref), stage.log) == (0, "nothing is left\n")

@@ -174,12 +174,18 @@ class ProcessTree:
             running: as of `find`.
         """
         members = list(_measured(self.find(running)))
-        ended = reaped_cpu_seconds() - self._reaped_seconds if self._adopter is not None else 0.0
         return Usage(
-            cpu_seconds=ended + sum(member.cpu_seconds for member in members),
+            cpu_seconds=self._seconds_of_orphans() + sum(member.cpu_seconds for member in members),
             memory_bytes=sum(member.memory_bytes for member in members),
             descendants=[member for member in members if member.pid != self._root.pid],
         )
+
+    def _seconds_of_orphans(self) -> float:
+        """Processor seconds of what was adopted and has ended."""
+        if self._adopter is None:
+            return 0.0
+        reap_orphans(except_pid=self._root.pid)
+        return reaped_cpu_seconds() - self._reaped_seconds
 
     def _group(self, members: Sequence[psutil.Process]) -> Sequence[psutil.Process]:
         """The members that are in the root's process group."""
