@@ -30,7 +30,7 @@ from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
 from workbench.services.integration import gate_runner, recovery
 from workbench.services.integration import queue as merge_queue
-from workbench.services.processes import processes
+from workbench.services.processes import termination
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.worktrees import conflicts, journal
@@ -87,7 +87,8 @@ class Workbench:
             "ending leases": Duty(0.25, self.leases.end_due),
             "expiring registrations": Duty(0.25, agent_expiry.expire_due),
             "expiring presence": Duty(min(5.0, settings.silent_seconds / 4), presence.expire_due),
-            "noting ended processes": Duty(0.25, processes.reap, serving=True),
+            "noting ended processes": Duty(0.25, termination.reap, serving=True),
+            "processes that could not be ended": Duty(5.0, termination.end_survivors, serving=True),
             "starting queued agents": Duty(0.25, spawn_queue.start_queued, serving=True),
             "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
             "running gates": Duty(0.25, gate_runner.check_all, serving=True),
@@ -223,7 +224,7 @@ class Workbench:
     async def serving(self, server: ServerInfo | None) -> None:
         """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
         if server is not None:
-            await processes.recover(self._ctx)
+            await termination.recover(self._ctx)
             await recovery.recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: presence.close_others(tx, nonce))
@@ -236,7 +237,7 @@ class Workbench:
 
     async def end_workers(self) -> None:
         """End every process that was spawned from here."""
-        await processes.end_all(self._ctx, "the workbench was stopped")
+        await termination.end_all(self._ctx, "the workbench was stopped")
 
     async def _repeat(self, duty: Duty) -> None:
         while True:

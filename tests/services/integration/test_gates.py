@@ -15,8 +15,10 @@ import pytest
 
 from tests.conftest import git
 from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, make, one, settled
+from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict
+from workbench.process import ProcessTable
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -127,6 +129,22 @@ def _commands() -> list[str]:
             continue
         found.append(text if entry.parent.name != str(os.getpid()) else "")
     return found
+
+
+async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(
+    settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProcessTable.terminate, "__defaults__", (0.3,))
+    gate = "sleep 600 & echo $! > pid.part; mv pid.part pid; until [ -e go ]; do sleep 0.01; done"
+    async with project(settings, gate) as workbench:
+        commit(await make(workbench))
+        asking = asyncio.create_task(ask(workbench))
+        while not (found := list((repository / ".aiswarm" / "gates").glob("**/pid"))):
+            await asyncio.sleep(0.01)
+        with unkillable(int(found[0].read_text())):
+            (found[0].parent / "go").touch()
+            assert states(await approval(workbench, await asking)) == ["passed"]
+            assert leftovers(repository) == []
 
 
 async def test_what_a_gate_says_is_kept_to_its_end(settings: Settings) -> None:

@@ -589,7 +589,15 @@ async def test_what_a_server_that_is_gone_left_running_is_ended_but_nobody_else(
             caller = await workbench.identify(made["token"])
             await workbench.call("create_task", title="t", persona_id="implementer")
             await workbench.dispatch(caller, "claim_task", {})
-            row = {"agent": caller.agent, "pid": pid, "started": started, "profile": "script", "log": "", "now": 1}
+            row = {
+                "agent": caller.agent,
+                "pid": pid,
+                "started": started,
+                "profile": "script",
+                "log": "",
+                "now": 1,
+                "mark": None,
+            }
             spawn_ = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
             await workbench.store.write(lambda tx, spawn_=spawn_: tx.run(request.SQL.add, spawn_))
             await workbench.store.write(lambda tx, row=row: tx.run(request.SQL.process, row))

@@ -6,6 +6,7 @@ They run what workers wrote: in a box, in a temporary worktree of the merge resu
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import time
@@ -17,6 +18,7 @@ from typing import Any
 
 from workbench import atomic_file
 from workbench.confinement import Box, Limits
+from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
@@ -30,6 +32,8 @@ _COLOURS = ("CLICOLOR_FORCE", "FORCE_COLOR", "PY_COLORS")
 LOOK_SECONDS = 0.05
 TELL_SECONDS = 1.0
 """How often a gate is looked after, and its output told on."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,12 @@ def _environment(box: Box) -> dict[str, str]:
 
 
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
-    await to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
+    """End a gate with all it started. What the system does not end is logged; it does not change how the gate went."""
+    try:
+        await to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
+    except Unavailable as error:
+        log.warning("a gate: %s: %s", error.code, error.message)
+    ctx.processes.forget(ref)
 
 
 def _ended(gate: Gate, state: GateState, code: int | None, seconds: float, output: Path) -> Gate:

@@ -14,7 +14,7 @@ from workbench.services import approvals
 from workbench.services.approvals import Approval
 from workbench.services.integration import proposal
 from workbench.services.integration.proposal import is_checked, merge_commit, message, states, waiting_gates
-from workbench.services.processes import processes
+from workbench.services.processes import termination
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
 from workbench.services.worktrees.places import COMMITTER, is_there, place_of
@@ -140,6 +140,6 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
         return approvals.conclude(tx, approval, "approved", "", outcome)
 
     outcome = await ctx.write(change)
-    await processes.end_all(ctx, "the worktree was integrated", name)
+    await termination.end_all(ctx, "the worktree was integrated", name)
     await finish_removal(ctx, repository, name)
     return outcome

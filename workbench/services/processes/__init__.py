@@ -6,6 +6,7 @@ from workbench.services.processes import (
     processes,
     profiles,
     sandbox,
+    termination,
 )
 
-__all__ = ["departures", "environments", "processes", "profiles", "sandbox"]
+__all__ = ["departures", "environments", "processes", "profiles", "sandbox", "termination"]

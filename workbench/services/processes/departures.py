@@ -10,14 +10,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, Refused
+from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.model import Level
 from workbench.ops import Ctx, Ok, op
 from workbench.services.agents.directory import Agent, agent_by_uid, agent_of
 from workbench.services.agents.rows import require_agent
 from workbench.services.agents.status import deactivate, on_agent_exit, revoke
 from workbench.services.processes import environments
-from workbench.services.processes.processes import end, require_authority
+from workbench.services.processes.processes import require_authority
+from workbench.services.processes.termination import end
 from workbench.services.tasks import attempts
 from workbench.store.base import Tx
 from workbench.store.queries import beside
@@ -49,7 +50,13 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
 
     agent_uid = await ctx.write(change)
     await asyncio.to_thread(environments.forget, ctx.settings, agent_uid)
-    if not await end(ctx, agent_uid, reason):
+    try:
+        had_process = await end(ctx, agent_uid, reason)
+    except Unavailable as error:
+        if error.code != "PROCESS_SURVIVED":
+            raise
+        had_process = True  # what it holds is free when it has ended, or when the lease has
+    if not had_process:
         await ctx.write(lambda tx: attempts.release_all(tx, agent_uid, because))
     return await ctx.read(lambda tx: agent_of(ctx, require_agent(tx, agent_id)))
 

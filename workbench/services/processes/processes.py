@@ -1,6 +1,6 @@
-"""Agents as processes: what runs, what it uses, how it ended; ending it with all it started.
+"""Agents as processes: what runs, what it uses, how it ended.
 
-Spawning is `workbench.services.spawning`.
+Starting them is in `workbench.services.spawning`, ending them in `termination`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from workbench import atomic_file
 from workbench.errors import NotFound, Refused
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
-from workbench.process import ProcessRef, Usage
+from workbench.process import Usage
 from workbench.rules import access
 from workbench.services.agents import directory
 from workbench.services.agents.directory import Agent
 from workbench.services.agents.rows import require_agent
-from workbench.services.agents.status import on_agent_exit
 from workbench.services.processes.sandbox import Confinement
-from workbench.services.tasks import attempts
-from workbench.store.base import Reader, Row, Tx
+from workbench.services.processes.termination import process_of
+from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
-from workbench.worker import scratch
 
 SQL = beside(__file__)
 
@@ -55,7 +53,8 @@ class Child(Wire):
 class Process(Wire):
     """The process of a spawned agent, with all it started. `log_tail`: the last lines of its log.
 
-    `cpu_percent` is of one processor, since this was asked last, or else since it began.
+    `cpu_percent` is of one processor, since the last call, or else since the process began. `reason` says why it ended;
+    while it is running, why it could not be ended.
     """
 
     agent_id: str
@@ -127,57 +126,6 @@ async def get_agent_process_info(
     return _process(ctx, agent_id, row, usages.get(row["agent_id"]), tail)
 
 
-async def end(ctx: Ctx, agent: str, reason: str, *, keep: bool = False) -> bool:
-    """End the process of an agent (internal id), or its waiting for one; False when it has neither.
-
-    Args:
-        keep: it is about to be started again: it stays admitted, or goes on waiting for admission.
-    """
-    row = await ctx.read(lambda tx: tx.one(SQL.running_of, agent=agent))
-    if row is None:
-        return await ctx.write(lambda tx: give_up(tx, agent, reason, keep=keep))
-    ref = ProcessRef(row["pid"], row["started"])
-    with ctx.processes.ending(ref):
-        await asyncio.to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
-        await _close(ctx, row, "agent.terminated", reason, keep=keep)
-    return True
-
-
-async def end_all(ctx: Ctx, reason: str, worktree: str | None = None) -> None:
-    """End every spawned process, or those of one worktree, at the same time; those that wait begin no more."""
-    waiting = await ctx.read(lambda tx: tx.all(SQL.waiting, worktree=worktree))
-    rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=worktree))
-    await asyncio.gather(*(end(ctx, row["agent_id"], reason) for row in [*waiting, *rows]))
-
-
-async def recover(ctx: Ctx) -> None:
-    """End what a server that is gone left running, and remove the scratch directories it left."""
-    await end_all(ctx, "left over from a server that is gone")
-    for row in await ctx.read(lambda tx: tx.all(SQL.left_scratch)):
-        await _clear(ctx, row)
-
-
-async def reap(ctx: Ctx) -> None:
-    """Note the processes that ended by themselves; what they held can be claimed by others."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=None))
-    dead = [row for row in rows if ctx.processes.ended_by_itself(ProcessRef(row["pid"], row["started"]))]
-    await asyncio.gather(*(_bury(ctx, row) for row in dead))
-
-
-def give_up(tx: Tx, agent: str, reason: str, *, keep: bool = False) -> bool:
-    """An agent that waits for its process gets none; whether it waited.
-
-    Its token is replaced: if a process was made after all, by a server that is gone since, it can do nothing.
-    """
-    if not tx.run(SQL.give_up, agent=agent, reason=reason):
-        return False
-    tx.run(SQL.new_token, agent=agent, token_hash=access.token_hash(access.new_token("wba")))
-    if not keep:
-        tx.emit("agent.terminated", f"agent:{agent}", pid=None, exit_code=None, reason=reason)
-        on_agent_exit(tx, agent, reason or "it was ended before it began")
-    return True
-
-
 def log_of(ctx: Ctx, agent: str) -> Path:
     """The log file of an agent (internal id)."""
     return ctx.settings.logs / f"{agent}.log"
@@ -207,40 +155,9 @@ def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
     return row
 
 
-async def _bury(ctx: Ctx, row: Row) -> None:
-    """A worker that was killed leaves the command it ran behind: nobody else may claim the task before that ended."""
-    ref = ProcessRef(row["pid"], row["started"])
-    await asyncio.to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
-    await _close(ctx, row, "agent.exited", "")
-
-
-async def _close(ctx: Ctx, row: Row, kind: str, reason: str, *, keep: bool = False) -> None:
-    await ctx.write(lambda tx: _ended(tx, ctx, row, kind, reason, keep))
-    ctx.processes.forget(ProcessRef(row["pid"], row["started"]))
-    await _clear(ctx, row)
-
-
-async def _clear(ctx: Ctx, row: Row) -> None:
-    """Remove the scratch directory of a process that has ended."""
-    if row["scratch"] and await asyncio.to_thread(scratch.remove, Path(row["scratch"])):
-        values = {"agent": row["agent_id"], "scratch": row["scratch"]}
-        await ctx.write(lambda tx: tx.run(SQL.scratch_gone, values))
-
-
-def _ended(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) -> None:
-    code = ctx.processes.exit_code(ProcessRef(row["pid"], row["started"]))
-    values = {"agent": row["agent_id"], "pid": row["pid"], "exit_code": code, "reason": reason or None}
-    if not tx.run(SQL.ended, values, now=tx.now):
-        return
-    tx.emit(kind, f"agent:{row['agent_id']}", pid=row["pid"], exit_code=code, reason=reason)
-    attempts.release_all(tx, row["agent_id"], reason or "the agent's process ended")
-    if not keep:
-        on_agent_exit(tx, row["agent_id"], reason or "the agent's process ended")
-
-
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
     """What the processes that run use, by agent."""
-    refs = {r["agent_id"]: ProcessRef(r["pid"], r["started"]) for r in rows if r["pid"] and r["ended_at"] is None}
+    refs = {row["agent_id"]: process_of(row) for row in rows if row["pid"] and row["ended_at"] is None}
     used = await asyncio.to_thread(ctx.processes.usage, list(refs.values())) if refs else {}
     return {agent: used[ref] for agent, ref in refs.items()}
 
@@ -268,7 +185,7 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[
             for one in usage.descendants
         ],
         exit_code=row["exit_code"] if state == "ended" else None,
-        reason=row["reason"] if state == "ended" else None,
+        reason=row["reason"] if state != "queued" else None,
         spawned_at=row["spawned_at"] or row["asked_at"],
         ended_at=row["ended_at"] if state == "ended" else None,
         log=str(log_of(ctx, row["agent_id"])),

@@ -1,6 +1,6 @@
 -- name: of_agent
 SELECT s.agent_id, s.profile, s.request, s.confinement, s.state, s.asked_at, s.scratch,
-    COALESCE(p.reason, s.reason) AS reason, p.pid, p.started, p.log, p.spawned_at, p.ended_at, p.exit_code,
+    COALESCE(p.reason, s.reason) AS reason, p.pid, p.started, p.mark, p.log, p.spawned_at, p.ended_at, p.exit_code,
     a.assigned_worktree AS worktree,
     (SELECT COUNT(*) FROM spawns w WHERE w.state = 'queued' AND s.state = 'queued'
         AND (w.asked_at < s.asked_at OR (w.asked_at = s.asked_at AND w.agent_id <= s.agent_id))) AS place
@@ -9,42 +9,7 @@ JOIN agents a ON a.id = s.agent_id
 LEFT JOIN processes p ON p.agent_id = s.agent_id
 WHERE s.agent_id = :agent;
 
--- name: running_of
-SELECT p.*, s.scratch FROM processes p JOIN spawns s ON s.agent_id = p.agent_id
-WHERE p.agent_id = :agent AND p.ended_at IS NULL;
-
--- name: running
-SELECT p.*, s.scratch FROM processes p
-JOIN agents a ON a.id = p.agent_id
-JOIN spawns s ON s.agent_id = p.agent_id
-WHERE p.ended_at IS NULL
-  AND (CAST(:worktree AS TEXT) IS NULL OR a.assigned_worktree = :worktree)
-ORDER BY p.spawned_at;
-
--- name: waiting
-SELECT s.agent_id FROM spawns s JOIN agents a ON a.id = s.agent_id
-WHERE s.state IN ('queued', 'starting')
-  AND (CAST(:worktree AS TEXT) IS NULL OR a.assigned_worktree = :worktree)
-ORDER BY s.asked_at;
-
--- name: ended
-UPDATE processes SET ended_at = :now, exit_code = :exit_code, reason = :reason
-WHERE agent_id = :agent AND pid = :pid AND ended_at IS NULL;
-
--- name: give_up
-UPDATE spawns SET state = 'given_up', reason = :reason WHERE agent_id = :agent AND state IN ('queued', 'starting');
-
--- name: scratch_gone
-UPDATE spawns SET scratch = NULL WHERE agent_id = :agent AND scratch = :scratch;
-
--- name: left_scratch
-SELECT s.agent_id, s.scratch FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
-WHERE s.scratch IS NOT NULL AND s.state <> 'starting' AND (p.agent_id IS NULL OR p.ended_at IS NOT NULL);
-
 -- name: managed
 SELECT a.* FROM agents_seen a JOIN spawns s ON s.agent_id = a.id
 WHERE a.deleted_at IS NULL AND (CAST(:parent AS TEXT) IS NULL OR a.parent_agent_id = :parent)
 ORDER BY a.registered_at, a.id;
-
--- name: new_token
-UPDATE agents SET token_hash = :token_hash WHERE id = :agent;

@@ -3,13 +3,13 @@
 An agent has one process at a time, and the same identity in all of them. Its token is made anew each time a process
 is started, and is nowhere but in that process.
 
-- `spawns`: what an agent is spawned with, checked and kept
-- `places`: where it works
-- `briefing`: what its process is told
-- `launching`: its process
-- `queue`: those that wait for room
-- `asking`: spawning one, starting one again
-- `enlisting`: one that a person runs by hand
+- `request`: what an agent is spawned with, checked and kept
+- `workplace`: the worktree it works in
+- `startup`: the configuration of its process
+- `launch`: starting its process
+- `queue`: agents that wait for room
+- `spawn`: spawning one, starting one again
+- `manual`: one that a person runs by hand
 """
 
 from workbench.services.spawning import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules import access
 from workbench.rules.profile import RESERVED
-from workbench.services.processes import processes
+from workbench.services.processes import processes, termination
 from workbench.services.processes.sandbox import Confinement, confinement_of
 from workbench.services.spawning import startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
@@ -21,33 +22,50 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.worker import scratch as directories
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
+log = logging.getLogger(__name__)
+
 
 async def launch(ctx: Ctx, agent_uid: str) -> int:
-    """Start the process of an agent that was given room; its pid.
+    """Start the process of an agent that was given room; its pid. If that fails, the agent waits no longer.
+
+    Once begun, this is done to its end even if the caller is cancelled: no process runs that is not noted.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``. Unavailable: ``SPAWN_FAILED``, …. Conflict: ``NOT_RUNNING``: ended meanwhile.
     """
+    return await ctx.repositories.shielded(_launch_or_give_up(ctx, agent_uid))
+
+
+async def _launch_or_give_up(ctx: Ctx, agent_uid: str) -> int:
+    try:
+        return await _launch(ctx, agent_uid)
+    except Exception as error:
+        reason = error.message if isinstance(error, WorkbenchError) else f"its process could not be started: {error}"
+        await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
+        raise
+
+
+async def _launch(ctx: Ctx, agent_uid: str) -> int:
     spawn, place = await ctx.read(lambda tx: _given_room(tx, ctx, agent_uid))
     request, token = SpawnRequest.of(spawn), access.new_token("wba")
     environment = await environment_of(ctx, agent_uid, request)
-    held = confinement_of(ctx.settings)
+    confinement = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
-    own = await asyncio.to_thread(_scratch)
+    scratch = await asyncio.to_thread(_new_scratch)
     try:
         borrowed = await startup.borrowed(ctx, place)
         config = await asyncio.to_thread(
-            startup.worker_config, ctx, request, place, borrowed, token, own, environment, held
+            startup.worker_config, ctx, request, place, borrowed, token, scratch, environment, confinement
         )
-        ref = await asyncio.to_thread(_process, ctx, agent_uid, config)
-        await _note(ctx, agent_uid, request, ref, own, held)
+        ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
+        await _note(ctx, agent_uid, request, ref, scratch, confinement)
     except (WorkbenchError, OSError) as error:
-        await asyncio.to_thread(directories.remove, own)
+        await asyncio.to_thread(directories.remove, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
     return ref.pid
 
 
-def _scratch() -> Path:
+def _new_scratch() -> Path:
     """A new directory for an agent's tasks. Blocks."""
     try:
         return Path(tempfile.mkdtemp(prefix="workbench-"))
@@ -65,7 +83,7 @@ def _given_room(tx: Reader, ctx: Ctx, agent_uid: str) -> tuple[Row, WorktreePlac
     return spawn, workplace.place(tx, ctx, spawn["assigned_worktree"])
 
 
-def _process(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
+def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     """Start the process. Blocks."""
     return ctx.processes.start(
         [sys.executable, "-P", "-m", "workbench.worker"],
@@ -76,27 +94,38 @@ def _process(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     )
 
 
-async def _note(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, own: Path, held: Confinement) -> None:
-    """Write down the process of an agent, unless it was ended meanwhile: then so is the process."""
-    began = {"agent": agent_uid, "scratch": str(own), "confinement": held.model_dump_json()}
-    values = {"agent": agent_uid, "pid": ref.pid, "started": ref.started, "profile": request.profile}
+async def _note(
+    ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, scratch: Path, confinement: Confinement
+) -> None:
+    """Write down the process of an agent. If that fails, or the agent was ended meanwhile, the process is ended too.
 
-    def change(tx: Tx) -> bool:
-        if not tx.run(SQL.started, began):
-            return False
+    Raises:
+        Conflict: ``NOT_RUNNING``. WorkbenchError: of the store.
+    """
+    started = {"agent": agent_uid, "scratch": str(scratch), "confinement": confinement.model_dump_json()}
+    values = {"agent": agent_uid, "pid": ref.pid, "started": ref.started, "mark": ref.mark, "profile": request.profile}
+
+    def change(tx: Tx) -> None:
+        if not tx.run(SQL.started, started):
+            raise Conflict("NOT_RUNNING", "The agent was ended while its process was started.")
         tx.run(SQL.process, values, log=str(processes.log_of(ctx, agent_uid)), now=tx.now)
-        told = {"pid": ref.pid, "profile": request.profile, "enforced": held.enforced}
-        tx.emit("agent.spawned", f"agent:{agent_uid}", **told, missing=held.missing)
-        return True
+        facts = {"pid": ref.pid, "profile": request.profile, "enforced": confinement.enforced}
+        tx.emit("agent.spawned", f"agent:{agent_uid}", **facts, missing=confinement.missing)
 
     try:
-        noted = await ctx.write(change)
+        await ctx.write(change)
     except WorkbenchError:
-        noted = False
-    if not noted:
+        await _end(ctx, ref)
+        raise
+
+
+async def _end(ctx: Ctx, ref: ProcessRef) -> None:
+    """End a process that is noted nowhere."""
+    try:
         await asyncio.to_thread(ctx.processes.terminate, ref, 0.0)
-        ctx.processes.forget(ref)
-        raise Conflict("NOT_RUNNING", "The agent was ended while its process was started.")
+    except Unavailable as error:
+        log.warning("a process that was just started: %s: %s", error.code, error.message)
+    ctx.processes.forget(ref)
 
 
 def _environment(ctx: Ctx) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The queue for room: as many agents run as may, the others wait in the order of asking."""
+"""Agents that wait for room: as many run as the settings allow, the others start in the order they were asked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import Registration
 from workbench.ops import Ctx
 from workbench.rules import access
-from workbench.services.processes import processes
+from workbench.services.processes import termination
 from workbench.services.spawning.launch import launch
 from workbench.services.spawning.request import SQL
 from workbench.store.base import Reader, Row, Tx
@@ -18,20 +18,20 @@ log = logging.getLogger(__name__)
 
 
 async def start_queued(ctx: Ctx) -> None:
-    """Start those that wait, as far as there is room; what cannot be started waits no longer."""
+    """Start agents that wait, as far as there is room; one that cannot be started waits no longer."""
     if not await ctx.read(lambda tx: _startable(tx, ctx)):
         return
     for agent_uid in await ctx.write(lambda tx: _take_slots(tx, ctx)):
         try:
             await launch(ctx, agent_uid)
         except WorkbenchError as error:
-            reason, agent = error.message, agent_uid
-            log.warning("%s: %s", error.code, error.message)
-            await ctx.write(lambda tx, agent=agent, reason=reason: processes.give_up(tx, agent, reason))  # type: ignore[misc]
+            log.warning("agent %s: %s: %s", agent_uid, error.code, error.message)
+        except Exception:  # the others of the queue are started all the same
+            log.exception("agent %s: its process could not be started", agent_uid)
 
 
 def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
-    """Those of the queue for whom there is room, in its order; nobody waits for a planner that has its share."""
+    """The agents of the queue that there is room for, in its order, without those of planners that have their share."""
     busy = tx.all(SQL.busy)
     room = ctx.settings.max_agents_running - len(busy)
     shares = Counter(row["spawned_by"] for row in busy if row["spawned_by"])
@@ -47,7 +47,7 @@ def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
 
 
 def take_slot(tx: Tx, ctx: Ctx, agent: str) -> bool:
-    """Let an agent start if there is room; else it waits in the queue, and that is told."""
+    """Let an agent start if there is room; False if it has to wait in the queue."""
     if agent in {row["agent_id"] for row in _startable(tx, ctx)}:
         tx.run(SQL.starting, agent=agent)
         return True
@@ -62,7 +62,7 @@ def _take_slots(tx: Tx, ctx: Ctx) -> list[str]:
             *access.MAY_ACT,
             Registration.PENDING,
         ):
-            processes.give_up(tx, row["agent_id"], "it is not admitted any more")
+            termination.give_up(tx, row["agent_id"], "it is not admitted any more")
         else:
             tx.run(SQL.starting, agent=row["agent_id"])
             taken.append(row["agent_id"])

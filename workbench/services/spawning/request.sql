@@ -9,7 +9,7 @@ WHERE s.agent_id = :agent;
 
 -- name: busy
 SELECT s.agent_id, s.spawned_by FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
-WHERE s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL);
+WHERE s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL AND p.reason IS NULL);
 
 -- name: queue
 SELECT s.agent_id, s.spawned_by, a.registration_status, a.deleted_at FROM spawns s JOIN agents a ON a.id = s.agent_id
@@ -29,7 +29,8 @@ WHERE agent_id = :agent AND state = 'starting';
 UPDATE agents SET token_hash = :token_hash WHERE id = :agent;
 
 -- name: process
-INSERT INTO processes (agent_id, pid, started, profile, log, spawned_at)
-VALUES (:agent, :pid, :started, :profile, :log, :now)
-ON CONFLICT (agent_id) DO UPDATE SET pid = excluded.pid, started = excluded.started, profile = excluded.profile,
-    log = excluded.log, spawned_at = excluded.spawned_at, ended_at = NULL, exit_code = NULL, reason = NULL;
+INSERT INTO processes (agent_id, pid, started, mark, profile, log, spawned_at)
+VALUES (:agent, :pid, :started, :mark, :profile, :log, :now)
+ON CONFLICT (agent_id) DO UPDATE SET pid = excluded.pid, started = excluded.started, mark = excluded.mark,
+    profile = excluded.profile, log = excluded.log, spawned_at = excluded.spawned_at,
+    ended_at = NULL, exit_code = NULL, reason = NULL;

@@ -14,7 +14,7 @@ from workbench.rules import access
 from workbench.services import approvals
 from workbench.services.agents.register import Registered, add_pending, entered
 from workbench.services.agents.rows import require_agent
-from workbench.services.processes import environments, processes
+from workbench.services.processes import environments, processes, termination
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import Confinement, confinement_of
 from workbench.services.spawning import workplace
@@ -85,7 +85,7 @@ async def spawn_agent(
         pid = await launch(ctx, agent_uid) if at_once else None
     except WorkbenchError as error:
         reason = error.message
-        await ctx.write(lambda tx: processes.give_up(tx, agent_uid, reason))
+        await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
         await asyncio.to_thread(environments.forget, ctx.settings, agent_uid)
         raise
     return _spawned(ctx, agent_uid, agent_id, status, made.approval_id, pid, worktree)
@@ -111,7 +111,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
     await check_profile(ctx, SpawnRequest.of(spawn))
     await environment_of(ctx, agent_uid, SpawnRequest.of(spawn))
     confinement_of(ctx.settings)
-    await processes.end(ctx, agent_uid, "it is started again", keep=True)
+    await termination.end(ctx, agent_uid, "it is started again", keep=True)
 
     def change(tx: Tx) -> bool:
         tx.run(SQL.queue_again, agent=agent_uid, now=tx.now)
@@ -122,7 +122,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
         pid = await launch(ctx, agent_uid) if await ctx.write(change) else None
     except WorkbenchError as error:
         reason = error.message
-        await ctx.write(lambda tx: processes.give_up(tx, agent_uid, reason))
+        await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
         raise
     status = Registration(agent["registration_status"])
     return _spawned(ctx, agent_uid, agent_id, status, None, pid, agent["assigned_worktree"])

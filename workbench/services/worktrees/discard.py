@@ -13,7 +13,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
 from workbench.services import approvals
-from workbench.services.processes import processes
+from workbench.services.processes import termination
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
 from workbench.services.worktrees.places import checkout_of, exclusive, is_there, place_of
@@ -56,7 +56,7 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.DISCARD))
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
-        await processes.end_all(ctx, "the worktree was discarded", name)
+        await termination.end_all(ctx, "the worktree was discarded", name)
         bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
         commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
         place = place_of(ctx, row)
