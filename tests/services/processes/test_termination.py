@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,19 @@ async def survives(served: Served, agent_id: str, pid: int) -> dict[str, Any]:
     return found
 
 
+async def reaches(served: Served, agent_id: str, state: str) -> dict[str, Any]:
+    """The process of an agent, once it is in a state."""
+    async with asyncio.timeout(PATIENCE):
+        while (found := await process(served, agent_id))["state"] != state:
+            await asyncio.sleep(0.02)
+    return found
+
+
 async def is_over(served: Served, agent_id: str) -> dict[str, Any]:
-    """The process of an agent, once it has ended."""
+    """The process of an agent, once a survivor has ended; it is tried again until then."""
     async with asyncio.timeout(PATIENCE):
         while (found := await process(served, agent_id))["state"] != "ended":
-            await asyncio.sleep(0.02)
+            await termination.end_survivors(served.workbench._ctx)
     return found
 
 
@@ -80,10 +89,8 @@ async def test_while_a_process_cannot_be_ended_the_next_agent_gets_its_place(set
             os.kill(walt["pid"], signal.SIGKILL)
             found = await survives(served, "walt", command)
             assert [child["pid"] for child in found["children"]] == [command]
-            async with asyncio.timeout(PATIENCE):
-                while (await process(served, "wilma"))["state"] != "running":
-                    await asyncio.sleep(0.02)
-        found = await is_over(served, "walt")
+            await reaches(served, "wilma", "running")
+        found = await reaches(served, "walt", "ended")
         assert (found["exit_code"], f"did not end {command}" in found["reason"]) == (-signal.SIGKILL, True)
         kinds = [e["kind"] for e in (await workbench.call("list_events", kinds=["agent.*"]))["events"]]
         assert (kinds.count("agent.survived"), kinds.count("agent.exited")) == (1, 1)
@@ -108,23 +115,23 @@ async def test_one_process_that_cannot_be_ended_fails_neither_the_stop_nor_the_n
 
 
 async def test_a_process_that_cannot_be_ended_is_still_known_after_a_restart(settings: Settings) -> None:
-    """Its supervisor has ended, it is in a session of its own: only what it inherited tells whose it is."""
-    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-        served = Served(workbench, await servers.start(0), servers)
-        walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
-        command = await command_of(served, "lab")
-        held = unkillable(command)
-        held.__enter__()
-        await servers.stop()
-        await ended(walt["pid"])
-    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-        served = Served(workbench, await servers.start(0), servers)
-        for _ in range(3):
-            await termination.end_survivors(workbench._ctx)
-            await survives(served, "walt", command)
-        held.__exit__(None, None, None)
-        await is_over(served, "walt")
-        await ended(command)
+    """Its supervisor has ended, and it has a session of its own: only what it inherited tells whose it is."""
+    with ExitStack() as held:
+        async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+            served = Served(workbench, await servers.start(0), servers)
+            walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
+            command = await command_of(served, "lab")
+            held.enter_context(unkillable(command))
+            await servers.stop()
+            await ended(walt["pid"])
+        async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+            served = Served(workbench, await servers.start(0), servers)
+            for _ in range(3):
+                await termination.end_survivors(workbench._ctx)
+                await survives(served, "walt", command)
+            held.close()
+            await is_over(served, "walt")
+            await ended(command)
 
 
 async def test_a_merge_succeeds_although_an_agent_of_the_worktree_cannot_be_ended(
@@ -155,3 +162,18 @@ async def test_whoever_ends_an_agent_learns_that_it_survives_and_may_try_again(s
         revoked = await served.workbench.call("revoke_agent", agent_id="walt")
         assert revoked["registration_status"] == "revoked"
     await is_over(served, "walt")
+
+
+async def test_a_spawn_whose_caller_goes_away_is_done_to_its_end(served: Served) -> None:
+    async with served.workbench.feed.subscribe("agent.registered") as events:
+        spawning = asyncio.create_task(spawn(served, "walt"))
+        await anext(events)
+        spawning.cancel()
+        with suppress(asyncio.CancelledError):
+            await spawning
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            (found,) = (await served.workbench.call("get_managed_agents"))["agents"]
+            if found["process"]["state"] == "running":
+                break
+            await asyncio.sleep(0.02)

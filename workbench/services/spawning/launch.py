@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 async def launch(ctx: Ctx, agent_uid: str) -> int:
     """Start the process of an agent that was given room; its pid. If that fails, the agent waits no longer.
 
-    Once begun, this is done to its end even if the caller is cancelled: no process runs that is not noted.
+    A caller that is cancelled does not end this half-way: every process that runs is noted.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``. Unavailable: ``SPAWN_FAILED``, …. Conflict: ``NOT_RUNNING``: ended meanwhile.

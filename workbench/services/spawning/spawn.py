@@ -78,7 +78,20 @@ async def spawn_agent(
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
         worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
-    made, agent_uid, at_once = await _enter(ctx, name or persona_id, persona_id, worktree, request)
+    begun = _spawn(ctx, name or persona_id, persona_id, worktree, request, environment, approve)
+    return await ctx.repositories.shielded(begun)
+
+
+async def _spawn(
+    ctx: Ctx,
+    name: str,
+    persona_id: str,
+    worktree: str | None,
+    request: SpawnRequest,
+    environment: Environment,
+    approve: str,
+) -> Spawned:
+    made, agent_uid, at_once = await _enter(ctx, name, persona_id, worktree, request)
     try:
         await asyncio.to_thread(environments.keep, ctx.settings, agent_uid, environment)
         agent_id, status = await admitted(ctx, made, approve)
@@ -111,6 +124,14 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
     await check_profile(ctx, SpawnRequest.of(spawn))
     await environment_of(ctx, agent_uid, SpawnRequest.of(spawn))
     confinement_of(ctx.settings)
+    pid = await ctx.repositories.shielded(_restart(ctx, agent))
+    status = Registration(agent["registration_status"])
+    return _spawned(ctx, agent_uid, agent_id, status, None, pid, agent["assigned_worktree"])
+
+
+async def _restart(ctx: Ctx, agent: Row) -> int | None:
+    """End the process of an agent and start another; its pid, or None if the agent has to wait for room."""
+    agent_uid: str = agent["id"]
     await termination.end(ctx, agent_uid, "it is started again", keep=True)
 
     def change(tx: Tx) -> bool:
@@ -118,14 +139,7 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
         tx.emit("agent.restarted", f"agent:{agent_uid}", session=agent["session_id"])
         return take_slot(tx, ctx, agent_uid)
 
-    try:
-        pid = await launch(ctx, agent_uid) if await ctx.write(change) else None
-    except WorkbenchError as error:
-        reason = error.message
-        await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
-        raise
-    status = Registration(agent["registration_status"])
-    return _spawned(ctx, agent_uid, agent_id, status, None, pid, agent["assigned_worktree"])
+    return await launch(ctx, agent_uid) if await ctx.write(change) else None
 
 
 async def _enter(
