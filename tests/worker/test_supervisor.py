@@ -5,26 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from tests.conftest import Admit, Admitted, Clock, Served, ended, followed, git
+from tests.worker.working import appeared, directory_of, get, make, output_of, reached, working
 from workbench.app import Workbench
-from workbench.confinement import Box, Limits
-from workbench.errors import Refused, Unauthenticated, Unavailable, WorkbenchError
+from workbench.confinement import Limits
+from workbench.errors import Refused, Unauthenticated, Unavailable
 from workbench.rules.profile import Profile
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.worker import supervisor as worker
-from workbench.worker.startup import WorkerConfig, WorktreePlace
-from workbench.worker.supervisor import Supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
 
@@ -35,83 +31,6 @@ TALKS = pytest.mark.parametrize("mcp", [False, True], ids=["http", "mcp"])
 def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that stops waits for the polls under way."""
     monkeypatch.setattr(worker, "WAIT_SECONDS", 0.2)
-
-
-def config(served: Served, token: str, scratch: Path, lab: str | None = None, **more: Any) -> WorkerConfig:
-    """Orders as spawning makes them, in a worktree or outside of any; nothing is confined."""
-    settings = served.workbench.settings
-    place = (
-        WorktreePlace(lab, settings.worktrees / lab, settings.home / "repositories" / lab, f"wb/{lab}/main")
-        if lab
-        else None
-    )
-    known: dict[str, Any] = {
-        "url": served.info.url,
-        "token": token,
-        "scratch": scratch,
-        "box": Box(write=(), read=(), scratch=scratch, enforce=False),
-        "project": settings.project,
-        "profile": Profile(name="script", summary="Runs the task's command."),
-        "agent_mcp_url": served.info.mcp_url,
-        "place": place,
-        "mcp_url": served.info.mcp_url if more.pop("mcp", False) else None,
-        "server_file": settings.server_file,
-        "heartbeat_seconds": 0.1,
-    }
-    return WorkerConfig(**known | more)
-
-
-@asynccontextmanager
-async def working(
-    served: Served, token: str, lab: str | None = "lab", **more: Any
-) -> AsyncIterator[asyncio.Task[None]]:
-    """A worker that is stopped at the end; the task it runs in."""
-    with TemporaryDirectory() as scratch:
-        supervisor = Supervisor(config(served, token, Path(scratch), lab, **more))
-        running = asyncio.create_task(supervisor.run())
-        try:
-            yield running
-        finally:
-            supervisor.stop()
-            with suppress(WorkbenchError):
-                await running
-        assert list(Path(scratch).iterdir()) == []
-
-
-async def make(served: Served, run: str | list[str] | None, **more: Any) -> int:
-    """Create a task; its id."""
-    arguments = {"title": "Do it", "persona_id": "implementer", "run": run, **more}
-    return int((await served.workbench.call("create_task", **arguments))["id"])
-
-
-async def get(served: Served, task_id: int) -> dict[str, Any]:
-    """Everything about a task."""
-    return await served.workbench.call("get_task", task_id=task_id)
-
-
-async def reached(served: Served, task_id: int, *states: str) -> dict[str, Any]:
-    """The task, once it is in one of some states."""
-    async with served.workbench.feed.subscribe("task.*") as events:
-        while (task := await get(served, task_id))["status"] not in states:
-            await anext(events)
-    return task
-
-
-async def said(served: Served, task_id: int) -> list[str]:
-    """The lines of output that were reported."""
-    lines = (await served.workbench.call("get_task_logs", task_id=task_id))["lines"]
-    return [line for entry in lines for line in entry["message"].split("\n")]
-
-
-async def appeared(path: Path) -> None:
-    """Return once a file is there."""
-    while not path.exists():
-        await asyncio.sleep(0.01)
-
-
-def place_of(served: Served, name: str = "lab") -> Path:
-    """The directory of a worktree."""
-    return served.workbench.settings.worktrees / name
 
 
 # An attempt
@@ -128,10 +47,10 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
     head = git("rev-parse", "wb/lab/main", cwd=served.workbench.settings.project)
     assert (task["result_data"], task["artifacts"]) == ({"n": 1}, ["x", f"commit:{head}"])
     assert (task["attempt"], task["attempts"][0]["agent_id"]) == (1, "ada")
-    assert await said(served, task_id) == ["one", "two"]
-    shown = git("log", "-1", "--format=%an <%ae>|%s|%b", head, cwd=place_of(served))
+    assert await output_of(served, task_id) == ["one", "two"]
+    shown = git("log", "-1", "--format=%an <%ae>|%s|%b", head, cwd=directory_of(served))
     assert shown == "ada <ada@workbench.localhost>|Do it|Task 1, attempt 1, by ada."
-    given = json.loads(git("show", f"{head}:task.json", cwd=place_of(served)))
+    given = json.loads(git("show", f"{head}:task.json", cwd=directory_of(served)))
     assert (given["id"], given["attempt"], given["run"]) == (task_id, 1, run)
     kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["task.*"]))["events"]]
     assert kinds == [f"task.{kind}" for kind in ("created", "claimed", "started", "progressed", "completed")]
@@ -155,7 +74,7 @@ async def test_outside_of_a_worktree_work_is_done_in_a_directory_of_its_own_that
     async with working(served, ada.token, None):
         await reached(served, good, "completed")
         await reached(served, bad, "failed")
-    where, *rest = await said(served, good)
+    where, *rest = await output_of(served, good)
     assert (Path(where).exists(), rest) == (False, ["mine"])
     assert [p.name for p in repository.glob("*.txt")] == ["mine.txt"]
     assert git("rev-list", "--count", "--all", cwd=repository) == "1"
@@ -174,7 +93,7 @@ async def test_who_works_in_a_worktree_sees_what_others_have_committed_since(
     run = "git merge -q main && git merge -q --no-edit wb/annex/main && ls"
     async with working(served, ada.token):
         task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
-    assert (task["status"], await said(served, task["id"])) == ("completed", ["README.md", "made.txt", "new.txt"])
+    assert (task["status"], await output_of(served, task["id"])) == ("completed", ["README.md", "made.txt", "new.txt"])
 
 
 async def test_what_a_failed_attempt_left_is_undone_before_the_next(served: Served, settle: Admit) -> None:
@@ -186,8 +105,8 @@ async def test_what_a_failed_attempt_left_is_undone_before_the_next(served: Serv
         task = await reached(served, task_id, "completed", "failed")
     assert [a["outcome"] for a in task["attempts"]] == ["failed", "failed", "completed"]
     assert "status 75 and asked to be tried again.\nREADME.md" in task["attempts"][0]["error_message"]
-    assert await said(served, task_id) == ["README.md"] * 3
-    changed = git("diff", "--name-only", "main", "wb/lab/main", cwd=place_of(served)).split()
+    assert await output_of(served, task_id) == ["README.md"] * 3
+    changed = git("diff", "--name-only", "main", "wb/lab/main", cwd=directory_of(served)).split()
     assert changed == ["README.md", "made-3"]
 
 
@@ -227,12 +146,12 @@ async def test_a_lease_that_is_shorter_than_the_heartbeat_is_kept_all_the_same(
         served = Served(workbench, await servers.start(0), servers)
         made = await workbench.call("register", name="ada", persona_id="implementer")
         await workbench.call("approve", approval_id=made["approval_id"])
-        task_id = await make(served, "until [ -e $WORKBENCH_PROJECT/go ]; do sleep 0.01; done", lease_seconds=0.6)
+        task_id = await make(served, "until [ -e $WORKBENCH_PROJECT/go ]; do sleep 0.01; done", lease_seconds=1.5)
         async with working(served, made["token"], None, heartbeat_seconds=3_600):
             await reached(served, task_id, "in_progress")
             for _ in range(3):
                 before = (await get(served, task_id))["lease_expires_at"]
-                clock.forward(0.3)
+                clock.forward(0.8)
                 while (await get(served, task_id))["lease_expires_at"] == before:
                     await asyncio.sleep(0.01)
             (repository / "go").touch()
@@ -243,11 +162,11 @@ async def test_who_loses_its_lease_ends_the_command_and_goes_on(served: Served, 
     ada = await settle("ada", "lab")
     task_id = await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token):
-        await appeared(place_of(served).parent / "pid")
+        await appeared(directory_of(served).parent / "pid")
         await served.workbench.call("cancel_task", task_id=task_id)
         await reached(served, await make(served, "ls > ../seen"), "completed")
-    await ended(int((place_of(served).parent / "pid").read_text()))
-    assert (place_of(served).parent / "seen").read_text() == "README.md\n"
+    await ended(int((directory_of(served).parent / "pid").read_text()))
+    assert (directory_of(served).parent / "seen").read_text() == "README.md\n"
     assert (await get(served, task_id))["status"] == "cancelled"
 
 
@@ -255,9 +174,9 @@ async def test_who_finishes_too_late_changes_nothing_and_goes_on(served: Served,
     ada = await settle("ada", "lab")
     task_id = await make(served, "touch ../begun; until [ -e ../go ]; do sleep 0.01; done")
     async with working(served, ada.token, heartbeat_seconds=3_600) as running:
-        await appeared(place_of(served).parent / "begun")
+        await appeared(directory_of(served).parent / "begun")
         await served.workbench.call("cancel_task", task_id=task_id)
-        (place_of(served).parent / "go").touch()
+        (directory_of(served).parent / "go").touch()
         await reached(served, await make(served, "true"), "completed")
         assert not running.done()
     assert (await get(served, task_id))["status"] == "cancelled"
@@ -267,12 +186,12 @@ async def test_who_is_revoked_ends_the_command_and_itself(served: Served, settle
     ada = await settle("ada", "lab")
     await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token) as running:
-        await appeared(place_of(served).parent / "pid")
+        await appeared(directory_of(served).parent / "pid")
         await served.workbench.call("revoke_agent", agent_id="ada")
         with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
             await running
-    await ended(int((place_of(served).parent / "pid").read_text()))
-    assert not (place_of(served) / "half.txt").exists()
+    await ended(int((directory_of(served).parent / "pid").read_text()))
+    assert not (directory_of(served) / "half.txt").exists()
 
 
 @TALKS
@@ -280,12 +199,12 @@ async def test_who_is_told_to_stop_gives_the_task_back(served: Served, settle: A
     ada = await settle("ada", "lab")
     task_id = await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token, mcp=mcp):
-        await appeared(place_of(served).parent / "pid")
+        await appeared(directory_of(served).parent / "pid")
     task = await get(served, task_id)
     assert (task["status"], task["retry_count"]) == ("pending", 0)
     assert [(a["outcome"], a["error_message"]) for a in task["attempts"]] == [("released", "the worker was stopped")]
-    await ended(int((place_of(served).parent / "pid").read_text()))
-    assert not (place_of(served) / "half.txt").exists()
+    await ended(int((directory_of(served).parent / "pid").read_text()))
+    assert not (directory_of(served) / "half.txt").exists()
 
 
 # Admission and the server

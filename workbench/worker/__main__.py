@@ -17,7 +17,7 @@ from workbench.worker.supervisor import Supervisor
 
 
 async def work(config: WorkerConfig) -> int:
-    """Work until a signal, until there is no more to do, or until the admission is gone; the exit status."""
+    """Work until a signal, until there is no more to do, or until the admission is revoked; the exit status."""
     supervisor = Supervisor(config, adopts_orphans=adopt_orphans())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -31,7 +31,7 @@ async def work(config: WorkerConfig) -> int:
 
 
 def run(config: WorkerConfig) -> int:
-    """Be a worker in this process, which does nothing else; the exit status."""
+    """Work in this process, which does nothing else; the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for noisy in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -1,79 +1,113 @@
-"""The worker's line to the server: calls that outlive a server that restarts, also at another address."""
+"""The worker's calls to the server: repeated while the server is away or in trouble, also at another address."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
 from typing import Any, Self
 
 from workbench.client import HttpClient, McpClient
-from workbench.errors import WorkbenchError
+from workbench.errors import TooMany, Unavailable, WorkbenchError
 from workbench.server_file import ServerFile
 from workbench.worker.startup import WorkerConfig
 
-RECONNECT_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
+RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Pauses before a call is repeated; the last one again and again."""
 
 log = logging.getLogger(__name__)
 
 
 class Api:
-    """`await line.call("claim_task")`. An asynchronous context manager."""
+    """`await api.call("claim_task")`. An asynchronous context manager."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
         self._url = config.url
-        self._mcp_url = config.mcp_url
-        self._stack = AsyncExitStack()
-        self._client: HttpClient | McpClient
+        self._connection: _Connection
+        self._closing = set[asyncio.Task[None]]()
 
     async def __aenter__(self) -> Self:
-        await self._connect()
+        self._connection = _Connection(self._config.url, self._config.mcp_url, self._config.token)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
+        self._close_when_unused(self._connection)
+        for error in await asyncio.gather(*self._closing, return_exceptions=True):
+            if error is not None:
+                log.warning("a connection to the server could not be closed: %r", error)
 
     async def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Call an operation; a server that is away is waited for, and looked for where another runs by now.
+        """Call an operation. It is repeated while the server is away, restarting or short of something.
+
+        The server may have a new address by then; see `WorkerConfig.server_file`. A fault inside the server is passed
+        on after a few tries: it may be the request that it fails on.
 
         Raises:
-            WorkbenchError: what the server raised; ``NO_SERVER`` when the worker's patience is at its end.
+            WorkbenchError: what the server raised; ``NO_SERVER`` when it was away for `patience_seconds`.
         """
-        now = asyncio.get_running_loop().time
-        waits, patience = iter(RECONNECT_SECONDS), now() + self._config.patience_seconds
+        now, tries = asyncio.get_running_loop().time, 0
+        deadline = now() + self._config.patience_seconds
         while True:
             try:
-                return await self._client.call(name, **arguments)
+                return await self.call_once(name, **arguments)
             except WorkbenchError as error:
-                if error.code not in ("NO_SERVER", "STORE_BUSY") or now() > patience:
+                if not _may_pass(error, tries) or now() > deadline:
                     raise
-                log.warning("%s; trying again", error.message)
-            await asyncio.sleep(next(waits, RECONNECT_SECONDS[-1]))
-            await self._look_elsewhere()
+                log.warning("%s: %s; trying again", name, error.message)
+            await asyncio.sleep(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
+            tries += 1
+            await self._follow_server()
 
-    async def once(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Call an operation; nothing is waited for."""
-        return await self._client.call(name, **arguments)
+    async def call_once(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Call an operation, without repeating it."""
+        return await self._connection.call(name, arguments)
 
-    async def _look_elsewhere(self) -> None:
-        """Go over to the server that the project's file names by now, if it is another and answers as that."""
+    async def _follow_server(self) -> None:
+        """Use the server that the project's file names, if that is another one now and answers with the right nonce."""
         if self._config.server_file is None:
             return
         info = ServerFile(self._config.server_file).load().info
         if info is None or info.url == self._url:
             return
-        async with HttpClient(info.url) as stranger:
-            if await stranger.nonce() != info.nonce:
+        async with HttpClient(info.url) as client:
+            if await client.nonce() != info.nonce or info.url == self._url:
                 return
         log.info("the server is at %s now", info.url)
-        self._url, self._mcp_url = info.url, info.mcp_url if self._mcp_url else None
-        await self._stack.aclose()
-        await self._connect()
+        self._close_when_unused(self._connection)
+        mcp_url = info.mcp_url if self._config.mcp_url else None
+        self._url, self._connection = info.url, _Connection(info.url, mcp_url, self._config.token)
 
-    async def _connect(self) -> None:
-        self._stack = AsyncExitStack()
-        client = (
-            McpClient(self._mcp_url, self._config.token) if self._mcp_url else HttpClient(self._url, self._config.token)
-        )
-        self._client = await self._stack.enter_async_context(client)
+    def _close_when_unused(self, connection: _Connection) -> None:
+        closing = asyncio.create_task(connection.close_when_unused())
+        self._closing.add(closing)
+
+
+class _Connection:
+    """A client of one server. When it is replaced, calls that are under way are still answered."""
+
+    def __init__(self, url: str, mcp_url: str | None, token: str) -> None:
+        self._client = McpClient(mcp_url, token) if mcp_url else HttpClient(url, token)
+        self._calls = 0
+        self._unused = asyncio.Event()
+        self._unused.set()
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        self._calls += 1
+        self._unused.clear()
+        try:
+            return await self._client.call(name, **arguments)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._unused.set()
+
+    async def close_when_unused(self) -> None:
+        await self._unused.wait()
+        await self._client.__aexit__(None, None, None)
+
+
+def _may_pass(error: WorkbenchError, tries: int) -> bool:
+    """Whether the same call may succeed later."""
+    if isinstance(error, (Unavailable, TooMany)):
+        return True
+    return error.status == WorkbenchError.status and tries < len(RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""One attempt at a task: what its command is given, and what is made of how it ended.
+"""One attempt at a task: what its command gets, and how its end is understood.
 
 The contract with the command: the task as JSON on standard input (or the prompt, if its profile says so), in
 `WORKBENCH_TASK_FILE` and, up to 100,000 bytes, in `WORKBENCH_TASK`; `WORKBENCH_TASK_ID`, `WORKBENCH_ATTEMPT` and
@@ -28,11 +28,11 @@ from workbench.worker.startup import WorkerConfig
 
 EX_TEMPFAIL = 75
 CANNOT_START = (125, 126, 127)
-"""What the launcher, and the shell, say of a command that cannot be confined, or executed, or is not there."""
+"""Exit statuses of the launcher and the shell for a command that cannot be confined, or executed, or is not there."""
 RESULT = "result.json"
 RESULT_LIMIT = 10_000_000
 VARIABLE_LIMIT = 100_000
-"""The system takes no variable of more than 128 kB."""
+"""Linux takes no variable of more than 128 KiB."""
 TAIL_LINES = 15
 ANSWER_LIMIT = 20_000
 COPY_LIMIT = 1_000_000
@@ -65,7 +65,7 @@ class _Tail:
 
 @dataclass(frozen=True)
 class Worker:
-    """Who makes the attempt."""
+    """The worker that makes the attempt."""
 
     config: WorkerConfig
     agent_id: str
@@ -76,36 +76,39 @@ class Worker:
 
 
 def author(agent_id: str) -> Identity:
-    """Who signs the commits of an agent."""
+    """The author of an agent's commits."""
     return Identity(agent_id, f"{agent_id}@workbench.localhost")
 
 
-async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, hear: Callable[[str], None]) -> Outcome:
+async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line: Callable[[str], None]) -> Outcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
     Args:
         task: the task as the server gave it.
-        cwd: the directory it runs in; None: a new one that is gone with the attempt.
-        hear: told each line of output.
+        cwd: the directory it runs in; None: a new one that is removed after the attempt.
+        on_line: called with each line of output.
+
+    Raises:
+        Unavailable: ``PROCESS_SURVIVED``.
     """
     if worker.config.profile.command is None and not task["run"]:
         return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail = _Tail()
 
-    def heard(line: str) -> None:
+    def keep(line: str) -> None:
         tail.add(line)
-        hear(line)
+        on_line(line)
 
-    with scratch.directory(worker.config.scratch, f"{task['id']}-{task['attempt']}") as place:
+    with scratch.directory(worker.config.scratch, f"{task['id']}-{task['attempt']}") as scratch_dir:
         try:
-            made = _prepare(worker, task, cwd, place)
+            prepared = _prepare(worker, task, cwd, scratch_dir)
             ended = await command.run(
-                made, heard, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
+                prepared, keep, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
             )
         except (OSError, ValueError) as error:
             return Outcome(False, error=f"The command could not be started: {error}.", retryable=False)
         if ended.status == 0 and ended.exceeded is None:
-            return _answer(worker.config.profile, place, tail)
+            return _success(worker.config.profile, scratch_dir, tail)
     return _failure(ended, tail)
 
 
@@ -114,23 +117,23 @@ def _failure(ended: CommandResult, tail: _Tail) -> Outcome:
         return Outcome(False, error=f"The command was ended: {ended.exceeded}.\n{tail}".rstrip(), error_class="LIMIT")
     if ended.status in CANNOT_START:
         return Outcome(False, error=f"The command could not be started: {tail}".rstrip(), retryable=False)
-    wish = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
-    return Outcome(False, error=f"The command ended with status {ended.status}{wish}.\n{tail}".rstrip())
+    retry = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
+    return Outcome(False, error=f"The command ended with status {ended.status}{retry}.\n{tail}".rstrip())
 
 
-def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, place: Path) -> Command:
+def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path) -> Command:
     config, profile = worker.config, worker.config.profile
     if cwd is None:
-        cwd = place / "work"
+        cwd = scratch_dir / "work"
         cwd.mkdir()
-    values = _values(worker, task, cwd, place)
+    values = _values(worker, task, cwd, scratch_dir)
     files = {name: rules.fill(text, values, file=name) for name, text in profile.files.items()}
     if profile.token:
         files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, config.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
-    scratch.write(place, files)
-    _copy(profile.copies, place)
-    box = replace(config.box, scratch=place)
+    scratch.write(scratch_dir, files)
+    _copy(profile.copies, scratch_dir)
+    box = replace(config.box, scratch=scratch_dir)
     argv = task["run"] if profile.command is None else [rules.fill(part, values) for part in profile.command]
     return Command(
         argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(config.limits)),
@@ -142,7 +145,7 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, place: P
 
 
 def _backstop(limits: Limits) -> Limits:
-    """A little more than the limits: whoever keeps them says which was passed, the system only ends the process."""
+    """Limits for the system, above those that the supervisor checks, which says which one was exceeded."""
     cpu, memory = limits.cpu_seconds, limits.memory_bytes
     return Limits(
         cpu_seconds=None if cpu is None else cpu + 2,
@@ -150,19 +153,19 @@ def _backstop(limits: Limits) -> Limits:
     )
 
 
-def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, place: Path) -> dict[str, str]:
+def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Path) -> dict[str, str]:
     config = worker.config
     values = {
         "title": task["title"],
         "description": task.get("description", ""),
         "task_id": str(task["id"]),
         "attempt": str(task["attempt"]),
-        "task_file": str(place / "task.json"),
-        "result_file": str(place / RESULT),
+        "task_file": str(scratch_dir / "task.json"),
+        "result_file": str(scratch_dir / RESULT),
         "persona": worker.persona,
-        "persona_file": str(place / "persona.md"),
-        "prompt_file": str(place / "prompt.md"),
-        "scratch": str(place),
+        "persona_file": str(scratch_dir / "persona.md"),
+        "prompt_file": str(scratch_dir / "prompt.md"),
+        "scratch": str(scratch_dir),
         "worktree": str(cwd),
         "project": str(config.project),
         "agent_id": worker.agent_id,
@@ -174,14 +177,14 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, place: Path) -> 
     }
     values["prompt"] = rules.fill(config.profile.prompt or "{description}", values)
     if config.profile.token:
-        values |= {"token": config.token, "mcp_config": str(place / "mcp.json")}
+        values |= {"token": config.token, "mcp_config": str(scratch_dir / "mcp.json")}
     return values
 
 
 def _environment(worker: Worker, task: Mapping[str, Any], box: Box, values: Mapping[str, str]) -> dict[str, str]:
     config, profile = worker.config, worker.config.profile
-    said = json.dumps(task)
-    ours = {
+    task_json = json.dumps(task)
+    contract = {
         "WORKBENCH_TASK_ID": str(task["id"]),
         "WORKBENCH_ATTEMPT": str(task["attempt"]),
         "WORKBENCH_AGENT": worker.agent_id,
@@ -191,48 +194,46 @@ def _environment(worker: Worker, task: Mapping[str, Any], box: Box, values: Mapp
         "WORKBENCH_PROJECT": str(config.project),
         "WORKBENCH_URL": config.url,
     }
-    if len(said) <= VARIABLE_LIMIT:
-        ours["WORKBENCH_TASK"] = said
+    if len(task_json) <= VARIABLE_LIMIT:
+        contract["WORKBENCH_TASK"] = task_json
     passed = {name: os.environ[name] for name in profile.passes if name in os.environ}
-    chosen = {name: rules.fill(text, values) for name, text in profile.environment.items()}
-    theirs = author(worker.agent_id).environment() | passed | dict(config.environment)
-    return box.environment(os.environ) | theirs | ours | chosen
+    of_profile = {name: rules.fill(text, values) for name, text in profile.environment.items()}
+    of_agent = author(worker.agent_id).environment() | passed | dict(config.environment)
+    return box.environment(os.environ) | of_agent | contract | of_profile
 
 
-def _copy(names: Sequence[str], place: Path) -> None:
-    """Bring files of the person's home along, such as a login; what is not there, or too large, is left out."""
+def _copy(names: Sequence[str], scratch_dir: Path) -> None:
+    """Copy files of the person's home, such as a login. A file that is not there, or too large, is left out."""
     for name in names:
-        source, target = Path.home() / name, place / name
+        source, target = Path.home() / name, scratch_dir / name
         if source.is_file() and source.stat().st_size <= COPY_LIMIT:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             target.chmod(0o600)
 
 
-def _answer(profile: rules.Profile, place: Path, tail: _Tail) -> Outcome:
-    """What a command that succeeded says its result is; nothing in its scratch directory is believed."""
+def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail) -> Outcome:
+    """The outcome of a command that ended well, with the result that it wrote, which is not trusted."""
     try:
-        said = scratch.read(place, RESULT, RESULT_LIMIT)
-        if said is None:
-            return _without_file(profile, place, tail)
-        return _parsed(said)
+        content = scratch.read(scratch_dir, RESULT, RESULT_LIMIT)
+        return _without_result(profile, scratch_dir, tail) if content is None else _parsed(content)
     except (OSError, ValueError, RecursionError) as error:
         return Outcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
 
 
-def _without_file(profile: rules.Profile, place: Path, tail: _Tail) -> Outcome:
+def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail) -> Outcome:
     text = str(tail) if profile.answer == "output" else ""
     if profile.answer_file:
-        text = (scratch.read(place, profile.answer_file, RESULT_LIMIT) or b"").decode("utf-8", "replace") or text
+        text = (scratch.read(scratch_dir, profile.answer_file, RESULT_LIMIT) or b"").decode("utf-8", "replace") or text
     return Outcome(True, {"answer": text[-ANSWER_LIMIT:].strip()} if text.strip() else None)
 
 
-def _parsed(text: bytes) -> Outcome:
-    said = json.loads(text.decode("utf-8"))
-    if not isinstance(said, dict):
+def _parsed(content: bytes) -> Outcome:
+    answer = json.loads(content.decode("utf-8"))
+    if not isinstance(answer, dict):
         raise ValueError("it is not an object")
-    artifacts = said.get("artifacts", [])
+    artifacts = answer.get("artifacts", [])
     if not (isinstance(artifacts, list) and all(isinstance(a, str) for a in artifacts)):
         raise ValueError("artifacts is not a list of strings")
-    json_safety.check(said)
-    return Outcome(True, said.get("result"), artifacts)
+    json_safety.check(answer)
+    return Outcome(True, answer.get("result"), artifacts)

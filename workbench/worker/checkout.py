@@ -1,7 +1,7 @@
-"""The worktree that a worker works in: git runs in its box, and what was made there is brought to the person.
+"""The worktree that a worker works in: git runs in its box, and its commits are brought to the person's repository.
 
-Nothing here believes what is in the worktree. The person's repository takes commits only by `import_branch`, which
-computes every hash anew.
+Nothing in the worktree is trusted. Commits reach the person's repository only by `import_branch`, which computes every
+hash anew.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ log = logging.getLogger(__name__)
 class WorkerCheckout:
     """A worktree with a repository of its own, for the one worker that works there."""
 
-    def __init__(self, config: WorkerConfig, place: WorktreePlace) -> None:
+    def __init__(self, config: WorkerConfig, worktree: WorktreePlace) -> None:
         self._config = config
-        self._place = place
+        self._worktree = worktree
         self._lock = asyncio.Lock()
         self._known: dict[str, str] = {}
         self._opened: Repository | None = None
 
-    async def catch_up(self) -> None:
-        """Let the worktree know the person's branches as they are now, to compare and merge with."""
+    async def fetch_branches(self) -> None:
+        """Bring the person's branches to the worktree as they are now, to compare and merge with."""
         now = await asyncio.to_thread(lambda: self._repository().branches())
-        now.pop(self._place.branch, None)
+        now.pop(self._worktree.branch, None)
         fresh = {name: commit for name, commit in now.items() if self._known.get(name) != commit}
         if not fresh:
             return
         try:
             await self._git(lambda checkout: checkout.learn_branches(fresh))
         except WorkbenchError as error:  # such as a branch of the worktree's own that is in the way
-            log.warning("the worktree does not know all branches as they are now: %s", error.message)
+            log.warning("some branches of the worktree are not up to date: %s", error.message)
         self._known = now
 
     async def commit(self, message: str, author: Identity) -> str | None:
@@ -62,7 +62,7 @@ class WorkerCheckout:
         commit = checkout.commit_all(message, author)
         repository = self._repository()
         with repository.lock():
-            repository.import_branch(checkout, self._place.branch, max_bytes=self._config.import_bytes)
+            repository.import_branch(checkout, self._worktree.branch, max_bytes=self._config.import_bytes)
         return commit
 
     def _repository(self) -> Repository:
@@ -72,7 +72,7 @@ class WorkerCheckout:
         return self._opened
 
     async def _git(self, work: Callable[[Checkout], T]) -> T:
-        """Run git beside the loop, one at a time; who is cancelled meanwhile waits until it has ended."""
+        """Run git in a thread, one at a time. Cancelling waits until git has ended."""
         async with self._lock:
             running = asyncio.ensure_future(asyncio.to_thread(self._in_box, work))
             try:
@@ -82,6 +82,6 @@ class WorkerCheckout:
                 raise
 
     def _in_box(self, work: Callable[[Checkout], T]) -> T:
-        with scratch.directory(self._config.scratch, "git") as place:
-            box = replace(self._config.box, scratch=place, connect=())
-            return work(Checkout(self._place.path, self._place.git_dir, box.argv, box.environment(os.environ)))
+        with scratch.directory(self._config.scratch, "git") as directory:
+            box = replace(self._config.box, scratch=directory, connect=())
+            return work(Checkout(self._worktree.path, self._worktree.git_dir, box.argv, box.environment(os.environ)))

@@ -1,11 +1,11 @@
-"""What a command says, on its way into the log file and, a note a second, to the task."""
+"""The output of a command: all of it goes to the log file, and to the task in a progress note a second."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
 from workbench.errors import WorkbenchError
 
@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 
 
 class ProgressReporter:
-    """Takes lines; sends what was said since the last time, as far as it fits into a note.
+    """Collects lines of output, and sends those since the last note, as far as they fit into one.
 
     Args:
-        send: tells the server; errors of its are the concern of whoever holds the lease.
+        send: sends a note. When it fails, the lines go into the next note.
     """
 
     def __init__(self, send: Callable[[str], Awaitable[object]]) -> None:
@@ -30,7 +30,7 @@ class ProgressReporter:
         self._size = 0
         self._logged = 0
 
-    def hear(self, line: str) -> None:
+    def add(self, line: str) -> None:
         """Take a line of output."""
         if self._logged <= LOG_LIMIT:
             self._logged += len(line) + 1
@@ -39,24 +39,32 @@ class ProgressReporter:
             self._lines.append(line)
             self._size += len(line) + 1
 
-    @contextlib.asynccontextmanager
+    @asynccontextmanager
     async def sending(self) -> AsyncIterator[Callable[[str], None]]:
-        """Send notes as long as the block lasts, and the last one at its end."""
-        regularly = asyncio.create_task(self._regularly())
+        """Send notes while the block lasts. All lines have been sent when it has ended, unless it was cancelled."""
+        ended = asyncio.Event()
+        sender = asyncio.create_task(self._send_until(ended))
         try:
-            yield self.hear
+            yield self.add
+            ended.set()
+            await sender
         finally:
-            regularly.cancel()
-        await self._flush()
+            sender.cancel()
 
-    async def _regularly(self) -> None:
-        while True:
-            await asyncio.sleep(NOTE_SECONDS)
+    async def _send_until(self, ended: asyncio.Event) -> None:
+        while not ended.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), NOTE_SECONDS)
             await self._flush()
+        await self._flush()  # what was added while the last note was being sent
 
     async def _flush(self) -> None:
-        if self._lines:
-            text = "\n".join(self._lines)[:NOTE_LIMIT]
-            self._lines, self._size = [], 0
-            with contextlib.suppress(WorkbenchError):
-                await self._send(text)
+        if not self._lines:
+            return
+        lines, self._lines, self._size = self._lines, [], 0
+        try:
+            await self._send("\n".join(lines)[:NOTE_LIMIT])
+        except Exception as error:  # an attempt does not fail because a note does
+            log.warning("a progress note was not sent: %s", error, exc_info=not isinstance(error, WorkbenchError))
+            self._lines = [*lines, *self._lines]
+            self._size = sum(len(line) + 1 for line in self._lines)

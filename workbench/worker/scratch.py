@@ -1,4 +1,4 @@
-"""Directories that a task's command may write as it likes, and that nobody believes: made, read from, removed."""
+"""Scratch directories: a task's command writes what it likes there, so that nothing in them is trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @contextmanager
 def directory(parent: Path, name: str) -> Iterator[Path]:
-    """A new directory that is gone at the end, whatever is in it."""
+    """A new directory that is removed at the end, whatever is in it."""
     made = parent / name
     made.mkdir(mode=0o700)
     try:
@@ -23,10 +23,10 @@ def directory(parent: Path, name: str) -> Iterator[Path]:
 
 
 def remove(tree: Path) -> bool:
-    """Remove a directory with all that is in it; whether it is gone. Links in it are not followed."""
+    """Remove a directory with all that is in it; False if something is left. Links in it are not followed."""
 
-    def mend(_: Callable[..., Any], path: str, __: object) -> None:
-        """What forbids to be emptied is allowed it, and tried again."""
+    def permit(_: Callable[..., Any], path: str, __: object) -> None:
+        """Make directories writable that the command made read-only; they are removed in the next round."""
         with suppress(OSError):
             parent = Path(path).parent
             for one in (parent, Path(path)):
@@ -36,12 +36,12 @@ def remove(tree: Path) -> bool:
     for _ in range(50):
         if not os.path.lexists(tree):
             return True
-        shutil.rmtree(tree, onerror=mend)
+        shutil.rmtree(tree, onerror=permit)
     return not os.path.lexists(tree)
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
-    """Write files below a new directory, for its owner alone."""
+    """Write files below a new directory, readable by their owner only."""
     for name, text in files.items():
         path = directory / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
 
 
 def read(directory: Path, name: str, limit: int) -> bytes | None:
-    """What is in a file that a stranger may have put there; None if there is none.
+    """The content of a file that the command may have made; None if there is none.
 
     Raises:
         ValueError: it is not an ordinary file, or has more than `limit` bytes. OSError: it cannot be read.
@@ -69,7 +69,7 @@ def _read(folder: int, name: str, limit: int) -> bytes | None:
         return None
     if not stat.S_ISREG(found.st_mode):
         raise ValueError("it is not a file")
-    # Between looking and opening it may become a link or a pipe: neither is followed or waited for.
+    # Between `stat` and `open` it may become a link, which is not followed, or a pipe, which is not waited for.
     opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     with os.fdopen(opened, "rb") as file:
         if not stat.S_ISREG(os.fstat(opened).st_mode):

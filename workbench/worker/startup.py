@@ -1,4 +1,4 @@
-"""What a worker is told when it is started. It comes on standard input, because it holds the token."""
+"""A worker's configuration. The worker reads it from standard input, because the token is in it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class WorkerConfig:
     Args:
         url: the server's address.
         token: the worker's own secret; passed on only to profiles that talk to the server themselves.
-        scratch: a directory of the worker's own; each task gets one in it, which is gone when the task has ended.
+        scratch: a directory of the worker's own; each task gets one in it, which is removed when the task has ended.
         box: what commands, and git, may touch; its scratch directory is replaced by the task's.
         project: the project's root.
-        place: the worktree it works in, and whose changes it commits; None: in the scratch directory, without git.
+        worktree: where it works, and whose changes it commits; None: in the scratch directory, without git.
         profile: how a task is run.
         function: what the profile `python` calls, as ``module:name``.
         task_id: the one task it is for; None: whatever it can claim.
@@ -40,11 +40,11 @@ class WorkerConfig:
         missing: what this system does not enforce of the box, in words.
         environment: variables for the commands.
         mcp_url: talk MCP to this endpoint instead of plain HTTP.
-        server_file: read anew when the server is gone: another may run at another address.
+        server_file: read again when the server is away: it may be restarted at another address.
         heartbeat_seconds: how often leases are renewed.
-        patience_seconds: a server that is away for longer does not come back; the worker ends.
-        grace_seconds: between SIGTERM and SIGKILL, for what a command left or when it has to end.
-        import_bytes: the most that the person's repository takes of one task.
+        patience_seconds: how long the worker waits for a server that is away, before it ends.
+        grace_seconds: between SIGTERM and SIGKILL, when a command has to end.
+        import_bytes: the most that is imported into the person's repository for one task.
     """
 
     url: str
@@ -54,7 +54,7 @@ class WorkerConfig:
     project: Path
     profile: Profile
     agent_mcp_url: str = ""
-    place: WorktreePlace | None = None
+    worktree: WorktreePlace | None = None
     function: str | None = None
     task_id: int | None = None
     limits: Limits = field(default_factory=Limits)
@@ -69,27 +69,27 @@ class WorkerConfig:
 
     def as_json(self) -> str:
         """As text; the token is in it."""
-        said: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        said |= {"profile": self.profile.model_dump(), "box": self.box.as_json(), "limits": asdict(self.limits)}
-        said["place"] = asdict(self.place) if self.place else None
-        return json.dumps(said, default=str)
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        fields |= {"profile": self.profile.model_dump(), "box": self.box.as_json(), "limits": asdict(self.limits)}
+        fields["worktree"] = asdict(self.worktree) if self.worktree else None
+        return json.dumps(fields, default=str)
 
     @classmethod
     def from_json(cls, text: str) -> WorkerConfig:
         """The configuration that `as_json` wrote."""
-        said: dict[str, Any] = json.loads(text)
-        place, server_file = said["place"], said["server_file"]
-        known: dict[str, Any] = {
-            "box": Box.from_json(said["box"]),
-            "profile": Profile.model_validate(said["profile"]),
-            "limits": Limits(**said["limits"]),
-            "place": _place(place) if place else None,
+        fields: dict[str, Any] = json.loads(text)
+        worktree, server_file = fields["worktree"], fields["server_file"]
+        typed: dict[str, Any] = {
+            "box": Box.from_json(fields["box"]),
+            "profile": Profile.model_validate(fields["profile"]),
+            "limits": Limits(**fields["limits"]),
+            "worktree": _worktree(worktree) if worktree else None,
             "server_file": Path(server_file) if server_file else None,
-            "scratch": Path(said["scratch"]),
-            "project": Path(said["project"]),
+            "scratch": Path(fields["scratch"]),
+            "project": Path(fields["project"]),
         }
-        return cls(**said | known)
+        return cls(**fields | typed)
 
 
-def _place(said: Mapping[str, str]) -> WorktreePlace:
-    return WorktreePlace(said["name"], Path(said["path"]), Path(said["git_dir"]), said["branch"])
+def _worktree(fields: Mapping[str, str]) -> WorktreePlace:
+    return WorktreePlace(fields["name"], Path(fields["path"]), Path(fields["git_dir"]), fields["branch"])

@@ -87,7 +87,7 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     """Start the process. Blocks."""
     return ctx.processes.start(
         [sys.executable, "-P", "-m", "workbench.worker"],
-        cwd=config.place.path if config.place else config.scratch,
+        cwd=config.worktree.path if config.worktree else config.scratch,
         env=_environment(ctx),
         stdin_text=config.as_json(),
         log=processes.log_of(ctx, agent_uid),

@@ -37,7 +37,7 @@ def worker_config(
         project=settings.project,
         profile=profile,
         agent_mcp_url=ctx.server.mcp_url,
-        place=place,
+        worktree=place,
         function=request.function,
         task_id=request.task_id,
         limits=Limits(**request.limits.model_dump()),

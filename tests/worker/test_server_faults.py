@@ -1,0 +1,183 @@
+"""A worker whose server fails, keeps silent or moves: the command goes on as long as its lease does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Admit, Served, ended
+from tests.unkillable import unkillable
+from tests.worker.faulty_proxy import Fault, FaultyProxy
+from tests.worker.working import appeared, get, make, output_of, reached, working
+from workbench.confinement import Limits
+from workbench.errors import Unavailable
+from workbench.process import tree
+from workbench.worker import progress, supervisor
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
+
+HEARTBEAT = "heartbeat_and_get_tasks"
+NOTE = "report_task_progress"
+UNTIL_GO = "touch begun; until [ -e go ]; do sleep 0.01; done"
+IN_PROJECT = "cd $WORKBENCH_PROJECT; "
+SAY_PID = "echo $$ > pid.part; mv pid.part pid"
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polls end soon, notes are sent often, and what cannot be ended is given up soon."""
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(progress, "NOTE_SECONDS", 0.05)
+    monkeypatch.setattr(tree.ProcessTree.end, "__defaults__", (0.3,))
+
+
+@pytest.fixture
+async def proxy(served: Served) -> AsyncIterator[FaultyProxy]:
+    """A proxy in front of the server."""
+    async with FaultyProxy(served.info.url) as proxy:
+        yield proxy
+
+
+# Heartbeats
+
+
+@pytest.mark.parametrize("fault", ["STORE_FULL", "INTERNAL_ERROR", "dropped", "garbled"])
+async def test_a_heartbeat_that_fails_does_not_end_the_command(
+    served: Served, admit: Admit, repository: Path, proxy: FaultyProxy, fault: Fault
+) -> None:
+    ada = await admit("ada")
+    task_id = await make(served, IN_PROJECT + UNTIL_GO)
+    async with working(served, ada.token, None, url=proxy.url, server_file=None) as running:
+        await appeared(repository / "begun")
+        proxy.fail(HEARTBEAT, fault)
+        await proxy.until(proxy.failed, HEARTBEAT, 3)
+        proxy.mend(HEARTBEAT)
+        await proxy.until(proxy.passed, HEARTBEAT, 2)
+        (repository / "go").touch()
+        task = await reached(served, task_id, "completed", "failed", "pending")
+        assert (task["status"], len(task["attempts"])) == ("completed", 1)
+        assert not running.done()
+
+
+@pytest.mark.parametrize("fault", ["dropped", "silent", "STORE_FULL"])
+async def test_a_command_ends_when_its_lease_could_not_be_renewed_in_time(
+    served: Served, admit: Admit, repository: Path, proxy: FaultyProxy, fault: Fault
+) -> None:
+    ada = await admit("ada")
+    task_id = await make(served, IN_PROJECT + SAY_PID + "; exec sleep 600", lease_seconds=1.5)
+    async with working(served, ada.token, None, url=proxy.url, server_file=None) as running:
+        await appeared(repository / "pid")
+        proxy.fail(HEARTBEAT, fault)
+        await ended(int((repository / "pid").read_text()))
+        proxy.mend(HEARTBEAT)
+        await served.workbench.call("cancel_task", task_id=task_id)
+        await reached(served, await make(served, "true"), "completed")
+        assert not running.done()
+    assert (await get(served, task_id))["attempts"][0]["agent_id"] == "ada"
+
+
+@pytest.mark.parametrize("fault", ["STORE_FULL", "INTERNAL_ERROR", "dropped"])
+async def test_a_fault_while_there_is_nothing_to_do_does_not_end_the_worker(
+    served: Served, admit: Admit, proxy: FaultyProxy, fault: Fault
+) -> None:
+    ada = await admit("ada")
+    async with working(served, ada.token, None, url=proxy.url, server_file=None) as running:
+        await proxy.until(proxy.passed, HEARTBEAT, 1)
+        proxy.fail(HEARTBEAT, fault)
+        await proxy.until(proxy.failed, HEARTBEAT, 2)
+        proxy.mend(HEARTBEAT)
+        await reached(served, await make(served, "true"), "completed")
+        assert not running.done()
+
+
+async def test_a_result_that_the_server_cannot_store_yet_is_reported_later(
+    served: Served, admit: Admit, proxy: FaultyProxy
+) -> None:
+    ada = await admit("ada")
+    proxy.fail("complete_task", "STORE_FULL")
+    task_id = await make(served, "true")
+    async with working(served, ada.token, None, url=proxy.url, server_file=None):
+        await proxy.until(proxy.failed, "complete_task", 2)
+        proxy.mend("complete_task")
+        assert len((await reached(served, task_id, "completed", "pending"))["attempts"]) == 1
+
+
+# Another address
+
+
+async def test_a_call_under_way_is_answered_although_the_worker_has_moved_to_another_address(
+    served: Served, admit: Admit, repository: Path, proxy: FaultyProxy
+) -> None:
+    ada = await admit("ada")
+    proxy.hold(NOTE)
+    task_id = await make(served, f"{IN_PROJECT} echo one; {UNTIL_GO}")
+    async with working(served, ada.token, None, url=proxy.url) as running:
+        await proxy.arrived.wait()
+        proxy.fail(HEARTBEAT, "dropped")
+        await proxy.until(proxy.failed, HEARTBEAT, 1)
+        before = (await get(served, task_id))["lease_expires_at"]
+        while (await get(served, task_id))["lease_expires_at"] == before:  # by the heartbeats at the new address
+            await asyncio.sleep(0.01)
+        proxy.release(NOTE)
+        await proxy.until(proxy.passed, NOTE, 1)
+        (repository / "go").touch()
+        await reached(served, task_id, "completed")
+        assert not running.done()
+    assert await output_of(served, task_id) == ["one"]
+
+
+# Output
+
+
+async def test_output_that_comes_while_a_note_is_sent_arrives_after_the_command_has_ended(
+    served: Served, admit: Admit, repository: Path, proxy: FaultyProxy
+) -> None:
+    ada = await admit("ada")
+    proxy.hold(NOTE)
+    task_id = await make(served, f"{IN_PROJECT} echo first; {UNTIL_GO}; echo last; {SAY_PID}")
+    async with working(served, ada.token, None, url=proxy.url, server_file=None):
+        await proxy.arrived.wait()
+        (repository / "go").touch()
+        await appeared(repository / "pid")
+        await ended(int((repository / "pid").read_text()))
+        await proxy.until(proxy.passed, HEARTBEAT, 3)
+        proxy.release(NOTE)
+        await reached(served, task_id, "completed")
+    assert await output_of(served, task_id) == ["first", "last"]
+
+
+async def test_lines_of_a_note_that_could_not_be_sent_are_in_the_next_one(
+    served: Served, admit: Admit, repository: Path, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.worker.api.RETRY_SECONDS", (0.01,))
+    ada = await admit("ada")
+    proxy.fail(NOTE, "INTERNAL_ERROR")
+    task_id = await make(served, f"{IN_PROJECT} echo one; {UNTIL_GO}; echo two")
+    async with working(served, ada.token, None, url=proxy.url, server_file=None):
+        await proxy.until(proxy.failed, NOTE, 4)
+        proxy.mend(NOTE)
+        (repository / "go").touch()
+        await reached(served, task_id, "completed")
+    assert await output_of(served, task_id) == ["one", "two"]
+
+
+# A command that cannot be ended
+
+
+async def test_a_command_that_cannot_be_ended_fails_its_task_and_ends_the_worker(
+    served: Served, admit: Admit, repository: Path
+) -> None:
+    ada = await admit("ada")
+    task_id = await make(served, IN_PROJECT + SAY_PID + "; exec sleep 600", max_retries=0)
+    async with working(served, ada.token, None, limits=Limits(wall_seconds=1.0)) as running:
+        await appeared(repository / "pid")
+        pid = int((repository / "pid").read_text())
+        with unkillable(pid):
+            task = await reached(served, task_id, "failed")
+            assert f"PROCESS_SURVIVED: SIGKILL did not end {pid}" in task["error_message"]
+            with pytest.raises(Unavailable, match="PROCESS_SURVIVED"):
+                await running
+        await ended(pid)

@@ -1,0 +1,94 @@
+"""Workers in the process of the tests, and what tests ask about the tasks they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests.conftest import Served
+from workbench.confinement import Box
+from workbench.errors import WorkbenchError
+from workbench.rules.profile import Profile
+from workbench.worker.startup import WorkerConfig, WorktreePlace
+from workbench.worker.supervisor import Supervisor
+
+
+def config(served: Served, token: str, scratch: Path, lab: str | None = None, **more: Any) -> WorkerConfig:
+    """A configuration as spawning makes it, in a worktree or outside of any; nothing is confined."""
+    settings = served.workbench.settings
+    worktree = (
+        WorktreePlace(lab, settings.worktrees / lab, settings.home / "repositories" / lab, f"wb/{lab}/main")
+        if lab
+        else None
+    )
+    known: dict[str, Any] = {
+        "url": served.info.url,
+        "token": token,
+        "scratch": scratch,
+        "box": Box(write=(), read=(), scratch=scratch, enforce=False),
+        "project": settings.project,
+        "profile": Profile(name="script", summary="Runs the task's command."),
+        "agent_mcp_url": served.info.mcp_url,
+        "worktree": worktree,
+        "mcp_url": served.info.mcp_url if more.pop("mcp", False) else None,
+        "server_file": settings.server_file,
+        "heartbeat_seconds": 0.1,
+    }
+    return WorkerConfig(**known | more)
+
+
+@asynccontextmanager
+async def working(
+    served: Served, token: str, lab: str | None = "lab", **more: Any
+) -> AsyncIterator[asyncio.Task[None]]:
+    """A worker that is stopped at the end; the task it runs in."""
+    with TemporaryDirectory() as scratch:
+        supervisor = Supervisor(config(served, token, Path(scratch), lab, **more))
+        running = asyncio.create_task(supervisor.run())
+        try:
+            yield running
+        finally:
+            supervisor.stop()
+            with suppress(WorkbenchError):
+                await running
+        assert list(Path(scratch).iterdir()) == []
+
+
+async def make(served: Served, run: str | list[str] | None, **more: Any) -> int:
+    """Create a task; its id."""
+    arguments = {"title": "Do it", "persona_id": "implementer", "run": run, **more}
+    return int((await served.workbench.call("create_task", **arguments))["id"])
+
+
+async def get(served: Served, task_id: int) -> dict[str, Any]:
+    """Everything about a task."""
+    return await served.workbench.call("get_task", task_id=task_id)
+
+
+async def reached(served: Served, task_id: int, *states: str) -> dict[str, Any]:
+    """The task, once it is in one of some states."""
+    async with served.workbench.feed.subscribe("task.*") as events:
+        while (task := await get(served, task_id))["status"] not in states:
+            await anext(events)
+    return task
+
+
+async def output_of(served: Served, task_id: int) -> list[str]:
+    """The lines of output that were reported."""
+    lines = (await served.workbench.call("get_task_logs", task_id=task_id))["lines"]
+    return [line for entry in lines for line in entry["message"].split("\n")]
+
+
+async def appeared(path: Path) -> None:
+    """Return once a file is there."""
+    while not path.exists():
+        await asyncio.sleep(0.01)
+
+
+def directory_of(served: Served, name: str = "lab") -> Path:
+    """The directory of a worktree."""
+    return served.workbench.settings.worktrees / name
