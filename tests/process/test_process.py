@@ -103,7 +103,7 @@ def test_a_command_gets_its_directory_environment_and_input_and_writes_to_the_lo
     assert stage.log.split() == [str(stage.path), "hello", "grüße"]
 
 
-def test_a_process_that_somebody_ends_has_not_ended_by_itself(stage: Stage) -> None:
+def test_a_process_that_is_being_ended_does_not_count_as_ended_by_itself(stage: Stage) -> None:
     ref = stage.start(["sleep", "60"])
     assert not stage.table.ended_by_itself(ref)
     with stage.table.ending(ref):
@@ -216,7 +216,7 @@ def test_a_failed_start_leaves_no_file_open(stage: Stage) -> None:
 # -- alive and exit_code
 
 
-def test_a_process_is_alive_until_it_ends_and_then_tells_how(stage: Stage) -> None:
+def test_a_process_is_alive_until_it_ends_and_then_has_an_exit_code(stage: Stage) -> None:
     ref = stage.start(["sh", "-c", "exit 3"])
     stage.ended(ref)
     assert stage.table.exit_code(ref) == 3
@@ -266,7 +266,7 @@ def test_a_start_time_read_again_after_a_small_correction_of_the_clock_is_recogn
 # -- terminate
 
 
-def test_a_process_that_listens_is_ended_politely(stage: Stage) -> None:
+def test_a_process_that_handles_sigterm_is_not_killed(stage: Stage) -> None:
     code = """
 import signal, sys, time
 def stop(*_):
@@ -282,7 +282,7 @@ time.sleep(600)
     assert (stage.table.exit_code(ref), stage.log) == (7, "bye\n")
 
 
-def test_a_process_that_does_not_listen_is_killed(stage: Stage) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(stage: Stage) -> None:
     ref = stage.python(f"{STUBBORN}; say('ready'); time.sleep(600)")
     stage.pid("ready")
     assert stage.table.terminate(ref, 0.05)
@@ -337,7 +337,9 @@ def orphan():
     ],
 )
 @pytest.mark.parametrize("leader", ["stays", "left"])
-def test_a_descendant_that_ignores_sigterm_is_gone_however_it_left(stage: Stage, steps: str, leader: str) -> None:
+def test_a_descendant_that_ignores_sigterm_is_ended_however_it_left_the_group(
+    stage: Stage, steps: str, leader: str
+) -> None:
     wait = "time.sleep(600)" if leader == "stays" else ""
     ref = stage.python(f"{FORK}\nchild('child', {steps})\n{wait}")
     child = stage.pid("child")
@@ -359,7 +361,7 @@ def test_a_descendant_without_the_mark_is_found_by_its_ancestry_or_session(stage
     assert gone(child)
 
 
-def test_children_that_are_made_while_it_ends_are_gone_too(stage: Stage) -> None:
+def test_children_that_are_started_during_termination_are_ended_too(stage: Stage) -> None:
     code = f"""
 {FORK}
 def again(*_):
@@ -375,7 +377,7 @@ while True:
     assert (ended, gone(stage.pid("late"))) == (True, True)
 
 
-def test_a_family_that_keeps_forking_is_ended(stage: Stage) -> None:
+def test_a_tree_that_keeps_forking_is_ended(stage: Stage) -> None:
     code = f"""
 {STUBBORN}
 say("ready")
@@ -404,7 +406,7 @@ def marked(stage: Stage, ref: ProcessRef) -> list[int]:
 
 
 @pytest.mark.parametrize("steps", ["", "os.setsid", "os.setsid, orphan"])
-def test_after_a_restart_the_family_of_a_running_process_is_found(stage: Stage, steps: str) -> None:
+def test_after_a_restart_the_descendants_of_a_running_process_are_found(stage: Stage, steps: str) -> None:
     ref = stage.python(f"{FORK}\nchild('child', {steps})\ntime.sleep(600)")
     child = stage.pid("child")
     assert ProcessTable().terminate(ProcessRef(ref.pid, ref.started), 0.05)
@@ -421,7 +423,7 @@ def test_after_a_restart_the_group_of_an_ended_process_is_found(stage: Stage) ->
 
 
 @pytest.mark.long
-def test_a_family_that_was_started_by_a_member_of_another_ends_with_that_one(stage: Stage) -> None:
+def test_a_tree_that_was_started_by_a_member_of_another_ends_with_that_one(stage: Stage) -> None:
     code = """
 from pathlib import Path
 from workbench.process import ProcessTable
@@ -469,7 +471,7 @@ def test_the_session_of_a_stranger_that_had_the_same_pid_is_never_signalled(tmp_
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_process_from_before_the_last_boot_is_gone(stage: Stage) -> None:
+def test_a_process_from_before_the_last_boot_is_not_looked_for(stage: Stage) -> None:
     ref = stage.python(f"{FORK}\nchild('child')")
     child = stage.pid("child")
     stage.ended(ref)
@@ -485,7 +487,7 @@ def test_only_the_process_itself_is_ended_where_it_shares_the_session_of_the_cal
     assert process.returncode == -signal.SIGTERM
 
 
-def test_two_families_of_one_table_do_not_end_each_other(stage: Stage) -> None:
+def test_two_trees_of_one_table_do_not_end_each_other(stage: Stage) -> None:
     one, other = stage.start(["sleep", "600"]), stage.start(["sleep", "600"])
     assert stage.table.terminate(one, DEADLINE)
     assert stage.table.alive(other)

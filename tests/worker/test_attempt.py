@@ -1,4 +1,4 @@
-"""The contract with a task's command: what it is given, what it may answer, and that nothing of it stays."""
+"""The contract with a task's command: what it gets, what it may answer, and that nothing of it is left behind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Runner:
     place: Path
     scratch: Path
     lines: list[str] = field(default_factory=list)
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    has_output: asyncio.Event = field(default_factory=asyncio.Event)
     profile: Profile = SCRIPT
     function: str | None = None
     limits: Limits = field(default_factory=Limits)
@@ -59,11 +59,11 @@ class Runner:
             grace_seconds=self.grace,
         )
         worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans)
-        return await attempt.run(worker, task, self.place, self.hear)
+        return await attempt.run(worker, task, self.place, self.on_line)
 
-    def hear(self, line: str) -> None:
+    def on_line(self, line: str) -> None:
         self.lines.append(line)
-        self.heard.set()
+        self.has_output.set()
 
     @property
     def env(self) -> dict[str, str]:
@@ -80,7 +80,7 @@ def run(tmp_path: Path) -> Runner:
     return Runner(place, scratch)
 
 
-# What it is given
+# What it gets
 
 
 @pytest.mark.parametrize("description", ["", "é\n" * 100, "x" * 5_000_000])
@@ -147,7 +147,7 @@ async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
         ([], "This task has no command", False),
     ],
 )
-async def test_a_failure_says_how_it_ended_and_whether_to_try_again(
+async def test_a_failure_states_how_the_command_ended_and_whether_to_retry(
     run: Runner, what: Run, error: str, retryable: bool
 ) -> None:
     outcome = await run(what)
@@ -155,7 +155,7 @@ async def test_a_failure_says_how_it_ended_and_whether_to_try_again(
     assert outcome.error.startswith(error)
 
 
-async def test_a_place_that_is_gone_is_no_crash(run: Runner) -> None:
+async def test_a_missing_directory_fails_the_attempt(run: Runner) -> None:
     run.place.rmdir()
     outcome = await run("true")
     assert (outcome.ok, outcome.retryable) == (False, False)
@@ -167,7 +167,7 @@ async def test_an_error_carries_the_last_lines_only(run: Runner) -> None:
     assert run.lines == [str(n) for n in range(1, 101)]
 
 
-# What it says
+# Its output
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ async def test_an_error_carries_the_last_lines_only(run: Runner) -> None:
         (r"printf 'a\000b\n'", ["a\0b"]),
     ],
 )
-async def test_each_line_of_output_is_told_as_text(run: Runner, what: str, lines: list[str]) -> None:
+async def test_each_line_of_output_is_passed_on_as_text(run: Runner, what: str, lines: list[str]) -> None:
     assert (await run(what)).ok
     assert run.lines == lines
 
@@ -193,7 +193,7 @@ async def test_a_line_too_long_to_keep_does_not_stop_what_comes_after(run: Runne
     assert max(map(len, run.lines)) <= 1_000_000 * 2
 
 
-async def test_much_output_is_told_whole_and_in_order(run: Runner) -> None:
+async def test_much_output_is_passed_on_completely_and_in_order(run: Runner) -> None:
     assert (await run("seq 50000")).ok
     assert run.lines == [str(n) for n in range(1, 50_001)]
 
@@ -270,30 +270,30 @@ LEAVE = {
 
 
 @pytest.mark.parametrize("how", LEAVE)
-async def test_who_left_the_group_ends_with_the_command(run: Runner, how: str) -> None:
+async def test_a_process_that_left_the_group_ends_with_the_command(run: Runner, how: str) -> None:
     run.adopts_orphans = adopt_orphans()
     assert (await run(LEAVE[how])).ok
     await ended(int(run.lines[0]))
 
 
-async def test_who_left_the_group_is_known_by_its_mark_where_nobody_adopts_it(run: Runner) -> None:
+async def test_a_process_that_left_the_group_and_is_not_adopted_is_known_by_its_mark(run: Runner) -> None:
     assert (await run(LEAVE["twice forked"])).ok
     await ended(int(run.lines[0]))
 
 
-async def test_who_is_cancelled_may_clean_up(run: Runner) -> None:
+async def test_a_cancelled_command_may_clean_up(run: Runner) -> None:
     running = asyncio.create_task(run("trap 'echo bye > bye; exit' TERM; echo ready; sleep 600 & wait"))
-    await run.heard.wait()
+    await run.has_output.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert (run.place / "bye").read_text() == "bye\n"
 
 
-async def test_who_does_not_end_when_cancelled_is_killed_with_all_its_children(run: Runner) -> None:
+async def test_a_cancelled_command_that_does_not_end_is_killed_with_its_children(run: Runner) -> None:
     run.grace = 0.05
     running = asyncio.create_task(run("trap '' TERM; sleep 600 & echo $$ $!; wait; sleep 600"))
-    await run.heard.wait()
+    await run.has_output.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -305,7 +305,7 @@ async def test_no_scratch_directory_and_no_descriptor_stays(run: Runner, ends: s
     count: Callable[[], int] = psutil.Process().num_fds
     before = count()
     running: asyncio.Task[Any] = asyncio.create_task(run(f"echo ready; {ends}"))
-    await run.heard.wait()
+    await run.has_output.wait()
     if "sleep" in ends:
         running.cancel()
     await asyncio.wait({running})
@@ -336,7 +336,7 @@ async def test_a_scratch_directory_that_forbids_to_be_emptied_is_emptied(run: Ru
     ],
     ids=["wall", "processor", "processor of a child", "memory"],
 )
-async def test_who_passes_a_limit_is_ended_with_all_it_started(
+async def test_a_command_that_exceeds_a_limit_is_ended_with_all_it_started(
     run: Runner, limits: Limits, what: Run, why: str
 ) -> None:
     run.limits, run.adopts_orphans = limits, adopt_orphans()
@@ -366,7 +366,7 @@ async def test_a_prompt_comes_on_standard_input(run: Runner) -> None:
     assert await run(None, "this") == Outcome(True, {"answer": "You are thorough.\nDo: this"})
 
 
-async def test_only_who_talks_to_the_server_is_given_the_token(run: Runner) -> None:
+async def test_only_profiles_that_talk_to_the_server_get_the_token(run: Runner) -> None:
     run.profile = profile(command=["sh", "-c", "env; cat $HOME/*.*"])
     assert (await run(None)).ok
     assert "wba_secret" not in "\n".join(run.lines)
@@ -381,7 +381,7 @@ async def test_only_who_talks_to_the_server_is_given_the_token(run: Runner) -> N
     assert modes == ["600", "700"]
 
 
-async def test_an_answer_file_is_the_result_of_who_wrote_no_result_file(run: Runner) -> None:
+async def test_without_a_result_file_the_answer_file_is_the_result(run: Runner) -> None:
     run.profile = profile(command=["sh", "-c", "echo noise; echo Done. > {scratch}/last.md"], answer_file="last.md")
     assert await run(None) == Outcome(True, {"answer": "Done."})
 

@@ -31,7 +31,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Polls end soon, notes are sent often, and what cannot be ended is given up soon."""
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(progress, "NOTE_SECONDS", 0.05)
-    monkeypatch.setattr(tree.ProcessTree.end, "__defaults__", (0.3,))
+    monkeypatch.setattr(tree.ProcessTree.terminate, "__defaults__", (0.3,))
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ async def test_a_task_that_left_no_files_makes_no_commit(served: Served, settle:
     assert (task["artifacts"], task["result_data"]) == ([], None)
 
 
-async def test_outside_of_a_worktree_work_is_done_in_a_directory_of_its_own_that_is_gone_then(
+async def test_outside_of_a_worktree_a_task_gets_a_directory_of_its_own_that_is_removed_afterwards(
     served: Served, admit: Admit, repository: Path
 ) -> None:
     ada = await admit("ada")
@@ -80,9 +80,7 @@ async def test_outside_of_a_worktree_work_is_done_in_a_directory_of_its_own_that
     assert git("rev-list", "--count", "--all", cwd=repository) == "1"
 
 
-async def test_who_works_in_a_worktree_sees_what_others_have_committed_since(
-    served: Served, settle: Admit, repository: Path
-) -> None:
+async def test_a_worktree_has_what_others_have_committed_since(served: Served, settle: Admit, repository: Path) -> None:
     ada, bob = await settle("ada", "lab"), await settle("bob", "annex", "tester")
     (repository / "new.txt").write_text("new")
     git("add", ".", cwd=repository)
@@ -123,7 +121,7 @@ LARGE = """python3 -c 'print(str({"result": "x" * 2000000}).replace(chr(39), chr
         (LARGE, "TOO_LARGE", True),
     ],
 )
-async def test_what_no_retry_can_mend_fails_the_task_and_not_the_worker(
+async def test_a_failure_that_no_retry_can_help_fails_the_task_and_not_the_worker(
     served: Served, settle: Admit, run: Any, why: str, mcp: bool
 ) -> None:
     ada = await settle("ada", "lab")
@@ -158,7 +156,7 @@ async def test_a_lease_that_is_shorter_than_the_heartbeat_is_kept_all_the_same(
             assert (await reached(served, task_id, "completed", "pending"))["attempt"] == 1
 
 
-async def test_who_loses_its_lease_ends_the_command_and_goes_on(served: Served, settle: Admit) -> None:
+async def test_a_worker_that_loses_its_lease_ends_the_command_and_goes_on(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     task_id = await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token):
@@ -170,7 +168,7 @@ async def test_who_loses_its_lease_ends_the_command_and_goes_on(served: Served, 
     assert (await get(served, task_id))["status"] == "cancelled"
 
 
-async def test_who_finishes_too_late_changes_nothing_and_goes_on(served: Served, settle: Admit) -> None:
+async def test_a_worker_that_finishes_too_late_changes_nothing_and_goes_on(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     task_id = await make(served, "touch ../begun; until [ -e ../go ]; do sleep 0.01; done")
     async with working(served, ada.token, heartbeat_seconds=3_600) as running:
@@ -182,7 +180,7 @@ async def test_who_finishes_too_late_changes_nothing_and_goes_on(served: Served,
     assert (await get(served, task_id))["status"] == "cancelled"
 
 
-async def test_who_is_revoked_ends_the_command_and_itself(served: Served, settle: Admit) -> None:
+async def test_a_worker_that_is_revoked_ends_the_command_and_itself(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token) as running:
@@ -195,7 +193,7 @@ async def test_who_is_revoked_ends_the_command_and_itself(served: Served, settle
 
 
 @TALKS
-async def test_who_is_told_to_stop_gives_the_task_back(served: Served, settle: Admit, mcp: bool) -> None:
+async def test_a_worker_that_is_stopped_releases_its_task(served: Served, settle: Admit, mcp: bool) -> None:
     ada = await settle("ada", "lab")
     task_id = await make(served, "echo > half.txt; echo $$ > ../pid; exec sleep 600")
     async with working(served, ada.token, mcp=mcp):
@@ -227,7 +225,7 @@ async def test_a_worker_waits_until_it_is_admitted(served: Served, repository: P
 
 
 @TALKS
-async def test_a_worker_that_is_turned_away_ends_with_the_reason(served: Served, repository: Path, mcp: bool) -> None:
+async def test_a_worker_that_is_rejected_ends_with_the_reason(served: Served, repository: Path, mcp: bool) -> None:
     made = await come(served)
     async with working(served, made["token"], None, mcp=mcp) as running:
         await followed(served.workbench)
@@ -271,7 +269,7 @@ async def test_a_worker_outlives_a_restart_of_the_server(
         assert not running.done()
 
 
-async def test_nobody_but_the_projects_server_is_told_the_token(served: Served, admit: Admit, repository: Path) -> None:
+async def test_the_token_is_sent_to_the_projects_server_only(served: Served, admit: Admit, repository: Path) -> None:
     """What the file names must answer with its nonce; until then the worker goes on asking where it was."""
     ada: Admitted = await admit("ada")
     async with TcpSink() as sink, working(served, ada.token, None) as running:
@@ -284,8 +282,8 @@ async def test_nobody_but_the_projects_server_is_told_the_token(served: Served, 
         await served.servers.start(port)
         await reached(served, await make(served, "true"), "completed")
         assert not running.done()
-    assert b"wba_" not in sink.heard
-    assert b"/health" in sink.heard
+    assert b"wba_" not in sink.received
+    assert b"/health" in sink.received
 
 
 async def test_a_worker_whose_server_does_not_come_back_ends(served: Served, admit: Admit) -> None:
@@ -298,23 +296,23 @@ async def test_a_worker_whose_server_does_not_come_back_ends(served: Served, adm
 
 
 class TcpSink:
-    """A stranger that listens and remembers what it is told."""
+    """A server that is not the project's, and keeps what it receives."""
 
     def __init__(self) -> None:
-        self.heard = b""
+        self.received = b""
         self.asked = asyncio.Event()
         self.url = ""
 
     async def __aenter__(self) -> TcpSink:
-        self._server = await asyncio.start_server(self._hear, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._receive, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
 
-    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.heard += await reader.read(10_000)
+    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.received += await reader.read(10_000)
         self.asked.set()
         writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\n{"nonce": "no"}')
         await writer.drain()
@@ -324,7 +322,7 @@ class TcpSink:
 # One task, or only so many
 
 
-async def test_who_is_for_one_task_waits_for_it_does_it_and_ends(served: Served, admit: Admit) -> None:
+async def test_a_worker_for_one_task_waits_for_it_does_it_and_ends(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     before = await make(served, None)
     mine, other = (
@@ -341,7 +339,7 @@ async def test_who_is_for_one_task_waits_for_it_does_it_and_ends(served: Served,
     assert (await get(served, other))["status"] == "pending"
 
 
-async def test_who_is_for_a_task_that_somebody_else_has_ends(served: Served, admit: Admit) -> None:
+async def test_a_worker_for_a_task_that_another_agent_has_ends(served: Served, admit: Admit) -> None:
     ada, bob = await admit("ada"), await admit("bob")
     task_id = await make(served, "true")
     await served.workbench.dispatch(bob.caller, "claim_task", {"task_id": task_id})
@@ -350,7 +348,7 @@ async def test_who_is_for_a_task_that_somebody_else_has_ends(served: Served, adm
     assert (await get(served, task_id))["assigned_agent_id"] == "bob"
 
 
-async def test_who_may_make_two_attempts_ends_after_them(served: Served, admit: Admit) -> None:
+async def test_a_worker_that_may_make_two_attempts_ends_after_them(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     made = [await make(served, "true") for _ in range(3)]
     async with working(served, ada.token, None, limits=Limits(tasks=2)) as running:
@@ -381,7 +379,7 @@ open("late.txt", "w").write("late")
         ("report_task_progress", {"progress_note": "half"}, "completed", "2"),
     ],
 )
-async def test_a_command_may_tell_the_server_itself_how_its_task_ended(
+async def test_a_command_may_complete_or_fail_its_task_itself(
     served: Served, settle: Admit, name: str, arguments: dict[str, Any], status: str, commits: str
 ) -> None:
     ada = await settle("ada", "lab")

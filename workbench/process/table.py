@@ -1,4 +1,4 @@
-"""The processes that were started here, and how those of an earlier server are ended."""
+"""Starting processes, their exit codes, and ending them, also those that an earlier server started."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ class ProcessTable:
         return replace(usage, cpu_percent=max(0.0, percent))
 
     def terminate(self, ref: ProcessRef, grace: float, kill_seconds: float = KILL_SECONDS) -> bool:
-        """End a process with all its descendants; see `ProcessTree.end`.
+        """End a process with all its descendants; see `ProcessTree.terminate`.
 
         Raises:
             Unavailable: ``PROCESS_SURVIVED``.
         """
         try:
-            return ProcessTree(ref).end(grace, kill_seconds)
+            return ProcessTree(ref).terminate(grace, kill_seconds)
         finally:
             self.exit_code(ref)
 

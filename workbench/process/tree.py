@@ -1,8 +1,8 @@
 """A process with all its descendants, also those that made a session of their own or whose parents ended.
 
-Descendants are found by their ancestry while it stands, by the sessions that the tree is known to have made, and by
-the mark they inherit. Only one that both cut its ancestry and wiped its environment before it was looked for cannot
-be found; a process that adopts orphans finds that one too.
+Descendants are found by their ancestry while their parents live, by the sessions that the tree is known to have made,
+and by the mark they inherit. One is missed only if it left its ancestry and wiped its environment before the first
+search; a process that adopts orphans finds that one too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class RunningProcess:
-    """What tells whether a process belongs to a tree."""
+    """What is needed to decide whether a process belongs to a tree."""
 
     process: psutil.Process
     parent: int
@@ -130,7 +130,7 @@ class ProcessTree:
             return bool(row.marks)
         return self._mark is not None and self._mark in row.marks
 
-    def end(self, grace: float, kill_seconds: float = KILL_SECONDS) -> bool:
+    def terminate(self, grace: float, kill_seconds: float = KILL_SECONDS) -> bool:
         """End all: SIGTERM, up to `grace` seconds, SIGKILL. False if nothing was running.
 
         The root's group gets SIGTERM before the others, and half of the grace to end these itself: a supervisor must

@@ -1,6 +1,6 @@
-"""`python -m workbench.worker`: reads its configuration from standard input, then takes tasks until told to stop.
+"""`python -m workbench.worker`: reads its configuration from standard input, then takes tasks until it is stopped.
 
-By hand it is `workbench worker`, which asks the server for it first.
+By hand: `workbench worker`, which asks the server for the configuration first.
 """
 
 from __future__ import annotations

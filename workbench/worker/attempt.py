@@ -1,6 +1,6 @@
 """One attempt at a task: what its command gets, and how its end is understood.
 
-The contract with the command: the task as JSON on standard input (or the prompt, if its profile says so), in
+The contract with the command: the task as JSON on standard input (or the prompt, if its profile asks for that), in
 `WORKBENCH_TASK_FILE` and, up to 100,000 bytes, in `WORKBENCH_TASK`; `WORKBENCH_TASK_ID`, `WORKBENCH_ATTEMPT` and
 `WORKBENCH_AGENT`; the persona's text in the file that `WORKBENCH_PERSONA` names. Exit status 0 completes the task
 with the JSON object found at `WORKBENCH_RESULT` (`result`, `artifacts`; both optional); 75 (EX_TEMPFAIL) asks for
@@ -145,7 +145,7 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
 
 
 def _backstop(limits: Limits) -> Limits:
-    """Limits for the system, above those that the supervisor checks, which says which one was exceeded."""
+    """Limits for the system, above those that the supervisor checks: only the supervisor reports which was exceeded."""
     cpu, memory = limits.cpu_seconds, limits.memory_bytes
     return Limits(
         cpu_seconds=None if cpu is None else cpu + 2,

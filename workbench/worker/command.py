@@ -123,7 +123,7 @@ async def _watch(tree: ProcessTree, limits: Limits) -> str:
 async def _end(process: asyncio.subprocess.Process, tree: ProcessTree, grace: float) -> None:
     """End the command if it runs, and what it left behind: that would keep its output open."""
     if process.returncode is None:
-        await asyncio.to_thread(tree.end, grace)
+        await asyncio.to_thread(tree.terminate, grace)
     else:
         await asyncio.to_thread(tree.kill)
     await process.wait()

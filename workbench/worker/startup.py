@@ -24,7 +24,7 @@ class WorktreePlace:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Where the server is, who the worker is there, where and how it works.
+    """Where the server is, the worker's identity there, where and how it works.
 
     Args:
         url: the server's address.

@@ -82,7 +82,7 @@ async def appeared(path: Path) -> str:
 
 
 @pytest.mark.parametrize("mcp", [False, True], ids=["http", "mcp"])
-async def test_a_spawned_worker_does_a_task_in_its_worktree_and_nobody_sees_its_token(
+async def test_a_spawned_worker_does_a_task_in_its_worktree_and_its_token_is_seen_nowhere(
     served: Served, repository: Path, mcp: bool
 ) -> None:
     await served.workbench.call("create_worktree", name="lab")
@@ -130,7 +130,7 @@ async def test_a_planners_worker_waits_for_the_person(served: Served, admit: Adm
     assert (await agent(served, "walt"))["parent"] == "paula"
 
 
-async def test_a_worker_whose_registration_is_turned_down_ends(served: Served) -> None:
+async def test_a_worker_whose_registration_is_rejected_ends(served: Served) -> None:
     made = await spawn(served, approve="ask")
     assert made["status"] == "pending"
     await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
@@ -208,7 +208,7 @@ async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: S
     assert [line["message"] for line in lines] == ["would do Do it"]
 
 
-async def test_what_a_worker_uses_is_told_while_it_works(served: Served, lab: Path) -> None:
+async def test_the_usage_of_a_worker_is_known_while_it_works(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab", limits={"memory_bytes": 900_000_000, "tasks": 5})
     assert made["confinement"] == await confinement(served)
     task_id = await make(served, "echo hello; echo $$ > pid; (setsid sleep 600 &); while :; do :; done")
@@ -237,7 +237,7 @@ async def confinement(served: Served) -> dict[str, Any]:
     return {"enforced": bool(told["enforced"]), "missing": told["missing"]}
 
 
-async def test_who_passes_a_limit_fails_its_task_and_goes_on(served: Served, lab: Path) -> None:
+async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on(served: Served, lab: Path) -> None:
     await spawn(served, name="walt", assigned_worktree="lab", limits={"wall_seconds": 0.5})
     task = await reached(served, await make(served, "sleep 600", max_retries=0), "failed")
     assert "it took longer than 0.5 s" in task["error_message"]
@@ -260,7 +260,7 @@ async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Ser
     assert not (repository / "here").exists()
 
 
-async def test_where_nothing_is_confined_it_is_said(settings: Settings) -> None:
+async def test_a_worker_that_is_not_confined_is_reported_as_such(settings: Settings) -> None:
     async with crowded(settings, confinement="off") as served:
         said = {"enforced": False, "missing": ["switched off by the setting confinement"]}
         made = await spawn(served, name="walt")
@@ -271,7 +271,7 @@ async def test_where_nothing_is_confined_it_is_said(settings: Settings) -> None:
         assert "not confined in all: switched off" in Path(found["log"]).read_text()
 
 
-async def test_where_all_have_to_work_in_worktrees_nobody_works_elsewhere(settings: Settings) -> None:
+async def test_a_setting_requires_a_worktree_of_every_agent(settings: Settings) -> None:
     async with crowded(settings, spawn_outside_worktrees=False) as served:
         with pytest.raises(Refused, match="WORKTREE_REQUIRED"):
             await spawn(served)
@@ -281,7 +281,7 @@ async def test_where_all_have_to_work_in_worktrees_nobody_works_elsewhere(settin
 # Starting again
 
 
-async def test_a_worker_is_started_again_as_who_it_was(served: Served, lab: Path) -> None:
+async def test_a_worker_is_started_again_with_the_same_identity(served: Served, lab: Path) -> None:
     made = await spawn(
         served, name="walt", assigned_worktree="lab", environment={"KEY": "s3cret"}, limits={"wall_seconds": 60}
     )
@@ -307,7 +307,7 @@ async def test_a_worker_is_started_again_as_who_it_was(served: Served, lab: Path
     assert (kept.parent.name, stat.S_IMODE(kept.stat().st_mode)) == ("environments", 0o600)
 
 
-async def test_only_who_spawned_it_starts_an_agent_again_and_not_one_that_was_turned_away(
+async def test_an_agent_is_started_again_only_by_its_spawner_and_not_when_it_was_rejected(
     served: Served, admit: Admit
 ) -> None:
     paula, pete = await admit("paula", "planner"), await admit("pete", "planner")
@@ -464,7 +464,7 @@ async def begun(served: Served, agent_id: str) -> dict[str, Any]:
     return found
 
 
-async def test_who_finds_no_room_waits_for_it_in_the_order_of_asking(settings: Settings) -> None:
+async def test_agents_wait_for_room_in_the_order_they_were_asked_for(settings: Settings) -> None:
     async with crowded(settings, max_agents_running=1, max_agents_queued=2) as served:
         made = [await spawn(served, name=name) for name in ("first", "second", "third")]
         assert [(one["state"], one["pid"] is None) for one in made] == [
@@ -491,7 +491,7 @@ async def test_who_finds_no_room_waits_for_it_in_the_order_of_asking(settings: S
         assert kinds == ["agent.queued"] * 2
 
 
-async def test_who_waits_for_room_can_be_ended(settings: Settings) -> None:
+async def test_an_agent_that_waits_for_room_can_be_ended(settings: Settings) -> None:
     async with crowded(settings, max_agents_running=1) as served:
         await spawn(served, name="first")
         await spawn(served, name="second", environment={"KEY": "secret"})
@@ -575,9 +575,7 @@ async def test_a_planner_spawns_only_in_its_own_worktrees_and_a_worker_not_at_al
 # After a crash
 
 
-async def test_what_a_server_that_is_gone_left_running_is_ended_but_nobody_else(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(settings: Settings, tmp_path: Path) -> None:
     table = ProcessTable()
     left = tmp_path / "left"
     left.mkdir()

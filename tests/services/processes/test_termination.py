@@ -151,7 +151,7 @@ async def test_a_merge_succeeds_although_an_agent_of_the_worktree_cannot_be_ende
     assert "the worktree was integrated" in (await is_over(served, "walt"))["reason"]
 
 
-async def test_whoever_ends_an_agent_learns_that_it_survives_and_may_try_again(served: Served) -> None:
+async def test_terminating_an_agent_that_survives_is_an_error_and_revoking_it_is_not(served: Served) -> None:
     walt = await spawn(served, "walt")
     with unkillable(walt["pid"]):
         for _ in range(2):
@@ -164,7 +164,7 @@ async def test_whoever_ends_an_agent_learns_that_it_survives_and_may_try_again(s
     await is_over(served, "walt")
 
 
-async def test_a_spawn_whose_caller_goes_away_is_done_to_its_end(served: Served) -> None:
+async def test_a_spawn_whose_caller_is_cancelled_is_finished(served: Served) -> None:
     async with served.workbench.feed.subscribe("agent.registered") as events:
         spawning = asyncio.create_task(spawn(served, "walt"))
         await anext(events)

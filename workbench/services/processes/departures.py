@@ -1,4 +1,4 @@
-"""Agents that leave: terminated, revoked, deleted or signed off. Their tasks are freed, their process is ended.
+"""Agents that leave: terminated, revoked, deleted or signed off. Their tasks are released, their process is ended.
 
 Only the planner that spawned an agent, or the operator, may end it.
 """
@@ -30,7 +30,7 @@ Reason = Annotated[str, Field(max_length=1_000)]
 
 @op(allow=Level.PLANNER, destructive=True)
 async def terminate_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
-    """End an agent's process and everything it started; what it held can be claimed by others."""
+    """End an agent's process with everything it started, and release its tasks."""
     row = await ctx.read(lambda tx: require_agent(tx, agent_id))
     require_authority(ctx.caller, row)
     if not await end(ctx, row["id"], reason):
@@ -40,7 +40,7 @@ async def terminate_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent
 
 @op(allow=Level.OPERATOR, destructive=True)
 async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
-    """Take an agent's admission away: its token stops working at once, its process ends, its tasks are free."""
+    """Revoke an agent's admission: its token stops working at once, its process is ended, its tasks are released."""
     because = reason or "the agent was revoked"
 
     def change(tx: Tx) -> str:
@@ -55,7 +55,7 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
     except Unavailable as error:
         if error.code != "PROCESS_SURVIVED":
             raise
-        had_process = True  # what it holds is free when it has ended, or when the lease has
+        had_process = True  # its tasks are released when the process has ended, or the lease
     if not had_process:
         await ctx.write(lambda tx: attempts.release_all(tx, agent_uid, because))
     return await ctx.read(lambda tx: agent_of(ctx, require_agent(tx, agent_id)))
@@ -64,20 +64,20 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
 @op(allow=Level.READ, tool=False)
 async def deregister_agent(
     ctx: Ctx,
-    agent_id: Annotated[str | None, Field(description="Yourself when null; a person may name anybody.")] = None,
+    agent_id: Annotated[str | None, Field(description="Yourself when null; the operator may name any agent.")] = None,
 ) -> Ok:
-    """Say goodbye: what you hold can be claimed by others, and you are inactive until you come back."""
+    """Sign off: release your tasks and become inactive until you reconnect."""
     if agent_id not in (None, ctx.caller.name) and ctx.caller.level is not Level.OPERATOR:
         raise Refused("FORBIDDEN", f"You are {ctx.caller.name}, not {agent_id}. Leave agent_id out.")
 
     if agent_id is None and ctx.caller.agent is None:
-        raise BadInput("AGENT_ONLY", "Name an agent: a person is not registered.")
+        raise BadInput("AGENT_ONLY", "Name an agent: the operator is not registered.")
 
     def change(tx: Tx) -> Ok:
         agent = require_agent(tx, agent_id or ctx.caller.name)
-        attempts.release_all(tx, agent["id"], "the agent said goodbye")
+        attempts.release_all(tx, agent["id"], "the agent signed off")
         tx.emit("agent.deregistered", f"agent:{agent['id']}", session=agent["session_id"])
-        deactivate(tx, agent["id"], "it said goodbye")
+        deactivate(tx, agent["id"], "it signed off")
         return Ok()
 
     return await ctx.write(change)
@@ -85,7 +85,7 @@ async def deregister_agent(
 
 @op(allow=Level.OPERATOR, destructive=True)
 async def delete_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
-    """Remove an agent from every list; its history stays, and restore_agent brings it back."""
+    """Remove an agent from every list. Its history is kept, and restore_agent brings it back."""
 
     def change(tx: Tx) -> Agent:
         agent = require_agent(tx, agent_id)

@@ -1,6 +1,6 @@
-"""What an agent's environment was when it was spawned: kept in a file that only the person can read, for restarts.
+"""The variables that an agent was spawned with: kept for restarts, in a file that only the person can read.
 
-Not in the store: its rows are exported, queried and backed up, and variables are where people put secrets.
+They are not in the store, because its rows are exported, queried and backed up, and variables often hold secrets.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from workbench.errors import Unavailable
 from workbench.settings import Settings
 
 
-def keep(settings: Settings, agent: str, environment: Mapping[str, str]) -> None:
-    """Keep the variables of an agent (internal id); none need no file. Blocks.
+def keep(settings: Settings, agent_uid: str, environment: Mapping[str, str]) -> None:
+    """Keep the variables of an agent, if there are any. Blocks.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
     if not environment:
         return
-    path = _path(settings, agent)
+    path = _path(settings, agent_uid)
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -32,19 +32,19 @@ def keep(settings: Settings, agent: str, environment: Mapping[str, str]) -> None
         raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
 
 
-def recall(settings: Settings, agent: str) -> dict[str, str] | None:
-    """The variables that were kept; None if there are none, or they were lost. Blocks."""
+def recall(settings: Settings, agent_uid: str) -> dict[str, str] | None:
+    """The variables that were kept; None if there are none, or the file is lost. Blocks."""
     try:
-        said = json.loads(_path(settings, agent).read_text("utf-8"))
+        kept = json.loads(_path(settings, agent_uid).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return {str(name): str(value) for name, value in said.items()} if isinstance(said, dict) else None
+    return {str(name): str(value) for name, value in kept.items()} if isinstance(kept, dict) else None
 
 
-def forget(settings: Settings, agent: str) -> None:
-    """Remove what was kept. Blocks."""
-    _path(settings, agent).unlink(missing_ok=True)
+def forget(settings: Settings, agent_uid: str) -> None:
+    """Remove the variables of an agent. Blocks."""
+    _path(settings, agent_uid).unlink(missing_ok=True)
 
 
-def _path(settings: Settings, agent: str) -> Path:
-    return settings.home / "environments" / f"{agent}.json"
+def _path(settings: Settings, agent_uid: str) -> Path:
+    return settings.home / "environments" / f"{agent_uid}.json"

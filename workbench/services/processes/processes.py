@@ -33,7 +33,7 @@ TAIL_BYTES = 256_000
 
 
 class ResourceLimits(Wire):
-    """What each task's command may use with all it starts; `tasks`: how many attempts the agent makes, then ends."""
+    """What each task's command may use with all it starts; `tasks`: how many attempts it makes before it ends."""
 
     cpu_seconds: float | None = Field(None, gt=0)
     memory_bytes: int | None = Field(None, ge=1_000_000, le=LARGEST_INT)
@@ -42,7 +42,7 @@ class ResourceLimits(Wire):
 
 
 class Child(Wire):
-    """A process below an agent's."""
+    """A descendant of an agent's process."""
 
     pid: int
     name: str
@@ -100,20 +100,20 @@ async def get_managed_agents(ctx: Ctx) -> ManagedAgents:
         rows = tx.all(SQL.managed, parent=ctx.caller.agent)
         return [(row, tx.one(SQL.of_agent, agent=row["id"])) for row in rows]
 
-    found = await ctx.read(question)
-    usages = await _usages(ctx, [row for _, row in found if row])
-    shown = []
-    for agent, row in found:
+    rows = await ctx.read(question)
+    usages = await _usages(ctx, [process for _, process in rows if process])
+    agents = []
+    for agent, row in rows:
         process = _process(ctx, agent["assigned_agent_id"], row, usages.get(agent["id"]), []) if row else None
-        shown.append(ManagedAgent(**directory.agent_of(ctx, agent).model_dump(), process=process))
-    return ManagedAgents(agents=shown)
+        agents.append(ManagedAgent(**directory.agent_of(ctx, agent).model_dump(), process=process))
+    return ManagedAgents(agents=agents)
 
 
 @op(allow=Level.PLANNER, reads=True)
 async def get_agent_process_info(
     ctx: Ctx, agent_id: str, log_lines: Annotated[int, Field(ge=0, le=1_000)] = 50
 ) -> Process:
-    """The process of an agent you spawned: what it uses, its children, how it ended, the end of its log."""
+    """The process of an agent you spawned: what it uses, its descendants, how it ended, the end of its log."""
 
     def question(tx: Reader) -> Row:
         agent = require_agent(tx, agent_id)
@@ -126,13 +126,13 @@ async def get_agent_process_info(
     return _process(ctx, agent_id, row, usages.get(row["agent_id"]), tail)
 
 
-def log_of(ctx: Ctx, agent: str) -> Path:
-    """The log file of an agent (internal id)."""
-    return ctx.settings.logs / f"{agent}.log"
+def log_of(ctx: Ctx, agent_uid: str) -> Path:
+    """The log file of an agent."""
+    return ctx.settings.logs / f"{agent_uid}.log"
 
 
 def require_authority(caller: Caller, agent: Row) -> None:
-    """Refuse who neither is the operator nor spawned an agent.
+    """Refuse a caller that is not the operator and did not spawn the agent.
 
     Raises:
         Refused: ``FORBIDDEN``.
@@ -144,19 +144,19 @@ def require_authority(caller: Caller, agent: Row) -> None:
 
 
 def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
-    """What an agent was spawned with, and its process if it has one.
+    """The row of an agent's spawn, with its process if it has one.
 
     Raises:
         NotFound: ``PROCESS_NOT_FOUND``.
     """
     row = tx.one(SQL.of_agent, agent=agent_uid)
     if row is None:
-        raise NotFound("PROCESS_NOT_FOUND", f"{agent_id} was not spawned here; it has no process.")
+        raise NotFound("PROCESS_NOT_FOUND", f"{agent_id} was not spawned here: it has no process.")
     return row
 
 
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
-    """What the processes that run use, by agent."""
+    """The usage of the processes that are running, by agent."""
     refs = {row["agent_id"]: process_of(row) for row in rows if row["pid"] and row["ended_at"] is None}
     used = await asyncio.to_thread(ctx.processes.usage, list(refs.values())) if refs else {}
     return {agent: used[ref] for agent, ref in refs.items()}
@@ -201,7 +201,7 @@ def _state(row: Row) -> Literal["queued", "running", "ended"]:
 
 
 def _tail(log: Path, lines: int) -> list[str]:
-    """The last lines of a log, without any token."""
+    """The last lines of a log. Tokens in them are blanked out."""
     if not lines:
         return []
     try:

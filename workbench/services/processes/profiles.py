@@ -19,7 +19,7 @@ Source = Literal["shipped", "project"]
 
 
 class ProfileSummary(Wire):
-    """A way to run an agent; `needs`: what is missing here."""
+    """A way to run an agent; `needs`: what it needs that is not installed or set here."""
 
     name: str
     summary: str
@@ -37,7 +37,7 @@ class Profiles(Wire):
 
 @op(allow=Level.PLANNER, reads=True)
 async def list_profiles(ctx: Ctx) -> Profiles:
-    """The ways to run an agent that spawn_agent takes, and what each lacks here."""
+    """The ways to run an agent that spawn_agent takes, and what each needs that is not installed here."""
     return Profiles(profiles=await asyncio.to_thread(_all, ctx.settings))
 
 
@@ -57,19 +57,19 @@ def load(settings: Settings, name: str) -> rules.Profile:
 
 
 def missing(profile: rules.Profile) -> list[str]:
-    """What a profile needs and is not here: programs, and variables written ``$NAME``."""
+    """What a profile needs that is not installed or set here: programs, and variables written ``$NAME``."""
     return [need for need in profile.needs if not _is_there(need)]
 
 
 def programs(profile: rules.Profile) -> Iterator[Path]:
-    """Where the programs that a profile needs are installed: what has to be readable for them to run."""
+    """The directories that have to be readable for the programs of a profile to run."""
     for need in profile.needs:
         if not need.startswith("$") and (found := shutil.which(need)):
             yield from _installed(Path(found))
 
 
 def _installed(program: Path) -> Iterator[Path]:
-    """The directory of a program, and of what it is a link to: a Node package with all it was installed with."""
+    """The directory of a program, and that of the file it links to; for a Node package, with what it depends on."""
     yield program.parent
     real = program.resolve()
     modules = [parent for parent in real.parents if parent.name == "node_modules"]

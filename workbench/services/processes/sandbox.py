@@ -1,4 +1,4 @@
-"""Whether what workers run is held to its worktree here, and what may be touched by it."""
+"""Whether commands are confined to their worktree on this system, and what they may access."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.settings import Settings
 
 
 class Confinement(Wire):
-    """Whether something runs confined, and what of it is not enforced, in words."""
+    """Whether commands run confined, and what of the confinement is not enforced, in words."""
 
     enforced: bool
     missing: list[str]
@@ -35,12 +35,12 @@ class ConfinementSupport(Wire):
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_confinement(ctx: Ctx) -> ConfinementSupport:
-    """How far workers are held to their worktrees on this machine."""
+    """How far commands are confined to their worktrees on this machine."""
     return confinement_support(ctx.settings)
 
 
 def confinement_support(settings: Settings) -> ConfinementSupport:
-    """What is enforced here, and what the settings make of it."""
+    """What this system can enforce, and the mode that the settings choose."""
     able, mode = abilities(), settings.confinement
     off = "Workers are not confined: the setting confinement is off."
     return ConfinementSupport(
@@ -53,10 +53,10 @@ def confinement_support(settings: Settings) -> ConfinementSupport:
 
 
 def confinement_of(settings: Settings) -> Confinement:
-    """Whether what is started now runs confined.
+    """How far a command that is started now is confined.
 
     Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``: the settings require more than this system can.
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``: the settings require more than this system enforces.
     """
     able = abilities()
     if settings.confinement == "off":
@@ -80,7 +80,7 @@ def box(
     read: Iterable[Path] = (),
     connect: Iterable[int] = (),
 ) -> Box:
-    """What may be touched by what runs in a worktree, with what the settings add for all.
+    """What a command in a worktree may access, with what the settings add for all commands.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.
