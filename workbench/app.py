@@ -88,7 +88,7 @@ class Workbench:
             "expiring registrations": Duty(0.25, agent_expiry.expire_due),
             "expiring presence": Duty(min(5.0, settings.silent_seconds / 4), presence.expire_due),
             "noting ended processes": Duty(0.25, termination.reap, serving=True),
-            "processes that could not be ended": Duty(5.0, termination.end_survivors, serving=True),
+            "ending survivors": Duty(5.0, termination.end_survivors, serving=True),
             "starting queued agents": Duty(0.25, spawn_queue.start_queued, serving=True),
             "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
             "running gates": Duty(0.25, gate_runner.check_all, serving=True),
