@@ -501,7 +501,7 @@ def test_a_process_that_cannot_be_ended_is_named_and_can_be_ended_later(stage: S
     child = stage.pid("child")
     with unkillable(child):
         with pytest.raises(Unavailable, match=f"PROCESS_SURVIVED: SIGKILL did not end {child}") as caught:
-            stage.table.terminate(ref, 0, 0.1)
+            stage.table.terminate(ref, 0, 2.0)
         assert caught.value.details == {"pids": [child]}
         assert not stage.table.alive(ref)
         assert [member.pid for member in stage.table.usage([ref])[ref].descendants] == [child]

@@ -14,7 +14,6 @@ from tests.worker.faulty_proxy import Fault, FaultyProxy
 from tests.worker.working import appeared, get, make, output_of, reached, working
 from workbench.confinement import Limits
 from workbench.errors import Unavailable
-from workbench.process import tree
 from workbench.worker import progress, supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
@@ -28,10 +27,9 @@ SAY_PID = "echo $$ > pid.part; mv pid.part pid"
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Polls end soon, notes are sent often, and what cannot be ended is given up soon."""
+    """Polls end soon, and notes are sent often."""
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(progress, "NOTE_SECONDS", 0.05)
-    monkeypatch.setattr(tree.ProcessTree.terminate, "__defaults__", (0.3,))
 
 
 @pytest.fixture
@@ -167,6 +165,7 @@ async def test_lines_of_a_note_that_could_not_be_sent_are_in_the_next_one(
 # A command that cannot be ended
 
 
+@pytest.mark.long
 async def test_a_command_that_cannot_be_ended_fails_its_task_and_ends_the_worker(
     served: Served, admit: Admit, repository: Path
 ) -> None:

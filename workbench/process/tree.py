@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,6 +97,7 @@ class ProcessTree:
         self._root = root
         self._known = {process} if process else set[psutil.Process]()
         self._sessions = {root.pid} if process else set[int]()
+        self._foreign_sessions = {0, os.getsid(0)}  # 0: one from outside this container
         self._mark = root.mark or (own_mark(process) if process else None)
         self._adopter = os.getpid() if adopts_orphans else None
         self._reaped_seconds = reaped_cpu_seconds() if adopts_orphans else 0.0
@@ -110,18 +111,29 @@ class ProcessTree:
         Args:
             running: all processes, if they were listed already.
         """
-        outside = list(running_processes() if running is None else running)
-        members, pids = list[psutil.Process](), set[int]()
-        while found := [row for row in outside if self._includes(row, pids)]:
-            members += [row.process for row in found]
-            pids |= {row.process.pid for row in found}
-            self._known.update(row.process for row in found)
-            self._sessions |= {row.session for row in found}
-            self._sessions -= {0, os.getsid(0)}  # 0: a session from outside this container
-            outside = [row for row in outside if row.process.pid not in pids]
-        return members
+        members: dict[int, psutil.Process] = {}
+        outside, before = self._take(running_processes() if running is None else running, members), 0
+        while len(members) > before:
+            before = len(members)
+            outside = self._take(outside, members)
+        return list(members.values())
 
-    def _includes(self, row: RunningProcess, members: set[int]) -> bool:
+    def _take(self, rows: Iterable[RunningProcess], members: dict[int, psutil.Process]) -> list[RunningProcess]:
+        """Add the processes of the tree to its members; the others.
+
+        Each is decided on as soon as it is listed: a moment later it may have ended, and its child be known by nothing.
+        """
+        outside = []
+        for row in rows:
+            if self._includes(row, members):
+                members[row.process.pid] = row.process
+                self._known.add(row.process)
+                self._sessions |= {row.session} - self._foreign_sessions
+            else:
+                outside.append(row)
+        return outside
+
+    def _includes(self, row: RunningProcess, members: Mapping[int, psutil.Process]) -> bool:
         if row.session in self._sessions or row.process in self._known or row.parent in members:
             return True
         if self._adopter is not None:

@@ -18,7 +18,6 @@ from tests.services.worktrees.lab import approval, ask, commit, everything, fini
 from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict
-from workbench.process import ProcessTable
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -131,10 +130,7 @@ def _commands() -> list[str]:
     return found
 
 
-async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(
-    settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ProcessTable.terminate, "__defaults__", (0.3,))
+async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings: Settings, repository: Path) -> None:
     gate = "sleep 600 & echo $! > pid.part; mv pid.part pid; until [ -e go ]; do sleep 0.01; done"
     async with project(settings, gate) as workbench:
         commit(await make(workbench))

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.conftest import Admit, Admitted, Served, ended, git
+from tests.services.worktrees.lab import finished
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.process import ProcessTable
@@ -428,11 +429,13 @@ async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path,
     if how == "integrate":
         asked = await served.workbench.call("integrate_worktree", worktree_name="lab")
         await served.workbench.call("approve", approval_id=asked["approval_id"])
+        await finished(served.workbench, asked["approval_id"])
         assert (repository / "new.txt").exists()
     else:
         await served.workbench.call("discard_worktree", worktree_name="lab")
     await ended(inside["pid"])
-    assert not (repository / ".aiswarm" / "worktrees" / "lab").exists()
+    while (repository / ".aiswarm" / "worktrees" / "lab").exists():  # removed after its agents have ended
+        await asyncio.sleep(0.01)
     assert (await agent(served, "inside"))["registration_status"] == "inactive"
     assert psutil.pid_exists(outside["pid"])
     assert (await process(served, "outside"))["running"]

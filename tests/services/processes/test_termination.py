@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Served, ended
+from tests.services.worktrees.lab import finished
 from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.errors import Unavailable
@@ -27,7 +28,7 @@ PATIENCE = 30.0
 @pytest.fixture(autouse=True)
 def _killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be ended is given up soon."""
-    monkeypatch.setattr(termination, "KILL_SECONDS", 0.3)
+    monkeypatch.setattr(termination, "KILL_SECONDS", 1.5)
 
 
 async def spawn(served: Served, name: str, **more: Any) -> dict[str, Any]:
@@ -143,11 +144,14 @@ async def test_a_merge_succeeds_although_an_agent_of_the_worktree_cannot_be_ende
     await served.workbench.call("wait_for_task", task_id=task["id"], wait_seconds=PATIENCE)
     question = await served.workbench.call("integrate_worktree", worktree_name="lab")
     with unkillable(walt["pid"]):
-        answer = await served.workbench.call("approve", approval_id=question["approval_id"])
-        assert answer["outcome"]["state"] == "integrated"
+        await served.workbench.call("approve", approval_id=question["approval_id"])
+        found = await finished(served.workbench, question["approval_id"])
+        assert (found["status"], found["outcome"]["state"]) == ("approved", "integrated")
         assert (repository / "new.txt").exists()
-        assert not (repository / ".aiswarm" / "worktrees" / "lab").exists()
         await survives(served, "walt", walt["pid"])
+        async with asyncio.timeout(PATIENCE):
+            while (repository / ".aiswarm" / "worktrees" / "lab").exists():
+                await asyncio.sleep(0.01)
     assert "the worktree was integrated" in (await is_over(served, "walt"))["reason"]
 
 
