@@ -17,7 +17,7 @@ from workbench.analytics.live import Live, Update, refresh
 from workbench.analytics.reports import Report, report
 from workbench.graph import Graph
 from workbench.model import ServerInfo
-from workbench.settings import Settings, find_project
+from workbench.settings import Settings
 from workbench.store.sqlite import open_store
 from workbench.tables import Page, Table
 
@@ -72,7 +72,7 @@ class Session:
         Raises:
             Unavailable: ``PORT_TAKEN``, ``PROJECT_UNWRITABLE`` and the store's errors.
         """
-        settings = Settings(project=(project or find_project()).resolve())
+        settings = Settings.load(project)
         if self._host is not None and self._host.settings.project != settings.project:
             self.stop()
         if self._host is None:

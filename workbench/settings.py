@@ -9,12 +9,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tomllib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -23,9 +30,13 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from workbench import settings_file
 from workbench.errors import BadInput
 
 PACKAGE = Path(__file__).parent
+PREFIX = "WORKBENCH_"
+GIT_SECONDS = 10.0
+"""How long git may take to say where a repository begins."""
 
 
 def shipped(*parts: str) -> Path:
@@ -36,30 +47,47 @@ def shipped(*parts: str) -> Path:
 
 def find_project(start: Path | None = None) -> Path:
     """The project's root: `WORKBENCH_PROJECT`, else the nearest parent with `.aiswarm/`,
-    else git's top level, else the directory itself."""
-    if named := os.environ.get("WORKBENCH_PROJECT"):
+    else git's top level, else the directory itself.
+
+    Raises:
+        BadInput: ``NOT_A_DIRECTORY``: the current directory was removed.
+    """
+    if named := os.environ.get(f"{PREFIX}PROJECT"):
         return Path(named).resolve()
-    here = (start or Path.cwd()).resolve()
+    here = (start or _current()).resolve()
     for directory in (here, *here.parents):
-        if (directory / ".aiswarm").is_dir():
+        if os.path.isdir(directory / ".aiswarm"):  # noqa: PTH112 (raises where a directory above may not be entered)
             return directory
     return _git_top(here) or here
+
+
+def _current() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        raise BadInput(
+            "NOT_A_DIRECTORY", "The current directory does not exist any more. Change to another, or give --project."
+        ) from None
 
 
 def _git_top(here: Path) -> Path | None:
     try:
         found = subprocess.run(
-            ["git", "rev-parse", "--show-toplevel"], cwd=here, capture_output=True, text=True, timeout=10
+            ["git", "rev-parse", "--show-toplevel"], cwd=here, capture_output=True, text=True, timeout=GIT_SECONDS
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return None
     return Path(found.stdout.strip()) if found.returncode == 0 else None
 
 
 class Settings(BaseSettings):
-    """The settings of one project. Times are in seconds, sizes in bytes."""
+    """The settings of one project. Times are in seconds, sizes in bytes.
 
-    model_config = SettingsConfigDict(env_prefix="WORKBENCH_", frozen=True, extra="ignore")
+    Raises:
+        BadInput: ``BAD_SETTINGS``: names every setting that is wrong, where it stands, and why.
+    """
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     project: Path = Field(default_factory=find_project, description="Root directory of the project.")
     host: str = Field("127.0.0.1", description="Address the servers bind.")
@@ -137,6 +165,34 @@ class Settings(BaseSettings):
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )
 
+    @classmethod
+    def load(cls, project: Path | None = None) -> Settings:
+        """The settings of a project that exists; by default that of the current directory.
+
+        Raises:
+            BadInput: ``NOT_A_DIRECTORY``, ``BAD_SETTINGS``.
+        """
+        root = project.resolve() if project else find_project()
+        if not os.path.isdir(root):  # noqa: PTH112 (raises where a directory above may not be entered)
+            raise BadInput(
+                "NOT_A_DIRECTORY",
+                f"{root} is not a directory. Make it, or choose another project with --project or {PREFIX}PROJECT.",
+            )
+        return cls(project=root)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _coded(cls, given: dict[str, Any], validate: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return validate(given)
+        except ValidationError as error:
+            raise _bad_settings(error, given) from None
+
+    @field_validator("project", mode="after")
+    @classmethod
+    def _resolved(cls, given: Path) -> Path:
+        return given.resolve()
+
     @field_validator("integration_gates", mode="before")
     @classmethod
     def _commands(cls, given: Any) -> Any:
@@ -159,7 +215,7 @@ class Settings(BaseSettings):
         """Arguments first, then the environment, then the project's file."""
         given = init_settings()
         project = Path(given["project"]) if "project" in given else find_project()
-        found = _in_file(project / ".aiswarm" / "settings.toml", set(cls.model_fields) - {"project"})
+        found = settings_file.read(settings_file.settings_path(project), set(cls.model_fields) - {"project"})
         return init_settings, env_settings, InitSettingsSource(settings_cls, found)
 
     @cached_property
@@ -208,13 +264,21 @@ class Settings(BaseSettings):
         return self.home / "trash"
 
 
-def _in_file(path: Path, known: set[str]) -> dict[str, Any]:
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
-        raise BadInput("BAD_SETTINGS", f"{path} cannot be read: {error}. Correct it or move it away.") from None
-    if unknown := sorted(set(found) - known):
-        raise BadInput("BAD_SETTINGS", f"{path} has no such settings: {', '.join(unknown)}. Correct or remove them.")
-    return found
+def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:
+    """The coded form of values that do not fit; values are not repeated, because they may be secret."""
+    project = Path(given["project"]) if "project" in given else find_project()
+    sources = [(_source(str(one["loc"][0]), given, project), one["msg"]) for one in error.errors()]
+    wrong = "; ".join(f"{where}: {reason}" for (where, _), reason in sources)
+    remedies = dict.fromkeys(remedy for (_, remedy), _ in sources)
+    return BadInput("BAD_SETTINGS", f"{wrong}. {' '.join(remedies)}")
+
+
+def _source(name: str, given: Mapping[str, Any], project: Path) -> tuple[str, str]:
+    """Where the value of a setting comes from, and what to do about a wrong one."""
+    environment = {variable.upper(): value for variable, value in os.environ.items()}
+    variable, file = PREFIX + name.upper(), settings_file.settings_path(project)
+    if environment.get(variable) == given[name]:
+        return variable, "Correct or unset the environment variable."
+    if file.exists() and settings_file.line_of(file, name) is not None:
+        return f"{settings_file.place(file, name)}, {name}", "Correct or remove the line."
+    return name, "Correct it."

@@ -15,6 +15,7 @@ from tests.confinement import old_kernel
 from workbench.confinement import abilities, landlock
 from workbench.confinement.abilities import of
 from workbench.confinement.box import box_for_worktree
+from workbench.errors import BadInput
 from workbench.services.processes.sandbox import confinement_of
 from workbench.settings import Settings
 
@@ -157,5 +158,5 @@ def test_what_can_be_enforced_whole_can_be_required(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ports", ["http", "80,", "-1", "80 443", "999999"])
 def test_ports_are_numbers(tmp_path: Path, ports: str) -> None:
-    with pytest.raises(ValueError, match="confinement_connect"):
+    with pytest.raises(BadInput, match="BAD_SETTINGS: confinement_connect"):
         Settings(project=tmp_path, confinement_connect=ports)

@@ -92,6 +92,25 @@ def test_a_directory_that_cannot_be_written_is_a_clear_error(kernel: Kernel, tmp
     assert error.startswith("UsageError: PROJECT_UNWRITABLE")
 
 
+def test_wrong_settings_are_one_clear_message(kernel: Kernel, repository: Path) -> None:
+    kernel.run("import os; os.environ['WORKBENCH_PORT'] = 'http'")
+    try:
+        _, error = kernel.attempt(f'%workbench start --project "{repository}"')
+    finally:
+        kernel.run("del os.environ['WORKBENCH_PORT']")
+    assert error == (
+        "UsageError: BAD_SETTINGS: WORKBENCH_PORT: Input should be a valid integer, unable to parse string as an "
+        "integer. Correct or unset the environment variable."
+    )
+
+
+def test_a_project_that_does_not_exist_is_not_made(kernel: Kernel, tmp_path: Path) -> None:
+    _, error = kernel.attempt(f'%workbench start --project "{tmp_path / "new"}" --port 0')
+    assert error is not None
+    assert error.startswith("UsageError: NOT_A_DIRECTORY")
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("case", BAD_PLANS)
 def test_a_bad_plan_is_refused_whole_with_its_line(running: Kernel, case: str) -> None:
     line, reason = BAD_PLANS[case]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
-from workbench.errors import BadInput, WorkbenchError
-from workbench.settings import Settings, find_project
+from workbench.errors import WorkbenchError
+from workbench.settings import Settings
 
 
 class OperatorClient(Protocol):
@@ -47,7 +44,7 @@ class ProjectClient:
         Raises:
             BadInput: ``NOT_A_DIRECTORY``, ``BAD_SETTINGS``.
         """
-        return _settings(self._project.resolve() if self._project else find_project())
+        return Settings.load(self._project)
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """See `OperatorClient.call`."""
@@ -71,20 +68,6 @@ class ProjectClient:
 
         async with Workbench.open(self.settings) as workbench:
             return await workbench.call(name, **arguments)
-
-
-def _settings(project: Path) -> Settings:
-    if not os.path.isdir(project):  # noqa: PTH112 (which raises where a directory above may not be entered)
-        raise BadInput(
-            "NOT_A_DIRECTORY",
-            f"{project} is not a directory. Create it, or choose another project with --project or WORKBENCH_PROJECT.",
-        )
-    try:
-        return Settings(project=project)
-    except ValidationError as error:
-        wrong = "; ".join(f"WORKBENCH_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
-        where = "the environment or .aiswarm/settings.toml"
-        raise BadInput("BAD_SETTINGS", f"{wrong}. Correct or unset it in {where}.") from None
 
 
 def explain(error: WorkbenchError) -> str:
