@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from cachetools import LRUCache
 
 from workbench.allowlist import Allowlist
-from workbench.errors import Unauthenticated, Unavailable
+from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
 from workbench.model import SECOND, Level, ServerInfo, wall_clock
@@ -116,7 +117,7 @@ class Workbench:
         Raises:
             Unavailable, Conflict: see `open_store`. BadInput: ``PERSONA_INVALID``.
         """
-        store = await asyncio.to_thread(open_store, settings.database, clock)
+        store = await _opened_store(settings.database, clock)
         try:
             _ignore_state(settings)
             workbench = cls(settings, store, services, steady or (_since_boot if clock is wall_clock else None))
@@ -244,6 +245,17 @@ class Workbench:
             await asyncio.sleep(duty.seconds)
             if self.server is not None or not duty.serving:
                 await duty.perform(self._ctx)
+
+
+async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
+    """The store, opened in a thread; when the caller is cancelled meanwhile, it is closed again."""
+    opening = asyncio.create_task(asyncio.to_thread(open_store, path, clock))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        with suppress(WorkbenchError):
+            await asyncio.to_thread((await opening).close)
+        raise
 
 
 def _since_boot() -> int:

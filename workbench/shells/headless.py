@@ -11,17 +11,37 @@ from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 def run(settings: Settings, port: int | None) -> None:
-    """Serve until SIGINT or SIGTERM."""
-    asyncio.run(_serve(settings, port))
+    """Serve until SIGINT or SIGTERM, which also end a start; a second one ends the process at once.
+
+    Raises:
+        WorkbenchError: see `Servers.start`; ``SERVER_FAILED``.
+    """
+    asyncio.run(_until_signal(settings, port))
+
+
+async def _until_signal(settings: Settings, port: int | None) -> None:
+    serving = asyncio.create_task(_serve(settings, port))
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+
+    def stop() -> None:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+        stopping.set()
+        serving.cancel()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop)
+    await asyncio.wait({serving})
+    if not (stopping.is_set() and serving.cancelled()):
+        await serving
 
 
 async def _serve(settings: Settings, port: int | None) -> None:
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         info = await servers.start(port)
         click.echo(f"Workbench serves {settings.project} at {info.url} (MCP: {info.mcp_url}). Ctrl-C stops it.")
-        await stopped.wait()
+        await servers.wait()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import psutil
-import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -26,8 +23,10 @@ from workbench.errors import Conflict, Unavailable
 from workbench.model import ServerInfo
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
+from workbench.shells.asgi_server import server_failed, serving
 from workbench.shells.gate import Gate, check_address
 from workbench.shells.http import app as http
+from workbench.shells.listen import listen, netloc
 from workbench.shells.mcp import in_process
 from workbench.shells.websocket import endpoint
 
@@ -35,30 +34,27 @@ log = logging.getLogger(__name__)
 
 
 def application(workbench: Workbench, manager: StreamableHTTPSessionManager, stopping: asyncio.Event) -> ASGIApp:
-    """The ASGI application with every endpoint; who waits over HTTP is answered when `stopping` is set."""
-
-    @contextlib.asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with manager.run():
-            yield
-
+    """The ASGI application with every endpoint; long polls over HTTP are answered when `stopping` is set."""
     routes = [
         *http.routes(workbench, stopping),
         endpoint.route(workbench),
         Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)),
     ]
     handlers = {HTTPException: http.no_such_endpoint}
-    return Gate(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), workbench)
+    return Gate(Starlette(routes=routes, exception_handlers=handlers), workbench)
 
 
 class Servers:
-    """The servers of one process, from `start` to `stop`."""
+    """The servers of one process, from `start` to `stop`. Starts and stops take turns."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
         self._settings = workbench.settings
         self._file = ServerFile(workbench.settings.server_file)
         self._stack = contextlib.AsyncExitStack()
+        self._turn = asyncio.Lock()
+        self._serving: asyncio.Task[None] | None = None
+        self._stopping: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,16 +65,18 @@ class Servers:
     async def start(self, port: int | None = None) -> ServerInfo:
         """Serve on `port` (0: any), or on the last or preferred port, or the next free one after it.
 
+        A start that fails or is cancelled leaves nothing behind.
+
         Raises:
-            Unavailable: ``PORT_TAKEN`` (a port was asked for). Conflict: ``ALREADY_SERVED``.
+            Unavailable: ``SERVER_FAILED``, ``PROJECT_UNWRITABLE``; see `listen`. Conflict: ``ALREADY_SERVED``.
             Refused: ``REMOTE_NOT_ALLOWED``. Unauthenticated: ``ACCESS_TOKEN_REQUIRED`` (see `check_address`).
         """
         check_address(self._settings)
-        async with contextlib.AsyncExitStack() as stack:
+        async with self._turn, contextlib.AsyncExitStack() as stack:
             stack.enter_context(_election(self._settings))
             known = self._file.load()
             self._workbench.operator_token = known.operator_token or self._workbench.operator_token
-            bound = stack.enter_context(bind(self._settings, port, known.port))
+            bound = stack.enter_context(await listen(self._settings, port, known.port))
             info = _describe(bound)
             await self._workbench.serving(info)
             stack.push_async_callback(self._workbench.serving, None)
@@ -86,52 +84,55 @@ class Servers:
             sessions = in_process.sessions(self._workbench)
             stopping = asyncio.Event()
             app = application(self._workbench, sessions, stopping)
-            await stack.enter_async_context(_serving(app, bound, self._settings))
+            around = sessions.run()
+            self._serving = await stack.enter_async_context(serving(app, around, bound, self._settings))
             stack.push_async_callback(in_process.end_sessions, sessions)
             stack.callback(stopping.set)
             self._file.save(info, self._workbench.operator_token)
-            stack.callback(self._file.clear)
+            stack.callback(self._clear_file)
             self._stack = stack.pop_all()
         return info
 
+    async def wait(self) -> NoReturn:
+        """Wait until the servers end by themselves, which they do only when they fail.
+
+        Raises:
+            Unavailable: ``SERVER_FAILED``.
+        """
+        if self._serving is not None:
+            await asyncio.wait({self._serving})
+        raise server_failed()
+
     async def stop(self) -> None:
-        """Stop, in reverse order of the start; nothing is left behind. May be called twice."""
-        stack, self._stack = self._stack, contextlib.AsyncExitStack()
-        await stack.aclose()
+        """Stop, in reverse order of the start; nothing is left behind. May be called twice, and during a start.
 
-
-def bind(settings: Settings, port: int | None, last: int | None) -> socket.socket:
-    """A listening socket.
-
-    Raises:
-        Unavailable: ``PORT_TAKEN``, ``NO_FREE_PORT``.
-    """
-    if port is not None:
-        return _listen(settings.host, port)
-    for candidate in (last or settings.port, *range(settings.port, min(settings.port + 20, 65_536)), 0):
+        A caller that is cancelled does not interrupt the stop: the next start or stop waits until it is complete.
+        """
+        stopping = asyncio.create_task(self._stop())
+        self._stopping.add(stopping)
+        stopping.add_done_callback(self._stopping.discard)
         try:
-            return _listen(settings.host, candidate)
-        except Unavailable:
-            continue
-    raise Unavailable("NO_FREE_PORT", "No port could be bound. Give one with --port.")
+            await asyncio.shield(stopping)
+        except asyncio.CancelledError:
+            stopping.add_done_callback(_log_failure)
+            raise
+
+    async def _stop(self) -> None:
+        async with self._turn:
+            stack, self._stack = self._stack, contextlib.AsyncExitStack()
+            await stack.aclose()
+
+    def _clear_file(self) -> None:
+        """What still names these servers is not believed: they do not answer any more."""
+        try:
+            self._file.clear()
+        except Unavailable as error:
+            log.warning("%s still names servers that are stopped: %s", self._file.path, error.message)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    # The protocol number matters: asyncio sets TCP_NODELAY only on sockets that carry it,
-    # and without it every small reply waits 40 ms for the peer's delayed acknowledgement.
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-        made.listen(1024)
-    except OSError as error:
-        made.close()
-        if error.errno == errno.EADDRINUSE:
-            raise Unavailable(
-                "PORT_TAKEN", f"Port {port} is taken by another program. Choose another, or 0 for any."
-            ) from None
-        raise Unavailable("PORT_TAKEN", f"Port {port} cannot be bound: {error.strerror}.") from None
-    return made
+def _log_failure(stopped: asyncio.Task[None]) -> None:
+    if not stopped.cancelled() and (error := stopped.exception()):
+        log.error("the servers did not stop in good order", exc_info=error)
 
 
 @contextlib.contextmanager
@@ -149,45 +150,12 @@ def _election(settings: Settings) -> Any:
 
 
 def _describe(bound: socket.socket) -> ServerInfo:
-    host, port = bound.getsockname()[:2]
-    host = "127.0.0.1" if host == "0.0.0.0" else host  # every address of the machine; programs on it use this one
+    place = netloc(bound)
     return ServerInfo(
         pid=os.getpid(),
         started=psutil.Process().create_time(),
         nonce=secrets.token_hex(16),
-        url=f"http://{host}:{port}",
-        ws_url=f"ws://{host}:{port}/ws",
-        mcp_url=f"http://{host}:{port}/mcp",
+        url=f"http://{place}",
+        ws_url=f"ws://{place}/ws",
+        mcp_url=f"http://{place}/mcp",
     )
-
-
-@contextlib.asynccontextmanager
-async def _serving(app: ASGIApp, bound: socket.socket, settings: Settings) -> AsyncIterator[None]:
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,  # else any neighbour could say that it is somebody else
-        lifespan="on",
-        ws="websockets-sansio",
-        ws_max_size=settings.max_frame_bytes,
-        ws_ping_interval=30,
-        ws_ping_timeout=60,
-        ws_per_message_deflate=False,
-        timeout_graceful_shutdown=1,
-        timeout_keep_alive=60,
-    )
-    server = uvicorn.Server(config)
-    running = asyncio.create_task(server._serve(sockets=[bound]))
-    while not server.started and not running.done():
-        await asyncio.sleep(0.002)
-    if running.done():
-        await running
-        raise Unavailable("SERVER_FAILED", "The servers did not start; the log says why.")
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await running
-        if left := set(server.server_state.tasks):  # uvicorn has cancelled them, and does not wait for them to end
-            await asyncio.wait(left)

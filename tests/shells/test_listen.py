@@ -1,0 +1,134 @@
+"""The address and port of the servers: IPv6, ports that are taken or not permitted, hosts that do not exist."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.conftest import Served
+from workbench.app import Workbench
+from workbench.client import Agent, HttpClient, McpClient
+from workbench.errors import WorkbenchError
+from workbench.server_file import ServerFile
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = pytest.mark.anyio
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+def unprivileged_from() -> int:
+    """The first port that every user may bind."""
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+    except OSError:
+        return 1024
+
+
+@pytest.fixture
+async def served_on_ipv6(settings: Settings) -> AsyncIterator[Served]:
+    """The servers on the loopback address of IPv6."""
+    there = settings.model_copy(update={"host": "::1"})
+    async with Workbench.open(there) as workbench, Servers(workbench) as servers:
+        yield Served(workbench, await servers.start(0), servers)
+
+
+async def code_of(settings: Settings, port: int | None, **changes: object) -> tuple[str, str]:
+    """The code and message of a start that fails."""
+    async with Workbench.open(settings.model_copy(update=changes)) as workbench, Servers(workbench) as servers:
+        with pytest.raises(WorkbenchError) as caught:
+            await servers.start(port)
+        assert workbench.server is None
+        return caught.value.code, caught.value.message
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+async def test_every_client_reaches_a_server_on_the_ipv6_loopback(served_on_ipv6: Served) -> None:
+    info = served_on_ipv6.info
+    port = ServerFile(served_on_ipv6.workbench.settings.server_file).load().port
+    assert (info.url, info.ws_url) == (f"http://[::1]:{port}", f"ws://[::1]:{port}/ws")
+    made = await served_on_ipv6.workbench.call("register", name="ada")
+    await served_on_ipv6.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    async with HttpClient(info.url, made["token"]) as http, McpClient(info.mcp_url, made["token"]) as mcp:
+        assert await http.nonce() == info.nonce
+        assert (await http.call("whoami"))["agent_id"] == "ada"
+        assert (await mcp.call("whoami"))["agent_id"] == "ada"
+    async with Agent(info.url, token=made["token"]) as agent:
+        assert (await agent.call("whoami"))["agent_id"] == "ada"
+    async with Agent(f"{info.ws_url}", token=made["token"]) as agent:
+        assert agent.agent_id == "ada"
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+async def test_on_ipv6_too_only_its_own_names_are_answered(served_on_ipv6: Served) -> None:
+    async with httpx2.AsyncClient(base_url=served_on_ipv6.info.url, trust_env=False, verify=False) as http:
+        assert (await http.get("/health")).status_code == 200
+        assert (await http.get("/health", headers={"Host": "evil.example"})).json()["error"]["code"] == "BAD_HOST"
+        assert (await http.get("/health", headers={"Host": "[fe80::1]"})).json()["error"]["code"] == "BAD_HOST"
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+async def test_a_restart_on_ipv6_takes_the_same_port(served_on_ipv6: Served) -> None:
+    await served_on_ipv6.servers.stop()
+    assert (await served_on_ipv6.servers.start()).url == served_on_ipv6.info.url
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+async def test_a_port_that_is_taken_on_ipv6_is_taken(settings: Settings) -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        code, _ = await code_of(settings, other.getsockname()[1], host="::1")
+    assert code == "PORT_TAKEN"
+
+
+@pytest.mark.parametrize("port", [0, None])
+async def test_an_address_that_this_machine_lacks_is_no_taken_port(settings: Settings, port: int | None) -> None:
+    elsewhere = {"host": "192.0.2.1", "allow_remote": True, "access_token": "secret"}
+    checked = Settings(project=settings.project, **elsewhere)  # type: ignore[arg-type]
+    code, message = await code_of(checked, port)
+    assert code == "HOST_NOT_AVAILABLE"
+    assert message.startswith("This machine has no address 192.0.2.1. Set host (WORKBENCH_HOST) to 127.0.0.1, ::1 or ")
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "x" * 300, "127.0.0.1:80"])
+async def test_a_host_that_is_unknown_is_no_taken_port(settings: Settings, host: str) -> None:
+    elsewhere = {"host": host, "allow_remote": True, "access_token": "secret"}
+    checked = Settings(project=settings.project, **elsewhere)  # type: ignore[arg-type]
+    code, message = await code_of(checked, 0)
+    assert code == "HOST_NOT_AVAILABLE"
+    assert message.startswith(f"The host {host!r} is unknown. Set host")
+
+
+@pytest.mark.skipif(unprivileged_from() <= 80, reason="here every user may bind port 80")
+def test_a_port_that_needs_more_rights_is_no_taken_port(tmp_path: Path) -> None:
+    """In a process of its own, as an ordinary user."""
+    code = (
+        "import asyncio, os, sys\n"
+        "from pathlib import Path\n"
+        "from workbench.errors import WorkbenchError\n"
+        "from workbench.settings import Settings\n"
+        "from workbench.shells.listen import listen\n"
+        "settings = Settings(project=Path(sys.argv[1]), port=80)\n"
+        "asyncio.run(listen(settings, 0, None)).close()  # imports what an ordinary user may not read\n"
+        "if os.getuid() == 0: os.setgid(65534); os.setuid(65534)\n"
+        "try: asyncio.run(listen(settings, 80, None))\n"
+        "except WorkbenchError as error: print(error)\n"
+        "print(asyncio.run(listen(settings, None, None)).getsockname()[1] > 80)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert ran.stdout == (
+        "PORT_NOT_PERMITTED: This user may not bind port 80; ports below 1024 usually need more rights. "
+        "Choose another, or 0 for any free port.\nTrue\n"
+    )
