@@ -1,18 +1,18 @@
-"""The servers' life in a kernel: one daemon thread with one event loop that owns all of it."""
+"""The servers of a project in a kernel: one daemon thread with one event loop owns all of them."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from pathlib import Path
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from workbench.errors import Conflict, Unavailable
+from kernel_ext.server_log import server_log
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.loop_thread import LoopThread
 from workbench.model import ServerInfo
 
 if TYPE_CHECKING:
@@ -21,60 +21,111 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-JOIN_SECONDS = 15.0
-_LOGGERS = ("workbench", "kernel_ext", "uvicorn", "mcp", "asyncio")
+STOP_SECONDS = 15.0
+"""How long a stop is waited for: longer than processes get to end."""
+RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""Pauses between attempts to start while another process has the project's lock and does not answer (yet)."""
+
+Call = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How a kernel reaches a project's operations.
+
+    Args:
+        info: the server.
+        call: runs an operation as the operator, on the host's loop.
+        workbench: the open project, if this kernel serves it; None if another process does.
+        ended: returns, or raises, when the server has ended by itself.
+    """
+
+    info: ServerInfo
+    call: Call
+    workbench: Workbench | None
+    ended: Callable[[], Coroutine[Any, Any, object]]
 
 
 class KernelHost:
-    """Runs a project's servers beside the kernel's own work; attaches when another process serves it.
+    """Serves a project beside the kernel's own work; attaches when another process serves it.
 
-    All methods are called from the kernel's side, in any thread; they block until done.
+    Its methods are called in any thread of the kernel but its own, and block until they are done. An interrupt
+    may cut each of them short; then it can be called again.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.info: ServerInfo | None = None
-        self.attached = False
-        self.workbench: Workbench | None = None
-        self._call: Callable[..., Coroutine[Any, Any, dict[str, Any]]] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._stop: asyncio.Event | None = None
+        self._thread: LoopThread[Serving] | None = None
+
+    @property
+    def serving(self) -> Serving | None:
+        """How operations are reached, while they are."""
+        return self._thread.opened if self._thread else None
+
+    @property
+    def info(self) -> ServerInfo | None:
+        """The server of the project, while this kernel serves it or is attached to it."""
+        return self.serving.info if self.serving else None
+
+    @property
+    def workbench(self) -> Workbench | None:
+        """The open project, while this kernel serves it."""
+        return self.serving.workbench if self.serving else None
+
+    @property
+    def attached(self) -> bool:
+        """Whether another process serves the project."""
+        return self.serving is not None and self.serving.workbench is None
 
     @property
     def running(self) -> bool:
-        """Whether calls can be made."""
-        return self._call is not None
+        """Whether operations can be called."""
+        return self.serving is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing is left of any start."""
+        return self._thread is None
 
     def start(self, port: int | None = None) -> ServerInfo:
         """Start the servers, or attach to the process that serves this project already.
 
+        When they run already, nothing is done. A start that fails or is interrupted leaves nothing behind, or what
+        `stop` stops.
+
         Raises:
-            Unavailable: ``PORT_TAKEN``, ``PROJECT_UNWRITABLE`` and the store's errors.
+            Unavailable: see `listen` and `open_store`; ``STILL_STOPPING``. BadInput, Refused: see `Servers.start`.
         """
-        if self.info is not None:
-            return self.info
-        ready: Future[ServerInfo] = Future()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._run(port, ready)), name="workbench-host", daemon=True
-        )
-        self._thread.start()
+        if (info := self._answering()) is not None:
+            return info
+        self._forget_failure()
+        self._thread = LoopThread("workbench-host", lambda opened: _main(self.settings, port, opened), not_started)
         try:
-            self.info = ready.result()
+            return self._thread.start(STOP_SECONDS).info
         except BaseException:
-            self._thread.join(JOIN_SECONDS)
-            self._thread = None
+            with suppress(WorkbenchError):
+                self.stop()
             raise
-        return self.info
 
     def stop(self) -> None:
-        """Stop everything that `start` started; may be called twice."""
-        if self._loop is not None and self._stop is not None:
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._stop.set)
-        if self._thread is not None:
-            self._thread.join(JOIN_SECONDS)
-        self._thread = self.info = self._call = None
+        """Stop everything that `start` started; may be called twice.
+
+        Raises:
+            Unavailable: ``STILL_STOPPING``: it takes longer; call it again. Other errors: what went wrong when the
+                servers stopped; they are stopped all the same.
+        """
+        thread = self._thread
+        if thread is None:
+            return
+        if not thread.stop(STOP_SECONDS):
+            raise Unavailable(
+                "STILL_STOPPING",
+                f"The servers are not stopped after {STOP_SECONDS:.0f} s. Run `%workbench stop` again to wait on; "
+                f"{self.settings.logs / 'server.log'} may say what they wait for.",
+            )
+        self._thread = None
+        if thread.failure is not None:
+            raise thread.failure
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the operator.
@@ -82,13 +133,13 @@ class KernelHost:
         Raises:
             WorkbenchError: what the operation raises; ``NOT_STARTED``.
         """
-        return self.submit(self.acall(name, **arguments)).result()
+        return self.wait(self.acall(name, **arguments))
 
     async def acall(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """The same, awaited on the host's own loop (see `submit`)."""
-        if self._call is None:
+        if self.serving is None:
             raise not_started()
-        return await self._call(name, **arguments)
+        return await self.serving.call(name, **arguments)
 
     async def acall_as(self, token: str, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the agent whose token this is, awaited on the host's own loop.
@@ -96,74 +147,55 @@ class KernelHost:
         Raises:
             WorkbenchError: what the operation raises; ``INVALID_TOKEN``, ``NOT_STARTED``.
         """
-        if self.workbench is not None:
-            return await self.workbench.dispatch(await self.workbench.identify(token), name, arguments)
-        if self.info is None:
+        if self.serving is None:
             raise not_started()
+        if (workbench := self.serving.workbench) is not None:
+            return await workbench.dispatch(await workbench.identify(token), name, arguments)
         from workbench.client import HttpClient
 
-        async with HttpClient(self.info.url, token) as client:
+        async with HttpClient(self.serving.info.url, token) as client:
             return await client.call(name, **arguments)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine on the host's loop.
+        """Run a coroutine on the host's loop. The future fails with ``NOT_STARTED`` if the servers stop meanwhile.
 
         Raises:
             Unavailable: ``NOT_STARTED``.
         """
-        if self._loop is None or self._call is None:
+        return self._started(work).submit(work)
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the host's loop and wait for its result; an interrupt cancels it.
+
+        Raises:
+            Unavailable: ``NOT_STARTED``. Other errors: what the coroutine raised.
+        """
+        return self._started(work).call(work)
+
+    def _started(self, work: Coroutine[Any, Any, Any]) -> LoopThread[Serving]:
+        if self._thread is None or self._thread.opened is None:
             work.close()
             raise not_started()
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return self._thread
 
-    async def _run(self, port: int | None, ready: Future[ServerInfo]) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+    def _answering(self) -> ServerInfo | None:
+        """The server, if it still answers: another process may have ended, or serve at another address by now."""
+        if self._thread is None or self.serving is None:
+            return None
+        if self.serving.workbench is not None:
+            return self.serving.info
+        from workbench.client.discovery import is_running
+
+        info = self.serving.info
+        return info if self._thread.call(is_running(info)) else None
+
+    def _forget_failure(self) -> None:
+        """Stop what is left of an earlier run; why that ended is in the log."""
         try:
-            async with contextlib.AsyncExitStack() as stack:
-                stack.enter_context(_logging_to(self.settings))
-                stack.enter_context(_short_switches(self.settings.switch_interval_seconds))
-                info = await stack.enter_async_context(self._open(port))
-                ready.set_result(info)
-                await self._stop.wait()
-        except BaseException as error:
-            if ready.done():
+            self.stop()
+        except Exception:
+            if self._thread is not None:
                 raise
-            ready.set_exception(error)
-        finally:
-            self._call = self.workbench = self._loop = None
-
-    @contextlib.asynccontextmanager
-    async def _open(self, port: int | None) -> AsyncIterator[ServerInfo]:
-        from workbench.app import Workbench
-        from workbench.shells.serve import Servers
-
-        async with Workbench.open(self.settings) as workbench, Servers(workbench) as servers:
-            try:
-                info = await servers.start(port)
-            except Conflict as error:
-                if error.code != "ALREADY_SERVED":
-                    raise
-            else:
-                self.workbench, self._call = workbench, workbench.call
-                yield info
-                return
-        async with self._attach() as info:
-            yield info
-
-    @contextlib.asynccontextmanager
-    async def _attach(self) -> AsyncIterator[ServerInfo]:
-        from workbench.client import HttpClient
-        from workbench.server_file import ServerFile
-
-        known = ServerFile(self.settings.server_file).load()
-        if known.info is None:
-            raise Unavailable("NO_SERVER", "The server that held this project has just gone. Start again.")
-        async with HttpClient(known.info.url, known.operator_token) as client:
-            self.attached, self._call = True, client.call
-            try:
-                yield known.info
-            finally:
-                self.attached = False
 
 
 def not_started() -> Unavailable:
@@ -171,7 +203,59 @@ def not_started() -> Unavailable:
     return Unavailable("NOT_STARTED", "Workbench is not running in this kernel. Run `%workbench start`.")
 
 
-@contextlib.contextmanager
+async def _main(settings: Settings, port: int | None, opened: Callable[[Serving], None]) -> None:
+    """What the host's thread runs: serve, or be attached, until cancelled or until the servers end by themselves."""
+    with server_log(settings), _short_switches(settings.switch_interval_seconds):
+        async with AsyncExitStack() as stack:
+            serving = await _open(stack, settings, port)
+            opened(serving)
+            await serving.ended()
+
+
+async def _open(stack: AsyncExitStack, settings: Settings, port: int | None) -> Serving:
+    """Serve, or attach to the process that does; one that is just starting or stopping is waited for."""
+    for pause in RETRY_SECONDS:
+        if (serving := await _serve(stack, settings, port) or await _attach(stack, settings)) is not None:
+            return serving
+        await asyncio.sleep(pause)
+    raise Unavailable(
+        "NO_SERVER",
+        "Another process holds this project's lock (.aiswarm/server.lock) and does not answer. "
+        "Wait until it has started or stopped, or end it; then start again.",
+    )
+
+
+async def _serve(stack: AsyncExitStack, settings: Settings, port: int | None) -> Serving | None:
+    """Serve in this kernel; None if another process serves the project."""
+    from workbench.app import Workbench
+    from workbench.shells.serve import Servers
+
+    async with AsyncExitStack() as here:
+        workbench = await here.enter_async_context(Workbench.open(settings))
+        servers = await here.enter_async_context(Servers(workbench))
+        try:
+            info = await servers.start(port)
+        except Conflict as error:
+            if error.code != "ALREADY_SERVED":
+                raise
+            return None
+        stack.push_async_exit(here.pop_all())
+    return Serving(info, workbench.call, workbench, servers.wait)
+
+
+async def _attach(stack: AsyncExitStack, settings: Settings) -> Serving | None:
+    """Call the process that serves the project; None if none answers."""
+    from workbench.client import HttpClient
+    from workbench.client.discovery import find_server
+
+    found = await find_server(settings.server_file)
+    if found is None:
+        return None
+    client = await stack.enter_async_context(HttpClient(found.info.url, found.operator_token))
+    return Serving(found.info, client.call, None, asyncio.Event().wait)
+
+
+@contextmanager
 def _short_switches(seconds: float) -> Iterator[None]:
     """Let the servers' thread have its turn while a cell computes; restored afterwards."""
     before = sys.getswitchinterval()
@@ -180,30 +264,3 @@ def _short_switches(seconds: float) -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
-
-
-class _Redacting(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        from workbench.rules.access import redact
-
-        return redact(super().format(record))
-
-
-@contextlib.contextmanager
-def _logging_to(settings: Settings) -> Iterator[None]:
-    """Keep the servers' log out of the person's cells: into `.aiswarm/logs/server.log`."""
-    path = Path(settings.logs) / "server.log"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handler: logging.Handler = logging.FileHandler(path, encoding="utf-8", delay=True)
-    except OSError:
-        handler = logging.NullHandler()  # opening the store says what is wrong with the directory
-    handler.setFormatter(_Redacting("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name in _LOGGERS:
-        logging.getLogger(name).addHandler(handler)
-    try:
-        yield
-    finally:
-        for name in _LOGGERS:
-            logging.getLogger(name).removeHandler(handler)
-        handler.close()

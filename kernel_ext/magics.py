@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -17,55 +17,6 @@ if TYPE_CHECKING:
 
     from kernel_ext.session import Session
 
-SUBCOMMANDS = [
-    "start",
-    "stop",
-    "status",
-    "panel",
-    "agents",
-    "agent",
-    "approvals",
-    "approve",
-    "reject",
-    "grant",
-    "move",
-    "revoke",
-    "connect",
-    "history",
-    "rules",
-    "allowlist",
-    "projects",
-    "sessions",
-    "teams",
-    "contexts",
-    "tasks",
-    "task",
-    "graph",
-    "plan",
-    "cancel",
-    "retry",
-    "priority",
-    "assign",
-    "depend",
-    "personas",
-    "worktrees",
-    "integrate",
-    "discard",
-    "profiles",
-    "spawn",
-    "ps",
-    "logs",
-    "restart",
-    "terminate",
-    "doctor",
-    "events",
-    "performance",
-    "report",
-    "export",
-    "export-plan",
-    "migrate",
-    "call",
-]
 _ATTRIBUTE = "workbench_magics"
 
 
@@ -80,14 +31,14 @@ def load(shell: InteractiveShell) -> None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Stop what runs and forget the magics."""
+    """Stop what runs and take the magics back, also when stopping fails."""
     magics = getattr(shell, _ATTRIBUTE, None)
     if magics is None:
         return
-    magics.close()
     for kind, name in (("line", "workbench"), ("cell", "plan"), ("cell", "persona"), ("cell", "wsql")):
         shell.magics_manager.magics[kind].pop(name, None)
     delattr(shell, _ATTRIBUTE)
+    explained(WorkbenchMagics.close)(magics)
 
 
 def explained(magic: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,9 +63,33 @@ def explained(magic: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+def words(line: str) -> list[str]:
+    """The words of a line, quoted as in a shell (IPython's own parser would keep the quotes).
+
+    Raises:
+        UsageError: a quotation is not closed.
+    """
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{error}: {line}") from None
+
+
 def parsed(magic: Any, line: str) -> Any:
-    """A magic's arguments, quoted as in a shell (IPython's own parser would keep the quotes)."""
-    return magic.parser.parse_args(shlex.split(line))
+    """A magic's arguments."""
+    return magic.parser.parse_args(words(line))
+
+
+def read(file: str) -> str:
+    """The text of a file.
+
+    Raises:
+        UsageError: it cannot be read, or is not text in UTF-8.
+    """
+    try:
+        return Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from None
 
 
 @magics_class
@@ -136,22 +111,21 @@ class WorkbenchMagics(Magics):
 
     def close(self) -> None:
         """Stop what runs."""
+        self.shell.user_ns.pop("wb", None)
         if self._session is not None:
             self._session.stop()
-        self.shell.user_ns.pop("wb", None)
 
     @line_magic
     @explained
     @magic_arguments()
-    @argument("subcommand", nargs="?", default="status", help=", ".join(SUBCOMMANDS))
+    @argument("subcommand", nargs="?", default="status", help="`%%workbench --help` lists them")
     @argument("arguments", nargs="...", help="as on the command line; `%%workbench SUBCOMMAND --help` explains")
     def workbench(self, line: str) -> Any:
         """Run a team of agents from this notebook.
 
         The subcommands are those of the `workbench` command, and start, stop and panel.
         """
-        words = shlex.split(line) or ["status"]
-        shown = self.session.tree.main(words, prog_name="%workbench", obj=self.session, standalone_mode=False)
+        shown = self.session.run(words(line) or ["status"])
         self.shell.user_ns["wb"] = self.session
         return None if shown == 0 else shown  # 0: what was asked for is printed, such as help
 
@@ -169,12 +143,10 @@ class WorkbenchMagics(Magics):
 
         The cell is YAML or a Markdown checklist. The same text again changes nothing.
         """
-        from pathlib import Path
-
         from workbench.cli import planned
 
         args = parsed(WorkbenchMagics.plan, line)
-        text = Path(args.file).read_text("utf-8") if args.file else cell
+        text = read(args.file) if args.file else cell
         how = {"number_if_taken": args.again, "update": args.update, "dry_run": args.dry_run}
         made = self.session.call("create_plan", text=text, name=args.name, **how)
         if args.out:
@@ -210,13 +182,12 @@ class WorkbenchMagics(Magics):
 
     def complete(self, shell: Any, event: Any) -> list[str]:
         """Subcommands first, then those of the one that was chosen, then options."""
-        words = event.line.split()[1:]
-        done = words if event.line.endswith(" ") else words[:-1]
+        given = event.line.split()[1:]
+        done = given if event.line.endswith(" ") else given[:-1]
+        commands = self.session.tree.commands
         if not done:
-            return list(SUBCOMMANDS)
-        if "workbench.cli" not in sys.modules:
-            return []
-        command = self.session.tree.commands.get(done[0])
+            return list(commands)
+        command = commands.get(done[0])
         below = getattr(command, "commands", {})
         if below and len(done) == 1:
             return list(below)

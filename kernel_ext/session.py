@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures.thread  # noqa: F401 (see Session.__init__)
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from kernel_ext.host import KernelHost, not_started
 from workbench import cli
 from workbench.analytics.live import Live, Update, refresh
 from workbench.analytics.reports import Report, report
+from workbench.errors import WorkbenchError
 from workbench.graph import Graph
 from workbench.model import ServerInfo
 from workbench.settings import Settings
@@ -41,7 +43,7 @@ class Session:
         self.tree = _tree()
         # atexit proper comes too late: the executors that stopping needs are closed by then.
         # These run last in, first out: the executors' own, which comes with their import, must be in before.
-        threading._register_atexit(self.stop)  # type: ignore[attr-defined]
+        threading._register_atexit(self._stop_at_exit)  # type: ignore[attr-defined]
 
     @property
     def host(self) -> KernelHost:
@@ -50,7 +52,7 @@ class Session:
         Raises:
             Unavailable: ``NOT_STARTED``.
         """
-        if self._host is None:
+        if self._host is None or self._host.is_stopped:
             raise not_started()
         return self._host
 
@@ -69,31 +71,50 @@ class Session:
     def start(self, project: Path | None = None, port: int | None = None) -> cli.Note:
         """Start the servers for a project, or attach to the process that serves it.
 
+        A start that fails or is interrupted leaves nothing behind, or what `stop` stops.
+
         Raises:
-            Unavailable: ``PORT_TAKEN``, ``PROJECT_UNWRITABLE`` and the store's errors.
+            BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``. Other errors: see `KernelHost.start`.
         """
         settings = Settings.load(project)
         if self._host is not None and self._host.settings.project != settings.project:
             self.stop()
-        if self._host is None:
-            host = KernelHost(settings)
-            host.start(port)
-            self._host, self._live = host, Live()
-        where = f"Workbench serves {settings.project.name} at {self.server.url}."
+        if self._host is None or self._host.is_stopped:
+            self._host, self._live = KernelHost(settings), Live()
+        info = self._host.start(port)
+        where = f"Workbench serves {settings.project.name} at {info.url}."
         if self._host.attached:
-            where = f"Attached to process {self.server.pid}, which serves {settings.project.name}."
-        return cli.Note(where, self.server.model_dump())
+            where = f"Attached to process {info.pid}, which serves {settings.project.name}."
+        return cli.Note(where, info.model_dump())
 
     def stop(self) -> cli.Note:
-        """Stop everything that was started from here; may be called twice."""
-        for desk in self._desks:
-            desk.close()
-        self._desks.clear()
-        if self._host is None:
+        """Stop everything that was started from here; may be called twice.
+
+        Raises:
+            Unavailable: ``STILL_STOPPING``; see `KernelHost.stop`.
+        """
+        if self._host is None or self._host.is_stopped:
             return cli.Note("Workbench was not running.")
-        self._host.stop()
-        self._host = None
+        with ExitStack() as stack:
+            stack.callback(self._host.stop)
+            while self._desks:
+                stack.callback(self._desks.pop().close)
         return cli.Note("Workbench is stopped.")
+
+    def _stop_at_exit(self) -> None:
+        with suppress(WorkbenchError):  # no cell is left to show it in
+            self.stop()
+
+    def run(self, words: Sequence[str]) -> Any:
+        """Run a command of `%workbench` and return what it has to show.
+
+        Raises:
+            ClickException: the command is wrong. WorkbenchError: it fails.
+        """
+        try:
+            return self.tree.main(list(words), prog_name="%workbench", obj=self, standalone_mode=False)
+        except click.Abort as error:  # how click names an interrupt
+            raise KeyboardInterrupt from error
 
     def panel(self) -> Desk:
         """The panel: who waits for you, and how the tasks stand."""
@@ -119,6 +140,9 @@ class Session:
         """Wait until a person has decided; with `auto`, say yes to all of it at once.
 
         The panel stays usable meanwhile. Returns the approvals, in the order they were asked for.
+
+        Raises:
+            NotFound: ``APPROVAL_NOT_FOUND``. Other errors, with `auto`: see the operation ``approve``.
         """
         if auto:
             for number in approval_ids:
@@ -126,13 +150,13 @@ class Session:
         return await asyncio.wrap_future(self.host.submit(self._decided(approval_ids)))
 
     async def _decided(self, approval_ids: Sequence[int]) -> list[dict[str, Any]]:
-        after = 0
+        call = self.host.acall
+        after = (await call("list_events", after=None, limit=1))["next_after"]
         while True:
-            known = {a["id"]: a for a in (await self.host.acall("list_approvals", status=None, limit=500))["approvals"]}
-            found = [known[number] for number in approval_ids]
+            found = [await call("get_approval", approval_id=number) for number in approval_ids]
             if all(approval["status"] != "pending" for approval in found):
                 return found
-            news = await self.host.acall("list_events", after=after, kinds=["approval.*"], wait_seconds=20)
+            news = await call("list_events", after=after, kinds=["approval.*"], wait_seconds=20)
             after = news["next_after"]
 
     def sql(self, query: str) -> pandas.DataFrame:
@@ -155,7 +179,7 @@ class Session:
     @property
     def tasks(self) -> Table:
         """The tasks, as a table."""
-        table: Table = self.tree.main(["tasks"], obj=self, standalone_mode=False)
+        table: Table = self.run(["tasks"])
         return table
 
     def task(self, task_id: int) -> Page:
@@ -164,7 +188,7 @@ class Session:
         Raises:
             NotFound: ``TASK_NOT_FOUND``.
         """
-        page: Page = self.tree.main(["task", str(task_id)], obj=self, standalone_mode=False)
+        page: Page = self.run(["task", str(task_id)])
         return page
 
     def graph(self, plan: str | None = None) -> Graph | cli.Note:
@@ -173,17 +197,17 @@ class Session:
         Of more than 200 tasks it only says that there are so many: the panel's Tasks tab has the graph of all.
         """
         chosen = [] if plan is None else [f"--plan={plan}"]
-        drawn: Graph | cli.Note = self.tree.main(["graph", *chosen], obj=self, standalone_mode=False)
+        drawn: Graph | cli.Note = self.run(["graph", *chosen])
         return drawn
 
     @property
     def agents(self) -> Table:
         """The agents, as a table."""
-        table: Table = self.tree.main(["agents"], obj=self, standalone_mode=False)
+        table: Table = self.run(["agents"])
         return table
 
     def _ask(self, query: str) -> duckdb.DuckDBPyRelation:
-        return self._live.answer(self.host.submit(self._news()).result(), query)
+        return self._live.answer(self.host.wait(self._news()), query)
 
     async def _news(self) -> Update:
         if self.host.workbench is not None:
@@ -196,7 +220,9 @@ class Session:
             await asyncio.to_thread(store.close)
 
     def __repr__(self) -> str:
-        return "Workbench is not running." if self._host is None else f"Workbench of {self.settings.project.name}"
+        if self._host is None or self._host.is_stopped:
+            return "Workbench is not running."
+        return f"Workbench of {self.settings.project.name}"
 
 
 class Notebook:
@@ -212,7 +238,7 @@ class Notebook:
         Raises:
             WorkbenchError: what the operation raises.
         """
-        return self._host.submit(self._host.acall_as(self._token, name, **arguments)).result()
+        return self._host.wait(self._host.acall_as(self._token, name, **arguments))
 
 
 def _tree() -> click.Group:

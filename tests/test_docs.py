@@ -9,7 +9,6 @@ from textwrap import dedent
 import click
 import pytest
 
-from kernel_ext.magics import SUBCOMMANDS
 from kernel_ext.session import _tree
 from tests.docs import REFERENCE, ROOT, emitted, event_kinds, reference
 from workbench.cli import cli
@@ -52,10 +51,6 @@ def test_every_command_is_in_the_readme(command: str) -> None:
 def test_every_command_explains_itself() -> None:
     silent = [name for name, command in _tree().commands.items() if not command.help]
     assert silent == []
-
-
-def test_the_magic_completes_exactly_the_commands_it_has() -> None:
-    assert sorted(SUBCOMMANDS) == sorted(_tree().commands)
 
 
 def test_every_path_the_readme_names_exists() -> None:

@@ -1,7 +1,8 @@
 """`.aiswarm/server.json`: which server runs, and how the operator reaches it. Mode 0600.
 
-A reader believes it only when pid, start time and, after connecting, nonce match. After a clean
-stop it keeps just the port and the token, so that a restart answers where the last one did.
+The file may be left over from a server that crashed: here it is believed only if a process of its pid and start
+time runs; `client.discovery` also asks the server for its nonce. After a clean stop it keeps just the port and the
+token, so that a restart answers at the same address, to the same token.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from workbench import atomic_file
 from workbench.model import ServerInfo
 
 CLOCK_SLACK = 2.0
-"""Seconds by which the system's idea of when a process started may jump."""
+"""Seconds by which the start time that the system reports of a process may change."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the file says; None where it says nothing (any more)."""
+    """What the file holds; None for what is missing, damaged, or of a process that has ended."""
 
     info: ServerInfo | None = None
     operator_token: str | None = None
@@ -36,10 +37,10 @@ class ServerFile:
         self.path = path
 
     def load(self) -> Known:
-        """What the file says; damage counts as nothing said."""
+        """Read the file. Nothing is raised: what is damaged counts as missing."""
         try:
             raw = json.loads(self.path.read_text("utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return Known()
         if not isinstance(raw, dict):
             return Known()
@@ -51,15 +52,23 @@ class ServerFile:
         return Known(
             info if info and _runs(info) else None,
             token if isinstance(token, str) else None,
-            port if isinstance(port, int) and 0 < port < 65_536 else None,
+            port if type(port) is int and 0 < port < 65_536 else None,
         )
 
     def save(self, info: ServerInfo, operator_token: str) -> None:
-        """Name the running server."""
+        """Name the running server.
+
+        Raises:
+            Unavailable: ``PROJECT_UNWRITABLE``.
+        """
         self._write({**info.model_dump(), "port": _port(info), "operator_token": operator_token})
 
     def clear(self) -> None:
-        """The server stopped: keep what a restart needs."""
+        """Name no server, and keep the port and the token for the next one.
+
+        Raises:
+            Unavailable: ``PROJECT_UNWRITABLE``.
+        """
         known = self.load()
         self._write({"port": known.port, "operator_token": known.operator_token})
 

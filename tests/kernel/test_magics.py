@@ -80,6 +80,19 @@ def test_a_port_that_was_asked_for_and_is_taken_is_one_clear_message(kernel: Ker
     assert kernel.run("%workbench stop").strip() == "Workbench was not running."
 
 
+@pytest.mark.parametrize(
+    ("cell", "error"),
+    {
+        "%workbench approve 'x": "UsageError: No closing quotation: approve 'x",
+        "%%plan --name 'x\nx": "UsageError: No closing quotation: --name 'x",
+        "%%plan --file no.yaml\nx": "UsageError: no.yaml cannot be read: [Errno 2] No such file or directory: 'no.yaml'",
+        "%workbench nothing": "UsageError: No such command 'nothing'.",
+    }.items(),
+)
+def test_a_mistake_in_the_line_is_one_clear_message(kernel: Kernel, cell: str, error: str) -> None:
+    assert kernel.attempt(cell)[1] == error
+
+
 def test_calls_before_the_start_say_how_to_start(kernel: Kernel) -> None:
     _, error = kernel.attempt("%workbench tasks")
     assert error == "UsageError: NOT_STARTED: Workbench is not running in this kernel. Run `%workbench start`."
@@ -193,7 +206,6 @@ def test_the_panel_leaves_a_table_when_there_is_no_front_end(running: Kernel) ->
 
 
 def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
-    kernel.run("%workbench stop")  # options are known once a first command has loaded the tree
     assert {"start", "approve", "worktrees"} <= set(kernel.complete("%workbench "))
     assert "--worktree" in kernel.complete("%workbench spawn --")
     assert {"list", "add", "remove"} <= set(kernel.complete("%workbench rules "))
@@ -216,6 +228,11 @@ def test_a_token_is_not_to_be_printed_into_a_notebook(running: Kernel) -> None:
     _, error = running.attempt("%workbench token ada")
     assert error is not None
     assert "No such command 'token'" in error
+
+
+def test_tab_offers_subcommands_before_the_first_command(tmp_path: Path) -> None:
+    with started(tmp_path) as fresh:
+        assert {"start", "stop", "panel", "report", "approve"} <= set(fresh.complete("%workbench "))
 
 
 def test_a_question_mark_explains(kernel: Kernel) -> None:

@@ -13,6 +13,7 @@ from workbench.errors import BadInput, Unavailable, WorkbenchError, from_dict
 
 TIMEOUT_SECONDS = 60.0
 """Longer than any long poll lasts."""
+HEALTH_SECONDS = 2.0
 
 
 class HttpClient:
@@ -51,11 +52,11 @@ class HttpClient:
 
     async def nonce(self) -> str | None:
         """The nonce of the server that answers; None when none does."""
-        request = self._http.build_request("GET", "/health", timeout=2.0)
-        request.headers.pop("Authorization", None)  # a token that is refused does not mean that nobody answers
         try:
+            request = self._http.build_request("GET", "/health", timeout=HEALTH_SECONDS)
+            request.headers.pop("Authorization", None)  # a server that refuses the token answers all the same
             answer = (await self._http.send(request)).json()
-        except (httpx2.HTTPError, ValueError):
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):
             return None
         return answer.get("nonce") if isinstance(answer, dict) else None
 

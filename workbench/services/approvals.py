@@ -167,6 +167,12 @@ async def list_approvals(
     return Approvals(approvals=[_approval(row) for row in rows])
 
 
+@op(allow=Level.OPERATOR, reads=True)
+async def get_approval(ctx: Ctx, approval_id: int) -> Approval:
+    """One question, and what was decided."""
+    return await _get(ctx, approval_id)
+
+
 @op(allow=Level.OPERATOR)
 async def approve(
     ctx: Ctx,

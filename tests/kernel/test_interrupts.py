@@ -1,0 +1,130 @@
+"""`%workbench start` interrupted by a real SIGINT at several moments: nothing is left, and the next start serves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.kernel.conftest import Kernel
+
+pytestmark = pytest.mark.timeout(120)
+
+PREPARE = """
+import os, psutil, signal, sys, threading, time
+
+armed = []
+
+def interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+def on_event(event, details):
+    if armed and event == armed[0][0] and armed[0][1] in str(details):
+        del armed[0]
+        interrupt()
+
+def interrupt_in(function):
+    "Send SIGINT as soon as the main thread runs, or waits in, a function."
+    def watch():
+        while True:
+            frame = sys._current_frames()[threading.main_thread().ident]
+            while frame is not None:
+                if frame.f_code.co_qualname == function:
+                    return interrupt()
+                frame = frame.f_back
+            time.sleep(0.0001)
+    threading.Thread(target=watch, name="watch", daemon=True).start()
+
+def left():
+    ports = [c.laddr.port for c in psutil.Process().net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    threads = [t.name for t in threading.enumerate() if t.name.startswith(("workbench", "asyncio", "watch"))]
+    return sorted(ports), sorted(threads), sys.getswitchinterval()
+
+sys.addaudithook(on_event)
+before = left()
+"""
+
+MOMENTS = {
+    "the servers' modules are imported": ("import", "workbench.shells.serve"),
+    "the store is opened": ("sqlite3.connect", "coordination.db"),
+    "the lock is taken": ("open", "server.lock"),
+    "the port is bound": ("socket.bind", ""),
+    "server.json is written": ("os.rename", "server.json"),
+}
+"""Events of the interpreter, and words in their details."""
+
+
+@pytest.fixture(scope="module")
+def prepared(kernel: Kernel) -> Kernel:
+    kernel.run(PREPARE)
+    return kernel
+
+
+def assert_nothing_is_left(kernel: Kernel, repository: Path) -> None:
+    assert kernel.run("left() == before or left()") == "True"
+    file = repository / ".aiswarm" / "server.json"
+    assert not file.exists() or "pid" not in json.loads(file.read_text())
+
+
+def assert_it_starts_and_stops(kernel: Kernel, repository: Path) -> None:
+    assert "Workbench serves" in kernel.run(f'%workbench start --project "{repository}" --port 0')
+    assert kernel.run("%workbench stop").strip() == "Workbench is stopped."
+    assert_nothing_is_left(kernel, repository)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_interrupted_start_leaves_nothing(prepared: Kernel, repository: Path, moment: str) -> None:
+    prepared.run(f"armed[:] = [{MOMENTS[moment]!r}]")
+    _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
+    assert error is not None
+    assert error.startswith("KeyboardInterrupt")
+    assert prepared.run("armed") == "[]"
+    assert_nothing_is_left(prepared, repository)
+    assert prepared.run("%workbench stop").strip() == "Workbench was not running."
+    assert_it_starts_and_stops(prepared, repository)
+
+
+@pytest.mark.parametrize("function", ["Session.start", "KernelHost.start", "LoopThread.start"])
+def test_a_start_that_is_interrupted_in_the_main_thread_leaves_nothing(
+    prepared: Kernel, repository: Path, function: str
+) -> None:
+    prepared.run(f"interrupt_in({function!r})")
+    _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
+    assert error is not None
+    assert error.startswith("KeyboardInterrupt")
+    assert_nothing_is_left(prepared, repository)
+    assert_it_starts_and_stops(prepared, repository)
+
+
+def test_what_a_twice_interrupted_start_leaves_is_stopped_by_stop(prepared: Kernel, repository: Path) -> None:
+    prepared.run("armed[:] = [('socket.bind', '')]; interrupt_in('LoopThread.stop')")
+    _, error = prepared.attempt(f'%workbench start --project "{repository}" --port 0')
+    assert error is not None
+    assert error.startswith("KeyboardInterrupt")
+    prepared.run("%workbench stop")
+    assert_nothing_is_left(prepared, repository)
+    assert_it_starts_and_stops(prepared, repository)
+
+
+def test_an_interrupted_stop_is_finished_by_the_next(prepared: Kernel, repository: Path) -> None:
+    prepared.run(f'%workbench start --project "{repository}" --port 0')
+    prepared.run("interrupt_in('LoopThread.stop')")
+    _, error = prepared.attempt("%workbench stop")
+    assert error is not None
+    assert error.startswith("KeyboardInterrupt")
+    prepared.run("%workbench stop")
+    assert_nothing_is_left(prepared, repository)
+    assert_it_starts_and_stops(prepared, repository)
+
+
+def test_an_interrupted_call_is_given_up_and_the_servers_go_on(prepared: Kernel, repository: Path) -> None:
+    prepared.run(f'%workbench start --project "{repository}" --port 0')
+    prepared.run("interrupt_in('LoopThread.call')")
+    _, error = prepared.attempt('wb.call("list_events", after=10**6, wait_seconds=30)')
+    assert error is not None
+    assert error.startswith("KeyboardInterrupt")
+    assert prepared.run('wb.call("ping")') == "{'ok': True}"
+    prepared.run("while wb.host.workbench.feed.readers: time.sleep(0.01)")
+    prepared.run("%workbench stop")
+    assert_nothing_is_left(prepared, repository)

@@ -1,0 +1,187 @@
+"""A thread with an event loop: what it opens, what is submitted to it, and how both end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+
+import pytest
+
+from workbench.loop_thread import LoopThread
+
+SECONDS = 20.0
+
+
+class Ended(Exception):
+    """The loop has ended."""
+
+
+@pytest.fixture
+def closed() -> list[str]:
+    """What the main coroutine did at its end."""
+    return []
+
+
+@pytest.fixture
+def thread(closed: list[str]) -> Iterator[LoopThread[str]]:
+    async def main(opened: Callable[[str], None]) -> None:
+        opened("open")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)  # a second cancellation would end this
+            closed.append("in good order")
+
+    made = LoopThread("loop", main, Ended)
+    assert made.start(SECONDS) == "open"
+    yield made
+    assert made.stop(SECONDS)
+    assert not made._thread.is_alive()
+
+
+async def forever(begun: threading.Event | None = None) -> None:
+    if begun is not None:
+        begun.set()
+    await asyncio.Event().wait()
+
+
+def test_work_is_done_in_the_thread_and_its_errors_come_back(thread: LoopThread[str]) -> None:
+    async def where() -> str:
+        return threading.current_thread().name
+
+    async def fails() -> None:
+        raise KeyError("x")
+
+    assert thread.call(where()) == "loop"
+    with pytest.raises(KeyError):
+        thread.call(fails())
+
+
+def test_a_cancelled_future_cancels_its_coroutine(thread: LoopThread[str]) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        try:
+            await forever(begun)
+        finally:
+            cancelled.set()
+
+    running = thread.submit(work())
+    assert begun.wait(SECONDS)
+    running.cancel()
+    assert cancelled.wait(SECONDS)
+    with pytest.raises(CancelledError):
+        running.result()
+
+
+def test_what_is_under_way_at_the_end_fails_and_main_closes_in_good_order(
+    thread: LoopThread[str], closed: list[str]
+) -> None:
+    running = thread.submit(forever())
+    assert thread.stop(SECONDS)
+    assert thread.stop(SECONDS)
+    with pytest.raises(Ended):
+        running.result(SECONDS)
+    with pytest.raises(Ended):
+        thread.submit(forever())
+    assert (closed, thread.opened, thread.failure) == (["in good order"], None, None)
+
+
+def test_nothing_that_is_submitted_while_the_loop_ends_is_waited_for_in_vain(thread: LoopThread[str]) -> None:
+    submitted: list[Future[None]] = []
+
+    def submit() -> None:
+        try:
+            while True:
+                submitted.append(thread.submit(forever()))
+        except Ended:
+            return
+
+    others = [threading.Thread(target=submit) for _ in range(4)]
+    for other in others:
+        other.start()
+    while len(submitted) < 100:
+        pass
+    thread.stop(SECONDS)
+    for other in others:
+        other.join(SECONDS)
+    for running in submitted:
+        with pytest.raises(Ended):
+            running.result(SECONDS)
+
+
+def test_what_main_raises_before_it_opens_anything_is_raised_by_the_start() -> None:
+    async def main(opened: Callable[[str], None]) -> None:
+        raise KeyError("x")
+
+    thread = LoopThread("loop", main, Ended)
+    with pytest.raises(KeyError):
+        thread.start(SECONDS)
+    assert thread.stop(SECONDS)
+
+
+def test_what_ends_main_later_is_kept_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    fail = threading.Event()
+
+    async def main(opened: Callable[[str], None]) -> None:
+        opened("open")
+        await asyncio.to_thread(fail.wait)
+        raise KeyError("x")
+
+    thread = LoopThread("loop", main, Ended)
+    thread.start(SECONDS)
+    running = thread.submit(forever())
+    fail.set()
+    with pytest.raises(Ended):
+        running.result(SECONDS)
+    assert thread.stop(SECONDS)
+    assert isinstance(thread.failure, KeyError)
+    assert thread.opened is None
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_exit_inside_the_loop_ends_the_thread_and_not_the_program() -> None:
+    async def main(opened: Callable[[str], None]) -> None:
+        opened("open")
+        await asyncio.Event().wait()
+
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    thread = LoopThread("loop", main, Ended)
+    thread.start(SECONDS)
+    with pytest.raises((SystemExit, Ended)):
+        thread.call(leave())
+    assert thread.stop(SECONDS)
+    with pytest.raises(Ended):
+        thread.call(forever())
+
+
+def test_a_thread_that_was_never_started_can_be_stopped() -> None:
+    async def main(opened: Callable[[str], None]) -> None:
+        raise AssertionError
+
+    thread = LoopThread("loop", main, Ended)
+    assert thread.stop(SECONDS)
+    with pytest.raises(Ended):
+        thread.start(SECONDS)
+
+
+def test_a_stop_that_takes_too_long_says_so_and_goes_on() -> None:
+    go_on = threading.Event()
+
+    async def main(opened: Callable[[str], None]) -> None:
+        opened("open")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.to_thread(go_on.wait)
+
+    thread = LoopThread("loop", main, Ended)
+    thread.start(SECONDS)
+    assert not thread.stop(0.01)
+    assert not thread.stop(0.01)
+    go_on.set()
+    assert thread.stop(SECONDS)
