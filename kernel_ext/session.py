@@ -132,6 +132,10 @@ class Session:
         """
         return self.host.call(name, **arguments)
 
+    def find_server(self) -> ServerInfo | None:
+        """The server of the project, while this kernel serves it or is attached to it."""
+        return self._host.info if self._host is not None else None
+
     def as_agent(self, token: str) -> Notebook:
         """A notebook function's own agent: calls are made with its token."""
         return Notebook(self.host, token)

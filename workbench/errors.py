@@ -16,6 +16,7 @@ is for a person or a model and says what to do next. `details` is JSON-ready.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 
@@ -89,12 +90,14 @@ class Unavailable(WorkbenchError):
     status = 503
 
 
-def from_dict(error: dict[str, Any]) -> WorkbenchError:
-    """Rebuild the error that `as_dict` described, so that a client raises what the server raised."""
+def from_dict(error: Mapping[str, Any]) -> WorkbenchError:
+    """Rebuild the error that `as_dict` described, so that a client raises what the server raised.
+
+    Whatever is missing or of another type, from a peer that is no Workbench, is left out.
+    """
     family = {cls.status: cls for cls in WorkbenchError.__subclasses__()}
-    cls = family.get(error.get("status", 0), WorkbenchError)
-    return cls(
-        str(error.get("code", "UNKNOWN_ERROR")),
-        str(error.get("message", "The server gave no reason.")),
-        **(error.get("details") or {}),
-    )
+    status, details = error.get("status"), error.get("details")
+    cls = family.get(status, WorkbenchError) if isinstance(status, int) else WorkbenchError
+    made = cls(str(error.get("code", "UNKNOWN_ERROR")), str(error.get("message", "The server gave no reason.")))
+    made.details = dict(details) if isinstance(details, dict) else {}
+    return made

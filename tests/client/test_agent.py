@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import textwrap
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.conftest import Admit, Child, Served
-from workbench.client import Agent, SyncAgent
+from workbench.client import Agent, SyncAgent, subscription
 from workbench.client import agent as module
-from workbench.client.agent import pause_before
+from workbench.client.retry import backoff
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
 from workbench.settings import Settings
 from workbench.store.queries import Query
@@ -203,7 +203,7 @@ async def test_many_may_ask_at_once(served: Served, admit: Admit) -> None:
 async def steady(served: Served, admit: Admit) -> AsyncIterator[Agent]:
     """An agent in its session that waits for nothing between attempts to connect."""
     ada = await admit("ada")
-    async with Agent(served.info.url, token=ada.token, sleep=lambda seconds: asyncio.sleep(0.01)) as agent:
+    async with Agent(served.info.url, token=ada.token, pauses=lambda: itertools.repeat(0.01)) as agent:
         yield agent
 
 
@@ -230,7 +230,7 @@ async def test_what_is_asked_during_a_break_is_asked_when_it_is_over(served: Ser
 
 
 async def test_who_waits_for_admission_goes_on_waiting_after_a_break(served: Served, decide: Any) -> None:
-    agent = Agent(served.info.url, name="Ada", sleep=lambda seconds: asyncio.sleep(0.01))
+    agent = Agent(served.info.url, name="Ada", pauses=lambda: itertools.repeat(0.01))
     coming = asyncio.create_task(agent.__aenter__())
     while agent.token is None:
         await asyncio.sleep(0.001)
@@ -246,30 +246,25 @@ async def test_who_is_revoked_is_told_and_does_not_come_back(served: Served, ste
     await served.workbench.call("revoke_agent", agent_id="ada")
     with pytest.raises((Unauthenticated, Unavailable)):
         await steady.call("heartbeat_and_get_tasks")
-    while steady._end is None:
-        await asyncio.sleep(0.001)
     with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
-        await steady.call("whoami")
+        while True:
+            await steady.call("whoami")
 
 
-async def test_an_agent_gives_up_when_the_server_is_gone_too_long(served: Served, admit: Admit) -> None:
+async def test_an_agent_gives_up_when_the_server_is_away_too_long(served: Served, admit: Admit) -> None:
     ada, times, pauses = await admit("ada"), iter(range(0, 10**6, 100)), list[float]()
 
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
+    def noted() -> Iterator[float]:
+        for pause in backoff(lambda: 0.0):
+            pauses.append(pause)
+            yield 0.0
 
     clock = lambda: float(next(times))  # noqa: E731
-    async with Agent(served.info.url, token=ada.token, sleep=sleep, clock=clock, chance=lambda: 0.0) as agent:
+    async with Agent(served.info.url, token=ada.token, pauses=noted, clock=clock) as agent:
         await served.servers.stop()
         with pytest.raises(Unavailable, match="NO_SERVER"):
             await agent.call("whoami")
     assert pauses[:4] == [0.2, 0.4, 0.8, 1.6]
-
-
-@given(st.integers(0, 10**6), st.floats(0, 1, exclude_max=True))
-def test_pauses_grow_and_have_a_limit(attempt: int, chance: float) -> None:
-    assert 0.1 <= pause_before(attempt, chance) <= 30
-    assert pause_before(attempt, 0) <= pause_before(attempt + 1, 0)
 
 
 # Events
@@ -303,7 +298,7 @@ async def test_subscriptions_are_kept_apart_and_end_with_their_reader(served: Se
 
 
 async def test_a_slow_reader_misses_nothing(served: Served, steady: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STREAM_LIMIT", 3)
+    monkeypatch.setattr(subscription, "UNREAD_LIMIT", 3)
     async with aclosing(steady.subscribe("task.created", after=0)) as events:
         for number in range(30):
             await served.workbench.call("create_task", title=str(number), persona_id="tester")
@@ -336,13 +331,13 @@ async def test_an_agent_without_a_loop_leaves_no_thread_when_it_may_not_come_in(
     agent = SyncAgent(served.info.url, token=f"wba_{'x' * 43}")
     with pytest.raises(Unauthenticated, match="INVALID_TOKEN"):
         await asyncio.to_thread(agent.__enter__)
-    assert not agent._thread.is_alive()
+    assert [thread for thread in threading.enumerate() if thread.name == "workbench-agent"] == []
 
 
 async def test_the_agent_of_the_documentation_works(
     served: Served, decide: Any, admit: Admit, session: str, child: Child, tmp_path: Path
 ) -> None:
-    example = (module.__doc__ or "").partition("A whole agent::\n")[2].partition("\nThe connection is kept")[0]
+    example = (module.__doc__ or "").partition("A whole agent::\n")[2].partition("\nThe agent stays connected")[0]
     script, token = tmp_path / "oracle.py", tmp_path / "token"
     script.write_text(textwrap.dedent(example))
     assert len([line for line in script.read_text().splitlines() if line.strip()]) <= 25

@@ -85,7 +85,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_one_clear_message(kernel: Ker
     {
         "%workbench approve 'x": "UsageError: No closing quotation: approve 'x",
         "%%plan --name 'x\nx": "UsageError: No closing quotation: --name 'x",
-        "%%plan --file no.yaml\nx": "UsageError: no.yaml cannot be read: [Errno 2] No such file or directory: 'no.yaml'",
+        "%%plan --file x.yml\nx": "UsageError: x.yml cannot be read: [Errno 2] No such file or directory: 'x.yml'",
         "%workbench nothing": "UsageError: No such command 'nothing'.",
     }.items(),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.errors import WorkbenchError
+from workbench.model import ServerInfo
 from workbench.settings import Settings
 
 
@@ -22,6 +23,10 @@ class OperatorClient(Protocol):
         Raises:
             WorkbenchError: what the operation raises.
         """
+        ...
+
+    def find_server(self) -> ServerInfo | None:
+        """The server of the project, if it answers."""
         ...
 
 
@@ -50,15 +55,20 @@ class ProjectClient:
         """See `OperatorClient.call`."""
         return asyncio.run(self._call(name, arguments))
 
+    def find_server(self) -> ServerInfo | None:
+        """See `OperatorClient.find_server`."""
+        from workbench.client.discovery import find_server
+
+        found = asyncio.run(find_server(self.settings.server_file))
+        return found.info if found else None
+
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from workbench.client import HttpClient, no_server
-        from workbench.server_file import ServerFile
+        from workbench.client.discovery import find_server
 
-        known = ServerFile(self.settings.server_file).load()
-        if known.info is not None:
-            async with HttpClient(known.info.url, self._token or known.operator_token) as client:
-                if await client.nonce() == known.info.nonce:
-                    return await client.call(name, **arguments)
+        if found := await find_server(self.settings.server_file):
+            async with HttpClient(found.info.url, self._token or found.operator_token) as client:
+                return await client.call(name, **arguments)
         if self._token:
             raise no_server(ConnectionError("no server runs in this project"))
         return await self._in_store(name, arguments)

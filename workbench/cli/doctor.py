@@ -12,7 +12,6 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, pass_client
 from workbench.errors import WorkbenchError
-from workbench.server_file import ServerFile
 from workbench.tables import Table
 
 GIGABYTE = 1 << 30
@@ -70,7 +69,7 @@ def _confinement(client: OperatorClient) -> tuple[str, str, str]:
 
 
 def _server(client: OperatorClient) -> tuple[str, str, str]:
-    info = ServerFile(client.settings.server_file).load().info
+    info = client.find_server()
     if info is None:
         return "-", "server", "not running; start it with `%workbench start` in a notebook or `workbench serve`"
     return "ok", "server", f"{info.url}, process {info.pid}"

@@ -10,7 +10,6 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown, pass_client
-from workbench.server_file import ServerFile
 from workbench.tables import Table
 
 EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject": "about"}
@@ -23,7 +22,7 @@ def status(client: OperatorClient) -> Shown:
     counts = client.call("count_tasks")["counts"]
     waiting = client.call("list_approvals")["approvals"]
     agents = client.call("list_agents")["agents"]
-    server = ServerFile(client.settings.server_file).load().info
+    server = client.find_server()
     rows: list[list[Any]] = [
         ["project", client.settings.project],
         ["server", server.url if server else "not running"],

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.client.http import HttpClient
+from workbench.errors import BadInput
 from workbench.model import ServerInfo
 from workbench.server_file import ServerFile
 
@@ -28,5 +29,9 @@ async def find_server(server_file: Path) -> RunningServer | None:
 
 async def is_running(info: ServerInfo) -> bool:
     """Whether a server still answers at its address; another server at that address has another nonce."""
-    async with HttpClient(info.url) as client:
+    try:
+        client = HttpClient(info.url)
+    except BadInput:
+        return False
+    async with client:
         return await client.nonce() == info.nonce

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 from typing import Any, Self
 from urllib.parse import quote
 
 import httpx2
 
-from workbench.errors import BadInput, Unavailable, WorkbenchError, from_dict
+from workbench.client.address import access_header, http_url
+from workbench.client.messages import encoded
+from workbench.errors import Unavailable, WorkbenchError, from_dict
 
 TIMEOUT_SECONDS = 60.0
 """Longer than any long poll lasts."""
@@ -22,6 +22,9 @@ class HttpClient:
     Args:
         url: address of the server, such as ``http://127.0.0.1:8765``.
         token: an agent's or the operator's; without one only what anonymous callers may do.
+
+    Raises:
+        BadInput: ``BAD_URL``.
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
@@ -45,10 +48,7 @@ class HttpClient:
             body = response.json()
         except (httpx2.HTTPError, ValueError) as error:
             raise no_server(error) from error
-        if body.get("success"):
-            data: dict[str, Any] = body["data"]
-            return data
-        raise from_dict(body.get("error") or {})
+        return _result(body)
 
     async def nonce(self) -> str | None:
         """The nonce of the server that answers; None when none does."""
@@ -56,34 +56,36 @@ class HttpClient:
             request = self._http.build_request("GET", "/health", timeout=HEALTH_SECONDS)
             request.headers.pop("Authorization", None)  # a server that refuses the token answers all the same
             answer = (await self._http.send(request)).json()
-        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):
+        except (httpx2.HTTPError, ValueError):
             return None
         return answer.get("nonce") if isinstance(answer, dict) else None
 
 
-def connection(url: str, token: str | None) -> httpx2.AsyncClient:
-    """Where the requests of one client go, with its token."""
-    headers = entrance() | ({"Authorization": f"Bearer {token}"} if token else {})
-    secure = url.startswith("https:")  # loading certificates takes longer than a call, so only where they are used
-    return httpx2.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=secure)
-
-
-def entrance() -> dict[str, str]:
-    """What a server that is open to other machines wants of everybody, from `WORKBENCH_ACCESS_TOKEN`."""
-    access = os.environ.get("WORKBENCH_ACCESS_TOKEN")
-    return {"X-Workbench-Access": access} if access else {}
-
-
-def encoded(name: str, arguments: dict[str, Any]) -> bytes:
-    """Arguments as JSON.
+def _result(body: Any) -> dict[str, Any]:
+    """What a reply holds.
 
     Raises:
-        BadInput: ``INVALID_ARGUMENTS``.
+        WorkbenchError: the error in it; ``NO_SERVER`` when it is not the reply of a Workbench server.
     """
-    try:
-        return json.dumps(arguments).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
+    match body:
+        case {"success": True, "data": dict() as data}:
+            return data
+        case {"success": False, "error": {"code": _} as error}:
+            raise from_dict(error)
+    raise no_server(ValueError("what answers there is another program"))
+
+
+def connection(url: str, token: str | None) -> httpx2.AsyncClient:
+    """An HTTP client for one server, with a token.
+
+    Raises:
+        BadInput: ``BAD_URL``.
+    """
+    headers = access_header() | ({"Authorization": f"Bearer {token}"} if token else {})
+    secure = url.startswith("https:")  # loading certificates takes longer than a call
+    return httpx2.AsyncClient(
+        base_url=http_url(url), headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=secure
+    )
 
 
 def no_server(error: BaseException) -> WorkbenchError:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx2
 
+from workbench.client.address import http_url
 from workbench.client.http import connection, no_server
+from workbench.client.messages import bad_reply
 from workbench.errors import BadInput, WorkbenchError, from_dict
 
 if TYPE_CHECKING:
@@ -25,22 +27,25 @@ class McpClient:
     Args:
         url: the MCP endpoint, such as ``http://127.0.0.1:8765/mcp``.
         token: an agent's; without one only ``register`` and ``registration_status`` are offered.
+
+    Raises:
+        BadInput: ``BAD_URL``.
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        self._url = url
+        self._url = http_url(url)
         self._token = token
-        self._line: _Line | None = None
+        self._connection: _Connection | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._line is not None:
-            await self._line.close()
+        if self._connection is not None:
+            await self._connection.close()
 
     async def tools(self) -> list[str]:
-        """Names of the tools the token is offered.
+        """Names of the tools that the token is offered.
 
         Raises:
             WorkbenchError: as of `call`.
@@ -52,60 +57,69 @@ class McpClient:
         """Run an operation.
 
         Raises:
-            WorkbenchError: what the server raised; ``NO_SERVER`` when none answers.
+            WorkbenchError: what the server raised; ``NO_SERVER`` when none answers; ``BAD_REPLY``.
         """
         result = await self._connected().ask(lambda client: client.call_tool(name, arguments))
         data: dict[str, Any] = result.structured_content or {}
         if not result.is_error:
             return data
-        raise from_dict(data.get("error") or {})
+        error = data.get("error")
+        raise from_dict(error) if isinstance(error, dict) else bad_reply("an error without a code")
 
-    def _connected(self) -> _Line:
-        if self._line is None or self._line.broken:
-            self._line = _Line(self._url, self._token)
-        return self._line
+    def _connected(self) -> _Connection:
+        if self._connection is None or self._connection.is_broken:
+            self._connection = _Connection(self._url, self._token)
+        return self._connection
 
 
-class _Line:
-    """An MCP connection, held by a task of its own: when it breaks it cancels that, not whoever uses it."""
+class _Connection:
+    """An MCP connection in a task of its own: a break cancels that task, not the ones that use the connection."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._closing = asyncio.Event()
         self._refusal: WorkbenchError | None = None
         self._failure: BaseException | None = None
-        self._holding = asyncio.create_task(self._hold(url, token))
+        self._open = asyncio.create_task(self._hold_open(url, token))
 
     @property
-    def broken(self) -> bool:
-        """Whether it is of no use any more."""
-        return self._holding.done()
+    def is_broken(self) -> bool:
+        """Whether it cannot be used any more."""
+        return self._open.done()
 
     async def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
-        """Ask over the connection; what goes wrong with it is a `WorkbenchError`."""
+        """Ask over the connection.
+
+        Raises:
+            WorkbenchError: what went wrong with the connection or the reply.
+        """
         from mcp.shared.exceptions import MCPError
 
-        async def asked() -> T:
-            return await question(await asyncio.shield(self._ready))
-
         self._refusal = None
-        asking = asyncio.create_task(asked())
+        asking = asyncio.create_task(self._asked(question))
         try:
-            await asyncio.wait({asking, self._holding}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asking, self._open}, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return await asking
         except (MCPError, httpx2.HTTPError) as error:
             self._failure = error
+        except (ValueError, RuntimeError) as error:  # what the MCP client raises of a result that it cannot take
+            raise self._refusal or bad_reply(f"a result that is no MCP ({error})") from error
         finally:
             asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
         raise self._refusal or no_server(self._failure or ConnectionError("the connection was closed"))
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._closing.set()
-        await self._holding
+        await asyncio.wait({self._open})
 
-    async def _hold(self, url: str, token: str | None) -> None:
+    async def _asked(self, question: Callable[[Client], Awaitable[T]]) -> T:
+        return await question(await asyncio.shield(self._ready))
+
+    async def _hold_open(self, url: str, token: str | None) -> None:
+        """The task's outermost handler: whoever asks next gets what broke the connection."""
         from mcp.client import Client
         from mcp.client.streamable_http import streamable_http_client
 
@@ -115,17 +129,17 @@ class _Line:
             async with http, Client(streamable_http_client(url, http_client=http)) as client:
                 self._ready.set_result(client)
                 await self._closing.wait()
-        except Exception as error:  # whatever broke it: whoever asks next is told
+        except Exception as error:
             self._failure = _first(error)
 
     async def _note_refusal(self, response: httpx2.Response) -> None:
-        """Keep why the server turned a request away; the MCP client only says that it did."""
+        """Keep why the server refused a request: the MCP client only reports that it did."""
         if response.status_code == 413:
             self._refusal = BadInput("TOO_LARGE", "The server does not take a request of this size.")
         elif response.status_code >= 400:
             with contextlib.suppress(ValueError):
                 body = json.loads(await response.aread())
-                if isinstance(body, dict) and "success" in body:
+                if isinstance(body, dict) and isinstance(body.get("error"), dict) and "success" in body:
                     self._refusal = from_dict(body["error"])
 
 

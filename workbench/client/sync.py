@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from typing import Any, Self
 
 from workbench.client.agent import Agent
+from workbench.client.http import no_server
+from workbench.errors import WorkbenchError
+from workbench.loop_thread import LoopThread
 
-T = TypeVar("T")
+STOP_SECONDS = 15.0
 
 
 class SyncAgent:
@@ -18,8 +20,7 @@ class SyncAgent:
 
     def __init__(self, url: str, **options: Any) -> None:
         self._agent = Agent(url, **options)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="workbench-agent", daemon=True)
+        self._thread = LoopThread("workbench-agent", self._main, _closed)
 
     @property
     def token(self) -> str | None:
@@ -32,69 +33,47 @@ class SyncAgent:
         return self._agent.agent_id
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        try:
-            self._wait(self._agent.__aenter__())
-        except BaseException:
-            self._stop()
-            raise
+        self._thread.start(STOP_SECONDS)
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self._wait(self._agent.__aexit__())
-        finally:
-            self._stop()
+        self._thread.stop(STOP_SECONDS)
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation; see `Agent.call`."""
-        return self._wait(self._agent.call(name, **arguments))
+        return self._thread.call(self._agent.call(name, **arguments))
 
     def read(self, resource_type: str = "contexts", **arguments: Any) -> dict[str, Any]:
         """Read; see `Agent.read`."""
-        return self._wait(self._agent.read(resource_type, **arguments))
+        return self._thread.call(self._agent.read(resource_type, **arguments))
 
     def write(self, title: str, content: str, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Write a context; see `Agent.write`."""
-        return self._wait(self._agent.write(title, content, metadata))
+        return self._thread.call(self._agent.write(title, content, metadata))
 
     def subscribe(self, *kinds: str, after: int | None = None) -> Iterator[dict[str, Any]]:
         """Events as they happen; see `Agent.subscribe`."""
         events = self._agent.subscribe(*kinds, after=after)
-
-        async def following() -> dict[str, Any]:
-            return await anext(events)
-
         try:
             while True:
-                yield self._wait(following())
+                yield self._thread.call(_next(events))
         finally:
-            if self._loop.is_running():
-                self._wait(_closed(events))
+            with contextlib.suppress(WorkbenchError):  # the thread has ended, and the subscription with it
+                self._thread.call(_end(events))
 
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        waiting = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return waiting.result()
-        except BaseException:
-            waiting.cancel()
-            raise
-
-    def _stop(self) -> None:
-        with contextlib.suppress(RuntimeError):
-            asyncio.run_coroutine_threadsafe(self._quiet(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _quiet(self) -> None:
-        """End whatever still runs in the loop."""
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await self._loop.shutdown_asyncgens()
+    async def _main(self, opened: Callable[[None], None]) -> None:
+        async with self._agent:
+            opened(None)
+            await asyncio.Event().wait()
 
 
-async def _closed(events: AsyncGenerator[Any, None]) -> None:
+async def _next(events: AsyncGenerator[dict[str, Any], None]) -> dict[str, Any]:
+    return await anext(events)
+
+
+async def _end(events: AsyncGenerator[dict[str, Any], None]) -> None:
     await events.aclose()
+
+
+def _closed() -> WorkbenchError:
+    return no_server(ConnectionError("the agent was closed"))

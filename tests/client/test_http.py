@@ -1,0 +1,101 @@
+"""The HTTP clients, and finding the server that `server.json` names, where another program answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.conftest import Served
+from workbench.client import Agent, HttpClient, McpClient
+from workbench.client.discovery import RunningServer, find_server, is_running
+from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.server_file import ServerFile
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def answering(body: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """Another program, which answers every request with the same body; its address, and the requests it got."""
+    requests: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await reader.readuntil(b"\r\n\r\n"))
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests
+
+
+STRANGE: list[Any] = [
+    *([], [1], None, "text", 5, {}, {"success": True}, {"success": True, "data": []}, {"success": False}),
+    {"success": False, "error": "no"},
+    {"success": False, "error": {"code": "X", "details": [1], "status": "high"}},
+    {"success": False, "error": {"code": "X", "details": {"code": 1, "self": 2}}},
+]
+
+
+@pytest.mark.parametrize("body", STRANGE, ids=str)
+async def test_whatever_answers_is_a_result_or_a_coded_error(body: Any) -> None:
+    async with answering(json.dumps(body).encode()) as (url, _), HttpClient(url) as client:
+        with pytest.raises(WorkbenchError) as caught:
+            await client.call("ping")
+        assert caught.value.code in ("NO_SERVER", "X")
+        assert await client.nonce() is None
+
+
+@pytest.mark.parametrize("body", STRANGE[:6], ids=str)
+async def test_over_mcp_too(body: Any) -> None:
+    async with answering(json.dumps(body).encode()) as (url, _), McpClient(f"{url}/mcp") as client:
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await client.call("ping")
+
+
+@pytest.mark.parametrize("url", ["", "nowhere", "http://", "http://[::1", "http://h:99999", "http://h:0", "ftp://x"])
+@pytest.mark.parametrize("client", [HttpClient, McpClient, Agent])
+def test_an_address_that_is_none_is_a_coded_error(url: str, client: Callable[[str], Any]) -> None:
+    with pytest.raises(BadInput, match="BAD_URL"):
+        client(url)
+
+
+async def test_arguments_that_are_not_json_are_refused_before_they_are_sent(served: Served) -> None:
+    async with HttpClient(served.info.url) as client:
+        for unfit in (float("nan"), object(), "\ud800"):
+            with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+                await client.call("ping", unfit=unfit)
+
+
+# Finding the server
+
+
+async def test_the_server_that_answers_is_found_with_the_operators_token(served: Served) -> None:
+    file = served.workbench.settings.server_file
+    assert await find_server(file) == RunningServer(served.info, served.workbench.operator_token)
+    assert served.workbench.operator_token not in repr(await find_server(file))
+    await served.servers.stop()
+    assert await find_server(file) is None
+    assert not await is_running(served.info)
+
+
+async def test_a_file_with_an_address_that_is_none_names_no_server(served: Served) -> None:
+    file = ServerFile(served.workbench.settings.server_file)
+    file.path.write_text(json.dumps(served.info.model_dump() | {"url": "nowhere"}))
+    assert await find_server(file.path) is None
+
+
+async def test_another_server_at_the_same_address_is_not_taken_for_it_and_gets_no_token(served: Served) -> None:
+    async with answering(b'{"nonce": "another"}') as (url, requests):
+        file = ServerFile(served.workbench.settings.server_file)
+        file.save(served.info.model_copy(update={"url": url}), "wbo_secret")
+        assert await find_server(file.path) is None
+        assert len(requests) == 1
+        assert b"wbo_secret" not in requests[0]

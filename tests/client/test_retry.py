@@ -1,0 +1,80 @@
+"""When a client connects again, and when it gives up."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.client.retry import LONGEST_PAUSE_SECONDS, Retry, backoff
+from workbench.errors import Refused, TooMany, Unavailable
+
+LOST = ConnectionError("lost")
+
+
+class Time:
+    """A clock that only the test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def retry(time: Time, patience: float = 10.0) -> Retry:
+    return Retry(patience, time, lambda: backoff(lambda: 0.0))
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_pauses_grow_and_have_a_limit(chance: float) -> None:
+    pauses = list(islice(backoff(lambda: chance), 50))
+    assert all(0.1 <= pause <= LONGEST_PAUSE_SECONDS for pause in pauses)
+    assert pauses == sorted(pauses)
+    assert pauses[0] <= 0.2
+    assert pauses[-1] >= LONGEST_PAUSE_SECONDS / 2
+
+
+def test_a_server_that_was_never_met_is_not_tried_again() -> None:
+    error = retry(Time()).fatal(LOST)
+    assert isinstance(error, Unavailable)
+    assert error.code == "NO_SERVER"
+    assert "lost" in error.message
+
+
+def test_a_server_that_was_met_is_tried_again_for_as_long_as_the_patience_lasts() -> None:
+    time = Time()
+    made = retry(time)
+    made.met()
+    time.now = 10.0
+    assert made.fatal(LOST) is None
+    made.met()  # which is no new beginning
+    time.now = 10.1
+    assert isinstance(made.fatal(LOST), Unavailable)
+
+
+def test_a_connection_that_was_of_use_is_a_new_beginning() -> None:
+    time = Time()
+    made = retry(time)
+    made.met()
+    time.now = 100.0
+    made.was_of_use()
+    time.now = 110.0
+    assert made.fatal(LOST) is None
+
+
+def test_a_refusal_for_good_is_not_tried_again_and_one_for_now_is() -> None:
+    made = retry(Time())
+    made.met()
+    refused = Refused("REMOTE_NOT_ALLOWED", "No.")
+    assert made.fatal(refused) is refused
+    assert made.fatal(TooMany("RATE_LIMITED", "Later.")) is None
+    assert made.fatal(Unavailable("TOO_MANY_CONNECTIONS", "Later.")) is None
+
+
+def test_pauses_begin_anew_after_a_connection_that_was_of_use() -> None:
+    made = retry(Time())
+    pauses = made.pauses()
+    assert [next(pauses), next(pauses), next(made.pauses())] == [0.2, 0.4, 0.8]
+    made.was_of_use()
+    assert [next(pauses), next(made.pauses())] == [0.2, 0.4]

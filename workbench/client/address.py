@@ -1,0 +1,56 @@
+"""Addresses of servers, and what a client brings to one that is open to other machines."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from workbench.errors import BadInput
+
+_WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+
+
+def http_url(url: str) -> str:
+    """The address of a server, checked.
+
+    Raises:
+        BadInput: ``BAD_URL``.
+    """
+    parts = _parsed(url)
+    if parts.scheme not in ("http", "https"):
+        raise _bad_url(url)
+    return url
+
+
+def websocket_url(url: str) -> str:
+    """The WebSocket endpoint of a server that may be named by its HTTP address.
+
+    Raises:
+        BadInput: ``BAD_URL``.
+    """
+    parts = _parsed(url)
+    scheme = _WEBSOCKET_SCHEMES.get(parts.scheme)
+    if scheme is None:
+        raise _bad_url(url)
+    return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") or "/ws", "", ""))
+
+
+def access_header() -> dict[str, str]:
+    """The access token that a server asks of other machines, from `WORKBENCH_ACCESS_TOKEN`."""
+    token = os.environ.get("WORKBENCH_ACCESS_TOKEN")
+    return {"X-Workbench-Access": token} if token else {}
+
+
+def _parsed(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        is_complete = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port that is too large
+        raise _bad_url(url) from None
+    if not is_complete:
+        raise _bad_url(url)
+    return parts
+
+
+def _bad_url(url: str) -> BadInput:
+    return BadInput("BAD_URL", f"{url!r} is not the address of a server. Use http://127.0.0.1:8765, for example.")

@@ -1,0 +1,72 @@
+"""What the pure parts of the client want done; `Agent` does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.errors import WorkbenchError
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a text; `number` is the request_id in it."""
+
+    text: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeepToken:
+    """Hand the token of a new registration to the program."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The agent is admitted and authenticated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A call has a result."""
+
+    number: int
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """A call has failed."""
+
+    number: int
+    error: WorkbenchError
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A subscription has something for its reader."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnect:
+    """This connection is of no use; try another."""
+
+    error: WorkbenchError
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """No connection will be of use."""
+
+    error: WorkbenchError
+
+
+Outcome = KeepToken | Ready | Answer | Fail | Wake
+"""What concerns the program, not the connection."""
+Instructions = Sequence[Send | Reconnect | GiveUp | Outcome]
+Outcomes = Sequence[Outcome]

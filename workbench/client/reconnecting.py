@@ -1,0 +1,145 @@
+"""A WebSocket that stays connected: it drives the protocol of an agent over one connection after another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from workbench.client.address import access_header
+from workbench.client.handshake import Phase
+from workbench.client.http import no_server
+from workbench.client.instructions import GiveUp, Instructions, Outcome, Reconnect, Send
+from workbench.client.messages import no_reply
+from workbench.client.protocol import AgentProtocol
+from workbench.client.retry import Retry
+from workbench.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+TOO_LARGE = 1009
+OPTIONS: dict[str, Any] = {"max_size": None, "max_queue": None, "compression": None, "proxy": None, "ping_timeout": 60}
+"""Messages are read as they come (`max_queue`): the last one before the server closes does not wait for a slow program.
+A computation in the server's kernel may keep it from answering a ping for some seconds."""
+
+
+class _ConnectionOfNoUseError(Exception):
+    """See `Reconnect`."""
+
+    def __init__(self, error: WorkbenchError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class ReconnectingSocket:
+    """See the module.
+
+    Args:
+        timeout: seconds that the server may take to reply to a request of the handshake.
+        sent: called with the number of each request that is sent.
+        settle: does what the protocol wants done, other than to send, reconnect and give up.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        protocol: AgentProtocol,
+        retry: Retry,
+        timeout: float,
+        sent: Callable[[int], None],
+        settle: Callable[[Outcome], None],
+    ) -> None:
+        self._url = url
+        self._protocol = protocol
+        self._retry = retry
+        self._timeout = timeout
+        self._sent = sent
+        self._settle = settle
+        self._socket: ClientConnection | None = None
+
+    async def run(self) -> None:
+        """Stay connected until that is of no use.
+
+        Raises:
+            WorkbenchError: why. Exception: what `settle` raised.
+        """
+        from websockets.asyncio.client import connect
+
+        connections = connect(
+            self._url,
+            additional_headers=access_header(),
+            process_exception=self._retry.fatal,
+            reconnect_delays=self._retry.pauses,
+            **OPTIONS,
+        )
+        async with contextlib.aclosing(cast("AsyncGenerator[ClientConnection, None]", aiter(connections))) as sockets:
+            async for socket in sockets:
+                failure = await self._use(socket)
+                if (error := self._retry.fatal(failure)) is not None:
+                    raise error
+                await asyncio.sleep(next(self._retry.pauses()))
+
+    async def perform(self, instructions: Instructions) -> None:
+        """Do what the protocol wants done."""
+        for instruction in instructions:
+            match instruction:
+                case Send():
+                    await self._send(instruction)
+                case Reconnect(error):
+                    raise _ConnectionOfNoUseError(error)
+                case GiveUp(error):
+                    raise error
+                case _:
+                    self._settle(instruction)
+
+    async def _send(self, frame: Send) -> None:
+        """Send a frame. When the connection is broken, `_listen` notices."""
+        from websockets.exceptions import ConnectionClosed
+
+        self._sent(frame.number)
+        if self._socket is not None:
+            with contextlib.suppress(ConnectionClosed):
+                await self._socket.send(frame.text)
+
+    async def _use(self, socket: ClientConnection) -> Exception:
+        """Use a connection for as long as it is of use; why it no longer is."""
+        from websockets.exceptions import ConnectionClosed
+
+        failure: Exception = ConnectionError("the connection was closed")
+        self._socket = socket
+        try:
+            await self._listen(socket)
+        except ConnectionClosed as error:
+            failure = error
+        except _ConnectionOfNoUseError as reason:
+            failure = reason.error
+        finally:
+            self._socket = None
+        await self._lost(failure)
+        await socket.close()
+        return failure
+
+    async def _listen(self, socket: ClientConnection) -> None:
+        """Act on each message. While the handshake awaits a reply, the server has only so long to send one."""
+        now = asyncio.get_running_loop().time
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                await self.perform(self._protocol.connected())
+                async for text in socket:
+                    await self.perform(self._protocol.received(text))
+                    if self._protocol.has_met_server:
+                        self._retry.met()
+                    limit.reschedule(now() + self._timeout if self._protocol.handshake.awaits_reply else None)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise _ConnectionOfNoUseError(no_reply(self._timeout)) from None
+
+    async def _lost(self, failure: Exception) -> None:
+        if self._protocol.handshake.phase in (Phase.WAITING, Phase.READY):
+            self._retry.was_of_use()
+        error = failure if isinstance(failure, WorkbenchError) else no_server(failure)
+        too_large = getattr(getattr(failure, "rcvd", None), "code", None) == TOO_LARGE
+        await self.perform(self._protocol.disconnected(error, too_large=too_large))

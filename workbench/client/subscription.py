@@ -1,0 +1,77 @@
+"""One subscription to events: what the server sent and the reader has not taken yet, in order and without gaps."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from workbench.errors import WorkbenchError
+
+UNREAD_LIMIT = 10_000
+"""Events that are kept for a slow reader; what comes later is asked for when the reader has caught up."""
+
+Event = dict[str, Any]
+
+
+class State(Enum):
+    """What the server does for a subscription."""
+
+    REQUESTED = "requested"
+    """It will confirm; until then what it sends belongs to an earlier request, and may leave a gap."""
+    FOLLOWING = "following"
+    """It sends every event."""
+    BEHIND = "behind"
+    """Events were left out: it has to be asked again, from the last one on."""
+    ENDED = "ended"
+    """It will send nothing more."""
+
+
+class Subscription:
+    """See the module.
+
+    Args:
+        kinds: of events, as the operation `list_events` takes them.
+        after: the event to begin after; None: the server says which is the last one.
+    """
+
+    def __init__(self, kinds: Sequence[str], after: int | None) -> None:
+        self.kinds = list(kinds) or ["*"]
+        self.last = after
+        self.state = State.REQUESTED
+        self.error: WorkbenchError | None = None
+        self._unread: deque[Event] = deque()
+
+    def requested(self) -> Mapping[str, Any]:
+        """Ask (again); what to ask for."""
+        self.state = State.REQUESTED
+        return {"kinds": self.kinds, "after": self.last}
+
+    def confirmed(self, after: int) -> None:
+        """The server begins to send what comes after an event."""
+        self.state = State.FOLLOWING
+        self.last = after if self.last is None else self.last
+
+    def received(self, event: Event) -> None:
+        """An event has come. One that came before is dropped."""
+        if self.state is not State.FOLLOWING or (self.last is not None and event["id"] <= self.last):
+            return
+        if len(self._unread) >= UNREAD_LIMIT:
+            self.state = State.BEHIND
+        else:
+            self.last = event["id"]
+            self._unread.append(event)
+
+    def fall_behind(self) -> None:
+        """The server has left events out."""
+        if self.state is not State.ENDED:
+            self.state = State.BEHIND
+
+    def end(self, error: WorkbenchError) -> None:
+        """Nothing more will come; the reader gets the error after the events."""
+        self.state, self.error = State.ENDED, self.error or error
+
+    def take(self) -> Event | None:
+        """The next event; None when there is none now."""
+        return self._unread.popleft() if self._unread else None
