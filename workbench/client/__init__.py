@@ -6,8 +6,9 @@ Errors come back as the `WorkbenchError` the server raised.
 from typing import Any, Protocol
 
 from workbench.client.agent import Agent
-from workbench.client.http import TIMEOUT_SECONDS, HttpClient, no_server
+from workbench.client.http import TIMEOUT_SECONDS, HttpClient
 from workbench.client.mcp import McpClient
+from workbench.client.messages import no_server
 from workbench.client.sync import SyncAgent
 
 __all__ = ["TIMEOUT_SECONDS", "Agent", "Calls", "HttpClient", "McpClient", "SyncAgent", "no_server"]

@@ -44,9 +44,9 @@ from typing import Any, Self
 
 from workbench.client.address import websocket_url
 from workbench.client.handshake import Handshake
-from workbench.client.http import TIMEOUT_SECONDS, no_server
+from workbench.client.http import TIMEOUT_SECONDS
 from workbench.client.instructions import KeepToken, Outcome, Ready
-from workbench.client.messages import encoded, no_reply
+from workbench.client.messages import encoded, no_reply, no_server
 from workbench.client.protocol import AgentProtocol
 from workbench.client.reconnecting import ReconnectingSocket
 from workbench.client.retry import Pauses, Retry, backoff

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import httpx2
 
 from workbench.client.address import access_header, http_url
-from workbench.client.messages import encoded
-from workbench.errors import Unavailable, WorkbenchError, from_dict
+from workbench.client.messages import encoded, no_server
+from workbench.errors import from_dict
 
 TIMEOUT_SECONDS = 60.0
 """Longer than any long poll lasts."""
@@ -86,8 +86,3 @@ def connection(url: str, token: str | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         base_url=http_url(url), headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=secure
     )
-
-
-def no_server(error: BaseException) -> WorkbenchError:
-    """The coded form of a server that cannot be reached."""
-    return Unavailable("NO_SERVER", f"No Workbench server answers: {error}. Start one with `workbench serve`.")

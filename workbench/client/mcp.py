@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx2
 
 from workbench.client.address import http_url
-from workbench.client.http import connection, no_server
-from workbench.client.messages import bad_reply
+from workbench.client.http import connection
+from workbench.client.messages import bad_reply, no_server
 from workbench.errors import BadInput, WorkbenchError, from_dict
 
 if TYPE_CHECKING:

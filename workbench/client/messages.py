@@ -95,6 +95,11 @@ def encoded(name: str, arguments: Mapping[str, Any]) -> bytes:
         raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
 
 
+def no_server(error: BaseException) -> WorkbenchError:
+    """The coded form of a server that cannot be reached."""
+    return Unavailable("NO_SERVER", f"No Workbench server answers: {error}. Start one with `workbench serve`.")
+
+
 def bad_reply(what: str) -> WorkbenchError:
     """The error of a call whose reply cannot be understood."""
     return Unavailable(

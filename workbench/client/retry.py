@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable, Generator, Iterator
 
-from workbench.client.http import no_server
+from workbench.client.messages import no_server
 from workbench.errors import TooMany, WorkbenchError, from_dict
 
 FIRST_PAUSE_SECONDS = 0.2

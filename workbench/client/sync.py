@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import Any, Self
 
 from workbench.client.agent import Agent
-from workbench.client.http import no_server
+from workbench.client.messages import no_server
 from workbench.errors import WorkbenchError
 from workbench.loop_thread import LoopThread
 

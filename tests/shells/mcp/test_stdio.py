@@ -17,6 +17,7 @@ from mcp.types import CallToolResult, ToolListChangedNotification
 
 from tests.conftest import Admit, Command, Served
 from workbench.model import Level
+from workbench.server_file import ServerFile
 from workbench.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
@@ -94,6 +95,25 @@ async def test_the_new_tools_are_announced_without_being_asked_for(served: Serve
         assert await names(client) == workers_tools(served)
 
 
+async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile(served: Served, start: Start) -> None:
+    changed = anyio.Event()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed.set()
+
+    async with start(era="legacy", message_handler=hear) as client:
+        made = data(await client.call_tool("register", {"name": "ada"}))
+        while not served.workbench.feed.readers:
+            await anyio.sleep(0.01)
+        port = served.info.url.rpartition(":")[2]
+        await served.servers.stop()
+        await served.servers.start(int(port))
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+        await changed.wait()
+        assert await names(client) == workers_tools(served)
+
+
 async def test_who_subscribes_to_the_list_hears_that_it_changed(served: Served, start: Start) -> None:
     async with start() as client, client.listen(tools_list_changed=True) as news:
         made = data(await client.call_tool("register", {"name": "ada"}))
@@ -127,6 +147,13 @@ async def test_a_token_from_the_environment_is_used_from_the_start(served: Serve
         result = await client.call_tool("whoami", {})
         assert result.is_error
         assert data(result)["error"]["code"] == "NO_SERVER"
+
+
+async def test_a_server_that_another_one_replaced_is_none(served: Served, command: Command) -> None:
+    ServerFile(served.workbench.settings.server_file).save(served.info.model_copy(update={"nonce": "another"}), "wbo_x")
+    ran = await command("mcp")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("NO_SERVER: ")
 
 
 async def test_without_a_server_it_says_so(command: Command) -> None:

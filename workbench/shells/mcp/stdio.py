@@ -1,6 +1,6 @@
 """`workbench mcp`: MCP on standard input and output, forwarded to the running server.
 
-Without a token it offers registration; once a person has admitted the agent, it goes on with the
+Without a token it offers registration; once a person has admitted the agent, it continues with the
 token that registering returned, and announces the new tools.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+import logging
+from typing import Any, Self
 
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.session import ServerSession
@@ -17,31 +18,43 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus, T
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from workbench.client import HttpClient, no_server
+from workbench.client.discovery import find_server
+from workbench.client.retry import backoff, is_temporary
 from workbench.errors import WorkbenchError
 from workbench.model import Level, Registration
 from workbench.ops import collect
 from workbench.rules import access
-from workbench.server_file import ServerFile
 from workbench.services import SERVICES
 from workbench.settings import Settings
 from workbench.shells.mcp import server as mcp
 
 WAIT_SECONDS = 25.0
 
+log = logging.getLogger(__name__)
+
 
 class Forwarding:
-    """A backend that calls the server over HTTP, as whoever the token says.
+    """A backend that calls the server over HTTP with an agent's token. An asynchronous context manager.
 
     Args:
-        news: told when an agent that waited was admitted, for clients that subscribe to that.
+        news: carries the announcement of new tools to clients that subscribe to it.
     """
 
     def __init__(self, url: str, token: str | None, news: SubscriptionBus) -> None:
         self._url = url
         self._news = news
         self._level = Level.ANONYMOUS
+        self._stack = contextlib.AsyncExitStack()
         self._client = HttpClient(url, token)
-        self._waiting: asyncio.Task[None] | None = None
+        self._announcing: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._client)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop_announcing()
+        await self._stack.aclose()
 
     async def level(self, ctx: mcp.Context) -> Level:
         """What the token allows now; while no server answers, what it allowed last."""
@@ -49,44 +62,60 @@ class Forwarding:
             self._level = Level[(await self._client.call("whoami"))["level"].upper()]
         except WorkbenchError as error:
             if error.code == "NOT_ASSIGNED":
-                self._await_decision(ctx.session)
+                self._announce_later(ctx.session)
             if error.code != "NO_SERVER":
                 self._level = Level.ANONYMOUS
         return self._level
 
     async def call(self, ctx: mcp.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Forward a call; a registration's token is kept for the calls that follow."""
+        """Forward a call. The token that a registration returns is used for the calls that follow."""
         result = await self._client.call(name, **arguments)
         if name == "register":
-            await self.aclose()
-            self._client = HttpClient(self._url, result["token"])
-            self._await_decision(ctx.session)
+            # Calls that are under way go on with the former client, which is closed at the end.
+            self._client = await self._stack.enter_async_context(HttpClient(self._url, result["token"]))
+            await self._stop_announcing()
+            self._announce_later(ctx.session)
         return result
 
-    def _await_decision(self, session: ServerSession) -> None:
-        if self._waiting is None or self._waiting.done():
-            self._waiting = asyncio.create_task(self._announce(session))
+    def _announce_later(self, session: ServerSession) -> None:
+        if self._announcing is None or self._announcing.done():
+            self._announcing = asyncio.create_task(self._announce(session))
+
+    async def _stop_announcing(self) -> None:
+        if self._announcing is not None:
+            self._announcing.cancel()
+            await asyncio.gather(self._announcing, return_exceptions=True)
+            self._announcing = None
 
     async def _announce(self, session: ServerSession) -> None:
-        """Say that there are other tools as soon as the person has decided; who lists them anew sees them."""
-        status = Registration.PENDING
-        with contextlib.suppress(WorkbenchError):  # whoever lists the tools next waits anew
-            while status is Registration.PENDING:
-                state = await self._client.call("registration_status", wait_seconds=WAIT_SECONDS)
-                status = Registration(state["status"])
-        if status not in access.MAY_ACT:
-            return
-        await self._news.publish(ToolsListChanged())
-        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:  # those hear only what they subscribed to
-            await session.send_tool_list_changed()
+        """Announce the agent's tools as soon as a person has admitted it. The task's outermost handler."""
+        try:
+            if await self._decision() not in access.MAY_ACT:
+                return
+            await self._news.publish(ToolsListChanged())
+            if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:  # those get only what they subscribe to
+                await session.send_tool_list_changed()
+        except Exception:  # the next list of tools has them all the same
+            log.exception("the new tools could not be announced")
 
-    async def aclose(self) -> None:
-        """Let go of the connection."""
-        if self._waiting is not None:
-            self._waiting.cancel()
-            await asyncio.gather(self._waiting, return_exceptions=True)
-            self._waiting = None
-        await self._client.__aexit__()
+    async def _decision(self) -> Registration:
+        """How the registration stands once it is decided. A server that is away is waited for.
+
+        Raises:
+            WorkbenchError: the registration is not known any more.
+        """
+        pauses = backoff()
+        while True:
+            try:
+                state = await self._client.call("registration_status", wait_seconds=WAIT_SECONDS)
+            except WorkbenchError as error:
+                if not is_temporary(error):
+                    raise
+                await asyncio.sleep(next(pauses))
+                continue
+            pauses = backoff()
+            if (status := Registration(state["status"])) is not Registration.PENDING:
+                return status
 
 
 def run(settings: Settings, token: str | None) -> None:
@@ -95,16 +124,15 @@ def run(settings: Settings, token: str | None) -> None:
     Raises:
         Unavailable: ``NO_SERVER``.
     """
-    known = ServerFile(settings.server_file).load()
-    if known.info is None:
+    asyncio.run(_serve(settings, token))
+
+
+async def _serve(settings: Settings, token: str | None) -> None:
+    found = await find_server(settings.server_file)
+    if found is None:
         raise no_server(ConnectionError(f"none runs in {settings.project}"))
-    asyncio.run(_serve(known.info.url, token))
-
-
-async def _serve(url: str, token: str | None) -> None:
     news = InMemorySubscriptionBus()
-    backend = Forwarding(url, token, news)
-    server = mcp.server(collect(SERVICES), backend, news)
-    options = server.create_initialization_options(NotificationOptions(tools_changed=True))
-    async with contextlib.aclosing(backend), stdio_server() as (incoming, outgoing):
+    async with Forwarding(found.info.url, token, news) as backend, stdio_server() as (incoming, outgoing):
+        server = mcp.server(collect(SERVICES), backend, news)
+        options = server.create_initialization_options(NotificationOptions(tools_changed=True))
         await server.run(incoming, outgoing, options)
