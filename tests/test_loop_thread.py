@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 
@@ -96,6 +97,7 @@ def test_nothing_that_is_submitted_while_the_loop_ends_is_waited_for_in_vain(thr
         try:
             while True:
                 submitted.append(thread.submit(forever()))
+                time.sleep(0.0001)  # lets the loop run too
         except Ended:
             return
 
@@ -103,8 +105,8 @@ def test_nothing_that_is_submitted_while_the_loop_ends_is_waited_for_in_vain(thr
     for other in others:
         other.start()
     while len(submitted) < 100:
-        pass
-    thread.stop(SECONDS)
+        time.sleep(0.001)
+    assert thread.stop(SECONDS)
     for other in others:
         other.join(SECONDS)
     for running in submitted:

@@ -205,19 +205,22 @@ def test_a_signal_ends_the_start_of_a_server_of_its_own(settings: Settings, mome
 
 @pytest.mark.timeout(120)
 async def test_a_project_whose_opening_is_cancelled_at_any_moment_is_closed(settings: Settings) -> None:
-    async def opened() -> None:
+    is_open = asyncio.Event()
+
+    async def stay_open() -> None:
         async with Workbench.open(settings):
-            pass
+            is_open.set()
+            await asyncio.Event().wait()
 
     before = {thread.name for thread in threading.enumerate()}
     for turns in moments(1.2):
-        opening = asyncio.create_task(opened())
+        opening = asyncio.create_task(stay_open())
         await pass_turns(turns)
-        if opening.done():
-            break
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
             await opening
         left = {thread.name for thread in threading.enumerate()} - before
         assert {name for name in left if not name.startswith("asyncio")} == set()
+        if is_open.is_set():
+            break
     assert turns > 10

@@ -168,7 +168,7 @@ async def list_approvals(
 
 
 @op(allow=Level.OPERATOR, reads=True)
-async def get_approval(ctx: Ctx, approval_id: int) -> Approval:
+async def get_approval(ctx: Ctx, approval_id: Int64) -> Approval:
     """One question, and what was decided."""
     return await _get(ctx, approval_id)
 
