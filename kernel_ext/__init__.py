@@ -16,7 +16,7 @@ def load_ipython_extension(ipython: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(ipython: InteractiveShell) -> None:
-    """Stop what runs and take the magics back."""
+    """Stop what runs and unregister the magics."""
     from kernel_ext import magics
 
     magics.unload(ipython)

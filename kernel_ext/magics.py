@@ -136,7 +136,9 @@ class WorkbenchMagics(Magics):
     @argument("--file", default="", help="read the plan from this file instead of the cell, unless empty")
     @argument("--name", default=None, help="use this name instead of the plan's own")
     @argument("--again", action="store_true", help="when the plan's name is taken, add a number to it")
-    @argument("--update", action="store_true", help="change the plan of this name; what has begun stays as it is")
+    @argument(
+        "--update", action="store_true", help="change the plan of this name; tasks that have begun stay as they are"
+    )
     @argument("--dry-run", action="store_true", help="only show what would change")
     def plan(self, line: str, cell: str) -> Any:
         """Create the tasks of a plan: all of them, or none and every problem with its line.
@@ -156,10 +158,10 @@ class WorkbenchMagics(Magics):
     @cell_magic
     @explained
     @magic_arguments()
-    @argument("name", help="its id; a built-in one is overridden")
+    @argument("name", help="its id; it takes precedence over a built-in one")
     @argument("-o", "--out", help="bind the persona to this variable")
     def persona(self, line: str, cell: str) -> Any:
-        """Save a persona of this project: Markdown that its agents are told, with front matter if you like."""
+        """Save a persona of this project: instructions for its agents in Markdown, with optional front matter."""
         from workbench.cli import saved
 
         args = parsed(WorkbenchMagics.persona, line)
@@ -173,7 +175,7 @@ class WorkbenchMagics(Magics):
     @magic_arguments()
     @argument("out", nargs="?", help="bind the DataFrame to this variable")
     def wsql(self, line: str, cell: str) -> Any:
-        """Ask DuckDB about the live project: tasks, attempts, agents, approvals, worktrees, events."""
+        """Query the live project with DuckDB: tasks, attempts, agents, approvals, worktrees, events."""
         args = parsed(WorkbenchMagics.wsql, line)
         frame = self.session.sql(cell)
         if args.out:

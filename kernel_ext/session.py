@@ -1,4 +1,4 @@
-"""`wb`: what a notebook has in its hands. One per kernel; `%workbench` fills it."""
+"""`wb`: a notebook's interface to a project. There is one in a kernel; `%workbench` makes it."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ if TYPE_CHECKING:
     from kernel_ext.panels.desk import Desk
 
 NOT_HERE = {"serve", "mcp", "demo", "sql", "token", "worker"}
-"""Commands that make no sense in a kernel, that are magics of their own, or whose secret a notebook would keep."""
+"""Commands that a kernel does not have: they would block it, are magics of their own, or print a secret that the
+notebook would store."""
 
 
 class Session:
-    """The notebook's side of one project: start and stop, call operations, ask questions."""
+    """A notebook's interface to a project: start and stop, call operations, query."""
 
     def __init__(self) -> None:
         self._host: KernelHost | None = None
         self._live = Live()
         self._desks: list[Desk] = []
         self.tree = _tree()
-        # atexit proper comes too late: the executors that stopping needs are closed by then.
-        # These run last in, first out: the executors' own, which comes with their import, must be in before.
+        # atexit is too late: the executors that stopping needs are closed by then.
+        # These run last in, first out, so the executors' own, which their import registers, has to come before.
         threading._register_atexit(self._stop_at_exit)  # type: ignore[attr-defined]
 
     @property
@@ -117,7 +118,7 @@ class Session:
             raise KeyboardInterrupt from error
 
     def panel(self) -> Desk:
-        """The panel: who waits for you, and how the tasks stand."""
+        """The panel: the inbox, agents, tasks and worktrees, live."""
         from kernel_ext.panels.desk import Desk
 
         desk = Desk(self.host)
@@ -136,9 +137,9 @@ class Session:
         """The server of the project, while this kernel serves it or is attached to it."""
         return self._host.info if self._host is not None else None
 
-    def as_agent(self, token: str) -> Notebook:
-        """A notebook function's own agent: calls are made with its token."""
-        return Notebook(self.host, token)
+    def as_agent(self, token: str) -> NotebookAgent:
+        """An agent that is code of the notebook: its calls are made with this token."""
+        return NotebookAgent(self.host, token)
 
     async def decided(self, *approval_ids: int, auto: bool = False) -> list[dict[str, Any]]:
         """Wait until a person has decided; with `auto`, say yes to all of it at once.
@@ -164,12 +165,12 @@ class Session:
             after = news["next_after"]
 
     def sql(self, query: str) -> pandas.DataFrame:
-        """Ask DuckDB about the live project.
+        """Query the live project with DuckDB.
 
         Raises:
             BadInput: ``SQL_FAILED``.
         """
-        frame: pandas.DataFrame = self._ask(query).df()
+        frame: pandas.DataFrame = self._query(query).df()
         return frame
 
     def report(self, name: str) -> Report:
@@ -178,7 +179,7 @@ class Session:
         Raises:
             BadInput: ``UNKNOWN_REPORT``.
         """
-        return report(name, self._ask)
+        return report(name, self._query)
 
     @property
     def tasks(self) -> Table:
@@ -187,7 +188,7 @@ class Session:
         return table
 
     def task(self, task_id: int) -> Page:
-        """One task: how it stands, its attempts, the last of its log, its result.
+        """One task: its state, attempts, the end of its log, its result.
 
         Raises:
             NotFound: ``TASK_NOT_FOUND``.
@@ -196,9 +197,9 @@ class Session:
         return page
 
     def graph(self, plan: str | None = None) -> Graph | cli.Note:
-        """What waits for what, drawn from left to right; of one plan, or of all tasks.
+        """The dependencies, drawn from left to right; of one plan, or of all tasks.
 
-        Of more than 200 tasks it only says that there are so many: the panel's Tasks tab has the graph of all.
+        More than 200 tasks are only counted: the panel's Tasks tab has the graph of all.
         """
         chosen = [] if plan is None else [f"--plan={plan}"]
         drawn: Graph | cli.Note = self.run(["graph", *chosen])
@@ -210,13 +211,13 @@ class Session:
         table: Table = self.run(["agents"])
         return table
 
-    def _ask(self, query: str) -> duckdb.DuckDBPyRelation:
-        return self._live.answer(self.host.wait(self._news()), query)
+    def _query(self, query: str) -> duckdb.DuckDBPyRelation:
+        return self._live.answer(self.host.wait(self._changes()), query)
 
-    async def _news(self) -> Update:
+    async def _changes(self) -> Update:
         if self.host.workbench is not None:
             return await refresh(self._live, self.host.workbench.store)
-        # Another process serves: read its store as any process may, then let go of it.
+        # Another process serves the project: open its store for reading, and close it again.
         store = await asyncio.to_thread(open_store, self.settings.database)
         try:
             return await refresh(self._live, store)
@@ -229,8 +230,8 @@ class Session:
         return f"Workbench of {self.settings.project.name}"
 
 
-class Notebook:
-    """An agent that is a notebook's own code."""
+class NotebookAgent:
+    """An agent that is code of the notebook."""
 
     def __init__(self, host: KernelHost, token: str) -> None:
         self._host = host
@@ -246,7 +247,7 @@ class Notebook:
 
 
 def _tree() -> click.Group:
-    """The command line's tree with what only a kernel can do."""
+    """The commands of the command line, and those that only a kernel has."""
     group = click.Group("workbench", context_settings={"help_option_names": ["-h", "--help"]})
     for command in cli.COMMANDS:
         if command.name not in NOT_HERE:
@@ -275,7 +276,7 @@ def stop(session: Session) -> cli.Note:
 @click.command()
 @click.pass_obj
 def panel(session: Session) -> Any:
-    """Show the panel: who waits for you, and how the tasks stand."""
+    """Show the panel: the inbox, agents, tasks and worktrees, live."""
     return session.panel()
 
 

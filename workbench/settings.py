@@ -1,7 +1,7 @@
 """Every limit and choice, with a safe default.
 
 Each is also an environment variable `WORKBENCH_<NAME>`, and a line `name = value` in the project's
-`.aiswarm/settings.toml`; the variable counts more than the line.
+`.aiswarm/settings.toml`; the variable takes precedence.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     project: Path = Field(default_factory=find_project, description="Root directory of the project.")
-    host: str = Field("127.0.0.1", description="Address the servers bind.")
-    allow_remote: bool = Field(False, description="Let the servers bind another address than loopback.")
+    host: str = Field("127.0.0.1", description="Address that the servers listen on.")
+    allow_remote: bool = Field(False, description="Let the servers listen on another address than loopback.")
     access_token: SecretStr | None = Field(
-        None, description="What every connection from elsewhere than loopback has to bring, besides its own token."
+        None, description="Secret that every connection from another machine has to send, besides its own token."
     )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
@@ -106,39 +106,40 @@ class Settings(BaseSettings):
 
     max_pending_agents: int = Field(256, ge=1, description="Registrations that may wait for a decision at once.")
     max_pending_per_address: int = Field(64, ge=1, description="The same, from one address.")
-    pending_expires_seconds: float = Field(86_400.0, gt=0, description="A registration nobody decided on is dropped.")
+    pending_expires_seconds: float = Field(86_400.0, gt=0, description="How long a registration waits for a decision.")
     silent_seconds: float = Field(
-        90.0, gt=0, description="Agents without connection not heard of so long are inactive."
+        90.0, gt=0, description="An agent that is not connected and sends nothing for so long is inactive."
     )
     allowed_agents: str = Field(
-        "", description="Allowlist: ids by comma, added to those in `.aiswarm/allowlist.txt`; empty means everyone."
+        "",
+        description="Allowlist: ids separated by commas, besides those in `.aiswarm/allowlist.txt`; empty: everyone.",
     )
     max_connections: int = Field(2_000, ge=1, description="WebSocket connections served at once.")
     idle_anonymous_seconds: float = Field(
         300.0, gt=0, description="How long a WebSocket may stay open whose client neither registers nor authenticates."
     )
     max_frame_bytes: int = Field(1_048_576, ge=1_024, description="Largest WebSocket frame or request body.")
-    max_in_flight: int = Field(64, ge=1, description="Messages of one connection under way at once.")
+    max_in_flight: int = Field(64, ge=1, description="Messages of one connection that are handled at once.")
     max_messages_per_second: int = Field(200, ge=1, description="Messages of one connection, over ten seconds.")
     max_anonymous_requests_per_minute: int = Field(600, ge=1, description="Requests without a token from one address.")
     max_failed_logins: int = Field(5, ge=1, description="Failed authentications before a connection is closed.")
     max_result_bytes: int = Field(1_048_576, ge=1_024, description="Largest result data of a task, as JSON.")
     max_context_bytes: int = Field(262_144, ge=1_024, description="Largest content of a context.")
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
-    feed_queue: int = Field(1_000, ge=1, description="Events a slow reader may lag before it is cut off.")
+    feed_queue: int = Field(1_000, ge=1, description="Events by which a slow reader may lag before it is disconnected.")
 
     max_agents_running: int = Field(32, ge=1, description="Worker processes of this project at once.")
-    max_agents_per_planner: int = Field(8, ge=1, description="The same, of one planner's.")
-    max_agents_queued: int = Field(256, ge=1, description="Agents that may wait for room.")
+    max_agents_per_planner: int = Field(8, ge=1, description="The same, of one planner.")
+    max_agents_queued: int = Field(256, ge=1, description="Agents that may wait in the queue.")
     spawn_outside_worktrees: bool = Field(
         True,
-        description="Let agents be spawned without a worktree: they read the project, and write nothing that stays.",
+        description="Allow agents without a worktree: they can read the project, and what they write is deleted.",
     )
     worker_patience_seconds: float = Field(
-        600.0, gt=0, description="How long a worker waits for a server that is away."
+        600.0, gt=0, description="How long a worker waits for its server to come back."
     )
-    terminate_grace_seconds: float = Field(5.0, ge=0, description="Between SIGTERM and SIGKILL.")
-    integration_requires_approval: bool = Field(True, description="A person approves what is merged.")
+    terminate_grace_seconds: float = Field(5.0, ge=0, description="Time between SIGTERM and SIGKILL.")
+    integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="Shell commands that have to pass on the merged result, such as `pytest -q`: one a line, or a "
@@ -146,20 +147,25 @@ class Settings(BaseSettings):
     )
     gate_seconds: float = Field(600.0, gt=0, description="How long one gate may take.")
     integration_fast_forward: bool = Field(
-        False, description="Let the target just move on where it can, instead of making a merge commit."
+        False, description="Fast-forward the target branch where possible, instead of making a merge commit."
     )
     max_import_bytes: int = Field(
-        1_073_741_824, ge=1_024, description="Largest amount of new work taken over from one worktree at once."
+        1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
     )
-    max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest difference shown at once.")
+    max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest diff shown at once.")
     confinement: Literal["auto", "required", "off"] = Field(
         "auto",
-        description="Whether workers are confined: as far as the kernel can, wholly or not at all started, never.",
+        description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start otherwise; "
+        "off: never.",
     )
-    confinement_read: str = Field("", description="More paths that workers may read and execute, by ':'.")
-    confinement_write: str = Field("", description="More paths that workers may change, by ':'; such as /dev/shm.")
+    confinement_read: str = Field("", description="Further paths that workers may read and execute, separated by ':'.")
+    confinement_write: str = Field(
+        "", description="Further paths that workers may change, separated by ':'; such as /dev/shm."
+    )
     confinement_connect: str = Field(
-        "", pattern=r"^(\d{1,5}(,\d{1,5})*)?$", description="TCP ports that workers may connect to, by comma."
+        "",
+        pattern=r"^(\d{1,5}(,\d{1,5})*)?$",
+        description="TCP ports that workers may connect to, separated by commas.",
     )
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
@@ -196,7 +202,7 @@ class Settings(BaseSettings):
     @field_validator("integration_gates", mode="before")
     @classmethod
     def _commands(cls, given: Any) -> Any:
-        """Lines or a JSON list of an environment variable, as a list; blank ones are none."""
+        """Lines, or the JSON list, of an environment variable as a list without blanks."""
         if isinstance(given, str):
             given = json.loads(given) if given.lstrip().startswith("[") else given.splitlines()
         if not isinstance(given, list | tuple):
@@ -245,12 +251,12 @@ class Settings(BaseSettings):
 
     @property
     def repositories(self) -> Path:
-        """The worktrees' own git directories; what a worker writes there is not believed."""
+        """The worktrees' own git directories. Workers write there: nothing in it is trusted."""
         return self.home / "repositories"
 
     @property
     def scratch(self) -> Path:
-        """What confined commands have for their home and temporary files."""
+        """Home and temporary directories of confined commands."""
         return self.home / "scratch"
 
     @property
@@ -260,7 +266,7 @@ class Settings(BaseSettings):
 
     @property
     def trash(self) -> Path:
-        """Bundles of work that was discarded and is nowhere else."""
+        """Bundles of discarded work that is nowhere else."""
         return self.home / "trash"
 
 

@@ -57,7 +57,7 @@ def port_of(served: Served) -> int:
     return port
 
 
-# Coming in
+# Entering
 
 
 async def test_an_agent_registers_waits_and_works(served: Served, decide: Any, session: str) -> None:
@@ -76,7 +76,7 @@ async def test_an_agent_registers_waits_and_works(served: Served, decide: Any, s
         assert again.agent_id == "ada"
 
 
-async def test_an_agent_that_cannot_keep_its_token_is_told(served: Served) -> None:
+async def test_an_error_while_storing_the_token_is_raised_by_entering(served: Served) -> None:
     def full(token: str) -> None:
         raise OSError("No space left on device")
 
@@ -87,7 +87,7 @@ async def test_an_agent_that_cannot_keep_its_token_is_told(served: Served) -> No
     assert len((await served.workbench.call("list_approvals"))["approvals"]) == 1
 
 
-async def test_rejection_is_told_with_its_reason(served: Served, decide: Any) -> None:
+async def test_a_rejection_is_raised_with_its_reason(served: Served, decide: Any) -> None:
     deciding = asyncio.create_task(decide("reject", reason="Not today"))
     with pytest.raises(Refused, match=r"REJECTED.*Not today"):
         async with Agent(served.info.url, name="Eve"):
@@ -95,7 +95,7 @@ async def test_rejection_is_told_with_its_reason(served: Served, decide: Any) ->
     await deciding
 
 
-async def test_a_token_that_waits_still_goes_on_waiting(served: Served) -> None:
+async def test_a_token_that_is_not_admitted_yet_waits_for_admission(served: Served) -> None:
     made = await served.workbench.call("register", name="Ada")
     coming = asyncio.create_task(Agent(served.info.url, token=made["token"]).__aenter__())
     async with served.workbench.feed.subscribe() as anything:
@@ -106,7 +106,7 @@ async def test_a_token_that_waits_still_goes_on_waiting(served: Served) -> None:
     await agent.__aexit__()
 
 
-async def test_who_may_not_come_in_is_told_why(served: Served, admit: Admit) -> None:
+async def test_an_agent_that_may_not_enter_gets_the_reason(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     with pytest.raises(Unauthenticated, match="TOKEN_REQUIRED"):
         async with Agent(served.info.url, agent_id="ada"):
@@ -120,7 +120,7 @@ async def test_who_may_not_come_in_is_told_why(served: Served, admit: Admit) -> 
             pass
 
 
-async def test_where_no_server_is_there_is_none(served: Served) -> None:
+async def test_without_a_server_entering_fails_at_once(served: Served) -> None:
     await served.servers.stop()
     with pytest.raises(Unavailable, match="NO_SERVER"):
         async with Agent(served.info.url):
@@ -137,7 +137,7 @@ async def test_an_agent_that_a_migration_brought_needs_its_id_only(served: Serve
         assert (await agent.call("whoami"))["agent_id"] == "old"
 
 
-# Asking
+# Calls
 
 
 async def test_errors_are_those_the_server_raised(served: Served, admit: Admit) -> None:
@@ -153,7 +153,7 @@ async def test_errors_are_those_the_server_raised(served: Served, admit: Admit) 
             await agent.call("dance")
 
 
-async def test_what_is_no_message_is_told_and_delays_nobody(served: Served, admit: Admit) -> None:
+async def test_arguments_that_are_not_json_fail_and_delay_no_other_call(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     deep: list[Any] = []
     for _ in range(80):
@@ -179,7 +179,7 @@ async def test_a_message_that_is_too_large_fails_and_the_agent_lives(served: Ser
 
 
 @pytest.mark.parametrize("settings", [{"max_messages_per_second": 20}], indirect=True, ids=["20 a second"])
-async def test_who_asks_too_much_is_told_and_may_ask_again(served: Served, admit: Admit) -> None:
+async def test_a_flood_of_calls_fails_and_later_calls_succeed(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     async with Agent(served.info.url, token=ada.token) as agent:
         asked = await asyncio.gather(*[agent.call("whoami") for _ in range(400)], return_exceptions=True)
@@ -189,7 +189,7 @@ async def test_who_asks_too_much_is_told_and_may_ask_again(served: Served, admit
         assert (await agent.call("whoami"))["agent_id"] == "ada"
 
 
-async def test_many_may_ask_at_once(served: Served, admit: Admit) -> None:
+async def test_many_calls_at_once_are_all_answered(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     async with Agent(served.info.url, token=ada.token) as agent:
         answers = await asyncio.gather(*[agent.call("whoami") for _ in range(300)])
@@ -207,7 +207,7 @@ async def steady(served: Served, admit: Admit) -> AsyncIterator[Agent]:
         yield agent
 
 
-async def test_reads_are_asked_again_after_a_break_and_changes_fail(served: Served, steady: Agent) -> None:
+async def test_after_a_break_reads_are_sent_again_and_changes_fail(served: Served, steady: Agent) -> None:
     last = (await steady.call("list_events", after=None))["next_after"]
     before = served.workbench.feed.readers
     change = asyncio.create_task(steady.call("heartbeat_and_get_tasks", wait_seconds=30))
@@ -222,14 +222,14 @@ async def test_reads_are_asked_again_after_a_break_and_changes_fail(served: Serv
     assert [event["kind"] for event in (await reading)["events"]] == ["task.created"]
 
 
-async def test_what_is_asked_during_a_break_is_asked_when_it_is_over(served: Served, steady: Agent) -> None:
+async def test_a_call_during_a_break_is_sent_when_it_is_over(served: Served, steady: Agent) -> None:
     await served.servers.stop()
     asked = asyncio.create_task(steady.call("whoami"))
     await served.servers.start(port_of(served))
     assert (await asked)["agent_id"] == "ada"
 
 
-async def test_who_waits_for_admission_goes_on_waiting_after_a_break(served: Served, decide: Any) -> None:
+async def test_waiting_for_admission_continues_after_a_break(served: Served, decide: Any) -> None:
     agent = Agent(served.info.url, name="Ada", pauses=lambda: itertools.repeat(0.01))
     coming = asyncio.create_task(agent.__aenter__())
     while agent.token is None:
@@ -242,7 +242,7 @@ async def test_who_waits_for_admission_goes_on_waiting_after_a_break(served: Ser
     await agent.__aexit__()
 
 
-async def test_who_is_revoked_is_told_and_does_not_come_back(served: Served, steady: Agent) -> None:
+async def test_a_revoked_agent_fails_and_does_not_reconnect(served: Served, steady: Agent) -> None:
     await served.workbench.call("revoke_agent", agent_id="ada")
     with pytest.raises((Unauthenticated, Unavailable)):
         await steady.call("heartbeat_and_get_tasks")
@@ -271,18 +271,18 @@ async def test_an_agent_gives_up_when_the_server_is_away_too_long(served: Served
 
 
 async def test_events_go_on_across_breaks_without_gap_or_repetition(served: Served, steady: Agent) -> None:
-    made, heard = served.workbench.call, []
+    made, titles = served.workbench.call, []
     async with aclosing(steady.subscribe("task.created", after=0)) as events:
         for number in range(9):
             await made("create_task", title=str(number), persona_id="tester")
             if number % 3 == 1:
-                heard.append((await anext(events))["data"]["title"])
+                titles.append((await anext(events))["data"]["title"])
                 await served.servers.stop()
             if number % 3 == 2:
                 await served.servers.start(port_of(served))
-        while len(heard) < 9:
-            heard.append((await anext(events))["data"]["title"])
-    assert heard == [str(number) for number in range(9)]
+        while len(titles) < 9:
+            titles.append((await anext(events))["data"]["title"])
+    assert titles == [str(number) for number in range(9)]
 
 
 async def test_subscriptions_are_kept_apart_and_end_with_their_reader(served: Served, steady: Agent) -> None:
@@ -305,7 +305,7 @@ async def test_a_slow_reader_misses_nothing(served: Served, steady: Agent, monke
         assert [(await anext(events))["data"]["title"] for _ in range(30)] == [str(n) for n in range(30)]
 
 
-async def test_who_may_not_follow_is_told(served: Served, steady: Agent) -> None:
+async def test_a_subscription_that_is_refused_raises_the_reason(served: Served, steady: Agent) -> None:
     async with aclosing(steady.subscribe(after=-1)) as events:
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await anext(events)

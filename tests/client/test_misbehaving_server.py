@@ -219,7 +219,7 @@ async def test_waiting_for_a_person_takes_as_long_as_it_takes() -> None:
         await agent.__aexit__()
 
 
-async def test_a_decision_that_is_told_before_it_is_waited_for_is_not_lost() -> None:
+async def test_a_decision_that_comes_before_the_reply_is_not_lost() -> None:
     async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
         if action == "register":
             await peer.send({"type": "agent_assigned"})

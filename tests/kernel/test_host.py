@@ -51,7 +51,7 @@ def served_elsewhere(settings: Settings) -> subprocess.Popen[str]:
     return process
 
 
-def test_what_waits_when_the_servers_stop_is_told_that_they_did(host: KernelHost) -> None:
+def test_what_waits_when_the_servers_stop_fails_with_a_code(host: KernelHost) -> None:
     host.start(0)
     last = host.call("list_events", after=None)["next_after"]
     waiting = host.submit(host.acall("list_events", after=last, wait_seconds=30))
@@ -96,7 +96,7 @@ def test_servers_that_failed_are_stopped_with_their_error(host: KernelHost, monk
     host.stop()
 
 
-def test_a_stop_that_takes_longer_is_said_and_finished_by_the_next_start(
+def test_a_stop_that_takes_too_long_is_an_error_and_is_finished_by_the_next_start(
     host: KernelHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.start(0)
@@ -159,7 +159,7 @@ def test_a_log_that_cannot_be_written_does_not_keep_the_servers_from_running(
 ) -> None:
     host.start(0)
     (host.settings.logs / "server.log").mkdir()
-    logging.getLogger("workbench").error("said nowhere")
+    logging.getLogger("workbench").error("lost")
     assert host.call("ping") == {"ok": True}
     assert capfd.readouterr() == ("", "")
 

@@ -15,7 +15,7 @@ __all__ = ["TIMEOUT_SECONDS", "Agent", "Calls", "HttpClient", "McpClient", "Sync
 
 
 class Calls(Protocol):
-    """What all of them do."""
+    """What every client does."""
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation."""

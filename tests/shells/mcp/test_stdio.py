@@ -56,14 +56,16 @@ def workers_tools(served: Served) -> list[str]:
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
-async def test_who_registers_here_goes_on_as_the_agent_it_becomes(served: Served, start: Start, era: str) -> None:
+async def test_an_agent_that_registers_here_continues_with_its_own_token(
+    served: Served, start: Start, era: str
+) -> None:
     changed = anyio.Event()
 
-    async def hear(message: Any) -> None:
+    async def note(message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
             changed.set()
 
-    async with start(era=era, message_handler=hear) as client:
+    async with start(era=era, message_handler=note) as client:
         assert await names(client) == ["register", "registration_status"]
         made = data(await client.call_tool("register", {"name": "ada", "persona_id": "implementer"}))
         assert made["status"] == "pending"
@@ -84,11 +86,11 @@ async def test_who_registers_here_goes_on_as_the_agent_it_becomes(served: Served
 async def test_the_new_tools_are_announced_without_being_asked_for(served: Served, start: Start) -> None:
     changed = anyio.Event()
 
-    async def hear(message: Any) -> None:
+    async def note(message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
             changed.set()
 
-    async with start(era="legacy", message_handler=hear) as client:
+    async with start(era="legacy", message_handler=note) as client:
         made = data(await client.call_tool("register", {"name": "ada"}))
         await served.workbench.call("approve", approval_id=made["approval_id"])
         await changed.wait()
@@ -98,11 +100,11 @@ async def test_the_new_tools_are_announced_without_being_asked_for(served: Serve
 async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile(served: Served, start: Start) -> None:
     changed = anyio.Event()
 
-    async def hear(message: Any) -> None:
+    async def note(message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
             changed.set()
 
-    async with start(era="legacy", message_handler=hear) as client:
+    async with start(era="legacy", message_handler=note) as client:
         made = data(await client.call_tool("register", {"name": "ada"}))
         while not served.workbench.feed.readers:
             await anyio.sleep(0.01)
@@ -114,7 +116,7 @@ async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile
         assert await names(client) == workers_tools(served)
 
 
-async def test_who_subscribes_to_the_list_hears_that_it_changed(served: Served, start: Start) -> None:
+async def test_a_subscriber_to_the_list_of_tools_is_notified_of_the_new_ones(served: Served, start: Start) -> None:
     async with start() as client, client.listen(tools_list_changed=True) as news:
         made = data(await client.call_tool("register", {"name": "ada"}))
         await served.workbench.call("approve", approval_id=made["approval_id"])
@@ -122,7 +124,9 @@ async def test_who_subscribes_to_the_list_hears_that_it_changed(served: Served, 
         assert await names(client) == workers_tools(served)
 
 
-async def test_an_agent_that_still_waits_is_told_after_a_restart_of_its_program(served: Served, start: Start) -> None:
+async def test_an_agent_that_still_waits_is_notified_after_a_restart_of_its_program(
+    served: Served, start: Start
+) -> None:
     made = await served.workbench.call("register", name="ada")
     async with start(made["token"]) as client, client.listen(tools_list_changed=True) as news:
         assert await names(client) == ["register", "registration_status"]
@@ -149,14 +153,14 @@ async def test_a_token_from_the_environment_is_used_from_the_start(served: Serve
         assert data(result)["error"]["code"] == "NO_SERVER"
 
 
-async def test_a_server_that_another_one_replaced_is_none(served: Served, command: Command) -> None:
+async def test_a_server_that_another_one_replaced_is_not_used(served: Served, command: Command) -> None:
     ServerFile(served.workbench.settings.server_file).save(served.info.model_copy(update={"nonce": "another"}), "wbo_x")
     ran = await command("mcp")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.startswith("NO_SERVER: ")
 
 
-async def test_without_a_server_it_says_so(command: Command) -> None:
+async def test_without_a_server_it_ends_with_a_code(command: Command) -> None:
     ran = await command("mcp")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.startswith("NO_SERVER: ")
