@@ -36,14 +36,15 @@ class LoopThread(Generic[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main_task: asyncio.Task[Any] | None = None
         self._stop_requested = False
-        self._is_over = False
+        self._is_closed = False
+        self._submitting = threading.Lock()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
     def opened(self) -> T | None:
         """What `main` opened; None before, and as soon as a stop is requested or the thread has ended."""
-        if self._is_over or self._stop_requested or not self._opened.done() or self._opened.exception() is not None:
+        if self._is_closed or self._stop_requested or not self._opened.done() or self._opened.exception() is not None:
             return None
         return self._opened.result()
 
@@ -84,20 +85,15 @@ class LoopThread(Generic[T]):
         Raises:
             Exception: as `ended` makes it; the future may fail with it too.
         """
-        if self._loop is None or self._is_over:
-            work.close()
-            raise self._ended()
         result: Future[R] = Future()
-        self._pending[result] = work
-        try:
+        with self._submitting:
+            if self._loop is None or self._is_closed:
+                work.close()
+                raise self._ended()
+            self._pending[result] = work
             running = asyncio.run_coroutine_threadsafe(work, self._loop)
-        except RuntimeError:  # the loop was closed meanwhile
-            self._drop(result, work)
-        else:
-            result.add_done_callback(lambda _: running.cancel())
-            running.add_done_callback(partial(self._deliver, result))
-            if self._is_over:
-                self._drop(result, work)
+        result.add_done_callback(lambda _: running.cancel())
+        running.add_done_callback(partial(self._deliver, result))
         return result
 
     def call(self, work: Coroutine[Any, Any, R]) -> R:
@@ -123,7 +119,7 @@ class LoopThread(Generic[T]):
             pass
         except BaseException as error:  # whoever waits for the thread gets it, not the program's standard error
             failure = error
-        self._is_over = True
+        self._close()
         if not self._opened.done():
             self._opened.set_exception(failure if isinstance(failure, Exception) else self._ended())
         else:
@@ -133,8 +129,17 @@ class LoopThread(Generic[T]):
 
     async def _hold(self) -> None:
         self._loop, self._main_task = asyncio.get_running_loop(), asyncio.current_task()
-        if not self._stop_requested:
-            await self._main(self._opened.set_result)
+        try:
+            if not self._stop_requested:
+                await self._main(self._opened.set_result)
+        finally:
+            self._close()
+            await asyncio.sleep(0)  # what was submitted before begins, so that it is cancelled with all the rest
+
+    def _close(self) -> None:
+        """Take no more work."""
+        with self._submitting:
+            self._is_closed = True
 
     def _cancel_main(self) -> None:
         """Once only: a second cancellation would interrupt what `main` does to close in good order."""
@@ -154,7 +159,7 @@ class LoopThread(Generic[T]):
             result.set_result(running.result())
 
     def _drop(self, result: Future[Any], work: Coroutine[Any, Any, Any]) -> None:
-        """Work that the loop will not begin any more."""
+        """Work that the loop did not finish: an exit inside of it ended it at once."""
         if self._pending.pop(result, None) is None:
             return
         with contextlib.suppress(ValueError, RuntimeError):  # it has begun

@@ -155,8 +155,8 @@ class Settings(BaseSettings):
     max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest diff shown at once.")
     confinement: Literal["auto", "required", "off"] = Field(
         "auto",
-        description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start otherwise; "
-        "off: never.",
+        description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start "
+        "otherwise; off: never.",
     )
     confinement_read: str = Field("", description="Further paths that workers may read and execute, separated by ':'.")
     confinement_write: str = Field(
