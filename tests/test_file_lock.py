@@ -73,9 +73,9 @@ FORK = """
 import os, pathlib, sys
 from workbench.file_lock import held
 with held(pathlib.Path(sys.argv[1])) as is_held:
-    child = os.fork()
     print("held" if is_held else "not held", flush=True)
-    if child == 0:
+    if os.fork() == 0:
+        print("forked", flush=True)
         sys.stdin.read()
     os._exit(0)
 """
@@ -85,7 +85,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_process_that_ended(tmp_path:
     command = [sys.executable, "-c", FORK, str(tmp_path / "lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
-        assert [parent.stdout.readline(), parent.stdout.readline()] == [b"held\n", b"held\n"]
+        assert [parent.stdout.readline(), parent.stdout.readline()] == [b"held\n", b"forked\n"]
         assert parent.wait() == 0
         with held(tmp_path / "lock") as is_held:
             assert is_held
