@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "kernel_ext" / "panels" / "static"
-SOURCES = sorted((ROOT / "kernel_ext" / "panels" / "src").glob("*.*"))
+SRC = ROOT / "kernel_ext" / "panels" / "src"
+SOURCES = sorted(SRC.rglob("*.*"))
 
 
 @pytest.mark.node
@@ -30,11 +31,11 @@ def test_bundles_say_that_they_are_generated_and_load_nothing_from_elsewhere(pat
     assert not re.search(r"(?m)^import\b|\bimport\(|\bfetch\(|XMLHttpRequest|@import|url\(", text)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
 def test_no_source_knows_an_address_on_the_internet(path: Path) -> None:
     assert "http" not in path.read_text().replace("http://www.w3.org/2000/svg", "")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
 def test_no_source_makes_markup_of_text(path: Path) -> None:
     assert "innerHTML" not in path.read_text()

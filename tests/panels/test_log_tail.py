@@ -21,7 +21,7 @@ def read(step: int, *steps: tuple[str, Any]) -> list[dict[str, Any]]:
     if shutil.which("node") is None:
         pytest.skip("Node.js is not installed; the panel's rules are tried in it only")
     ran = subprocess.run(
-        ["node", "tests/kernel/read_log.mjs"],
+        ["node", "tests/panels/read_log.mjs"],
         input=json.dumps({"step": step, "steps": steps}),
         cwd=ROOT,
         capture_output=True,
