@@ -9,6 +9,7 @@ WORKERS ?= 3
 JSON ?=
 ONLY ?=
 PARALLEL := --numprocesses=logical --maxprocesses=4
+PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
 .PHONY: demo test test-all lab lint format bench docs soak clean help
@@ -18,7 +19,7 @@ help:
 	@echo "make lab        open the quickstart in JupyterLab"
 	@echo "make test       the default tier of the tests, notebooks included"
 	@echo "make test-all   the tiers that test leaves out: browser, chaos, postgres, node, long"
-	@echo "make lint       format, style, types and the direction of imports"
+	@echo "make lint       format, style, types and the direction of imports; JavaScript and CSS too after npm ci"
 	@echo "make bench      measure (ONLY=B11 for one row, QUICK=1 for a proof that it works)"
 	@echo "make docs       make docs/reference.md from the code"
 	@echo "make soak       the long runs"
@@ -66,10 +67,12 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(if $(PRETTIER),npm run --silent lint,echo "JavaScript and CSS were not checked: that needs Node.js and npm ci.")
 
 format: $(VENV)/.lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	@$(if $(PRETTIER),npm run --silent format,echo "JavaScript and CSS were not formatted: that needs Node.js and npm ci.")
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench $(ONLY)

@@ -5,7 +5,11 @@ async ([bundle, style]) => {
   const root = document.createElement("main");
   document.body.replaceChildren(sheet, root);
   const listeners = new Set();
-  const model = { on: (kind, listener) => kind === "msg:custom" && listeners.add(listener), off: () => {}, send: () => {} };
+  const model = {
+    on: (kind, listener) => kind === "msg:custom" && listeners.add(listener),
+    off: () => {},
+    send: () => {},
+  };
   const address = URL.createObjectURL(new Blob([bundle], { type: "text/javascript" }));
   const widget = (await import(address)).default();
   const { signal } = new AbortController();

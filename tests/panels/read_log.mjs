@@ -13,17 +13,25 @@ let fails = false;
 async function ask({ cursor, limit, newest_first }) {
   asked += 1;
   if (fails) return null;
-  if (newest_first) return log.filter(({ id }) => !cursor || id < cursor).reverse().slice(0, limit);
+  if (newest_first)
+    return log
+      .filter(({ id }) => !cursor || id < cursor)
+      .reverse()
+      .slice(0, limit);
   return log.filter(({ id }) => id > cursor).slice(0, limit);
 }
 
 const tail = new LogTail(ask, step);
 const does = {
-  told: (number) => { for (let n = 0; n < number; n += 1) log.push({ id: log.length + 1 }); },
+  told: (number) => {
+    for (let n = 0; n < number; n += 1) log.push({ id: log.length + 1 });
+  },
   read: () => tail.read(),
   back: () => tail.readBack(),
   both: () => Promise.all([tail.read(), tail.read(), tail.readBack(), tail.readBack()]),
-  fails: (now) => { fails = now; },
+  fails: (now) => {
+    fails = now;
+  },
 };
 const found = [];
 for (const [what, how] of steps) {

@@ -32,11 +32,27 @@ class View {
     this.store = store;
     this.channel = channel;
     this.status = h("span", { class: "wb-status", role: "status", "aria-live": "polite" });
-    this.link = h("span", { class: "wb-link-state" }, h("span", { class: "wb-dot", "aria-hidden": "true" }), h("span", {}));
+    this.link = h(
+      "span",
+      { class: "wb-link-state" },
+      h("span", { class: "wb-dot", "aria-hidden": "true" }),
+      h("span", {}),
+    );
     this.bannerText = h("span", { class: "wb-grow" });
     this.bannerCode = h("code", {});
-    this.reconnect = h("button", { class: "wb-button", type: "button", on: { click: () => channel.resync() } }, "Reconnect");
-    this.banner = h("div", { class: "wb-banner", hidden: true }, icon("warning"), this.bannerText, this.bannerCode, this.reconnect);
+    this.reconnect = h(
+      "button",
+      { class: "wb-button", type: "button", on: { click: () => channel.resync() } },
+      "Reconnect",
+    );
+    this.banner = h(
+      "div",
+      { class: "wb-banner", hidden: true },
+      icon("warning"),
+      this.bannerText,
+      this.bannerCode,
+      this.reconnect,
+    );
     const announce = (text) => this.announce(text);
     this.inbox = new Inbox(store, channel, announce, signal);
     this.glance = new Glance(() => this.tabs.select(TASKS));
@@ -57,7 +73,14 @@ class View {
     this.element = h(
       "div",
       { class: "wb-desk", role: "region", "aria-label": "Workbench desk", "data-lm-suppress-shortcuts": "true" },
-      h("div", { class: "wb-top" }, h("span", { class: "wb-brand" }, "Workbench"), this.tabs.element, this.status, this.link),
+      h(
+        "div",
+        { class: "wb-top" },
+        h("span", { class: "wb-brand" }, "Workbench"),
+        this.tabs.element,
+        this.status,
+        this.link,
+      ),
       this.banner,
       ...this.tabs.panels,
     );
@@ -139,7 +162,12 @@ class Glance {
   constructor(onOpen) {
     this.progress = new Progress();
     this.link = button("Show tasks", "wb-link wb-last", onOpen);
-    this.element = h("section", { class: "wb-section", hidden: true }, h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading" }, "Tasks"), this.progress.summary, this.link), this.progress.meter);
+    this.element = h(
+      "section",
+      { class: "wb-section", hidden: true },
+      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading" }, "Tasks"), this.progress.summary, this.link),
+      this.progress.meter,
+    );
   }
 
   /** @param {Outline} outline */

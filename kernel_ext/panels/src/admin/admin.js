@@ -45,7 +45,12 @@ export class Admin {
 /** A section under a heading. */
 function section(title, ...content) {
   const id = freshId("section");
-  return h("section", { class: "wb-section", "aria-labelledby": id }, h("h3", { class: "wb-heading", id }, title), ...content);
+  return h(
+    "section",
+    { class: "wb-section", "aria-labelledby": id },
+    h("h3", { class: "wb-heading", id }, title),
+    ...content,
+  );
 }
 
 /** Rows that are drawn anew only when they changed. */
@@ -70,14 +75,21 @@ class Rules {
     this.asker = new Asker(desk);
     this.list = h("ul", { class: "wb-tree" });
     this.opener = button("New rule…", "wb-button", () => this.open());
-    this.form = form({ class: "wb-details wb-own", hidden: true }, { submit: () => this.add(), escape: () => this.close() });
+    this.form = form(
+      { class: "wb-details wb-own", hidden: true },
+      { submit: () => this.add(), escape: () => this.close() },
+    );
     this.rows = new Rows(
       () => desk.store.tables.rules,
       (rows) => this.draw(rows),
     );
     this.element = section(
       "Admission rules",
-      h("p", { class: "wb-muted" }, "An agent that fits a rule is admitted without asking you; the rule's name stays in its history."),
+      h(
+        "p",
+        { class: "wb-muted" },
+        "An agent that fits a rule is admitted without asking you; the rule's name stays in its history.",
+      ),
       this.list,
       this.form,
       this.asker.problem,
@@ -92,13 +104,24 @@ class Rules {
 
   draw(rows) {
     const made = rows.map((rule) => {
-      const remove = button("Remove", "wb-link", (event) => this.remove(rule, event.currentTarget), `Remove the rule ${rule.name}`);
+      const remove = button(
+        "Remove",
+        "wb-link",
+        (event) => this.remove(rule, event.currentTarget),
+        `Remove the rule ${rule.name}`,
+      );
       const origin = rule.loopback_only ? "from this machine" : "from anywhere";
       return h(
         "li",
         { class: "wb-tree-line" },
         h("span", { class: "wb-tree-name" }, rule.name),
-        h("span", { class: "wb-grow wb-cut" }, "admits ", h("code", {}, rule.pattern), ` ${origin}, ${this.words(rule.grants)}`),
+        h(
+          "span",
+          { class: "wb-grow wb-cut" },
+          "admits ",
+          h("code", {}, rule.pattern),
+          ` ${origin}, ${this.words(rule.grants)}`,
+        ),
         remove,
       );
     });
@@ -127,9 +150,20 @@ class Rules {
     this.fields = new GrantFields(this.desk.store.tables, {}, "As proposed");
     this.really = h("button", { class: "wb-button wb-primary", type: "submit" }, "Add rule");
     this.form.replaceChildren(
-      h("div", { class: "wb-fields" }, field("Name of the rule", this.name), field("Names of agents, with * and ?", this.pattern), field("From", this.origin)),
+      h(
+        "div",
+        { class: "wb-fields" },
+        field("Name of the rule", this.name),
+        field("Names of agents, with * and ?", this.pattern),
+        field("From", this.origin),
+      ),
       this.fields.element,
-      h("div", { class: "wb-line" }, this.really, button("Cancel", "wb-button", () => this.close())),
+      h(
+        "div",
+        { class: "wb-line" },
+        this.really,
+        button("Cancel", "wb-button", () => this.close()),
+      ),
     );
     this.form.hidden = false;
     this.opener.hidden = true;
@@ -157,7 +191,8 @@ class Rules {
   }
 
   async remove(rule, pressed) {
-    if (await this.asker.ask("remove_admission_rule", { name: rule.name }, pressed, "Removing…")) this.desk.announce(`The rule ${rule.name} is removed.`);
+    if (await this.asker.ask("remove_admission_rule", { name: rule.name }, pressed, "Removing…"))
+      this.desk.announce(`The rule ${rule.name} is removed.`);
   }
 }
 
@@ -167,7 +202,13 @@ class Allowlist {
     this.asker = new Asker(desk);
     this.list = h("ul", { class: "wb-pills" });
     this.said = h("p", { class: "wb-muted" });
-    this.id = input("", { class: "wb-input wb-narrow", maxlength: 64, required: true, placeholder: "Agent id", "aria-label": "Agent id to allow" });
+    this.id = input("", {
+      class: "wb-input wb-narrow",
+      maxlength: 64,
+      required: true,
+      placeholder: "Agent id",
+      "aria-label": "Agent id to allow",
+    });
     this.submit = h("button", { class: "wb-button", type: "submit" }, "Allow");
     this.rows = new Rows(
       () => desk.store.tables.allowlist,
@@ -182,14 +223,29 @@ class Allowlist {
   }
 
   draw(rows) {
-    setText(this.said, rows.length ? "Only these agents may act." : "Empty: every admitted agent may act. The first id put here shuts all others out.");
+    setText(
+      this.said,
+      rows.length
+        ? "Only these agents may act."
+        : "Empty: every admitted agent may act. The first id put here shuts all others out.",
+    );
     this.list.hidden = !rows.length;
     this.list.replaceChildren(...rows.map((row) => this.pill(row)));
   }
 
   pill({ id, fixed }) {
-    const remove = button("×", "wb-link", (event) => this.run("disallow_agent", id, event.currentTarget), `Take ${id} off the allowlist`);
-    return h("li", { class: "wb-pill", title: fixed ? "Named by the setting allowed_agents" : null }, h("code", {}, id), fixed ? null : remove);
+    const remove = button(
+      "×",
+      "wb-link",
+      (event) => this.run("disallow_agent", id, event.currentTarget),
+      `Take ${id} off the allowlist`,
+    );
+    return h(
+      "li",
+      { class: "wb-pill", title: fixed ? "Named by the setting allowed_agents" : null },
+      h("code", {}, id),
+      fixed ? null : remove,
+    );
   }
 
   async add() {
@@ -210,7 +266,12 @@ class Tools {
       () => desk.store.tables.tools,
       (rows) => this.draw(rows),
     );
-    this.element = section("Tools", h("p", { class: "wb-muted" }, "What is switched off here nobody can use, whatever was granted."), this.list, this.asker.problem);
+    this.element = section(
+      "Tools",
+      h("p", { class: "wb-muted" }, "What is switched off here nobody can use, whatever was granted."),
+      this.list,
+      this.asker.problem,
+    );
   }
 
   update() {
@@ -229,7 +290,11 @@ class Tools {
       "li",
       { class: "wb-tree-line" },
       h("span", { class: "wb-tree-name" }, tool.name),
-      h("span", { class: "wb-muted wb-grow wb-cut", title: touches(tool.permissions) }, `${tool.description} · ${touches(tool.permissions)}`),
+      h(
+        "span",
+        { class: "wb-muted wb-grow wb-cut", title: touches(tool.permissions) },
+        `${tool.description} · ${touches(tool.permissions)}`,
+      ),
       element,
     );
   }
@@ -268,8 +333,15 @@ class Performance {
     const found = await this.asker.ask("get_performance", {});
     if (!found) return this.rest();
     const entries = flat(found);
-    if (this.numbers.childElementCount !== entries.length) this.numbers.replaceChildren(...entries.map(([name]) => h("li", {}, h("span", { class: "wb-number-value" }), h("span", { class: "wb-muted" }, name))));
-    entries.forEach(([, value], at) => setText(this.numbers.children[at].firstChild, typeof value === "number" ? amount(value) : String(value ?? "–")));
+    if (this.numbers.childElementCount !== entries.length)
+      this.numbers.replaceChildren(
+        ...entries.map(([name]) =>
+          h("li", {}, h("span", { class: "wb-number-value" }), h("span", { class: "wb-muted" }, name)),
+        ),
+      );
+    entries.forEach(([, value], at) =>
+      setText(this.numbers.children[at].firstChild, typeof value === "number" ? amount(value) : String(value ?? "–")),
+    );
     return undefined;
   }
 }
@@ -300,7 +372,12 @@ class Connecting {
       "details",
       { class: "wb-way" },
       h("summary", { tabindex: 0 }, title),
-      h("div", { class: "wb-code" }, h("pre", { tabindex: 0 }, text), copyButton(() => text, `Copy: ${title}`, this.desk.announce)),
+      h(
+        "div",
+        { class: "wb-code" },
+        h("pre", { tabindex: 0 }, text),
+        copyButton(() => text, `Copy: ${title}`, this.desk.announce),
+      ),
     );
   }
 }
@@ -314,8 +391,18 @@ class Exporting {
       "agents",
       { class: "wb-input wb-narrow", "aria-label": "What to export" },
     );
-    const as = (format) => button(format.toUpperCase(), "wb-button", (event) => this.run(format, event.currentTarget), `Download as ${format.toUpperCase()}`);
-    this.element = section("Export", h("div", { class: "wb-line" }, this.resource, as("csv"), as("json")), this.asker.problem);
+    const as = (format) =>
+      button(
+        format.toUpperCase(),
+        "wb-button",
+        (event) => this.run(format, event.currentTarget),
+        `Download as ${format.toUpperCase()}`,
+      );
+    this.element = section(
+      "Export",
+      h("div", { class: "wb-line" }, this.resource, as("csv"), as("json")),
+      this.asker.problem,
+    );
   }
 
   async run(format, pressed) {
@@ -340,7 +427,11 @@ function touches({ read = [], write = [] } = {}) {
 }
 
 function duration(seconds) {
-  const units = [["d", 86400], ["h", 3600], ["min", 60]];
+  const units = [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+  ];
   const [unit, size] = units.find(([, one]) => seconds >= one && seconds % one === 0) ?? ["s", 1];
   return `${(seconds / size).toLocaleString("en")} ${unit}`;
 }

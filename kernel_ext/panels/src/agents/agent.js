@@ -39,7 +39,12 @@ export class AgentDetails {
       this.form,
       this.asked,
       this.asker.problem,
-      h("div", { class: "wb-columns-2" }, h("div", {}, this.facts, this.said), h("div", {}, this.historyLabel, this.history)),
+      h(
+        "div",
+        { class: "wb-columns-2" },
+        h("div", {}, this.facts, this.said),
+        h("div", {}, this.historyLabel, this.history),
+      ),
     );
     this.fill();
   }
@@ -59,12 +64,19 @@ export class AgentDetails {
 
   buttons() {
     const out = SILENT.has(this.state);
-    const ask = (label, words, act) => button(label, "wb-button", (event) => this.ask(event.currentTarget, words, act), `${label} ${this.id}`);
+    const ask = (label, words, act) =>
+      button(label, "wb-button", (event) => this.ask(event.currentTarget, words, act), `${label} ${this.id}`);
     return [
       h("span", { class: "wb-grow" }),
       out ? null : ask("New token…", TOKEN, (_, pressed) => this.issue(pressed)),
-      out ? null : ask("Revoke…", { ...REVOKE, label: `Revoke ${this.id}` }, (reason, pressed) => this.run("revoke_agent", { reason }, pressed, "Revoked.")),
-      ask("Delete…", { ...DELETE, label: `Delete ${this.id}` }, (_, pressed) => this.run("delete_agent", {}, pressed, "Deleted.")),
+      out
+        ? null
+        : ask("Revoke…", { ...REVOKE, label: `Revoke ${this.id}` }, (reason, pressed) =>
+            this.run("revoke_agent", { reason }, pressed, "Revoked."),
+          ),
+      ask("Delete…", { ...DELETE, label: `Delete ${this.id}` }, (_, pressed) =>
+        this.run("delete_agent", {}, pressed, "Deleted."),
+      ),
     ].filter(Boolean);
   }
 
@@ -117,7 +129,9 @@ export class AgentDetails {
     const key = JSON.stringify(facts);
     if (key === this.shownFacts) return;
     this.shownFacts = key;
-    this.facts.replaceChildren(...facts.map(([name, value]) => h("li", {}, h("span", { class: "wb-muted" }, name), h("span", {}, value))));
+    this.facts.replaceChildren(
+      ...facts.map(([name, value]) => h("li", {}, h("span", { class: "wb-muted" }, name), h("span", {}, value))),
+    );
   }
 
   drawHistory(events) {
@@ -156,14 +170,24 @@ export class AgentDetails {
   async issue(pressed) {
     const outcome = await this.asker.ask("issue_token", { agent_id: this.id }, pressed, "Issuing…");
     if (!outcome) return;
-    const shown = input(outcome.token, { class: "wb-input wb-token wb-grow", readonly: "", "aria-label": `New token of ${this.id}` });
+    const shown = input(outcome.token, {
+      class: "wb-input wb-token wb-grow",
+      readonly: "",
+      "aria-label": `New token of ${this.id}`,
+    });
     const close = button("Done", "wb-button", () => this.asked.replaceChildren());
     this.asked.replaceChildren(
       h(
         "div",
         { class: "wb-confirm" },
         h("p", {}, `The new token of ${this.id}. It is shown only now; copy it to the agent.`),
-        h("div", { class: "wb-line" }, shown, copyButton(() => shown.value, "Copy the token", this.desk.announce), close),
+        h(
+          "div",
+          { class: "wb-line" },
+          shown,
+          copyButton(() => shown.value, "Copy the token", this.desk.announce),
+          close,
+        ),
       ),
     );
     shown.select();
@@ -189,8 +213,15 @@ export class AgentDetails {
 }
 
 const START = { persona_id: null, session_id: null, team_id: null, expires_at: null };
-const TOKEN = { label: "Issue new token", why: "The token it has stops working, and its connections end.", danger: false };
-const REVOKE = { why: "Its token stops working at once, and it gives back its tasks.", reason: "Reason (optional; kept in the history)" };
+const TOKEN = {
+  label: "Issue new token",
+  why: "The token it has stops working, and its connections end.",
+  danger: false,
+};
+const REVOKE = {
+  why: "Its token stops working at once, and it gives back its tasks.",
+  reason: "Reason (optional; kept in the history)",
+};
 const DELETE = { why: "It leaves all lists; its history stays. It can be restored under Projects." };
 
 function ago(iso, now) {

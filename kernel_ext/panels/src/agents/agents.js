@@ -30,7 +30,12 @@ export class Agents {
     this.shown = STEP;
     this.shape = "agents";
     this.processes = new Processes(this.desk, signal);
-    this.shapes = Object.fromEntries(Object.entries(SHAPES).map(([shape, label]) => [shape, button(label, "wb-button wb-shape", () => this.turn(shape))]));
+    this.shapes = Object.fromEntries(
+      Object.entries(SHAPES).map(([shape, label]) => [
+        shape,
+        button(label, "wb-button wb-shape", () => this.turn(shape)),
+      ]),
+    );
     /** @type {Map<string, AgentRow>} */
     this.rows = new Map();
     const id = freshId("agents");
@@ -40,30 +45,56 @@ export class Agents {
       type: "search",
       placeholder: "Filter agents",
       "aria-label": "Filter agents by id, name, persona, tool or client",
-      on: { input: () => this.filter({ text: this.search.value.trim().toLowerCase() }), keydown: (event) => this.onSearchKey(event) },
+      on: {
+        input: () => this.filter({ text: this.search.value.trim().toLowerCase() }),
+        keydown: (event) => this.onSearchKey(event),
+      },
     });
-    this.session = select([], EVERY, { class: "wb-input wb-narrow", "aria-label": "Show agents of a session", on: { change: () => this.filter({ session: this.session.value }) } });
+    this.session = select([], EVERY, {
+      class: "wb-input wb-narrow",
+      "aria-label": "Show agents of a session",
+      on: { change: () => this.filter({ session: this.session.value }) },
+    });
     this.chips = new Map();
     this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show agents by state" });
     this.bulk = new Placing(this.desk, () => this.picked());
     this.all = checkbox("Select all agents shown", (on) => this.pickAll(on), false).box;
     this.body = h("tbody", {});
-    this.table = h("table", { class: "wb-table", on: { keydown: (event) => walkRows(event, this.body) } }, this.head(), this.body);
+    this.table = h(
+      "table",
+      { class: "wb-table", on: { keydown: (event) => walkRows(event, this.body) } },
+      this.head(),
+      this.body,
+    );
     this.more = button("Show more", "wb-button", () => this.showMore());
     this.nothing = h("p", { class: "wb-empty" });
     this.known = h("div", {}, this.chipBox, this.bulk.element, this.nothing, this.table, this.more);
-    const shapeBox = h("div", { class: "wb-shapes", role: "group", "aria-label": "Show" }, ...Object.values(this.shapes));
+    const shapeBox = h(
+      "div",
+      { class: "wb-shapes", role: "group", "aria-label": "Show" },
+      ...Object.values(this.shapes),
+    );
     this.element = h(
       "section",
       { class: "wb-section", "aria-labelledby": id },
-      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Agents"), this.summary, shapeBox, this.session, this.search),
+      h(
+        "div",
+        { class: "wb-bar-line" },
+        h("h3", { class: "wb-heading", id }, "Agents"),
+        this.summary,
+        shapeBox,
+        this.session,
+        this.search,
+      ),
       this.known,
       this.processes.element,
     );
   }
 
   head() {
-    const heads = COLUMNS.map((name) => h("th", { scope: "col", class: `wb-t-${name.toLowerCase().replace(" ", "-")}` }, name));
+    const heads = COLUMNS.map((name) =>
+      h("th", { scope: "col", class: `wb-t-${name.toLowerCase().replace(" ", "-")}` }, name),
+    );
     return h("thead", {}, h("tr", {}, h("th", { class: "wb-t-pick" }, this.all), ...heads));
   }
 
@@ -90,7 +121,8 @@ export class Agents {
     const running = this.processes.count();
     const agents = this.shape === "agents";
     setText(this.shapes.processes, running ? `Processes ${running.toLocaleString("en")}` : "Processes");
-    for (const [shape, element] of Object.entries(this.shapes)) setAttribute(element, "aria-pressed", shape === this.shape);
+    for (const [shape, element] of Object.entries(this.shapes))
+      setAttribute(element, "aria-pressed", shape === this.shape);
     this.known.hidden = !agents;
     this.processes.element.hidden = agents;
     this.search.hidden = this.session.hidden = !agents;
@@ -102,7 +134,20 @@ export class Agents {
     const agents = [...tables.agents.values()].sort(oldestFirst);
     const states = new Map(agents.map((agent) => [agent.id, standing(agent, now)]));
     this.drawCounts(agents, states);
-    setOptions(this.session, [["", [[EVERY, "All sessions"], [NONE, "In no session"]]], ...sessionGroups(tables)], this.view.session);
+    setOptions(
+      this.session,
+      [
+        [
+          "",
+          [
+            [EVERY, "All sessions"],
+            [NONE, "In no session"],
+          ],
+        ],
+        ...sessionGroups(tables),
+      ],
+      this.view.session,
+    );
     const wanted = agents.filter((agent) => this.fits(agent, states.get(agent.id)));
     this.drawRows(wanted.slice(0, this.shown), states);
     this.more.hidden = wanted.length <= this.shown;
@@ -116,9 +161,13 @@ export class Agents {
     for (const key of states.values()) counts[key] = (counts[key] ?? 0) + 1;
     const current = agents.filter(({ id }) => isCurrent(states.get(id)));
     const connected = current.filter(({ connections }) => connections).length;
-    setText(this.summary, current.length ? `${counted(current.length, "agent")} · ${connected.toLocaleString("en")} connected` : "");
+    setText(
+      this.summary,
+      current.length ? `${counted(current.length, "agent")} · ${connected.toLocaleString("en")} connected` : "",
+    );
     this.drawChip(null, "Admitted", current.length);
-    for (const [key, word] of Object.entries(STANDINGS)) if (key !== "pending") this.drawChip(key, word, counts[key] ?? 0);
+    for (const [key, word] of Object.entries(STANDINGS))
+      if (key !== "pending") this.drawChip(key, word, counts[key] ?? 0);
     this.chipBox.hidden = agents.length === 0;
     this.search.hidden = this.session.hidden = agents.length === 0;
   }
@@ -128,7 +177,13 @@ export class Agents {
     if (!chip) {
       const number = h("span", { class: "wb-chip-count" });
       const click = () => this.filter({ state: this.view.state === key ? null : key });
-      const element = h("button", { class: "wb-chip", type: "button", on: { click } }, key && dot(key), h("span", {}, word), number);
+      const element = h(
+        "button",
+        { class: "wb-chip", type: "button", on: { click } },
+        key && dot(key),
+        h("span", {}, word),
+        number,
+      );
       chip = { element, number };
       this.chips.set(key, chip);
       this.chipBox.append(element);
@@ -252,11 +307,21 @@ class AgentRow {
     /** @type {AgentDetails|null} */
     this.details = null;
     this.pick = checkbox(`Select ${agent.id}`, onPicked, false).box;
-    this.opener = h("button", { class: "wb-open-row", type: "button", "aria-expanded": "false", on: { click: () => this.toggle() } });
+    this.opener = h("button", {
+      class: "wb-open-row",
+      type: "button",
+      "aria-expanded": "false",
+      on: { click: () => this.toggle() },
+    });
     this.name = h("span", { class: "wb-muted wb-agent-name" });
     this.mark = dot("offline");
     this.word = h("span", {});
-    this.cells = Object.fromEntries(["persona", "permission", "session", "connections", "last-heard"].map((key) => [key, h("td", { class: `wb-t-${key}` })]));
+    this.cells = Object.fromEntries(
+      ["persona", "permission", "session", "connections", "last-heard"].map((key) => [
+        key,
+        h("td", { class: `wb-t-${key}` }),
+      ]),
+    );
     this.line = h(
       "tr",
       { class: "wb-agent-row" },
@@ -321,8 +386,16 @@ class Placing {
     this.picked = picked;
     this.asker = new Asker(desk);
     this.number = h("span", { class: "wb-muted wb-grow" });
-    this.session = select([[EVERY, "Session unchanged"]], EVERY, { class: "wb-input wb-narrow", "aria-label": "Session for those selected", on: { change: () => this.refresh() } });
-    this.team = select([[EVERY, "Team unchanged"]], EVERY, { class: "wb-input wb-narrow", "aria-label": "Team for those selected", on: { change: () => this.refresh() } });
+    this.session = select([[EVERY, "Session unchanged"]], EVERY, {
+      class: "wb-input wb-narrow",
+      "aria-label": "Session for those selected",
+      on: { change: () => this.refresh() },
+    });
+    this.team = select([[EVERY, "Team unchanged"]], EVERY, {
+      class: "wb-input wb-narrow",
+      "aria-label": "Team for those selected",
+      on: { change: () => this.refresh() },
+    });
     this.assign = button("Assign", "wb-button wb-primary", () => this.run());
     this.element = h(
       "div",
@@ -343,14 +416,23 @@ class Placing {
     const keep = (word) => [EVERY, `${word} unchanged`];
     setOptions(this.session, [["", [keep("Session"), [NONE, "No session"]]], ...sessionGroups(tables)]);
     const session = this.session.value;
-    const teams = session === EVERY ? [...tables.teams.values()] : session ? [...teamsOf(tables, session), ...teamsOf(tables, null)] : teamsOf(tables, null);
+    const teams =
+      session === EVERY
+        ? [...tables.teams.values()]
+        : session
+          ? [...teamsOf(tables, session), ...teamsOf(tables, null)]
+          : teamsOf(tables, null);
     setOptions(this.team, [["", [keep("Team"), [NONE, "No team"], ...teams.map(({ id, name }) => [id, name])]]]);
     enable(session !== EVERY || this.team.value !== EVERY, this.assign);
   }
 
   async run() {
     const chosen = { session_id: this.session.value, team_id: this.team.value };
-    const changes = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== EVERY).map(([key, value]) => [key, value || null]));
+    const changes = Object.fromEntries(
+      Object.entries(chosen)
+        .filter(([, value]) => value !== EVERY)
+        .map(([key, value]) => [key, value || null]),
+    );
     const agent_ids = this.picked();
     const outcome = await this.asker.ask("assign_agents", { agent_ids, changes }, this.assign, "Assigning…");
     if (outcome) this.desk.announce(`${counted(agent_ids.length, "agent")} assigned.`);

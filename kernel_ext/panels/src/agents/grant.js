@@ -8,7 +8,13 @@ import { moment } from "../lib/format.js";
 export const ROLES = { worker: "Worker: takes tasks", planner: "Planner: also makes tasks" };
 export const TOOLS = { write: "Read and write", read: "Read only" };
 export const ACCESS = { self_only: "Itself", team_level: "Its team", session_level: "Its session" };
-const EXPIRY = { 3600: "In an hour", 28800: "In 8 hours", 86400: "In a day", 604800: "In a week", 2592000: "In 30 days" };
+const EXPIRY = {
+  3600: "In an hour",
+  28800: "In 8 hours",
+  86400: "In a day",
+  604800: "In a week",
+  2592000: "In 30 days",
+};
 const KEEP = "=";
 const NONE = "";
 
@@ -48,7 +54,11 @@ export class GrantFields {
     this.roleTouched = false;
     this.controls = this.make();
     this.first = Object.values(this.controls)[0];
-    this.element = h("div", { class: "wb-fields" }, ...Object.entries(this.controls).map(([name, control]) => field(LABELS[name], control)));
+    this.element = h(
+      "div",
+      { class: "wb-fields" },
+      ...Object.entries(this.controls).map(([name, control]) => field(LABELS[name], control)),
+    );
     this.controls.persona_id.addEventListener("change", () => this.followPersona());
     this.controls.role.addEventListener("change", () => (this.roleTouched = true));
     this.controls.session_id.addEventListener("change", () => this.followSession());
@@ -65,7 +75,10 @@ export class GrantFields {
     made.session_id = select([], NONE);
     made.team_id = select([], NONE);
     made.tool = select([...this.unchanged(), ...Object.entries(TOOLS)], this.at(start.tool ?? "write"));
-    made.access_level = select([...this.unchanged(), ...Object.entries(ACCESS)], this.at(start.access_level ?? "self_only"));
+    made.access_level = select(
+      [...this.unchanged(), ...Object.entries(ACCESS)],
+      this.at(start.access_level ?? "self_only"),
+    );
     made.expires = select([...this.unchanged(), [NONE, "Never"], ...this.expiries()], this.at(start.expires_at));
     this.fillSessions(made.session_id, this.at(start.session_id));
     this.fillTeams(made.team_id, made.session_id.value, this.at(start.team_id));
@@ -85,7 +98,8 @@ export class GrantFields {
     const changed = Object.entries(values).filter(([name, value]) => value !== KEEP && value !== this.asked[name]);
     const choices = {};
     for (const [name, value] of changed) {
-      if (name === "expires") Object.assign(choices, value ? { expires_in_seconds: Number(value) } : { expires_at: null });
+      if (name === "expires")
+        Object.assign(choices, value ? { expires_in_seconds: Number(value) } : { expires_at: null });
       else if (value || CLEARABLE.has(name)) choices[name] = value || null;
     }
     return choices;
@@ -126,7 +140,10 @@ export class GrantFields {
   fillTeams(control, session, value) {
     const here = session === KEEP ? [...this.tables.teams.values()] : session ? teamsOf(this.tables, session) : [];
     const free = session === KEEP ? [] : teamsOf(this.tables, null);
-    const options = [...here, ...free].map(({ id, name, session: of }) => [id, session === KEEP && of ? `${of} / ${name}` : name]);
+    const options = [...here, ...free].map(({ id, name, session: of }) => [
+      id,
+      session === KEEP && of ? `${of} / ${name}` : name,
+    ]);
     setOptions(control, [["", [...this.unchanged(), [NONE, "None"], ...options]]], value);
   }
 

@@ -26,7 +26,11 @@ export class Bulk {
     this.no = button("Reject…", "wb-button", () => this.toggleReject(true));
     for (const one of [this.more, this.no]) one.setAttribute("aria-expanded", "false");
     this.actions = h("div", { class: "wb-actions" }, this.yes, this.more, this.no);
-    this.details = h("div", { class: "wb-details", hidden: true, on: { keydown: (event) => event.key === "Escape" && this.toggleDetails(false) } });
+    this.details = h("div", {
+      class: "wb-details",
+      hidden: true,
+      on: { keydown: (event) => event.key === "Escape" && this.toggleDetails(false) },
+    });
     this.form = this.rejectForm();
     this.element = h(
       "div",
@@ -39,7 +43,12 @@ export class Bulk {
   }
 
   rejectForm() {
-    this.reason = input("", { class: "wb-input wb-grow", maxlength: 1000, placeholder: "Reason (optional; all of them are told)", "aria-label": "Reason for rejecting those selected" });
+    this.reason = input("", {
+      class: "wb-input wb-grow",
+      maxlength: 1000,
+      placeholder: "Reason (optional; all of them are told)",
+      "aria-label": "Reason for rejecting those selected",
+    });
     this.really = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
     const cancel = button("Cancel", "wb-button", () => this.toggleReject(false));
     const on = { submit: () => this.reject(), escape: () => this.toggleReject(false) };

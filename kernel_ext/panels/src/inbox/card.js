@@ -75,7 +75,12 @@ export class Card {
 
   /** Whether the person is in the middle of something here. */
   get touched() {
-    return this.state === "sending" || !this.form.hidden || this.asked.hasChildNodes() || Boolean(this.details && !this.details.element.hidden);
+    return (
+      this.state === "sending" ||
+      !this.form.hidden ||
+      this.asked.hasChildNodes() ||
+      Boolean(this.details && !this.details.element.hidden)
+    );
   }
 
   build() {
@@ -94,7 +99,16 @@ export class Card {
     this.live = kind.live?.();
     this.warning = h("div", { class: "wb-warnings" });
     this.result = h("div", { class: "wb-result", tabindex: -1, hidden: true });
-    this.body = h("div", { class: "wb-card-body" }, this.head, this.summary, this.facts, this.warning, this.live?.element, this.result);
+    this.body = h(
+      "div",
+      { class: "wb-card-body" },
+      this.head,
+      this.summary,
+      this.facts,
+      this.warning,
+      this.live?.element,
+      this.result,
+    );
     this.asked = h("div", {});
     this.form = this.rejectForm();
     this.pick = checkbox(`Select ${this.name}`, () => this.desk.onPicked(), false).box;
@@ -124,7 +138,10 @@ export class Card {
     this.yes.setAttribute("aria-label", `${label}: ${this.name}`);
     this.yes.classList.toggle("wb-primary", !kind.careful(approval, this.desk.tables));
     const warnings = [kind.warning?.(approval, this.desk.tables)].flat().filter(Boolean);
-    if (warnings.join("\n") !== this.warned) this.warning.replaceChildren(...warnings.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))));
+    if (warnings.join("\n") !== this.warned)
+      this.warning.replaceChildren(
+        ...warnings.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))),
+      );
     this.warned = warnings.join("\n");
     this.live?.update(approval);
   }
@@ -198,7 +215,11 @@ export class Card {
       this.yes.focus();
     };
     const args = { approval_id: this.approval.id, choices };
-    const question = new Confirm({ label, why }, (_, pressed) => this.decide("approve", args, pressed, this.kind.busy), close);
+    const question = new Confirm(
+      { label, why },
+      (_, pressed) => this.decide("approve", args, pressed, this.kind.busy),
+      close,
+    );
     this.asked.replaceChildren(question.element);
     question.focus();
   }

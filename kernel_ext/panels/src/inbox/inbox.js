@@ -51,7 +51,9 @@ export class Inbox {
 
   /** The cards that can be decided together. */
   registrations() {
-    return [...this.cards.values()].filter(({ state, approval }) => state === "waiting" && approval.kind === "registration");
+    return [...this.cards.values()].filter(
+      ({ state, approval }) => state === "waiting" && approval.kind === "registration",
+    );
   }
 
   /** Bring the cards up to date. @param {boolean} enabled @param {number} now in ms */

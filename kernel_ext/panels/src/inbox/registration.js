@@ -73,12 +73,16 @@ function origins({ client, address, connection_id: connection }) {
 
 function abilities(known) {
   const entries = Object.entries(known ?? {});
-  const said = entries.slice(0, 3).map(([name, value]) => (value === true ? brief(name, 40) : `${brief(name, 40)}: ${brief(plain(value), 60)}`));
+  const said = entries
+    .slice(0, 3)
+    .map(([name, value]) => (value === true ? brief(name, 40) : `${brief(name, 40)}: ${brief(plain(value), 60)}`));
   return entries.length > 3 ? [...said, `${entries.length - 3} more`] : said;
 }
 
 function plain(value) {
-  return Array.isArray(value) ? value.map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join(", ") : value;
+  return Array.isArray(value)
+    ? value.map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join(", ")
+    : value;
 }
 
 /** Everything an agent says it can do. @returns {HTMLElement|null} */
@@ -94,5 +98,10 @@ export function capabilities(known) {
 }
 
 function fact(name, value) {
-  return h("li", {}, h("span", { class: "wb-muted wb-fact" }, brief(name, 60)), h("code", { class: "wb-said" }, brief(value)));
+  return h(
+    "li",
+    {},
+    h("span", { class: "wb-muted wb-fact" }, brief(name, 60)),
+    h("code", { class: "wb-said" }, brief(value)),
+  );
 }

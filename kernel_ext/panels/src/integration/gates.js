@@ -56,11 +56,13 @@ class GateRow {
 
 function words({ state, seconds, exit_code: code }) {
   const took = typeof seconds === "number" ? duration(seconds * 1000) : "";
-  return {
-    waiting: "waits",
-    running: "running",
-    passed: `passed${took && ` in ${took}`}`,
-    failed: `failed${code === null || code === undefined ? "" : ` with ${code}`}${took && ` after ${took}`}`,
-    timeout: `stopped${took && ` after ${took}`}: it took too long`,
-  }[state] ?? state;
+  return (
+    {
+      waiting: "waits",
+      running: "running",
+      passed: `passed${took && ` in ${took}`}`,
+      failed: `failed${code === null || code === undefined ? "" : ` with ${code}`}${took && ` after ${took}`}`,
+      timeout: `stopped${took && ` after ${took}`}: it took too long`,
+    }[state] ?? state
+  );
 }

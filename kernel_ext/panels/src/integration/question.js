@@ -56,14 +56,19 @@ export const integration = {
         }
       : null,
   done: (outcome, approval, tables) => settledWords(outcome, approval, tables.worktrees.get(approval.payload.worktree)),
-  careful: (approval, tables) => hasMoved(tables.worktrees.get(approval.payload.worktree), approval) || approval.payload.conflicts.length > 0 || approval.payload.changed?.length > 0 || failing(approval),
+  careful: (approval, tables) =>
+    hasMoved(tables.worktrees.get(approval.payload.worktree), approval) ||
+    approval.payload.conflicts.length > 0 ||
+    approval.payload.changed?.length > 0 ||
+    failing(approval),
   details: (approval) => new Changes(approval),
 };
 
 /** What became of an approved integration. */
 function settledWords({ state }, { payload }, worktree) {
   if (state === "integrated") return `Integrated into ${payload.target}.`;
-  if (verdict(payload.gates ?? []) === "checking") return `Approved. It is integrated into ${payload.target} when the gates have passed.`;
+  if (verdict(payload.gates ?? []) === "checking")
+    return `Approved. It is integrated into ${payload.target} when the gates have passed.`;
   return `Approved. It is ${worktree?.queue_place ? nth(worktree.queue_place) : "next"} in the queue for ${payload.target}.`;
 }
 
@@ -83,7 +88,12 @@ class Changes {
     this.element.append(
       h("ul", { class: "wb-list" }, ...payload.commits.slice(0, SHOWN).map(commit), more(payload.ahead)),
       h("div", { class: "wb-label" }, counted(payload.files.length, "file")),
-      h("ul", { class: "wb-list" }, ...payload.files.slice(0, SHOWN).map((f) => file(f, payload.conflicts)), more(payload.files.length)),
+      h(
+        "ul",
+        { class: "wb-list" },
+        ...payload.files.slice(0, SHOWN).map((f) => file(f, payload.conflicts)),
+        more(payload.files.length),
+      ),
     );
   }
 
@@ -97,12 +107,27 @@ class Changes {
 }
 
 function how({ target, behind, fast_forward: forward, source_commit: source, merged_commit: merged, changed = [] }) {
-  const exact = (label, id) => h("li", {}, h("span", { class: "wb-muted wb-fact" }, label), h("code", { class: "wb-said" }, id));
+  const exact = (label, id) =>
+    h("li", {}, h("span", { class: "wb-muted wb-fact" }, label), h("code", { class: "wb-said" }, id));
   return [
     behind ? h("p", { class: "wb-muted" }, `${target} has ${counted(behind, "newer commit")}; both are merged.`) : null,
     forward ? h("p", { class: "wb-muted" }, `${target} moves forward; no merge commit is made.`) : null,
-    h("ul", { class: "wb-list wb-exact" }, exact("Commit", source), merged && merged !== source ? exact("Merge commit", merged) : ""),
-    ...(changed.length ? [h("div", { class: "wb-label" }, "Protected parts that have changed"), h("ul", { class: "wb-list" }, ...changed.map((path) => h("li", {}, icon("warning"), h("code", { class: "wb-said" }, path))))] : []),
+    h(
+      "ul",
+      { class: "wb-list wb-exact" },
+      exact("Commit", source),
+      merged && merged !== source ? exact("Merge commit", merged) : "",
+    ),
+    ...(changed.length
+      ? [
+          h("div", { class: "wb-label" }, "Protected parts that have changed"),
+          h(
+            "ul",
+            { class: "wb-list" },
+            ...changed.map((path) => h("li", {}, icon("warning"), h("code", { class: "wb-said" }, path))),
+          ),
+        ]
+      : []),
   ].filter(Boolean);
 }
 

@@ -16,7 +16,22 @@ import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
 import { createLowlight } from "lowlight";
 
-const lowlight = createLowlight({ bash, cpp, go, ini, javascript, json, markdown, python, r, rust, sql, typescript, xml, yaml });
+const lowlight = createLowlight({
+  bash,
+  cpp,
+  go,
+  ini,
+  javascript,
+  json,
+  markdown,
+  python,
+  r,
+  rust,
+  sql,
+  typescript,
+  xml,
+  yaml,
+});
 
 const ENDINGS = {
   bash: "sh bash zsh",
@@ -34,8 +49,16 @@ const ENDINGS = {
   xml: "xml html htm svg xhtml",
   yaml: "yaml yml",
 };
-const LANGUAGES = new Map(Object.entries(ENDINGS).flatMap(([language, endings]) => endings.split(" ").map((ending) => [ending, language])));
-const WHOLE_NAMES = new Map([["makefile", "bash"], ["dockerfile", "bash"], [".bashrc", "bash"], [".gitconfig", "ini"], [".editorconfig", "ini"]]);
+const LANGUAGES = new Map(
+  Object.entries(ENDINGS).flatMap(([language, endings]) => endings.split(" ").map((ending) => [ending, language])),
+);
+const WHOLE_NAMES = new Map([
+  ["makefile", "bash"],
+  ["dockerfile", "bash"],
+  [".bashrc", "bash"],
+  [".gitconfig", "ini"],
+  [".editorconfig", "ini"],
+]);
 const LONGEST = 200_000;
 const LONGEST_LINE = 2_000;
 

@@ -14,7 +14,9 @@ export class Confirm {
   constructor({ label, why, reason, danger = true, keep = "Cancel", before = null }, act, onClose) {
     this.before = before;
     this.onClose = onClose;
-    this.reason = reason ? input("", { class: "wb-input wb-grow", maxlength: 1000, placeholder: reason, "aria-label": "Reason" }) : null;
+    this.reason = reason
+      ? input("", { class: "wb-input wb-grow", maxlength: 1000, placeholder: reason, "aria-label": "Reason" })
+      : null;
     this.really = h("button", { class: `wb-button ${danger ? "wb-danger" : "wb-primary"}`, type: "submit" }, label);
     this.element = form(
       { class: "wb-confirm" },

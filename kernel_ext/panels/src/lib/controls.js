@@ -17,7 +17,14 @@ export function enable(on, ...buttons) {
 
 /** A line of text to type. @param {Record<string, any>} [attributes] */
 export function input(value, attributes = {}) {
-  return h("input", { class: "wb-input", type: "text", value, spellcheck: "false", autocomplete: "off", ...attributes });
+  return h("input", {
+    class: "wb-input",
+    type: "text",
+    value,
+    spellcheck: "false",
+    autocomplete: "off",
+    ...attributes,
+  });
 }
 
 /**
@@ -82,7 +89,12 @@ export function form(attributes, { submit, escape }, ...children) {
 
 /** A box to tick with its label. @param {boolean} [shown] whether the label is seen, or only read aloud */
 export function checkbox(label, onChange, shown = true) {
-  const box = h("input", { class: "wb-check", type: "checkbox", "aria-label": shown ? null : label, on: { change: () => onChange(box.checked) } });
+  const box = h("input", {
+    class: "wb-check",
+    type: "checkbox",
+    "aria-label": shown ? null : label,
+    on: { change: () => onChange(box.checked) },
+  });
   const element = shown ? h("label", { class: "wb-check-label" }, box, h("span", {}, label)) : box;
   return { box, element };
 }

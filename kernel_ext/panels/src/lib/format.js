@@ -31,7 +31,13 @@ export function brief(value, limit = 160) {
 
 /** A point in time in the reader's own words: "Nov 21, 10:05". @param {string} iso */
 export function moment(iso) {
-  return new Date(iso).toLocaleString("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
+  return new Date(iso).toLocaleString("en", {
+    month: "short",
+    day: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    hour12: false,
+  });
 }
 
 /** A time of day: "10:05:42". @param {string} iso */

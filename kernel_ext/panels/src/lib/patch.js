@@ -21,7 +21,14 @@ export function hunks(patch) {
       const { lines } = found.at(-1);
       const kind = text[0] ?? " ";
       if (kind === "\\") lines.at(-1).unended = true;
-      else lines.push({ kind, old: kind === "+" ? null : before++, new: kind === "-" ? null : after++, text: text.slice(1).replace(/\r$/, ""), unended: false });
+      else
+        lines.push({
+          kind,
+          old: kind === "+" ? null : before++,
+          new: kind === "-" ? null : after++,
+          text: text.slice(1).replace(/\r$/, ""),
+          unended: false,
+        });
     }
   }
   return found;

@@ -11,7 +11,11 @@ export class Tabs {
     this.onSelect = onSelect;
     this.at = 0;
     this.tabs = views.map(({ label, element }, index) => this.tab(label, element, index));
-    this.element = h("div", { class: "wb-tabs", role: "tablist", "aria-label": "Views", on: { keydown: (event) => this.onKey(event) } }, ...this.tabs.map(({ tab }) => tab));
+    this.element = h(
+      "div",
+      { class: "wb-tabs", role: "tablist", "aria-label": "Views", on: { keydown: (event) => this.onKey(event) } },
+      ...this.tabs.map(({ tab }) => tab),
+    );
     this.show(0);
   }
 
@@ -20,7 +24,14 @@ export class Tabs {
     const count = h("span", { class: "wb-tab-count", hidden: true });
     const tab = h(
       "button",
-      { class: "wb-tab", type: "button", role: "tab", id: freshId("tab"), "aria-controls": panel.id, on: { click: () => this.select(index) } },
+      {
+        class: "wb-tab",
+        type: "button",
+        role: "tab",
+        id: freshId("tab"),
+        "aria-controls": panel.id,
+        on: { click: () => this.select(index) },
+      },
       label,
       count,
     );
@@ -59,7 +70,12 @@ export class Tabs {
 
   onKey(event) {
     const last = this.tabs.length - 1;
-    const moves = { ArrowRight: (this.at + 1) % (last + 1), ArrowLeft: (this.at + last) % (last + 1), Home: 0, End: last };
+    const moves = {
+      ArrowRight: (this.at + 1) % (last + 1),
+      ArrowLeft: (this.at + last) % (last + 1),
+      Home: 0,
+      End: last,
+    };
     if (!(event.key in moves) || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     this.select(moves[event.key]);

@@ -54,7 +54,11 @@ export class Asker {
 
   /** @param {import("./channel.js").CodedError} error */
   show(error) {
-    this.problem.replaceChildren(icon("warning"), h("code", {}, error.code ?? "ERROR"), h("span", {}, ...prose(error.message)));
+    this.problem.replaceChildren(
+      icon("warning"),
+      h("code", {}, error.code ?? "ERROR"),
+      h("span", {}, ...prose(error.message)),
+    );
     this.problem.hidden = false;
     this.desk.announce(error.message);
   }

@@ -6,7 +6,21 @@
  * @typedef {Record<string, {set: Row[], gone: any[]}>} Change
  */
 
-const TABLES = ["approvals", "personas", "agents", "projects", "sessions", "teams", "rules", "tools", "allowlist", "tasks", "worktrees", "conflicts", "processes"];
+const TABLES = [
+  "approvals",
+  "personas",
+  "agents",
+  "projects",
+  "sessions",
+  "teams",
+  "rules",
+  "tools",
+  "allowlist",
+  "tasks",
+  "worktrees",
+  "conflicts",
+  "processes",
+];
 
 export class Store {
   constructor() {

@@ -12,10 +12,26 @@ export class ProcessLog {
   constructor() {
     this.lines = h("ol", { class: "wb-log-lines wb-raw-lines" });
     this.empty = h("p", { class: "wb-empty" }, "It has written nothing yet.");
-    this.box = h("div", { class: "wb-log wb-raw-log", role: "log", "aria-label": "Log", tabindex: 0, on: { scroll: () => this.drawJump() } }, this.empty, this.lines);
+    this.box = h(
+      "div",
+      {
+        class: "wb-log wb-raw-log",
+        role: "log",
+        "aria-label": "Log",
+        tabindex: 0,
+        on: { scroll: () => this.drawJump() },
+      },
+      this.empty,
+      this.lines,
+    );
     this.jump = button("Follow again", "wb-link", () => this.toEnd());
     this.where = h("span", { class: "wb-muted wb-cut wb-grow" });
-    this.element = h("div", { class: "wb-task-part" }, h("div", { class: "wb-bar-line" }, h("span", { class: "wb-label" }, "Log"), this.where, this.jump), this.box);
+    this.element = h(
+      "div",
+      { class: "wb-task-part" },
+      h("div", { class: "wb-bar-line" }, h("span", { class: "wb-label" }, "Log"), this.where, this.jump),
+      this.box,
+    );
     this.clear();
   }
 

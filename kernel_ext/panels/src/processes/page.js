@@ -12,7 +12,10 @@ import { WhileSeen } from "../lib/while_visible.js";
 
 const FOLLOW_MS = 750;
 const LINES = 200;
-const TERMINATE = { reason: "Reason (optional; kept in the history)", why: "Its process and everything it started are ended. What it holds can be claimed by others." };
+const TERMINATE = {
+  reason: "Reason (optional; kept in the history)",
+  why: "Its process and everything it started are ended. What it holds can be claimed by others.",
+};
 const RESTART = { why: "It is started again with the same settings.", danger: false };
 
 export class ProcessPage {
@@ -37,7 +40,13 @@ export class ProcessPage {
     this.element = h(
       "section",
       { class: "wb-task wb-process", "aria-labelledby": name, hidden: true },
-      h("div", { class: "wb-task-head" }, h("span", { class: "wb-mark wb-mark-dot" }, this.dot), this.title, button("×", "wb-close", onClose, "Close the process")),
+      h(
+        "div",
+        { class: "wb-task-head" },
+        h("span", { class: "wb-mark wb-mark-dot" }, this.dot),
+        this.title,
+        button("×", "wb-close", onClose, "Close the process"),
+      ),
       this.standing,
       this.guard,
       h("div", { class: "wb-line wb-process-actions" }, this.restart, this.end),
@@ -127,10 +136,18 @@ export class ProcessPage {
     const facts = [
       ["Works on", task ? `${task.title} #${task.id}` : null],
       ["Persona", row.persona_id],
-      ["Profile", process.profile && `${process.profile}, ${process.mode === "task" ? "for one task" : "takes tasks as they come"}`],
+      [
+        "Profile",
+        process.profile &&
+          `${process.profile}, ${process.mode === "task" ? "for one task" : "takes tasks as they come"}`,
+      ],
       ["Worktree", process.worktree],
       ["Process", process.pid],
-      ["CPU", this.figures && `${Math.round(this.figures.percent)} % of a processor, ${duration(this.figures.cpu_seconds * 1000)} in all`],
+      [
+        "CPU",
+        this.figures &&
+          `${Math.round(this.figures.percent)} % of a processor, ${duration(this.figures.cpu_seconds * 1000)} in all`,
+      ],
       ["Memory", this.figures && size(this.figures.memory_bytes)],
       ["Limits", limitWords(process.limits) || "none"],
       ["Started", process.spawned_at && moment(process.spawned_at)],
@@ -139,14 +156,37 @@ export class ProcessPage {
     const key = JSON.stringify(facts);
     if (key === this.shownFacts) return;
     this.shownFacts = key;
-    this.facts.replaceChildren(...facts.map(([name, value]) => h("li", {}, h("span", { class: "wb-muted" }, name), h("span", {}, String(value)))));
+    this.facts.replaceChildren(
+      ...facts.map(([name, value]) =>
+        h("li", {}, h("span", { class: "wb-muted" }, name), h("span", {}, String(value))),
+      ),
+    );
   }
 
   drawChildren() {
     const children = this.process?.children ?? [];
-    const line = ({ pid, name, cpu_seconds: cpu, memory_bytes: memory }) => h("tr", {}, h("td", {}, name), h("td", {}, String(pid)), h("td", {}, duration(cpu * 1000)), h("td", {}, size(memory)));
+    const line = ({ pid, name, cpu_seconds: cpu, memory_bytes: memory }) =>
+      h(
+        "tr",
+        {},
+        h("td", {}, name),
+        h("td", {}, String(pid)),
+        h("td", {}, duration(cpu * 1000)),
+        h("td", {}, size(memory)),
+      );
     const heads = ["Started by it", "Process", "CPU", "Memory"].map((name) => h("th", { scope: "col" }, name));
-    this.children.replaceChildren(...(children.length ? [h("table", { class: "wb-table wb-children" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...children.map(line)))] : []));
+    this.children.replaceChildren(
+      ...(children.length
+        ? [
+            h(
+              "table",
+              { class: "wb-table wb-children" },
+              h("thead", {}, h("tr", {}, ...heads)),
+              h("tbody", {}, ...children.map(line)),
+            ),
+          ]
+        : []),
+    );
   }
 
   ask(what) {
@@ -156,8 +196,22 @@ export class ProcessPage {
       this.asked.replaceChildren();
       opener.focus();
     };
-    const words = what === "end" ? { ...TERMINATE, label: `Terminate ${this.id}` } : { ...RESTART, label: `Restart ${this.id}`, why: this.row.state === "running" ? `Its process is ended first. ${RESTART.why}` : RESTART.why };
-    const question = new Confirm(words, (reason, pressed) => (what === "end" ? this.run("terminate_agent", { reason }, pressed, "Terminating…", "terminated") : this.run("restart_agent", {}, pressed, "Restarting…", "started again")), close);
+    const words =
+      what === "end"
+        ? { ...TERMINATE, label: `Terminate ${this.id}` }
+        : {
+            ...RESTART,
+            label: `Restart ${this.id}`,
+            why: this.row.state === "running" ? `Its process is ended first. ${RESTART.why}` : RESTART.why,
+          };
+    const question = new Confirm(
+      words,
+      (reason, pressed) =>
+        what === "end"
+          ? this.run("terminate_agent", { reason }, pressed, "Terminating…", "terminated")
+          : this.run("restart_agent", {}, pressed, "Restarting…", "started again"),
+      close,
+    );
     this.asked.replaceChildren(question.element);
     question.focus();
   }

@@ -13,7 +13,17 @@ const POLL_MS = 2_000;
 const ENDED_SHOWN = 20;
 const RANK = { running: 0, queued: 1, ended: 2 };
 const WORKING = new Set(["claimed", "in_progress"]);
-const COLUMNS = { agent: "Agent", state: "State", profile: "Profile", worktree: "Worktree", cpu: "CPU", memory: "Memory", children: "Children", uptime: "Up", guard: "Confinement" };
+const COLUMNS = {
+  agent: "Agent",
+  state: "State",
+  profile: "Profile",
+  worktree: "Worktree",
+  cpu: "CPU",
+  memory: "Memory",
+  children: "Children",
+  uptime: "Up",
+  guard: "Confinement",
+};
 
 export class Processes {
   /** @param {{store: import("../link/store.js").Store, channel: import("../link/channel.js").Channel, announce: (text: string) => void}} desk @param {AbortSignal} signal */
@@ -28,12 +38,34 @@ export class Processes {
     const id = freshId("processes");
     this.body = h("tbody", {});
     const heads = Object.entries(COLUMNS).map(([key, name]) => h("th", { scope: "col", class: `wb-p-${key}` }, name));
-    this.table = h("table", { class: "wb-table wb-processes", "aria-labelledby": id, on: { keydown: (event) => walkRows(event, this.body) } }, h("thead", {}, h("tr", {}, ...heads)), this.body);
+    this.table = h(
+      "table",
+      { class: "wb-table wb-processes", "aria-labelledby": id, on: { keydown: (event) => walkRows(event, this.body) } },
+      h("thead", {}, h("tr", {}, ...heads)),
+      this.body,
+    );
     this.more = button("", "wb-button", () => this.toggleEnded());
-    this.empty = h("p", { class: "wb-empty", id }, "Workbench has started no agent. ", h("code", {}, 'wb.call("spawn_agent", persona_id="implementer", new_worktree=True)'), " starts one in a worktree of its own; agents that connect by themselves are under Agents.");
+    this.empty = h(
+      "p",
+      { class: "wb-empty", id },
+      "Workbench has started no agent. ",
+      h("code", {}, 'wb.call("spawn_agent", persona_id="implementer", new_worktree=True)'),
+      " starts one in a worktree of its own; agents that connect by themselves are under Agents.",
+    );
     this.page = new ProcessPage(desk, () => this.close(), signal);
-    this.main = h("div", { class: "wb-work" }, h("div", { class: "wb-work-list" }, this.table, this.more), this.page.element);
-    this.element = h("div", { on: { keydown: (event) => this.onEscape(event) } }, this.empty, this.asker.problem, this.main);
+    this.main = h(
+      "div",
+      { class: "wb-work" },
+      h("div", { class: "wb-work-list" }, this.table, this.more),
+      this.page.element,
+    );
+    this.element = h(
+      "div",
+      { on: { keydown: (event) => this.onEscape(event) } },
+      this.empty,
+      this.asker.problem,
+      this.main,
+    );
     this.polling = new WhileSeen(this.table, POLL_MS, () => this.poll(), signal);
   }
 
@@ -52,7 +84,11 @@ export class Processes {
     if (!this.count()) return;
     try {
       const { agents } = await this.asker.send("get_managed_agents", {});
-      this.figures = new Map(agents.filter(({ process }) => process).map(({ agent_id, process }) => [agent_id, this.read(agent_id, process)]));
+      this.figures = new Map(
+        agents
+          .filter(({ process }) => process)
+          .map(({ agent_id, process }) => [agent_id, this.read(agent_id, process)]),
+      );
       this.asker.clear();
       this.update(Date.now());
     } catch (error) {
@@ -71,14 +107,25 @@ export class Processes {
     const all = this.known.sort(runningFirst);
     this.drawProblem(processes.get("")?.error);
     const ended = all.filter(({ state }) => state === "ended");
-    const shown = this.showAll ? all : all.filter((row) => row.state !== "ended" || ended.indexOf(row) < ENDED_SHOWN || row.id === this.opened);
+    const shown = this.showAll
+      ? all
+      : all.filter((row) => row.state !== "ended" || ended.indexOf(row) < ENDED_SHOWN || row.id === this.opened);
     this.empty.hidden = all.length > 0 || !this.desk.store.known.has("processes");
     this.main.hidden = all.length === 0;
     this.more.hidden = ended.length <= ENDED_SHOWN;
-    setText(this.more, this.showAll ? "Show fewer that have ended" : `Show all ${ended.length.toLocaleString("en")} that have ended`);
+    setText(
+      this.more,
+      this.showAll ? "Show fewer that have ended" : `Show all ${ended.length.toLocaleString("en")} that have ended`,
+    );
     this.drawRows(shown, now);
     const row = processes.get(this.opened);
-    if (row) this.page.update(row, this.figures.get(row.id), [...tasks.values()].find((task) => task.assigned_agent_id === row.id && WORKING.has(task.status)), now);
+    if (row)
+      this.page.update(
+        row,
+        this.figures.get(row.id),
+        [...tasks.values()].find((task) => task.assigned_agent_id === row.id && WORKING.has(task.status)),
+        now,
+      );
     else if (this.opened) this.close();
   }
 
@@ -93,7 +140,9 @@ export class Processes {
       of("queued").length ? `${of("queued").length.toLocaleString("en")} queued` : null,
       of("ended").length ? `${of("ended").length.toLocaleString("en")} ended` : null,
       open ? `${counted(open, "process", "processes")} not wholly confined` : null,
-    ].filter(Boolean).join(" · "); // prettier-ignore
+    ]
+      .filter(Boolean)
+      .join(" · ");
   }
 
   /** Say once that they could not be read. */
@@ -195,11 +244,17 @@ class ProcessRow {
   drawGuard({ word, lacks, whole }, state) {
     const text = state === "queued" ? "–" : word;
     if (this.guard.textContent === text) return;
-    this.guard.replaceChildren(...(state === "queued" ? [text] : [icon(whole ? "shield" : "warning"), h("span", {}, word)]));
+    this.guard.replaceChildren(
+      ...(state === "queued" ? [text] : [icon(whole ? "shield" : "warning"), h("span", {}, word)]),
+    );
     setAttribute(this.guard, "title", lacks || null);
   }
 }
 
 function runningFirst(a, b) {
-  return RANK[a.state] - RANK[b.state] || (a.state === "ended" ? (b.ended_at ?? "").localeCompare(a.ended_at ?? "") : 0) || a.id.localeCompare(b.id, undefined, { numeric: true });
+  return (
+    RANK[a.state] - RANK[b.state] ||
+    (a.state === "ended" ? (b.ended_at ?? "").localeCompare(a.ended_at ?? "") : 0) ||
+    a.id.localeCompare(b.id, undefined, { numeric: true })
+  );
 }

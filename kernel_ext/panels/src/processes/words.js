@@ -22,7 +22,12 @@ export function processDot({ state, exit_code: code }) {
 /** "Confined", "Partly confined", "Not confined"; `lacks` says what is missing. @returns {{word: string, lacks: string, whole: boolean}} */
 export function confinementWords(confinement) {
   const missing = confinement?.missing ?? [];
-  if (!confinement?.enforced) return { word: "Not confined", lacks: missing.join(", ") || "it can do what you can do on this computer", whole: false };
+  if (!confinement?.enforced)
+    return {
+      word: "Not confined",
+      lacks: missing.join(", ") || "it can do what you can do on this computer",
+      whole: false,
+    };
   if (missing.length) return { word: "Partly confined", lacks: missing.join(", "), whole: false };
   return { word: "Confined", lacks: "", whole: true };
 }
@@ -43,11 +48,20 @@ export function uptime({ state, spawned_at: from, ended_at: until }, now) {
 /** Percent of one processor between two readings of a process; what it says itself when there is only one. */
 export function cpuPercent(before, after) {
   const ms = before ? after.readAt - before.readAt : 0;
-  return ms > 0 && after.cpu_seconds >= before.cpu_seconds ? (100_000 * (after.cpu_seconds - before.cpu_seconds)) / ms : after.cpu_percent;
+  return ms > 0 && after.cpu_seconds >= before.cpu_seconds
+    ? (100_000 * (after.cpu_seconds - before.cpu_seconds)) / ms
+    : after.cpu_percent;
 }
 
 /** Limits that were set, in words. @param {any} limits @returns {string} */
 export function limitWords(limits) {
   const { cpu_seconds: cpu, memory_bytes: memory, wall_seconds: wall, tasks } = limits ?? {};
-  return [cpu && `${duration(cpu * 1000)} of CPU`, memory && `${size(memory)} of memory`, wall && `${duration(wall * 1000)} in all`, tasks && counted(tasks, "task")].filter(Boolean).join(", ");
+  return [
+    cpu && `${duration(cpu * 1000)} of CPU`,
+    memory && `${size(memory)} of memory`,
+    wall && `${duration(wall * 1000)} in all`,
+    tasks && counted(tasks, "task"),
+  ]
+    .filter(Boolean)
+    .join(", ");
 }

@@ -15,12 +15,24 @@ export class Naming {
     this.asker = new Asker(desk);
     this.request = request;
     this.onDone = onDone;
-    this.name = input(value, { class: "wb-input wb-grow", maxlength: 200, placeholder: what, "aria-label": what, required: true });
+    this.name = input(value, {
+      class: "wb-input wb-grow",
+      maxlength: 200,
+      placeholder: what,
+      "aria-label": what,
+      required: true,
+    });
     this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, label);
     this.element = form(
       { class: "wb-naming" },
       { submit: () => this.run(), escape: () => onDone(null) },
-      h("div", { class: "wb-line" }, this.name, this.submit, button("Cancel", "wb-button", () => onDone(null))),
+      h(
+        "div",
+        { class: "wb-line" },
+        this.name,
+        this.submit,
+        button("Cancel", "wb-button", () => onDone(null)),
+      ),
       this.asker.problem,
     );
   }

@@ -29,7 +29,11 @@ export class Projects {
     this.newTeam = button("New team…", "wb-button", () => this.create("team", this.top));
     this.top = h("div", {});
     this.list = h("ul", { class: "wb-tree", "aria-labelledby": id });
-    this.empty = h("p", { class: "wb-empty" }, "No projects yet. A session of a project is where agents share what they write; agents without one see only themselves.");
+    this.empty = h(
+      "p",
+      { class: "wb-empty" },
+      "No projects yet. A session of a project is where agents share what they write; agents without one see only themselves.",
+    );
     this.bin = new Bin(this.desk);
     this.element = h(
       "div",
@@ -37,7 +41,14 @@ export class Projects {
       h(
         "section",
         { class: "wb-section", "aria-labelledby": id },
-        h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Projects, sessions and teams"), h("span", { class: "wb-grow" }), this.newTeam, this.newOne),
+        h(
+          "div",
+          { class: "wb-bar-line" },
+          h("h3", { class: "wb-heading", id }, "Projects, sessions and teams"),
+          h("span", { class: "wb-grow" }),
+          this.newTeam,
+          this.newOne,
+        ),
         this.top,
         this.asker.problem,
         this.empty,
@@ -66,8 +77,11 @@ export class Projects {
     for (const project of named(tables.projects)) {
       found.push(this.item("project", project, [counted(project.sessions, "session")]));
       for (const session of sessionsOf(tables, project.id)) {
-        found.push(this.item("session", session, [counted(session.agents, "agent"), counted(session.contexts, "context")]));
-        for (const team of teamsOf(tables, session.id)) found.push(this.item("team", team, [counted(team.agents, "agent")]));
+        found.push(
+          this.item("session", session, [counted(session.agents, "agent"), counted(session.contexts, "context")]),
+        );
+        for (const team of teamsOf(tables, session.id))
+          found.push(this.item("team", team, [counted(team.agents, "agent")]));
       }
     }
     const free = teamsOf(tables, null);
@@ -95,7 +109,9 @@ export class Projects {
         h(
           "span",
           { class: "wb-tree-actions" },
-          child ? act(`New ${child}…`, () => this.create(child, below, row)) : act("Move…", () => this.move(row, below)),
+          child
+            ? act(`New ${child}…`, () => this.create(child, below, row))
+            : act("Move…", () => this.move(row, below)),
           act("Rename…", () => this.rename(noun, row, below)),
           act("Delete…", () => this.remove(noun, row, below)),
         ),
@@ -106,22 +122,40 @@ export class Projects {
 
   create(noun, where, parent = null) {
     const place = parent ? { [noun === "session" ? "project_id" : "session_id"]: parent.id } : {};
-    const words = { label: `Create ${noun}`, what: parent ? `Name of the ${noun} in ${parent.name}` : `Name of the ${noun}` };
+    const words = {
+      label: `Create ${noun}`,
+      what: parent ? `Name of the ${noun} in ${parent.name}` : `Name of the ${noun}`,
+    };
     this.open(where, (done) => new Naming(this.desk, words, (name) => [`create_${noun}`, { name, ...place }], done));
   }
 
   rename(noun, row, where) {
     const words = { label: "Rename", value: row.name, what: `New name of ${row.name}` };
-    this.open(where, (done) => new Naming(this.desk, words, (name) => [`update_${noun}`, { [`${noun}_id`]: row.id, name }], done));
+    this.open(
+      where,
+      (done) => new Naming(this.desk, words, (name) => [`update_${noun}`, { [`${noun}_id`]: row.id, name }], done),
+    );
   }
 
   remove(noun, row, where) {
-    const within = { project: "Its sessions, teams and contexts go with it.", session: "Its teams and contexts go with it.", team: "Its members stay, without a team." }[noun];
+    const within = {
+      project: "Its sessions, teams and contexts go with it.",
+      session: "Its teams and contexts go with it.",
+      team: "Its members stay, without a team.",
+    }[noun];
     const words = { label: `Delete ${row.name}`, why: `${within} It can be restored below.` };
     const act = async (done, pressed) => {
       if (await this.asker.ask(`delete_${noun}`, { [`${noun}_id`]: row.id }, pressed)) done({});
     };
-    this.open(where, (done) => new Confirm(words, (_, pressed) => act(done, pressed), () => done(null)));
+    this.open(
+      where,
+      (done) =>
+        new Confirm(
+          words,
+          (_, pressed) => act(done, pressed),
+          () => done(null),
+        ),
+    );
   }
 
   move(team, where) {
@@ -158,7 +192,11 @@ class Moving {
   constructor(desk, team, onDone) {
     this.asker = new Asker(desk);
     this.target = select([], NONE, { class: "wb-input wb-grow", "aria-label": `Session for ${team.name}` });
-    setOptions(this.target, [["", [[NONE, "No session"]]], ...sessionGroups(desk.store.tables)], team.session_id ?? NONE);
+    setOptions(
+      this.target,
+      [["", [[NONE, "No session"]]], ...sessionGroups(desk.store.tables)],
+      team.session_id ?? NONE,
+    );
     this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, "Move");
     const submit = async () => {
       const args = { team_id: team.id, session_id: this.target.value || null };
@@ -167,7 +205,13 @@ class Moving {
     this.element = form(
       { class: "wb-naming" },
       { submit, escape: () => onDone(null) },
-      h("div", { class: "wb-line" }, this.target, this.submit, button("Cancel", "wb-button", () => onDone(null))),
+      h(
+        "div",
+        { class: "wb-line" },
+        this.target,
+        this.submit,
+        button("Cancel", "wb-button", () => onDone(null)),
+      ),
       h("p", { class: "wb-muted" }, "Its members move along."),
       this.asker.problem,
     );
@@ -189,7 +233,13 @@ class Bin {
     this.element = h(
       "section",
       { class: "wb-section", "aria-labelledby": id },
-      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Deleted"), h("span", { class: "wb-grow" }), this.opener),
+      h(
+        "div",
+        { class: "wb-bar-line" },
+        h("h3", { class: "wb-heading", id }, "Deleted"),
+        h("span", { class: "wb-grow" }),
+        this.opener,
+      ),
       this.asker.problem,
       this.list,
     );
@@ -233,6 +283,12 @@ class Bin {
       },
       `Restore ${name}`,
     );
-    return h("li", { class: "wb-tree-line" }, h("span", { class: "wb-noun" }, noun), h("span", { class: "wb-tree-name wb-grow" }, name), restore);
+    return h(
+      "li",
+      { class: "wb-tree-line" },
+      h("span", { class: "wb-noun" }, noun),
+      h("span", { class: "wb-tree-name wb-grow" }, name),
+      restore,
+    );
   }
 }

@@ -36,7 +36,11 @@ export class Filters {
       on: { input: () => onChange({ text: this.search.value.trim() }), keydown: (event) => this.onSearchKey(event) },
     });
     this.choices = Object.fromEntries(FACETS.map((facet) => [facet, this.choice(facet)]));
-    this.choiceBox = h("div", { class: "wb-line wb-choices", role: "group", "aria-label": "Show tasks of" }, ...Object.values(this.choices));
+    this.choiceBox = h(
+      "div",
+      { class: "wb-line wb-choices", role: "group", "aria-label": "Show tasks of" },
+      ...Object.values(this.choices),
+    );
   }
 
   choice(facet) {
@@ -60,7 +64,13 @@ export class Filters {
     if (!chip) {
       const number = h("span", { class: "wb-chip-count" });
       const click = () => this.onChange({ state: chip.element.getAttribute("aria-pressed") === "true" ? null : state });
-      const element = h("button", { class: "wb-chip", type: "button", on: { click } }, state && icon(state), h("span", {}, word), number);
+      const element = h(
+        "button",
+        { class: "wb-chip", type: "button", on: { click } },
+        state && icon(state),
+        h("span", {}, word),
+        number,
+      );
       chip = { element, number };
       this.chips.set(state, chip);
       this.chipBox.append(element);
@@ -74,7 +84,10 @@ export class Filters {
   drawChoice(facet, values, wanted) {
     const element = this.choices[facet];
     const [every, none] = WORDS[facet];
-    const names = [...values].filter(Boolean).map((value) => [value, this.nameOf(facet, value)]).sort((a, b) => a[1].localeCompare(b[1], undefined, { numeric: true }));
+    const names = [...values]
+      .filter(Boolean)
+      .map((value) => [value, this.nameOf(facet, value)])
+      .sort((a, b) => a[1].localeCompare(b[1], undefined, { numeric: true }));
     const blank = values.has(NONE) ? [[NONE, none]] : [];
     element.hidden = values.size < 2 && wanted === null;
     setOptions(element, [["", [[EVERY, every], ...blank, ...names]]], wanted ?? EVERY);

@@ -22,13 +22,38 @@ export class Graph {
     this.note = h("span", { class: "wb-muted wb-grow" });
     this.around = checkbox("Only around the selected task", () => this.redraw());
     const tool = (label, name, act) => button(label, "wb-button wb-square", act, name);
-    const zooms = [tool("−", "Zoom out", () => this.step(-1)), tool("+", "Zoom in", () => this.step(1)), tool("Fit", "Zoom to fit", () => this.fit())];
+    const zooms = [
+      tool("−", "Zoom out", () => this.step(-1)),
+      tool("+", "Zoom in", () => this.step(1)),
+      tool("Fit", "Zoom to fit", () => this.fit()),
+    ];
     this.lines = svg("svg", { class: "wb-edges", "aria-hidden": "true" });
     this.sheet = h("div", { class: "wb-sheet" }, this.lines);
     this.room = h("div", { class: "wb-sheet-room" }, this.sheet);
-    this.box = h("div", { class: "wb-graph", role: "listbox", tabindex: 0, "aria-label": "Dependency graph; what comes first is on the left" }, this.room);
+    this.box = h(
+      "div",
+      {
+        class: "wb-graph",
+        role: "listbox",
+        tabindex: 0,
+        "aria-label": "Dependency graph; what comes first is on the left",
+      },
+      this.room,
+    );
     this.none = h("p", { class: "wb-empty" });
-    this.element = h("div", { hidden: true }, h("div", { class: "wb-graph-tools" }, this.note, this.around.element, h("span", { class: "wb-line wb-last" }, ...zooms)), this.none, this.box);
+    this.element = h(
+      "div",
+      { hidden: true },
+      h(
+        "div",
+        { class: "wb-graph-tools" },
+        this.note,
+        this.around.element,
+        h("span", { class: "wb-line wb-last" }, ...zooms),
+      ),
+      this.none,
+      this.box,
+    );
     this.box.addEventListener("keydown", (event) => this.onKey(event));
     this.box.addEventListener("focus", () => this.active === null && this.goTo(this.plan?.layers.flat()[0]));
     this.box.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
@@ -49,12 +74,24 @@ export class Graph {
   redraw() {
     const { shown, note } = this.choose();
     const inside = new Set(shown);
-    const pairs = shown.flatMap((id) => this.before(id).filter((on) => inside.has(on)).map((on) => [id, on]));
+    const pairs = shown.flatMap((id) =>
+      this.before(id)
+        .filter((on) => inside.has(on))
+        .map((on) => [id, on]),
+    );
     const linked = new Set(pairs.flat());
     const drawn = shown.filter((id) => linked.has(id));
     const left = shown.length - drawn.length;
-    setText(this.note, [note, drawn.length && left ? `${left} without dependencies are left out` : ""].filter(Boolean).join(" · "));
-    setText(this.none, this.around.box.checked && this.active !== null ? `Task ${this.active} waits for nothing, and nothing waits for it.` : "None of these tasks waits for another.");
+    setText(
+      this.note,
+      [note, drawn.length && left ? `${left} without dependencies are left out` : ""].filter(Boolean).join(" · "),
+    );
+    setText(
+      this.none,
+      this.around.box.checked && this.active !== null
+        ? `Task ${this.active} waits for nothing, and nothing waits for it.`
+        : "None of these tasks waits for another.",
+    );
     this.none.hidden = drawn.length > 0;
     this.box.hidden = drawn.length === 0;
     const key = JSON.stringify([drawn, pairs]);
@@ -69,7 +106,11 @@ export class Graph {
     const { ids, outline, active } = this;
     const around = this.around.box.checked && active !== null;
     if (!around && ids.length <= MOST) return { shown: ids, note: counted(ids.length, "task") };
-    const start = active ?? ids.find((id) => outline.states.get(id) === "in_progress") ?? ids.find((id) => this.neighbours(id).length) ?? ids[0];
+    const start =
+      active ??
+      ids.find((id) => outline.states.get(id) === "in_progress") ??
+      ids.find((id) => this.neighbours(id).length) ??
+      ids[0];
     const shown = nearest(start, (id) => this.neighbours(id), MOST);
     if (around) return { shown, note: `${counted(shown.length, "task")} around #${start}` };
     const many = `${ids.length.toLocaleString("en")} tasks are too many to draw`;
@@ -105,7 +146,12 @@ export class Graph {
         "div",
         { class: "wb-node", role: "option", id: freshId("node"), "data-id": id },
         h("span", { class: "wb-mark" }),
-        h("span", { class: "wb-node-text" }, h("span", { class: "wb-title" }), h("span", { class: "wb-muted wb-node-state" })),
+        h(
+          "span",
+          { class: "wb-node-text" },
+          h("span", { class: "wb-title" }),
+          h("span", { class: "wb-muted wb-node-state" }),
+        ),
       );
       this.nodes.set(id, node);
       this.sheet.append(node);
@@ -145,8 +191,10 @@ export class Graph {
     if (!place) return;
     const { box, zoom } = this;
     const [x, y] = [left(place) * zoom, top(place) * zoom];
-    if (x < box.scrollLeft || x + WIDTH * zoom > box.scrollLeft + box.clientWidth) box.scrollLeft = x - (box.clientWidth - WIDTH * zoom) / 2;
-    if (y < box.scrollTop || y + HEIGHT * zoom > box.scrollTop + box.clientHeight) box.scrollTop = y - (box.clientHeight - HEIGHT * zoom) / 2;
+    if (x < box.scrollLeft || x + WIDTH * zoom > box.scrollLeft + box.clientWidth)
+      box.scrollLeft = x - (box.clientWidth - WIDTH * zoom) / 2;
+    if (y < box.scrollTop || y + HEIGHT * zoom > box.scrollTop + box.clientHeight)
+      box.scrollTop = y - (box.clientHeight - HEIGHT * zoom) / 2;
   }
 
   scale(zoom) {
@@ -161,7 +209,9 @@ export class Graph {
     const { box } = this;
     const at = ZOOMS.findIndex((zoom) => zoom >= this.zoom - 0.01);
     const next = ZOOMS[Math.max(0, Math.min(ZOOMS.length - 1, (at < 0 ? ZOOMS.length - 1 : at) + by))];
-    const [x, y] = [box.scrollLeft + box.clientWidth / 2, box.scrollTop + box.clientHeight / 2].map((middle) => (middle * next) / this.zoom);
+    const [x, y] = [box.scrollLeft + box.clientWidth / 2, box.scrollTop + box.clientHeight / 2].map(
+      (middle) => (middle * next) / this.zoom,
+    );
     this.scale(next);
     box.scrollTo(x - box.clientWidth / 2, y - box.clientHeight / 2);
   }
@@ -221,7 +271,12 @@ export class Graph {
     if (event.button !== 0 || event.pointerType === "touch") return;
     const node = event.target.closest(".wb-node");
     const { box } = this;
-    const start = { x: event.clientX + box.scrollLeft, y: event.clientY + box.scrollTop, clientX: event.clientX, clientY: event.clientY };
+    const start = {
+      x: event.clientX + box.scrollLeft,
+      y: event.clientY + box.scrollTop,
+      clientX: event.clientX,
+      clientY: event.clientY,
+    };
     let dragged = false;
     const ending = new AbortController();
     const move = (now) => {

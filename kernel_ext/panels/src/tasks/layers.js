@@ -49,7 +49,8 @@ function depths(ids, before, after) {
     }
   }
   for (const id of ids) {
-    if (!before.get(id).length && after.get(id).length) depth.set(id, Math.min(...after.get(id).map((one) => depth.get(one))) - 1);
+    if (!before.get(id).length && after.get(id).length)
+      depth.set(id, Math.min(...after.get(id).map((one) => depth.get(one))) - 1);
   }
   return depth;
 }
@@ -103,7 +104,10 @@ function settled({ left, right }, layers) {
     const forward = sweep % 2 === 0;
     for (const layer of forward ? layers : [...layers].reverse()) {
       const wished = layer.map((key) => mean((forward ? left : right).get(key), row) ?? row.get(key));
-      apart(wished, layer.map((key) => (typeof key === "number" ? 1 : BEND))).forEach((at, index) => row.set(layer[index], at));
+      apart(
+        wished,
+        layer.map((key) => (typeof key === "number" ? 1 : BEND)),
+      ).forEach((at, index) => row.set(layer[index], at));
     }
   }
   const top = Math.min(0, ...row.values());

@@ -38,7 +38,10 @@ export class TaskLog {
 
   /** Errors are left to whoever reads the task itself: it fails as this does. */
   ask(id, range) {
-    return this.asker.send("get_task_logs", { task_id: id, ...range }).then(({ lines }) => lines, () => null);
+    return this.asker.send("get_task_logs", { task_id: id, ...range }).then(
+      ({ lines }) => lines,
+      () => null,
+    );
   }
 
   /** Read what is new. */
@@ -79,7 +82,9 @@ export class TaskLog {
 }
 
 function drawn({ id, logged_at: at, agent_id: agent, level, message }) {
-  const mark = LOUD.has(level) ? [icon(level === "error" ? "failed" : "warning"), h("span", { class: "wb-sr" }, `${level}: `)] : [];
+  const mark = LOUD.has(level)
+    ? [icon(level === "error" ? "failed" : "warning"), h("span", { class: "wb-sr" }, `${level}: `)]
+    : [];
   return h(
     "li",
     { value: id, class: `wb-log-${level}` },

@@ -91,7 +91,15 @@ export class Outline {
     const { tasks } = this;
     const ids = this.matching(wanted).sort((a, b) => tasks.get(b).priority - tasks.get(a).priority || a - b);
     const siblings = ids.length;
-    return ids.map((id, index) => ({ ...this.line(id), level: 1, place: index + 1, siblings, branch: false, open: false, matches: true }));
+    return ids.map((id, index) => ({
+      ...this.line(id),
+      level: 1,
+      place: index + 1,
+      siblings,
+      branch: false,
+      open: false,
+      matches: true,
+    }));
   }
 
   line(id) {

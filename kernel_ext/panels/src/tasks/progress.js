@@ -8,16 +8,27 @@ const SEGMENTS = ["completed", "in_progress", "claimed", "failed"];
 export class Progress {
   constructor() {
     this.summary = h("span", { class: "wb-muted" });
-    this.segments = Object.fromEntries(SEGMENTS.map((state) => [state, h("span", { class: `wb-part wb-part-${state}` })]));
+    this.segments = Object.fromEntries(
+      SEGMENTS.map((state) => [state, h("span", { class: `wb-part wb-part-${state}` })]),
+    );
     this.meter = h("div", { class: "wb-meter", role: "img" }, ...Object.values(this.segments));
   }
 
   /** @param {import("./outline.js").Outline} outline */
   update({ counts, total, tasks }) {
     const percent = total ? Math.floor((100 * counts.completed) / total) : 0;
-    setText(this.summary, total ? `${counts.completed.toLocaleString("en")} of ${total.toLocaleString("en")} completed · ${percent} %` : "");
-    const parts = SEGMENTS.filter((state) => counts[state]).map((state) => `${counts[state]} ${STATES[state].toLowerCase()}`);
-    setAttribute(this.meter, "aria-label", parts.length ? `Progress: ${parts.join(", ")} of ${total}` : "No progress yet");
+    setText(
+      this.summary,
+      total ? `${counts.completed.toLocaleString("en")} of ${total.toLocaleString("en")} completed · ${percent} %` : "",
+    );
+    const parts = SEGMENTS.filter((state) => counts[state]).map(
+      (state) => `${counts[state]} ${STATES[state].toLowerCase()}`,
+    );
+    setAttribute(
+      this.meter,
+      "aria-label",
+      parts.length ? `Progress: ${parts.join(", ")} of ${total}` : "No progress yet",
+    );
     for (const state of SEGMENTS) this.segments[state].style.width = `${total ? (100 * counts[state]) / total : 0}%`;
     this.meter.hidden = !tasks.size;
   }

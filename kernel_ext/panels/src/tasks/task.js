@@ -37,17 +37,37 @@ export class TaskDetails {
     this.title = h("h4", { class: "wb-task-title", id: name, tabindex: -1 });
     this.number = h("span", { class: "wb-muted wb-number" });
     this.parts = Object.fromEntries(
-      ["standing", "actions", "description", "facts", "waits", "parts", "attempts", "result"].map((part) => [part, h("div", { class: `wb-task-${part}` })]),
+      ["standing", "actions", "description", "facts", "waits", "parts", "attempts", "result"].map((part) => [
+        part,
+        h("div", { class: `wb-task-${part}` }),
+      ]),
     );
     this.asked = h("div", {});
     const { standing: stands, actions, description, facts, waits, parts, attempts, result } = this.parts;
     this.element = h(
       "section",
       { class: "wb-task", "aria-labelledby": name, hidden: true },
-      h("div", { class: "wb-task-head" }, this.mark, this.title, this.number, button("×", "wb-close", on.close, "Close the task")),
-      stands, actions, this.asked, this.asker.problem, this.reader.problem,
-      description, waits, parts, attempts, this.log.element, result, facts,
-    ); // prettier-ignore
+      h(
+        "div",
+        { class: "wb-task-head" },
+        this.mark,
+        this.title,
+        this.number,
+        button("×", "wb-close", on.close, "Close the task"),
+      ),
+      stands,
+      actions,
+      this.asked,
+      this.asker.problem,
+      this.reader.problem,
+      description,
+      waits,
+      parts,
+      attempts,
+      this.log.element,
+      result,
+      facts,
+    );
     desk.store.listen(() => this.onNews(), signal);
   }
 
@@ -91,7 +111,10 @@ export class TaskDetails {
       return;
     }
     this.loading = id;
-    const [task] = await Promise.all([this.reader.send("get_task", { task_id: id }).catch((error) => error), this.log.read()]);
+    const [task] = await Promise.all([
+      this.reader.send("get_task", { task_id: id }).catch((error) => error),
+      this.log.read(),
+    ]);
     this.loading = null;
     if (id !== this.id) return;
     if (task instanceof Error) this.reader.show(task);
@@ -116,7 +139,11 @@ export class TaskDetails {
     setText(this.title, row.title);
     setText(this.number, `#${row.id}`);
     const task = { ...this.task, ...row };
-    this.draw("standing", [state, this.waiting(), this.task?.error_message, row.progress, row.assigned_agent_id, row.not_before], () => this.drawStanding(task, state));
+    this.draw(
+      "standing",
+      [state, this.waiting(), this.task?.error_message, row.progress, row.assigned_agent_id, row.not_before],
+      () => this.drawStanding(task, state),
+    );
     this.draw("actions", [row.status], () => this.drawActions(task));
     this.followPriority(row.priority);
     const others = (ids) => ids.map((id) => [id, outline.tasks.get(id)?.title, outline.states.get(id)]);
@@ -154,11 +181,17 @@ export class TaskDetails {
     const said = [h("span", { class: "wb-strong-word" }, STATES[state] ?? state)];
     const waits = state === "blocked" ? this.waiting() : [];
     if (waits.length) said.push(" · waits for ", ...this.links(waits));
-    if (task.assigned_agent_id) said.push(OPEN.has(task.status) ? ` · held by ${task.assigned_agent_id}` : ` · by ${task.assigned_agent_id}`);
-    if (task.status === "in_progress" || (task.status === "claimed" && task.progress)) said.push(` · ${task.progress} %`);
-    if (task.not_before && task.status === "pending" && Date.parse(task.not_before) > Date.now()) said.push(` · next attempt after ${clock(task.not_before)}`);
+    if (task.assigned_agent_id)
+      said.push(OPEN.has(task.status) ? ` · held by ${task.assigned_agent_id}` : ` · by ${task.assigned_agent_id}`);
+    if (task.status === "in_progress" || (task.status === "claimed" && task.progress))
+      said.push(` · ${task.progress} %`);
+    if (task.not_before && task.status === "pending" && Date.parse(task.not_before) > Date.now())
+      said.push(` · next attempt after ${clock(task.not_before)}`);
     const error = this.task?.error_message;
-    return [h("p", {}, ...said), error ? h("p", { class: "wb-error-text" }, icon("warning"), h("span", {}, error)) : null];
+    return [
+      h("p", {}, ...said),
+      error ? h("p", { class: "wb-error-text" }, icon("warning"), h("span", {}, error)) : null,
+    ];
   }
 
   links(ids) {
@@ -169,27 +202,54 @@ export class TaskDetails {
   link(id) {
     const other = this.outline.tasks.get(id);
     const state = other ? ` (${(STATES[this.outline.states.get(id)] ?? "").toLowerCase()})` : "";
-    return h("button", { class: "wb-link", type: "button", title: other ? `${other.title}${state}` : null, on: { click: () => this.on.jump(id) } }, `#${id}`);
+    return h(
+      "button",
+      {
+        class: "wb-link",
+        type: "button",
+        title: other ? `${other.title}${state}` : null,
+        on: { click: () => this.on.jump(id) },
+      },
+      `#${id}`,
+    );
   }
 
   drawActions({ status, priority }) {
     this.asked.replaceChildren();
-    const ask = (label, open) => button(label, "wb-button", (event) => this.ask(event.currentTarget, open), `${label} task ${this.id}`);
+    const ask = (label, open) =>
+      button(label, "wb-button", (event) => this.ask(event.currentTarget, open), `${label} task ${this.id}`);
     if (OPEN.has(status)) {
       const reassign = ask("Reassign…", (close) => this.reassigning(close));
       return [this.priorityForm(priority), reassign, ask("Cancel…", (close) => this.cancelling(close))];
     }
-    if (DEAD.has(status)) return [button("Retry", "wb-button wb-primary", (event) => this.retry(event.currentTarget), `Retry task ${this.id}`)];
+    if (DEAD.has(status))
+      return [
+        button("Retry", "wb-button wb-primary", (event) => this.retry(event.currentTarget), `Retry task ${this.id}`),
+      ];
     return [];
   }
 
   priorityForm(priority) {
-    this.priority = input(String(priority), { class: "wb-input wb-priority", type: "number", step: "1", "aria-label": `Priority of task ${this.id}; higher goes first` });
+    this.priority = input(String(priority), {
+      class: "wb-input wb-priority",
+      type: "number",
+      step: "1",
+      "aria-label": `Priority of task ${this.id}; higher goes first`,
+    });
     this.set = h("button", { class: "wb-button", type: "submit", hidden: true }, "Set");
-    this.priority.addEventListener("input", () => (this.set.hidden = this.priority.value === this.priority.dataset.known));
+    this.priority.addEventListener(
+      "input",
+      () => (this.set.hidden = this.priority.value === this.priority.dataset.known),
+    );
     this.priority.dataset.known = String(priority);
     const back = () => this.followPriority(Number(this.priority.dataset.known), true);
-    return form({ class: "wb-line" }, { submit: () => this.prioritise(), escape: back }, h("label", { class: "wb-muted" }, "Priority"), this.priority, this.set);
+    return form(
+      { class: "wb-line" },
+      { submit: () => this.prioritise(), escape: back },
+      h("label", { class: "wb-muted" }, "Priority"),
+      this.priority,
+      this.set,
+    );
   }
 
   /** Show the priority as it is, unless the person is typing another. */
@@ -216,7 +276,12 @@ export class TaskDetails {
   cancelling(close) {
     const below = this.outline.children.has(this.id) ? " What is under it and not finished is cancelled too." : "";
     const held = this.outline.tasks.get(this.id).status === "pending" ? "Nobody will do it." : "Who holds it loses it.";
-    const words = { label: `Cancel task ${this.id}`, why: `${held}${below} It can be retried later.`, reason: "Reason (optional; agents are told)", keep: "Keep it" };
+    const words = {
+      label: `Cancel task ${this.id}`,
+      why: `${held}${below} It can be retried later.`,
+      reason: "Reason (optional; agents are told)",
+      keep: "Keep it",
+    };
     return new Confirm(words, (reason, pressed) => this.run("cancel_task", { reason }, pressed, "cancelled."), close);
   }
 
@@ -227,12 +292,27 @@ export class TaskDetails {
     const agents = [...tables.agents.values()].filter((agent) => isCurrent(standing(agent, now)));
     const fits = (agent) => agent.persona_id === persona;
     const named = (agent) => [agent.agent_id, `${agent.agent_id} · ${agent.persona_id ?? "any work"}`];
-    const options = [[NOBODY, `Whoever is a ${persona}`], ...agents.filter(fits).map(named), ...agents.filter((agent) => !fits(agent)).map(named)];
+    const options = [
+      [NOBODY, `Whoever is a ${persona}`],
+      ...agents.filter(fits).map(named),
+      ...agents.filter((agent) => !fits(agent)).map(named),
+    ];
     const to = select(options, NOBODY, { class: "wb-input wb-narrow", "aria-label": "Agent" });
     const held = status !== "pending" ? `${holder} loses it, and no retry is used up. ` : "";
-    const words = { label: "Reassign", why: `${held}Only the agent you choose may claim it.`, reason: "Reason (optional)", danger: false, keep: "Leave it", before: to };
+    const words = {
+      label: "Reassign",
+      why: `${held}Only the agent you choose may claim it.`,
+      reason: "Reason (optional)",
+      danger: false,
+      keep: "Leave it",
+      before: to,
+    };
     const done = () => (to.value ? `reserved for ${to.value}.` : "anybody may claim it.");
-    return new Confirm(words, (reason, pressed) => this.run("reassign_task", { assigned_agent_id: to.value || null, reason }, pressed, done()), close);
+    return new Confirm(
+      words,
+      (reason, pressed) => this.run("reassign_task", { assigned_agent_id: to.value || null, reason }, pressed, done()),
+      close,
+    );
   }
 
   /** Open one more question under the actions. */
@@ -266,7 +346,10 @@ export class TaskDetails {
 
   drawWaits({ dependencies }) {
     const after = this.dependents();
-    return [dependencies.length ? this.list("Waits for", dependencies) : null, after.length ? this.list("Waited for by", after) : null];
+    return [
+      dependencies.length ? this.list("Waits for", dependencies) : null,
+      after.length ? this.list("Waited for by", after) : null,
+    ];
   }
 
   drawParts(below) {
@@ -277,16 +360,26 @@ export class TaskDetails {
 
   list(label, ids) {
     const lines = ids.slice(0, FEW).map((id) => h("li", {}, ...this.line(id)));
-    if (ids.length > FEW) lines.push(h("li", { class: "wb-muted" }, `… and ${(ids.length - FEW).toLocaleString("en")} more`));
+    if (ids.length > FEW)
+      lines.push(h("li", { class: "wb-muted" }, `… and ${(ids.length - FEW).toLocaleString("en")} more`));
     return labelled(label, h("ul", { class: "wb-list wb-others" }, ...lines));
   }
 
   line(id) {
     const task = this.outline.tasks.get(id);
     const state = this.outline.states.get(id);
-    const link = h("button", { class: "wb-link wb-grow", type: "button", on: { click: () => this.on.jump(id) } }, task?.title ?? `Task ${id}`);
+    const link = h(
+      "button",
+      { class: "wb-link wb-grow", type: "button", on: { click: () => this.on.jump(id) } },
+      task?.title ?? `Task ${id}`,
+    );
     const how = task?.status === "in_progress" ? `${task.progress} %` : (STATES[state] ?? "");
-    return [h("span", { class: "wb-mark" }, icon(state ?? "question")), link, h("span", { class: "wb-muted" }, how), h("span", { class: "wb-muted wb-number" }, `#${id}`)];
+    return [
+      h("span", { class: "wb-mark" }, icon(state ?? "question")),
+      link,
+      h("span", { class: "wb-muted" }, how),
+      h("span", { class: "wb-muted wb-number" }, `#${id}`),
+    ];
   }
 
   facts(task) {
@@ -312,7 +405,8 @@ export class TaskDetails {
   }
 
   drawFacts(facts) {
-    const value = (name, text) => (name === "Part of" ? h("span", {}, this.link(text)) : h(name === "Command" ? "code" : "span", {}, text));
+    const value = (name, text) =>
+      name === "Part of" ? h("span", {}, this.link(text)) : h(name === "Command" ? "code" : "span", {}, text);
     const lines = facts.map(([name, text]) => h("li", {}, h("span", { class: "wb-muted" }, name), value(name, text)));
     return labelled("About it", h("ul", { class: "wb-facts-list" }, ...lines));
   }
@@ -320,21 +414,49 @@ export class TaskDetails {
   drawAttempts(attempts) {
     if (!attempts.length) return null;
     const rows = [...attempts].reverse().flatMap((attempt) => attemptRows(attempt));
-    const head = h("tr", {}, ...["#", "Agent", "Began", "Took", "Outcome"].map((name) => h("th", { scope: "col" }, name)));
-    return labelled("Attempts", h("table", { class: "wb-table wb-attempts" }, h("thead", {}, head), h("tbody", {}, ...rows)));
+    const head = h(
+      "tr",
+      {},
+      ...["#", "Agent", "Began", "Took", "Outcome"].map((name) => h("th", { scope: "col" }, name)),
+    );
+    return labelled(
+      "Attempts",
+      h("table", { class: "wb-table wb-attempts" }, h("thead", {}, head), h("tbody", {}, ...rows)),
+    );
   }
 
   drawResult() {
     const { result_data: result, artifacts } = this.task;
     const { announce } = this.desk;
     const text = result === null ? "" : pretty(result);
-    const shown = text ? labelled("Result", code(text, copyButton(() => text, "Copy the result", announce))) : null;
-    const named = artifacts.map((one) => code(one, copyButton(() => one, `Copy ${one}`, announce)));
+    const shown = text
+      ? labelled(
+          "Result",
+          code(
+            text,
+            copyButton(() => text, "Copy the result", announce),
+          ),
+        )
+      : null;
+    const named = artifacts.map((one) =>
+      code(
+        one,
+        copyButton(() => one, `Copy ${one}`, announce),
+      ),
+    );
     return [shown, named.length ? labelled("Artifacts", ...named) : null];
   }
 }
 
-function attemptRows({ attempt, agent_id: agent, claimed_at: began, ended_at: ended, outcome, error_class: kind, error_message: message }) {
+function attemptRows({
+  attempt,
+  agent_id: agent,
+  claimed_at: began,
+  ended_at: ended,
+  outcome,
+  error_class: kind,
+  error_message: message,
+}) {
   const took = ended ? duration(Date.parse(ended) - Date.parse(began)) : "–";
   const cells = [attempt, agent, moment(began), took, (outcome ?? "goes on").replaceAll("_", " ")];
   const line = h("tr", {}, ...cells.map((cell) => h("td", { title: cell }, cell)));

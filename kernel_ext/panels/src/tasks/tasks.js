@@ -27,23 +27,66 @@ export class Tasks {
     this.closed = new Set();
     this.shape = "tree";
     this.outline = new Outline(store.tables.tasks);
-    const on = { toggle: (id, open) => this.toggle(id, open), open: (id) => this.open(id), move: (id) => this.follow(id) };
+    const on = {
+      toggle: (id, open) => this.toggle(id, open),
+      open: (id) => this.open(id),
+      move: (id) => this.follow(id),
+    };
     this.grid = new TreeGrid(on);
     this.graph = new Graph(on);
-    this.details = new TaskDetails({ store, channel, announce }, { close: () => this.close(), jump: (id) => this.jump(id) }, signal);
+    this.details = new TaskDetails(
+      { store, channel, announce },
+      { close: () => this.close(), jump: (id) => this.jump(id) },
+      signal,
+    );
     this.progress = new Progress();
-    this.filters = new Filters(store, (change) => this.filter(change), () => this.shown.focus());
-    this.shapes = Object.fromEntries(Object.entries(SHAPES).map(([shape, label]) => [shape, button(label, "wb-button wb-shape", () => this.turn(shape))]));
+    this.filters = new Filters(
+      store,
+      (change) => this.filter(change),
+      () => this.shown.focus(),
+    );
+    this.shapes = Object.fromEntries(
+      Object.entries(SHAPES).map(([shape, label]) => [
+        shape,
+        button(label, "wb-button wb-shape", () => this.turn(shape)),
+      ]),
+    );
     const id = freshId("tasks");
-    const shapeBox = h("div", { class: "wb-shapes", role: "group", "aria-label": "Show tasks as" }, ...Object.values(this.shapes));
-    this.nothing = h("p", { class: "wb-empty" }, "No task matches. ", button("Show all", "wb-link", () => this.filters.clear()));
-    this.empty = h("p", { class: "wb-empty" }, "No tasks yet. Write a plan in a ", h("code", {}, "%%plan"), " cell, or let a planner agent make tasks.");
+    const shapeBox = h(
+      "div",
+      { class: "wb-shapes", role: "group", "aria-label": "Show tasks as" },
+      ...Object.values(this.shapes),
+    );
+    this.nothing = h(
+      "p",
+      { class: "wb-empty" },
+      "No task matches. ",
+      button("Show all", "wb-link", () => this.filters.clear()),
+    );
+    this.empty = h(
+      "p",
+      { class: "wb-empty" },
+      "No tasks yet. Write a plan in a ",
+      h("code", {}, "%%plan"),
+      " cell, or let a planner agent make tasks.",
+    );
     this.tools = [shapeBox, this.filters.search];
-    this.main = h("div", { class: "wb-work" }, h("div", { class: "wb-work-list" }, this.grid.element, this.graph.element), this.details.element);
+    this.main = h(
+      "div",
+      { class: "wb-work" },
+      h("div", { class: "wb-work-list" }, this.grid.element, this.graph.element),
+      this.details.element,
+    );
     this.element = h(
       "section",
       { class: "wb-section", "aria-labelledby": id, on: { keydown: (event) => this.onKey(event) } },
-      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Tasks"), this.progress.summary, ...this.tools),
+      h(
+        "div",
+        { class: "wb-bar-line" },
+        h("h3", { class: "wb-heading", id }, "Tasks"),
+        this.progress.summary,
+        ...this.tools,
+      ),
       this.progress.meter,
       this.filters.chipBox,
       this.filters.choiceBox,
@@ -82,7 +125,8 @@ export class Tasks {
     this.nothing.hidden = !some || matching.length > 0;
     this.main.hidden = this.grid.element.hidden && this.graph.element.hidden && this.details.element.hidden;
     for (const tool of this.tools) tool.hidden = !some;
-    for (const [shape, element] of Object.entries(this.shapes)) setAttribute(element, "aria-pressed", shape === this.shape);
+    for (const [shape, element] of Object.entries(this.shapes))
+      setAttribute(element, "aria-pressed", shape === this.shape);
     return matching.length;
   }
 

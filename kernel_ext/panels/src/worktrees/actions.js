@@ -47,7 +47,12 @@ export class WorktreeActions {
     this.renew.hidden = SETTLED.has(state) || !behind;
     this.renew.title = `Bring ${counted(behind ?? 0, "commit")} of ${target} into ${name}`;
     this.drop.hidden = SETTLED.has(state);
-    for (const [one, words] of [[this.review, this.review.textContent], [this.ask, this.ask.textContent], [this.renew, `Update from ${target}`], [this.drop, "Discard…"]]) {
+    for (const [one, words] of [
+      [this.review, this.review.textContent],
+      [this.ask, this.ask.textContent],
+      [this.renew, `Update from ${target}`],
+      [this.drop, "Discard…"],
+    ]) {
       one.setAttribute("aria-label", one === this.renew ? `Update ${name} from ${target}` : `${words} ${name}`);
     }
     this.buttons.hidden = state === "closed";
@@ -57,15 +62,27 @@ export class WorktreeActions {
   async integrate() {
     const { id: name, integration_target: target } = this.worktree;
     const outcome = await this.asker.ask("integrate_worktree", { worktree_name: name }, this.ask, "Asking…");
-    if (outcome) this.on.said(outcome.state === "integrated" ? `${name} is integrated into ${target}.` : `${name} waits for your approval.`);
+    if (outcome)
+      this.on.said(
+        outcome.state === "integrated" ? `${name} is integrated into ${target}.` : `${name} waits for your approval.`,
+      );
   }
 
   async update() {
     const { id: name, integration_target: target } = this.worktree;
     const outcome = await this.asker.ask("update_worktree", { worktree_name: name }, this.renew, "Updating…");
     if (!outcome) return;
-    if (outcome.conflicts?.length) this.asker.show({ code: "MERGE_CONFLICT", message: `${target} conflicts with ${name} in ${some(outcome.conflicts)}. Nothing was changed. Have an agent resolve it there, or run \`workbench worktrees run ${name} -- git merge ${target}\`.` });
-    else this.on.said(outcome.merged === false ? `${name} had all of ${target} already.` : `${name} has the newest commits of ${target} now.`);
+    if (outcome.conflicts?.length)
+      this.asker.show({
+        code: "MERGE_CONFLICT",
+        message: `${target} conflicts with ${name} in ${some(outcome.conflicts)}. Nothing was changed. Have an agent resolve it there, or run \`workbench worktrees run ${name} -- git merge ${target}\`.`,
+      });
+    else
+      this.on.said(
+        outcome.merged === false
+          ? `${name} had all of ${target} already.`
+          : `${name} has the newest commits of ${target} now.`,
+      );
   }
 
   discard() {
@@ -77,8 +94,16 @@ export class WorktreeActions {
     };
     const branch = checkbox("Delete the branch too", () => this.tell());
     const losses = h("ul", { class: "wb-losses" });
-    const words = { label: `Discard ${this.worktree.id}`, why: "Its directory is removed.", reason: "Reason (optional; kept in the history)" };
-    const question = new Confirm(words, (reason, pressed) => this.discarded(reason, branch.box.checked, pressed), close);
+    const words = {
+      label: `Discard ${this.worktree.id}`,
+      why: "Its directory is removed.",
+      reason: "Reason (optional; kept in the history)",
+    };
+    const question = new Confirm(
+      words,
+      (reason, pressed) => this.discarded(reason, branch.box.checked, pressed),
+      close,
+    );
     question.element.firstChild.after(losses, branch.element);
     this.put(question.element, () => {
       const wanted = lossOf(this.worktree, this.agents, branch.box.checked);
@@ -102,11 +127,19 @@ export class WorktreeActions {
   async discarded(reason, delete_branch, pressed) {
     const { id: name, uncommitted, ahead } = this.worktree;
     const force = this.insists || Boolean(uncommitted || (delete_branch && ahead));
-    const outcome = await this.asker.ask("discard_worktree", { worktree_name: name, reason, delete_branch, force }, pressed, "Discarding…");
+    const outcome = await this.asker.ask(
+      "discard_worktree",
+      { worktree_name: name, reason, delete_branch, force },
+      pressed,
+      "Discarding…",
+    );
     if (!outcome) return this.refused(pressed);
     this.put(null);
-    const kept = outcome.branch_kept === false ? "Its branch is deleted too" : `Its branch ${outcome.branch_name} stays`;
-    this.on.said(`${name} was discarded. ${kept}.${outcome.bundle ? ` What is nowhere else is in ${outcome.bundle}` : ""}`);
+    const kept =
+      outcome.branch_kept === false ? "Its branch is deleted too" : `Its branch ${outcome.branch_name} stays`;
+    this.on.said(
+      `${name} was discarded. ${kept}.${outcome.bundle ? ` What is nowhere else is in ${outcome.bundle}` : ""}`,
+    );
     return undefined;
   }
 

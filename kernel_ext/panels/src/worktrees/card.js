@@ -7,7 +7,15 @@ import { icon } from "../lib/icons.js";
 import { WorktreeActions } from "./actions.js";
 import { conflictsOf, some, stateWords, troublesOf } from "./state.js";
 
-const ICONS = { awaiting: "integration", failing: "failed", checking: "in_progress", queued: "claimed", integrating: "in_progress", active: "branch", closed: "cancelled" };
+const ICONS = {
+  awaiting: "integration",
+  failing: "failed",
+  checking: "in_progress",
+  queued: "claimed",
+  integrating: "in_progress",
+  active: "branch",
+  closed: "cancelled",
+};
 
 /** The picture of a state. @param {string} state */
 export function stateIcon(state) {
@@ -64,7 +72,9 @@ function branchesOf({ id: name, branch_name: branch, integration_target: target 
 /** "3 ahead, 1 behind · 4 files +3 −1"; what there is none of is left out. */
 export function setCounts(element, { ahead = 0, behind = 0, changed = 0, added = 0, removed = 0 }) {
   const number = (count) => count.toLocaleString("en");
-  const commits = [ahead ? `${number(ahead)} ahead` : "", behind ? `${number(behind)} behind` : ""].filter(Boolean).join(", ");
+  const commits = [ahead ? `${number(ahead)} ahead` : "", behind ? `${number(behind)} behind` : ""]
+    .filter(Boolean)
+    .join(", ");
   const files = changed ? `${counted(changed, "file")} +${number(added)} −${number(removed)}` : "";
   const text = [commits || "no new commits", files].filter(Boolean).join(" · ");
   setText(element, text);
@@ -74,14 +84,26 @@ export function setCounts(element, { ahead = 0, behind = 0, changed = 0, added =
 /** What is not committed, who works there, what is to be done, when something happened. @returns {string[]} */
 export function factsOf({ uncommitted, last_activity: last }, { agents, tasks }, now) {
   const active = last ? age(last, now) : null;
-  return [uncommitted ? `${uncommitted.toLocaleString("en")} uncommitted` : null, agents.size ? some([...agents], 2) : "no agent", tasks ? counted(tasks, "open task") : null, active && (active === "just now" ? "active just now" : `active ${active} ago`)].filter(Boolean);
+  return [
+    uncommitted ? `${uncommitted.toLocaleString("en")} uncommitted` : null,
+    agents.size ? some([...agents], 2) : "no agent",
+    tasks ? counted(tasks, "open task") : null,
+    active && (active === "just now" ? "active just now" : `active ${active} ago`),
+  ].filter(Boolean);
 }
 
 /** What is wrong, or would conflict, or that nothing does. */
 export function setClash(element, worktree) {
   const found = conflictsOf(worktree);
   const bad = found.length > 0 || Boolean(worktree.problem);
-  const text = worktree.problem ? worktree.problem : found.length ? `Conflicts with ${some(found.map(([other, files]) => `${other} (${files.length})`), 2)}` : "No conflicts predicted";
+  const text = worktree.problem
+    ? worktree.problem
+    : found.length
+      ? `Conflicts with ${some(
+          found.map(([other, files]) => `${other} (${files.length})`),
+          2,
+        )}`
+      : "No conflicts predicted";
   if (element.textContent === text) return;
   element.title = troublesOf(worktree).join("\n");
   element.classList.toggle("wb-muted", !bad);

@@ -18,24 +18,56 @@ export class DiffView {
     this.files = [];
     this.asker = new Asker(desk);
     const id = freshId("diff");
-    this.sides = Object.fromEntries(Object.entries(SIDES).map(([side, label]) => [side, button(label, "wb-button wb-shape", () => this.turn(side))]));
+    this.sides = Object.fromEntries(
+      Object.entries(SIDES).map(([side, label]) => [side, button(label, "wb-button wb-shape", () => this.turn(side))]),
+    );
     this.summary = h("span", { class: "wb-muted wb-grow" });
     this.all = button("Close all", "wb-link", () => this.toggleAll());
-    this.newer = h("div", { class: "wb-diff-newer", hidden: true }, h("span", {}, "There are newer changes than these. "), button("Show them", "wb-link", () => this.load()));
-    this.list = h("ul", { class: "wb-diff-list", "aria-label": "Files", on: { keydown: (event) => this.onListKey(event) } });
-    this.body = h("div", { class: "wb-diff-files", role: "group", tabindex: 0, "aria-label": "Changes; j and k go from file to file", on: { keydown: (event) => this.onKey(event) } });
+    this.newer = h(
+      "div",
+      { class: "wb-diff-newer", hidden: true },
+      h("span", {}, "There are newer changes than these. "),
+      button("Show them", "wb-link", () => this.load()),
+    );
+    this.list = h("ul", {
+      class: "wb-diff-list",
+      "aria-label": "Files",
+      on: { keydown: (event) => this.onListKey(event) },
+    });
+    this.body = h("div", {
+      class: "wb-diff-files",
+      role: "group",
+      tabindex: 0,
+      "aria-label": "Changes; j and k go from file to file",
+      on: { keydown: (event) => this.onKey(event) },
+    });
     this.empty = h("p", { class: "wb-empty" });
     this.main = h("div", { class: "wb-diff-main" }, this.list, this.body);
     this.element = h(
       "section",
       { class: "wb-diff", "aria-labelledby": id },
-      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Changes"), this.summary, this.all, h("div", { class: "wb-shapes", role: "group", "aria-label": "Show changes that are" }, ...Object.values(this.sides))),
+      h(
+        "div",
+        { class: "wb-bar-line" },
+        h("h3", { class: "wb-heading", id }, "Changes"),
+        this.summary,
+        this.all,
+        h(
+          "div",
+          { class: "wb-shapes", role: "group", "aria-label": "Show changes that are" },
+          ...Object.values(this.sides),
+        ),
+      ),
       this.asker.problem,
       this.newer,
       this.empty,
       this.main,
     );
-    this.nearing = new IntersectionObserver((entries) => entries.filter(({ isIntersecting }) => isIntersecting).forEach(({ target }) => target.file.approach()), { root: this.body, rootMargin: NEAR });
+    this.nearing = new IntersectionObserver(
+      (entries) =>
+        entries.filter(({ isIntersecting }) => isIntersecting).forEach(({ target }) => target.file.approach()),
+      { root: this.body, rootMargin: NEAR },
+    );
   }
 
   /** Show another worktree from the beginning. @param {any} worktree its row */
@@ -119,7 +151,12 @@ export class DiffView {
     this.body.replaceChildren(...this.files.map(({ element }) => element));
     this.list.replaceChildren(...this.files.map((file) => this.entry(file)));
     const { added, removed } = lineCounts(this.found.files);
-    setText(this.summary, this.files.length ? `${counted(this.files.length, "file")} +${added.toLocaleString("en")} −${removed.toLocaleString("en")}${this.against()}` : "");
+    setText(
+      this.summary,
+      this.files.length
+        ? `${counted(this.files.length, "file")} +${added.toLocaleString("en")} −${removed.toLocaleString("en")}${this.against()}`
+        : "",
+    );
     setText(this.empty, this.nothing());
     this.newer.hidden = true;
     this.empty.hidden = this.files.length > 0;
@@ -135,12 +172,17 @@ export class DiffView {
   }
 
   nothing() {
-    return this.side === "uncommitted" ? "Everything is committed." : `No commit here that ${this.found.target} does not have.`;
+    return this.side === "uncommitted"
+      ? "Everything is committed."
+      : `No commit here that ${this.found.target} does not have.`;
   }
 
   entry(file) {
     const open = button("", "wb-diff-entry", () => this.goTo(file));
-    open.append(h("span", { class: "wb-cut wb-grow", dir: "rtl" }, h("bdi", { dir: "ltr" }, ...named(file.path))), h("span", { class: "wb-diff-counts" }, ...countsOf(file.file)));
+    open.append(
+      h("span", { class: "wb-cut wb-grow", dir: "rtl" }, h("bdi", { dir: "ltr" }, ...named(file.path))),
+      h("span", { class: "wb-diff-counts" }, ...countsOf(file.file)),
+    );
     open.title = file.path;
     return h("li", {}, open);
   }
@@ -148,7 +190,10 @@ export class DiffView {
   async whole(path) {
     this.asker.clear();
     try {
-      return (await this.asker.send("get_worktree_diff", this.request(path))).files.find((file) => file.path === path) ?? null;
+      return (
+        (await this.asker.send("get_worktree_diff", this.request(path))).files.find((file) => file.path === path) ??
+        null
+      );
     } catch (error) {
       this.asker.show(error);
       return null;
@@ -192,7 +237,8 @@ export class DiffView {
 
   onKey(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const fresh = !this.files.some(({ element }) => element.contains(document.activeElement)) && this.body.scrollTop === 0;
+    const fresh =
+      !this.files.some(({ element }) => element.contains(document.activeElement)) && this.body.scrollTop === 0;
     const moves = { j: fresh ? 0 : this.at + 1, k: this.at - 1, n: fresh ? 0 : this.at + 1, p: this.at - 1 };
     if (!(event.key in moves)) return;
     event.preventDefault();
@@ -202,7 +248,9 @@ export class DiffView {
   onListKey(event) {
     const entries = [...this.list.querySelectorAll("button")];
     const at = entries.indexOf(event.target);
-    const move = { ArrowDown: at + 1, ArrowUp: at - 1, j: at + 1, k: at - 1, Home: 0, End: entries.length - 1 }[event.key];
+    const move = { ArrowDown: at + 1, ArrowUp: at - 1, j: at + 1, k: at - 1, Home: 0, End: entries.length - 1 }[
+      event.key
+    ];
     if (move === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     entries[move]?.focus();

@@ -43,10 +43,18 @@ export class FileDiff {
     this.drawn = false;
     this.hunks = file.patch ? hunks(file.patch) : [];
     this.lines = this.hunks.reduce((sum, { lines }) => sum + lines.length + 1, 0);
-    this.name.replaceChildren(...(file.old_path && file.old_path !== file.path ? [h("span", { class: "wb-muted" }, `${file.old_path} → `)] : []), ...named(file.path));
+    this.name.replaceChildren(
+      ...(file.old_path && file.old_path !== file.path
+        ? [h("span", { class: "wb-muted" }, `${file.old_path} → `)]
+        : []),
+      ...named(file.path),
+    );
     setText(this.word, file.status === "M" ? "" : (WORDS[file.status] ?? ""));
     this.counts.replaceChildren(...countsOf(file));
-    this.head.setAttribute("aria-label", `${file.path}, ${WORDS[file.status] ?? "changed"}, ${file.binary ? "binary" : `${counted(file.added ?? 0, "line")} added, ${file.removed ?? 0} removed`}`);
+    this.head.setAttribute(
+      "aria-label",
+      `${file.path}, ${WORDS[file.status] ?? "changed"}, ${file.binary ? "binary" : `${counted(file.added ?? 0, "line")} added, ${file.removed ?? 0} removed`}`,
+    );
     this.element.setAttribute("aria-label", file.path);
   }
 
@@ -73,7 +81,9 @@ export class FileDiff {
     if (this.drawn) return;
     this.drawn = true;
     this.body.style.minHeight = "";
-    this.body.replaceChildren(...(this.file.patch === null || this.file.patch === undefined ? [this.without()] : this.drawnHunks()));
+    this.body.replaceChildren(
+      ...(this.file.patch === null || this.file.patch === undefined ? [this.without()] : this.drawnHunks()),
+    );
   }
 
   /** What is said when there are no lines to show. */
@@ -89,7 +99,8 @@ export class FileDiff {
       setText(link, label);
       if (!file) return;
       this.take(file.patch === null ? { ...file, truncated: false } : file);
-      if (file.patch === null && !file.binary) this.body.replaceChildren(h("p", { class: "wb-diff-note" }, "Too large to show here; look at it with git."));
+      if (file.patch === null && !file.binary)
+        this.body.replaceChildren(h("p", { class: "wb-diff-note" }, "Too large to show here; look at it with git."));
       else this.draw();
       this.head.focus();
     });
@@ -107,9 +118,32 @@ export class FileDiff {
     }
     const scroller = h("div", { class: "wb-diff-scroll", tabindex: -1 }, table);
     const parts = [scroller];
-    if (left < 0) parts.push(h("p", { class: "wb-diff-note" }, `${counted(-left, "more line")} of this part, and what follows. `, button("Show more", "wb-link", () => this.showMore())));
-    if (!this.lines) parts.push(h("p", { class: "wb-diff-note" }, this.file.status === "R" ? "Renamed; its content is the same." : "Its content is the same."));
-    if (this.file.truncated) parts.push(h("p", { class: "wb-diff-note" }, "The rest is too large to show with the others. ", this.more("Show this file")));
+    if (left < 0)
+      parts.push(
+        h(
+          "p",
+          { class: "wb-diff-note" },
+          `${counted(-left, "more line")} of this part, and what follows. `,
+          button("Show more", "wb-link", () => this.showMore()),
+        ),
+      );
+    if (!this.lines)
+      parts.push(
+        h(
+          "p",
+          { class: "wb-diff-note" },
+          this.file.status === "R" ? "Renamed; its content is the same." : "Its content is the same.",
+        ),
+      );
+    if (this.file.truncated)
+      parts.push(
+        h(
+          "p",
+          { class: "wb-diff-note" },
+          "The rest is too large to show with the others. ",
+          this.more("Show this file"),
+        ),
+      );
     return parts;
   }
 
@@ -123,7 +157,10 @@ export class FileDiff {
 /** "+3 −1", or what stands for it. */
 export function countsOf({ added, removed, binary }) {
   if (binary || added === null) return [h("span", { class: "wb-muted" }, "binary")];
-  return [h("span", { class: "wb-plus" }, `+${(added ?? 0).toLocaleString("en")}`), h("span", { class: "wb-minus" }, `−${(removed ?? 0).toLocaleString("en")}`)];
+  return [
+    h("span", { class: "wb-plus" }, `+${(added ?? 0).toLocaleString("en")}`),
+    h("span", { class: "wb-minus" }, `−${(removed ?? 0).toLocaleString("en")}`),
+  ];
 }
 
 /** A path, its folder fainter than its name. @param {string} path */
@@ -135,13 +172,25 @@ export function named(path) {
 function drawnHunk({ about, lines }, language, most) {
   const side = (kind) => {
     const ours = lines.filter((line) => line.kind !== kind);
-    const words = coloured(ours.map(({ text }) => text), language);
+    const words = coloured(
+      ours.map(({ text }) => text),
+      language,
+    );
     return new Map(ours.map((line, at) => [line, words[at] ?? []]));
   };
   const [after, before] = [side("-"), side("+")];
   const first = lines.find((line) => line.new)?.new ?? lines[0]?.old;
-  const head = h("tr", { class: "wb-diff-hunk" }, h("td", { colspan: 3 }, `line ${first?.toLocaleString("en") ?? 0}${about ? ` · ${about}` : ""}`));
-  return h("tbody", {}, head, ...lines.slice(0, most).map((line) => drawnLine(line, (line.kind === "-" ? before : after).get(line))));
+  const head = h(
+    "tr",
+    { class: "wb-diff-hunk" },
+    h("td", { colspan: 3 }, `line ${first?.toLocaleString("en") ?? 0}${about ? ` · ${about}` : ""}`),
+  );
+  return h(
+    "tbody",
+    {},
+    head,
+    ...lines.slice(0, most).map((line) => drawnLine(line, (line.kind === "-" ? before : after).get(line))),
+  );
 }
 
 function drawnLine({ kind, old, new: now, unended }, words) {
@@ -156,7 +205,9 @@ function drawnLine({ kind, old, new: now, unended }, words) {
       { class: "wb-diff-text", "data-mark": kind },
       side ? h("span", { class: "wb-sr" }, `${side}: `) : null,
       ...words.map(({ text, kind: colour }) => (colour ? h("span", { class: colour }, text) : text)),
-      unended ? h("span", { class: "wb-muted", title: "No line feed at the end of the file" }, " (no line feed)") : null,
+      unended
+        ? h("span", { class: "wb-muted", title: "No line feed at the end of the file" }, " (no line feed)")
+        : null,
     ),
   );
 }

@@ -27,8 +27,22 @@ export class WorktreePage {
     this.diff = new DiffView(desk);
     this.element = h(
       "div",
-      { class: "wb-page", role: "region", "aria-labelledby": id, hidden: true, on: { keydown: (event) => this.onKey(event) } },
-      h("div", { class: "wb-page-head" }, button("‹ Worktrees", "wb-button", on.close, "Back to all worktrees"), this.mark, this.title, this.word, this.actions.buttons),
+      {
+        class: "wb-page",
+        role: "region",
+        "aria-labelledby": id,
+        hidden: true,
+        on: { keydown: (event) => this.onKey(event) },
+      },
+      h(
+        "div",
+        { class: "wb-page-head" },
+        button("‹ Worktrees", "wb-button", on.close, "Back to all worktrees"),
+        this.mark,
+        this.title,
+        this.word,
+        this.actions.buttons,
+      ),
       this.actions.below,
       h("div", { class: "wb-page-facts" }, this.branches, this.counts, this.facts, this.clashes),
       this.question,
@@ -77,14 +91,22 @@ export class WorktreePage {
     const found = troublesOf(worktree);
     if (found.join("\n") === this.clashed) return;
     this.clashed = found.join("\n");
-    this.clashes.replaceChildren(...found.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))));
+    this.clashes.replaceChildren(
+      ...found.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))),
+    );
   }
 
   /** The same card as in the inbox; once it is decided here it stays and says what became of it. */
   drawQuestion(worktree, now, enabled) {
     const question = questionAbout(worktree, this.desk.store.tables);
     if (question && question.id !== this.card?.approval.id) {
-      this.card = new Card(question, { ...this.desk, tables: this.desk.store.tables, onPicked: () => {}, onSettled: () => {}, onDismissed: () => this.dismiss() });
+      this.card = new Card(question, {
+        ...this.desk,
+        tables: this.desk.store.tables,
+        onPicked: () => {},
+        onSettled: () => {},
+        onDismissed: () => this.dismiss(),
+      });
       this.question.replaceChildren(this.card.element);
     }
     const { card } = this;

@@ -29,7 +29,13 @@ export function verdict(gates) {
 
 /** The open question about a worktree, if there is one. @param {any} worktree @param {import("../link/store.js").Tables} tables */
 export function questionAbout(worktree, tables) {
-  return tables.approvals.get(worktree.approval_id) ?? [...tables.approvals.values()].find(({ kind, payload }) => kind === "integration" && payload.worktree === worktree.id) ?? null;
+  return (
+    tables.approvals.get(worktree.approval_id) ??
+    [...tables.approvals.values()].find(
+      ({ kind, payload }) => kind === "integration" && payload.worktree === worktree.id,
+    ) ??
+    null
+  );
 }
 
 /** @param {any} worktree @param {import("../link/store.js").Tables} tables @returns {keyof typeof STATES} */

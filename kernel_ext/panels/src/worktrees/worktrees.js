@@ -43,9 +43,24 @@ export class Worktrees {
     const id = freshId("worktrees");
     const said = (text) => this.say(text);
     this.summary = h("span", { class: "wb-muted" });
-    this.search = h("input", { class: "wb-input wb-search", type: "search", placeholder: "Filter worktrees", "aria-label": "Filter worktrees by name, branch or agent", on: { input: () => this.filter({ text: this.search.value.trim().toLowerCase() }) } });
-    this.shapes = Object.fromEntries(Object.entries(SHAPES).map(([shape, label]) => [shape, button(label, "wb-button wb-shape", () => this.turn(shape))]));
-    this.shapeBox = h("div", { class: "wb-shapes", role: "group", "aria-label": "Show worktrees as" }, ...Object.values(this.shapes));
+    this.search = h("input", {
+      class: "wb-input wb-search",
+      type: "search",
+      placeholder: "Filter worktrees",
+      "aria-label": "Filter worktrees by name, branch or agent",
+      on: { input: () => this.filter({ text: this.search.value.trim().toLowerCase() }) },
+    });
+    this.shapes = Object.fromEntries(
+      Object.entries(SHAPES).map(([shape, label]) => [
+        shape,
+        button(label, "wb-button wb-shape", () => this.turn(shape)),
+      ]),
+    );
+    this.shapeBox = h(
+      "div",
+      { class: "wb-shapes", role: "group", "aria-label": "Show worktrees as" },
+      ...Object.values(this.shapes),
+    );
     this.make = button("New worktree…", "wb-button", () => this.toggleMaking(true));
     this.making = h("div", {});
     this.note = h("div", { class: "wb-note", hidden: true });
@@ -55,11 +70,24 @@ export class Worktrees {
     this.list = h("ul", { class: "wb-trees", "aria-labelledby": id });
     this.conflicts = new Conflicts(store, (name) => this.open(name));
     this.empty = h("div", { class: "wb-empty wb-empty-trees" });
-    this.nothing = h("p", { class: "wb-empty" }, "No worktree matches. ", button("Show all", "wb-link", () => this.clear()));
+    this.nothing = h(
+      "p",
+      { class: "wb-empty" },
+      "No worktree matches. ",
+      button("Show all", "wb-link", () => this.clear()),
+    );
     this.all = h(
       "div",
       {},
-      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading", id }, "Worktrees"), this.summary, this.shapeBox, this.search, this.make),
+      h(
+        "div",
+        { class: "wb-bar-line" },
+        h("h3", { class: "wb-heading", id }, "Worktrees"),
+        this.summary,
+        this.shapeBox,
+        this.search,
+        this.make,
+      ),
       this.making,
       this.problem,
       this.empty,
@@ -109,19 +137,33 @@ export class Worktrees {
     const clashing = this.conflicts.pairs.length;
     setText(this.summary, rows.length ? counted(rows.length, "worktree") : "");
     setText(this.shapes.conflicts, clashing ? `Conflicts ${clashing.toLocaleString("en")}` : "Conflicts");
-    for (const [shape, element] of Object.entries(this.shapes)) setAttribute(element, "aria-pressed", shape === this.shape);
+    for (const [shape, element] of Object.entries(this.shapes))
+      setAttribute(element, "aria-pressed", shape === this.shape);
     this.shapeBox.hidden = !rows.length;
     this.search.hidden = this.shape !== "cards" || rows.length <= MANY;
     this.chipBox.hidden = this.shape !== "cards" || rows.length < 2;
     this.drawChip(null, "All", rows.length);
-    for (const [key, [word, fits]] of Object.entries(KINDS)) this.drawChip(key, word, rows.filter((row) => fits(row, states.get(row.id), there(row.id))).length);
+    for (const [key, [word, fits]] of Object.entries(KINDS))
+      this.drawChip(key, word, rows.filter((row) => fits(row, states.get(row.id), there(row.id))).length);
   }
 
   drawChip(key, word, count) {
     let chip = this.chips.get(key);
     if (!chip) {
       const number = h("span", { class: "wb-chip-count" });
-      chip = { number, element: h("button", { class: "wb-chip", type: "button", on: { click: () => this.filter({ wanted: this.wanted === key ? null : key }) } }, h("span", {}, word), number) };
+      chip = {
+        number,
+        element: h(
+          "button",
+          {
+            class: "wb-chip",
+            type: "button",
+            on: { click: () => this.filter({ wanted: this.wanted === key ? null : key }) },
+          },
+          h("span", {}, word),
+          number,
+        ),
+      };
       this.chips.set(key, chip);
       this.chipBox.append(chip.element);
     }
@@ -146,7 +188,10 @@ export class Worktrees {
   }
 
   add(name) {
-    const card = new WorktreeCard(name, this.desk, { open: (wanted) => this.open(wanted), said: (text) => this.say(text) });
+    const card = new WorktreeCard(name, this.desk, {
+      open: (wanted) => this.open(wanted),
+      said: (text) => this.say(text),
+    });
     this.cards.set(name, card);
     return card;
   }
@@ -162,14 +207,29 @@ export class Worktrees {
   drawEmpty(total) {
     const why = this.store.tables.worktrees.get("")?.error;
     this.problem.hidden = !why || !total;
-    if (!this.problem.hidden) this.problem.replaceChildren(icon("warning"), h("code", {}, why.code), h("span", {}, ...prose(why.message)));
+    if (!this.problem.hidden)
+      this.problem.replaceChildren(icon("warning"), h("code", {}, why.code), h("span", {}, ...prose(why.message)));
     this.empty.hidden = total > 0 || !this.store.known.has("worktrees");
     this.make.hidden = Boolean(why) && !total;
     if (this.empty.hidden || this.empty.dataset.why === (why?.code ?? "none")) return;
     this.empty.dataset.why = why?.code ?? "none";
     this.empty.replaceChildren(
-      h("p", {}, "A worktree is a directory of its own with a branch of its own: an agent works there, and your files stay as they are until you approve what it made."),
-      why ? h("p", {}, ...prose(why.message)) : h("p", {}, "Make one with ", button("New worktree…", "wb-link", () => this.toggleMaking(true)), " or ", h("code", {}, 'wb.call("create_worktree", name="…")'), "."),
+      h(
+        "p",
+        {},
+        "A worktree is a directory of its own with a branch of its own: an agent works there, and your files stay as they are until you approve what it made.",
+      ),
+      why
+        ? h("p", {}, ...prose(why.message))
+        : h(
+            "p",
+            {},
+            "Make one with ",
+            button("New worktree…", "wb-link", () => this.toggleMaking(true)),
+            " or ",
+            h("code", {}, 'wb.call("create_worktree", name="…")'),
+            ".",
+          ),
     );
   }
 
@@ -226,7 +286,10 @@ export class Worktrees {
   /** What was done here, to read until it is put away. */
   say(text) {
     this.desk.announce(text);
-    this.note.replaceChildren(h("span", { class: "wb-grow" }, text), button("Dismiss", "wb-link", () => this.dismiss()));
+    this.note.replaceChildren(
+      h("span", { class: "wb-grow" }, text),
+      button("Dismiss", "wb-link", () => this.dismiss()),
+    );
     this.note.hidden = false;
   }
 
@@ -241,7 +304,10 @@ export class Worktrees {
     if (!open) return this.make.focus();
     const made = new Making(this.desk, (outcome) => {
       this.toggleMaking(false);
-      if (outcome) this.say(`${outcome.name} is made: ${outcome.branch_name}, to be integrated into ${outcome.integration_target}. Its files are in ${outcome.path}.`);
+      if (outcome)
+        this.say(
+          `${outcome.name} is made: ${outcome.branch_name}, to be integrated into ${outcome.integration_target}. Its files are in ${outcome.path}.`,
+        );
     });
     this.making.append(made.element);
     return made.name.focus();
@@ -261,14 +327,29 @@ class Making {
     this.element = form(
       { class: "wb-making", "aria-label": "New worktree" },
       { submit: () => this.run(), escape: () => onDone(null) },
-      h("div", { class: "wb-fields" }, field("Name", this.name), field("Branch (optional)", this.branch), field("Starts from, is integrated into (optional)", this.source)),
-      h("div", { class: "wb-line" }, this.submit, button("Cancel", "wb-button", () => onDone(null))),
+      h(
+        "div",
+        { class: "wb-fields" },
+        field("Name", this.name),
+        field("Branch (optional)", this.branch),
+        field("Starts from, is integrated into (optional)", this.source),
+      ),
+      h(
+        "div",
+        { class: "wb-line" },
+        this.submit,
+        button("Cancel", "wb-button", () => onDone(null)),
+      ),
       this.asker.problem,
     );
   }
 
   async run() {
-    const args = { name: this.name.value.trim(), branch_name: this.branch.value.trim() || null, source_branch: this.source.value.trim() || null };
+    const args = {
+      name: this.name.value.trim(),
+      branch_name: this.branch.value.trim() || null,
+      source_branch: this.source.value.trim() || null,
+    };
     const outcome = await this.asker.ask("create_worktree", args, this.submit, "Creating…");
     if (outcome) this.onDone(outcome);
     else this.name.focus();
