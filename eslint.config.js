@@ -1,6 +1,41 @@
 import js from "@eslint/js";
 import globals from "globals";
 
+/** The folders of the panel, from the bottom up: a folder imports from itself and from those before it. */
+const FOLDERS = [
+  "lib",
+  "link",
+  "projects",
+  "processes",
+  "agents",
+  "tasks",
+  "integration",
+  "inbox",
+  "worktrees",
+  "admin",
+];
+
+/** Forbids a folder every other one that is not before it, `desk.js` included. */
+function importsOnlyFromBelow(folder, at) {
+  const allowed = FOLDERS.slice(0, at).join("|") || "(?!)";
+  return {
+    files: [`kernel_ext/panels/src/${folder}/**/*.js`],
+    rules: {
+      "no-restricted-imports": [
+        "error",
+        {
+          patterns: [
+            {
+              regex: `^\\.\\./(?!(${allowed})/)`,
+              message: `${folder}/ may import only from ${FOLDERS.slice(0, at).join(", ") || "itself"}.`,
+            },
+          ],
+        },
+      ],
+    },
+  };
+}
+
 export default [
   { ignores: ["kernel_ext/panels/static/", "**/.*/", "node_modules/", "build/", "dist/"] },
   js.configs.recommended,
@@ -10,6 +45,7 @@ export default [
   {
     rules: {
       eqeqeq: "error",
+      "max-lines": ["error", 500],
       "no-restricted-properties": [
         "error",
         { property: "innerHTML", message: "Names and titles come from agents: use textContent." },
@@ -19,4 +55,5 @@ export default [
       "prefer-const": "error",
     },
   },
+  ...FOLDERS.map(importsOnlyFromBelow),
 ];

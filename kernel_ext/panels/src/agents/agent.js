@@ -6,7 +6,7 @@ import { button, copyButton, enable, form, input } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { age, moment } from "../lib/format.js";
 import { GrantFields } from "./grant.js";
-import { capabilities } from "../inbox/registration.js";
+import { capabilities } from "./capabilities.js";
 import { eventWords } from "./standing.js";
 
 const NEWEST = 20;

@@ -2,6 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { brief } from "../lib/format.js";
+import { capabilities } from "../agents/capabilities.js";
 import { GrantFields } from "../agents/grant.js";
 import { lastUsed, sessionName } from "../projects/places.js";
 
@@ -83,25 +84,4 @@ function plain(value) {
   return Array.isArray(value)
     ? value.map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join(", ")
     : value;
-}
-
-/** Everything an agent says it can do. @returns {HTMLElement|null} */
-export function capabilities(known) {
-  const entries = Object.entries(known ?? {}).slice(0, 12);
-  if (!entries.length) return null;
-  return h(
-    "div",
-    {},
-    h("div", { class: "wb-label" }, "What it says it can do"),
-    h("ul", { class: "wb-list" }, ...entries.map(([name, value]) => fact(name, value))),
-  );
-}
-
-function fact(name, value) {
-  return h(
-    "li",
-    {},
-    h("span", { class: "wb-muted wb-fact" }, brief(name, 60)),
-    h("code", { class: "wb-said" }, brief(value)),
-  );
 }

@@ -1,10 +1,10 @@
 /** The card of a worktree that asks to be integrated. */
 
 import { h } from "../lib/dom.js";
-import { counted, lineCounts } from "../lib/format.js";
+import { counted, lineCounts, nth, some } from "../lib/format.js";
 import { Gates } from "./gates.js";
 import { icon } from "../lib/icons.js";
-import { hasMoved, nth, some, verdict } from "../worktrees/state.js";
+import { hasMoved, verdict } from "./state.js";
 
 const SHOWN = 12;
 

@@ -1,5 +1,8 @@
 /** Numbers and times as a person reads them. Pure; the time now is an argument. */
 
+const ORDINALS = { one: "st", two: "nd", few: "rd", other: "th" };
+const ordinal = new Intl.PluralRules("en", { type: "ordinal" });
+
 /** "3 commits" @param {number} count @param {string} one @param {string} [many] */
 export function counted(count, one, many = `${one}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
@@ -57,4 +60,21 @@ export function duration(ms) {
 /** A number of any size, short: "1,204", "3.5", "0.012". */
 export function amount(value) {
   return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 100 ? 3 : 15 });
+}
+
+/** "2nd" @param {number} number */
+export function nth(number) {
+  return `${number}${ORDINALS[ordinal.select(number)]}`;
+}
+
+/** "a, b and 3 more" @param {string[]} names */
+export function some(names, most = 3, total = names.length) {
+  const shown = names.slice(0, most).join(", ");
+  return total > most ? `${shown} and ${(total - most).toLocaleString("en")} more` : shown;
+}
+
+/** A path in the project as seen from it; the whole of another. @param {string} path */
+export function inProject(path) {
+  const at = path.indexOf("/.aiswarm/");
+  return at < 0 ? path : path.slice(at + 1);
 }

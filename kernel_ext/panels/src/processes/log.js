@@ -2,8 +2,8 @@
 
 import { button } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
+import { inProject } from "../lib/format.js";
 import { added } from "../lib/log_lines.js";
-import { inProject } from "../worktrees/state.js";
 
 const NEAR = 24;
 const KEPT = 2_000;

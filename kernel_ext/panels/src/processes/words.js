@@ -1,7 +1,6 @@
 /** How the process of an agent stands, in words. Pure. */
 
-import { counted, duration } from "../lib/format.js";
-import { nth } from "../worktrees/state.js";
+import { counted, duration, nth } from "../lib/format.js";
 
 const UNITS = ["B", "KB", "MB", "GB", "TB"];
 

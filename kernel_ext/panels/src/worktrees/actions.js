@@ -4,8 +4,9 @@ import { Asker } from "../link/asker.js";
 import { Confirm } from "../lib/confirm.js";
 import { button, checkbox } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
-import { counted } from "../lib/format.js";
-import { hasMoved, lossOf, questionAbout, some } from "./state.js";
+import { hasMoved, questionAbout } from "../integration/state.js";
+import { counted, some } from "../lib/format.js";
+import { lossOf } from "./state.js";
 
 /** Refusals that can be overruled: what would be lost is saved first. */
 const LOSSES = new Set(["WORKTREE_DIRTY", "COMMITS_ONLY_HERE"]);

@@ -2,10 +2,10 @@
 
 import { button } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
-import { age, counted } from "../lib/format.js";
+import { age, counted, some } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { WorktreeActions } from "./actions.js";
-import { conflictsOf, some, stateWords, troublesOf } from "./state.js";
+import { conflictsOf, stateWords, troublesOf } from "./state.js";
 
 const ICONS = {
   awaiting: "integration",

@@ -2,9 +2,8 @@
 
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
-import { counted } from "../lib/format.js";
+import { counted, some } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { some } from "./state.js";
 
 const byName = (a, b) => a.localeCompare(b, undefined, { numeric: true });
 

@@ -1,13 +1,15 @@
 /** One worktree, opened: how it stands, the question about it, and what it would bring. */
 
 import { Card } from "../inbox/card.js";
+import { questionAbout } from "../integration/state.js";
 import { button } from "../lib/controls.js";
 import { DiffView } from "./diff_view.js";
 import { freshId, h, setText } from "../lib/dom.js";
+import { inProject } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { WorktreeActions } from "./actions.js";
 import { factsOf, setCounts, stateIcon } from "./card.js";
-import { inProject, questionAbout, stateWords, troublesOf } from "./state.js";
+import { stateWords, troublesOf } from "./state.js";
 
 export class WorktreePage {
   /** @param {any} desk @param {{close: () => void, said: (text: string) => void}} on */

@@ -1,7 +1,8 @@
 /** How a worktree stands, in one word, and what is known of it. Pure. */
 
-import { counted } from "../lib/format.js";
 import { isCurrent, standing } from "../agents/standing.js";
+import { questionAbout, verdict } from "../integration/state.js";
+import { counted, nth, some } from "../lib/format.js";
 
 /** Words by key, those that need the person first. */
 export const STATES = {
@@ -14,29 +15,8 @@ export const STATES = {
   closed: "Closed",
 };
 
-/** Gates that have not ended. */
-export const UNENDED = new Set(["waiting", "running"]);
 const OPEN_TASKS = new Set(["pending", "claimed", "in_progress"]);
 const WORKING = new Set(["claimed", "in_progress"]);
-const ORDINALS = { one: "st", two: "nd", few: "rd", other: "th" };
-const ordinal = new Intl.PluralRules("en", { type: "ordinal" });
-
-/** What the gates of an integration say together: "checking", "failing" or "passed". @param {any[]} gates */
-export function verdict(gates) {
-  if (gates.some(({ state }) => UNENDED.has(state))) return "checking";
-  return gates.some(({ state }) => state !== "passed") ? "failing" : "passed";
-}
-
-/** The open question about a worktree, if there is one. @param {any} worktree @param {import("../link/store.js").Tables} tables */
-export function questionAbout(worktree, tables) {
-  return (
-    tables.approvals.get(worktree.approval_id) ??
-    [...tables.approvals.values()].find(
-      ({ kind, payload }) => kind === "integration" && payload.worktree === worktree.id,
-    ) ??
-    null
-  );
-}
 
 /** @param {any} worktree @param {import("../link/store.js").Tables} tables @returns {keyof typeof STATES} */
 export function stateOf(worktree, tables) {
@@ -53,11 +33,6 @@ export function stateWords(worktree, state) {
   return state === "queued" ? `Queued, ${nth(worktree.queue_place)}` : STATES[state];
 }
 
-/** "2nd" @param {number} number */
-export function nth(number) {
-  return `${number}${ORDINALS[ordinal.select(number)]}`;
-}
-
 /** Who works in each worktree and how many tasks are open there. @param {import("../link/store.js").Tables} tables @param {number} now */
 export function occupation(tables, now) {
   const found = new Map();
@@ -72,17 +47,6 @@ export function occupation(tables, now) {
     if (WORKING.has(task.status) && task.assigned_agent_id) of(task.worktree).agents.add(task.assigned_agent_id);
   }
   return (name) => found.get(name) ?? { agents: new Set(), tasks: 0 };
-}
-
-/** Whether the branch has moved since its integration was asked for. @param {any} worktree @param {any} question */
-export function hasMoved(worktree, question) {
-  return Boolean(worktree?.commit && question && worktree.commit !== question.payload.source_commit);
-}
-
-/** A path in the project as seen from it; the whole of another. @param {string} path */
-export function inProject(path) {
-  const at = path.indexOf("/.aiswarm/");
-  return at < 0 ? path : path.slice(at + 1);
 }
 
 /** What is wrong with it, in sentences. @param {any} worktree @returns {string[]} */
@@ -110,10 +74,4 @@ export function lossOf(worktree, agents, andBranch) {
       : `The branch ${branch} stays${commits ? `, with its ${commits}` : ""}.`,
     agents.length ? `${some(agents, 3)} ${agents.length === 1 ? "is" : "are"} ended.` : "",
   ].filter(Boolean);
-}
-
-/** "a, b and 3 more" @param {string[]} names */
-export function some(names, most = 3, total = names.length) {
-  const shown = names.slice(0, most).join(", ");
-  return total > most ? `${shown} and ${(total - most).toLocaleString("en")} more` : shown;
 }
