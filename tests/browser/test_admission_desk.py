@@ -30,12 +30,12 @@ def view(desk: Locator, name: str) -> None:
 
 
 def line(desk: Locator, agent_id: str) -> Locator:
-    return desk.locator(".wb-agent-row").filter(has=desk.page.get_by_role("button", name=agent_id, exact=True))
+    return desk.locator(".wb-table-row").filter(has=desk.page.get_by_role("button", name=agent_id, exact=True))
 
 
 def opened(desk: Locator, agent_id: str) -> Locator:
     desk.get_by_role("button", name=agent_id, exact=True).click()
-    return desk.locator(".wb-below:visible")
+    return desk.locator(".wb-table-details:visible")
 
 
 def agent(project: Project, agent_id: str) -> dict[str, Any]:
@@ -186,15 +186,15 @@ def test_agents_are_found_by_text_state_and_session(open_desk: OpenDesk, project
     desk = open_desk()
     made = laboratory(project)
     view(desk, "Agents")
-    expect(desk.locator(".wb-agent-row")).to_have_count(4)
+    expect(desk.locator(".wb-table-row")).to_have_count(4)
     desk.get_by_role("searchbox", name="Filter agents").fill("review")
-    expect(desk.locator(".wb-agent-row")).to_have_count(1)
+    expect(desk.locator(".wb-table-row")).to_have_count(1)
     desk.get_by_role("searchbox", name="Filter agents").fill("")
     desk.get_by_label("Show agents of a session").select_option(made["Analysis"])
-    expect(desk.locator(".wb-agent-row")).to_have_count(2)
+    expect(desk.locator(".wb-table-row")).to_have_count(2)
     desk.get_by_role("searchbox", name="Filter agents").fill("nobody")
     desk.get_by_role("button", name="Show all").click()
-    expect(desk.locator(".wb-agent-row")).to_have_count(4)
+    expect(desk.locator(".wb-table-row")).to_have_count(4)
 
 
 def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(
@@ -301,11 +301,11 @@ def test_the_views_are_reached_with_the_keyboard(open_desk: OpenDesk, project: P
     page.keyboard.press("ArrowDown")
     expect(desk.get_by_role("button", name="grace", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
-    expect(desk.locator(".wb-below:visible").get_by_label("Agent id")).to_be_visible()
+    expect(desk.locator(".wb-table-details:visible").get_by_label("Agent id")).to_be_visible()
     page.keyboard.type("bdda")
     page.keyboard.press("Tab")
     page.keyboard.press("Escape")
-    expect(desk.locator(".wb-below:visible")).to_have_count(0)
+    expect(desk.locator(".wb-table-details:visible")).to_have_count(0)
     expect(desk.get_by_role("button", name="grace", exact=True)).to_be_focused()
     page.keyboard.type("bdda")
     assert page.locator(".jp-Notebook .jp-Cell").count() == cells

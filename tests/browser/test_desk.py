@@ -310,12 +310,12 @@ def test_what_agents_say_is_shown_as_text(open_desk: OpenDesk, project: Project,
     project.operate("create_task", title=evil, persona_id="tester")
     mine = card(desk, evil)
     mine.get_by_role("button", name=re.compile("^Details")).click()
-    expect(mine.locator(".wb-said")).to_have_text(evil)
+    expect(mine.locator("code.wb-wrap")).to_have_text(evil)
     shot(desk, "hostile")
     view(desk, "Tasks")
     expect(row(desk, "onerror").locator(".wb-title")).to_have_text(evil)
     row(desk, "onerror").click()
-    expect(desk.locator(".wb-task:visible .wb-task-title")).to_have_text(evil)
+    expect(desk.locator(".wb-pane:visible .wb-pane-title")).to_have_text(evil)
     assert desk.locator("script, img, iframe").count() == 0
 
 

@@ -176,7 +176,7 @@ def test_of_too_many_tasks_the_graph_shows_those_around_one(open_desk: OpenDesk,
     desk.get_by_role("listbox", name=re.compile("^Dependency graph")).focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    expect(desk.locator(".wb-task:visible")).to_contain_text("Waits for")
+    expect(desk.locator(".wb-pane:visible")).to_contain_text("Waits for")
 
 
 def test_everything_about_tasks_can_be_done_with_the_keyboard(

@@ -41,7 +41,7 @@ def settings(project: Project, text: str) -> None:
 
 
 def row_of(desk: Locator, agent_id: str) -> Locator:
-    return desk.locator(".wb-agent-row").filter(has=desk.page.get_by_role("button", name=agent_id, exact=True))
+    return desk.locator(".wb-table-row").filter(has=desk.page.get_by_role("button", name=agent_id, exact=True))
 
 
 def opened(desk: Locator, agent_id: str) -> Locator:
@@ -64,7 +64,7 @@ def test_without_worktrees_it_is_said_what_one_is_and_one_is_made_there(open_des
     desk.get_by_role("button", name="New worktree…").last.click()
     desk.get_by_label("Name", exact=True).fill("no/such name")
     desk.get_by_label("Name", exact=True).press("Enter")
-    expect(desk.get_by_role("form", name="New worktree").locator(".wb-problem")).to_be_visible()
+    expect(desk.get_by_role("form", name="New worktree").locator(".wb-error")).to_be_visible()
     shot(desk, "worktrees-error")
     desk.get_by_label("Name", exact=True).fill("robust")
     desk.get_by_label("Branch (optional)").fill("feature/robust")
@@ -301,7 +301,7 @@ def test_figures_of_processes_are_asked_for_only_while_they_are_seen(
     spawned = project.operate("spawn_agent", persona_id="implementer", new_worktree=True)
     view(desk, "Agents")
     desk.get_by_role("button", name=re.compile("^Processes")).click()
-    memory = row_of(desk, spawned["agent_id"]).locator(".wb-p-memory")
+    memory = row_of(desk, spawned["agent_id"]).locator(".wb-col-memory")
     expect(memory).to_contain_text("MB", timeout=20_000)
     page.evaluate(
         "() => { const sent = WebSocket.prototype.send; window.polls = 0;"

@@ -31,13 +31,9 @@ class View {
   constructor(store, channel, signal) {
     this.store = store;
     this.channel = channel;
-    this.status = h("span", { class: "wb-status", role: "status", "aria-live": "polite" });
-    this.link = h(
-      "span",
-      { class: "wb-link-state" },
-      h("span", { class: "wb-dot", "aria-hidden": "true" }),
-      h("span", {}),
-    );
+    this.status = h("span", { class: "wb-status wb-cut", role: "status", "aria-live": "polite" });
+    this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
+    this.link = h("span", { class: "wb-state" }, this.dot, h("span", {}));
     this.bannerText = h("span", { class: "wb-grow" });
     this.bannerCode = h("code", {});
     this.reconnect = h(
@@ -113,7 +109,7 @@ class View {
 
   draw() {
     const { state, error } = this.channel.link;
-    this.element.dataset.link = state;
+    this.element.dataset.link = this.dot.dataset.state = state;
     setText(this.link.lastChild, LINKS[state]);
     this.banner.hidden = !error;
     if (error && error !== this.shown) {
@@ -161,11 +157,11 @@ class Glance {
   /** @param {() => void} onOpen */
   constructor(onOpen) {
     this.progress = new Progress();
-    this.link = button("Show tasks", "wb-link wb-last", onOpen);
+    this.link = button("Show tasks", "wb-link", onOpen);
     this.element = h(
       "section",
-      { class: "wb-section", hidden: true },
-      h("div", { class: "wb-bar-line" }, h("h3", { class: "wb-heading" }, "Tasks"), this.progress.summary, this.link),
+      { class: "wb-section wb-stack", hidden: true },
+      h("div", { class: "wb-toolbar" }, h("h3", { class: "wb-heading" }, "Tasks"), this.progress.summary, this.link),
       this.progress.meter,
     );
   }

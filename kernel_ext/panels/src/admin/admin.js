@@ -1,7 +1,8 @@
 /** Administration: who comes in by a rule, who may act at all, what tools may touch, how busy it is, how to connect. */
 
 import { Asker } from "../link/asker.js";
-import { button, checkbox, copyButton, download, field, form, input, select } from "../lib/controls.js";
+import { codeBlock } from "../lib/blocks.js";
+import { button, checkbox, download, field, form, input, select } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { amount } from "../lib/format.js";
 import { ACCESS, GrantFields } from "../agents/grant.js";
@@ -43,12 +44,14 @@ export class Admin {
 }
 
 /** A section under a heading. */
-function section(title, ...content) {
+function section(title, about, ...content) {
   const id = freshId("section");
+  const heading = h("h3", { class: "wb-heading", id }, title);
+  const attributes = { class: "wb-section wb-stack", "aria-labelledby": id };
   return h(
     "section",
-    { class: "wb-section", "aria-labelledby": id },
-    h("h3", { class: "wb-heading", id }, title),
+    attributes,
+    about ? h("div", {}, heading, h("p", { class: "wb-muted" }, about)) : heading,
     ...content,
   );
 }
@@ -73,10 +76,10 @@ class Rules {
   constructor(desk) {
     this.desk = desk;
     this.asker = new Asker(desk);
-    this.list = h("ul", { class: "wb-tree" });
+    this.list = h("ul", { class: "wb-entries" });
     this.opener = button("New rule…", "wb-button", () => this.open());
     this.form = form(
-      { class: "wb-details wb-own", hidden: true },
+      { class: "wb-box wb-stack wb-roomy", hidden: true },
       { submit: () => this.add(), escape: () => this.close() },
     );
     this.rows = new Rows(
@@ -85,11 +88,7 @@ class Rules {
     );
     this.element = section(
       "Admission rules",
-      h(
-        "p",
-        { class: "wb-muted" },
-        "An agent that fits a rule is admitted without asking you; the rule's name stays in its history.",
-      ),
+      "An agent that fits a rule is admitted without asking you; the rule's name stays in its history.",
       this.list,
       this.form,
       this.asker.problem,
@@ -106,15 +105,15 @@ class Rules {
     const made = rows.map((rule) => {
       const remove = button(
         "Remove",
-        "wb-link",
+        "wb-link wb-quiet",
         (event) => this.remove(rule, event.currentTarget),
         `Remove the rule ${rule.name}`,
       );
       const origin = rule.loopback_only ? "from this machine" : "from anywhere";
       return h(
         "li",
-        { class: "wb-tree-line" },
-        h("span", { class: "wb-tree-name" }, rule.name),
+        { class: "wb-entry" },
+        h("span", { class: "wb-entry-name wb-cut" }, rule.name),
         h(
           "span",
           { class: "wb-grow wb-cut" },
@@ -201,7 +200,7 @@ class Allowlist {
     this.desk = desk;
     this.asker = new Asker(desk);
     this.list = h("ul", { class: "wb-pills" });
-    this.said = h("p", { class: "wb-muted" });
+    this.said = h("span", {});
     this.id = input("", {
       class: "wb-input wb-narrow",
       maxlength: 64,
@@ -261,14 +260,14 @@ class Tools {
   constructor(desk) {
     this.desk = desk;
     this.asker = new Asker(desk);
-    this.list = h("ul", { class: "wb-tree" });
+    this.list = h("ul", { class: "wb-entries" });
     this.rows = new Rows(
       () => desk.store.tables.tools,
       (rows) => this.draw(rows),
     );
     this.element = section(
       "Tools",
-      h("p", { class: "wb-muted" }, "What is switched off here nobody can use, whatever was granted."),
+      "What is switched off here nobody can use, whatever was granted.",
       this.list,
       this.asker.problem,
     );
@@ -288,8 +287,8 @@ class Tools {
     box.setAttribute("aria-label", `${tool.name} enabled`);
     return h(
       "li",
-      { class: "wb-tree-line" },
-      h("span", { class: "wb-tree-name" }, tool.name),
+      { class: "wb-entry" },
+      h("span", { class: "wb-entry-name wb-cut" }, tool.name),
       h(
         "span",
         { class: "wb-muted wb-grow wb-cut", title: touches(tool.permissions) },
@@ -312,7 +311,7 @@ class Performance {
     this.asker = new Asker(desk);
     this.timer = null;
     this.numbers = h("ul", { class: "wb-numbers" });
-    this.element = section("Performance", this.numbers, this.asker.problem);
+    this.element = section("Performance", "", this.numbers, this.asker.problem);
     signal.addEventListener("abort", () => this.rest(), { once: true });
   }
 
@@ -336,7 +335,7 @@ class Performance {
     if (this.numbers.childElementCount !== entries.length)
       this.numbers.replaceChildren(
         ...entries.map(([name]) =>
-          h("li", {}, h("span", { class: "wb-number-value" }), h("span", { class: "wb-muted" }, name)),
+          h("li", {}, h("span", { class: "wb-number-value" }), h("span", { class: "wb-number-name" }, name)),
         ),
       );
     entries.forEach(([, value], at) =>
@@ -351,10 +350,10 @@ class Connecting {
     this.desk = desk;
     this.asker = new Asker(desk);
     this.loaded = false;
-    this.content = h("div", { class: "wb-ways" });
+    this.content = h("div", {});
     this.element = section(
       "Connect an agent",
-      h("p", { class: "wb-muted" }, "Give one of these to the agent. It registers, waits, and appears in the inbox."),
+      "Give one of these to the agent. It registers, waits, and appears in the inbox.",
       this.content,
       this.asker.problem,
     );
@@ -370,14 +369,9 @@ class Connecting {
   way({ title, text }) {
     return h(
       "details",
-      { class: "wb-way" },
+      { class: "wb-instructions" },
       h("summary", { tabindex: 0 }, title),
-      h(
-        "div",
-        { class: "wb-code" },
-        h("pre", { tabindex: 0 }, text),
-        copyButton(() => text, `Copy: ${title}`, this.desk.announce),
-      ),
+      codeBlock(text, `Copy: ${title}`, this.desk.announce),
     );
   }
 }
@@ -400,6 +394,7 @@ class Exporting {
       );
     this.element = section(
       "Export",
+      "",
       h("div", { class: "wb-line" }, this.resource, as("csv"), as("json")),
       this.asker.problem,
     );

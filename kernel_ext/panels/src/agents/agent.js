@@ -2,6 +2,7 @@
 
 import { Asker } from "../link/asker.js";
 import { Confirm } from "../lib/confirm.js";
+import { Facts } from "../lib/blocks.js";
 import { button, copyButton, enable, form, input } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { age, moment } from "../lib/format.js";
@@ -24,25 +25,25 @@ export class AgentDetails {
     this.desk = desk;
     this.onRenamed = onRenamed;
     this.asker = new Asker(desk);
-    this.facts = h("ul", { class: "wb-facts-list" });
+    this.facts = new Facts();
     this.said = h("div", {});
     this.history = h("ul", { class: "wb-list wb-history" });
     this.historyLabel = h("div", { class: "wb-label" }, "History");
-    this.form = form({ class: "wb-grant" }, { submit: () => this.onSubmit() });
+    this.form = form({ class: "wb-stack wb-roomy" }, { submit: () => this.onSubmit() });
     for (const event of ["input", "change"]) this.form.addEventListener(event, () => this.offer());
     this.asked = h("div", {});
     this.save = h("button", { class: "wb-button wb-primary", type: "submit" }, "Save changes");
     this.actions = h("div", { class: "wb-line" });
     this.element = h(
       "div",
-      { class: "wb-agent" },
+      { class: "wb-stack wb-roomy" },
       this.form,
       this.asked,
       this.asker.problem,
       h(
         "div",
-        { class: "wb-columns-2" },
-        h("div", {}, this.facts, this.said),
+        { class: "wb-agent-columns" },
+        h("div", { class: "wb-stack wb-roomy" }, this.facts.element, this.said),
         h("div", {}, this.historyLabel, this.history),
       ),
     );
@@ -57,6 +58,7 @@ export class AgentDetails {
   fill() {
     this.fields = new GrantFields(this.desk.store.tables, { ...START, ...this.agent });
     this.state = this.agent.registration_status;
+    this.fields.element.classList.add("wb-fields-3");
     this.actions.replaceChildren(this.save, ...this.buttons());
     this.form.replaceChildren(this.fields.element, this.actions);
     this.offer();
@@ -115,7 +117,7 @@ export class AgentDetails {
 
   drawFacts(now) {
     const { agent } = this;
-    const facts = [
+    this.facts.update([
       ["Registered", moment(agent.registered_at)],
       ["Last heard of", ago(agent.last_heartbeat, now)],
       ["Connections", agent.connections ? String(agent.connections) : "none"],
@@ -125,13 +127,7 @@ export class AgentDetails {
       ["Worktree", agent.worktree],
       ["Spawned by", agent.parent],
       ["Token", agent.id_only ? "none yet; it says its id alone" : null],
-    ].filter(([, value]) => value);
-    const key = JSON.stringify(facts);
-    if (key === this.shownFacts) return;
-    this.shownFacts = key;
-    this.facts.replaceChildren(
-      ...facts.map(([name, value]) => h("li", {}, h("span", { class: "wb-muted" }, name), h("span", {}, value))),
-    );
+    ]);
   }
 
   drawHistory(events) {
@@ -139,7 +135,7 @@ export class AgentDetails {
       h(
         "li",
         {},
-        h("span", { class: "wb-muted wb-when" }, moment(at)),
+        h("span", { class: "wb-muted" }, moment(at)),
         h("span", { class: "wb-grow", title: kind }, eventWords(kind), data.reason ? ` · ${data.reason}` : ""),
         h("span", { class: "wb-muted" }, actor),
       );
@@ -171,7 +167,7 @@ export class AgentDetails {
     const outcome = await this.asker.ask("issue_token", { agent_id: this.id }, pressed, "Issuing…");
     if (!outcome) return;
     const shown = input(outcome.token, {
-      class: "wb-input wb-token wb-grow",
+      class: "wb-input wb-mono wb-grow",
       readonly: "",
       "aria-label": `New token of ${this.id}`,
     });
@@ -179,7 +175,7 @@ export class AgentDetails {
     this.asked.replaceChildren(
       h(
         "div",
-        { class: "wb-confirm" },
+        { class: "wb-confirm wb-stack" },
         h("p", {}, `The new token of ${this.id}. It is shown only now; copy it to the agent.`),
         h(
           "div",

@@ -1,6 +1,8 @@
 /** Who is admitted: a table to search, to open one by one, and to move many at once. */
 
 import { AgentDetails } from "./agent.js";
+import { Chips } from "../lib/chips.js";
+import { Segments } from "../lib/segments.js";
 import { Asker } from "../link/asker.js";
 import { button, checkbox, enable, select, setOptions, walkRows } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
@@ -14,7 +16,7 @@ const STEP = 100;
 const EVERY = "=";
 const NONE = "";
 const SHAPES = { agents: "Agents", processes: "Processes" };
-const COLUMNS = ["Agent", "State", "Persona", "Permission", "Session", "Connections", "Last heard"];
+const COLUMNS = ["Agent", "State", "Persona", "Permission", "Session", "Connections", "Last active"];
 
 export class Agents {
   /**
@@ -30,16 +32,11 @@ export class Agents {
     this.shown = STEP;
     this.shape = "agents";
     this.processes = new Processes(this.desk, signal);
-    this.shapes = Object.fromEntries(
-      Object.entries(SHAPES).map(([shape, label]) => [
-        shape,
-        button(label, "wb-button wb-shape", () => this.turn(shape)),
-      ]),
-    );
+    this.shapes = new Segments(SHAPES, "Show", (shape) => this.turn(shape));
     /** @type {Map<string, AgentRow>} */
     this.rows = new Map();
     const id = freshId("agents");
-    this.summary = h("span", { class: "wb-muted" });
+    this.summary = h("span", { class: "wb-muted wb-grow" });
     this.search = h("input", {
       class: "wb-input wb-search",
       type: "search",
@@ -55,34 +52,36 @@ export class Agents {
       "aria-label": "Show agents of a session",
       on: { change: () => this.filter({ session: this.session.value }) },
     });
-    this.chips = new Map();
-    this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show agents by state" });
+    this.chips = new Chips("Show agents by state", (state) => this.filter({ state }));
     this.bulk = new Placing(this.desk, () => this.picked());
     this.all = checkbox("Select all agents shown", (on) => this.pickAll(on), false).box;
     this.body = h("tbody", {});
     this.table = h(
       "table",
-      { class: "wb-table", on: { keydown: (event) => walkRows(event, this.body) } },
+      { class: "wb-table wb-agents", on: { keydown: (event) => walkRows(event, this.body) } },
       this.head(),
       this.body,
     );
     this.more = button("Show more", "wb-button", () => this.showMore());
     this.nothing = h("p", { class: "wb-empty" });
-    this.known = h("div", {}, this.chipBox, this.bulk.element, this.nothing, this.table, this.more);
-    const shapeBox = h(
+    this.known = h(
       "div",
-      { class: "wb-shapes", role: "group", "aria-label": "Show" },
-      ...Object.values(this.shapes),
+      { class: "wb-stack" },
+      this.chips.element,
+      this.bulk.element,
+      this.nothing,
+      this.table,
+      this.more,
     );
     this.element = h(
       "section",
-      { class: "wb-section", "aria-labelledby": id },
+      { class: "wb-section wb-stack", "aria-labelledby": id },
       h(
         "div",
-        { class: "wb-bar-line" },
+        { class: "wb-toolbar" },
         h("h3", { class: "wb-heading", id }, "Agents"),
         this.summary,
-        shapeBox,
+        this.shapes.element,
         this.session,
         this.search,
       ),
@@ -93,9 +92,9 @@ export class Agents {
 
   head() {
     const heads = COLUMNS.map((name) =>
-      h("th", { scope: "col", class: `wb-t-${name.toLowerCase().replace(" ", "-")}` }, name),
+      h("th", { scope: "col", class: `wb-col-${name.toLowerCase().replace(" ", "-")}` }, name),
     );
-    return h("thead", {}, h("tr", {}, h("th", { class: "wb-t-pick" }, this.all), ...heads));
+    return h("thead", {}, h("tr", {}, h("th", { class: "wb-col-pick" }, this.all), ...heads));
   }
 
   /** How many agents there are, without those that wait or were turned away. */
@@ -120,9 +119,8 @@ export class Agents {
   drawShape() {
     const running = this.processes.count();
     const agents = this.shape === "agents";
-    setText(this.shapes.processes, running ? `Processes ${running.toLocaleString("en")}` : "Processes");
-    for (const [shape, element] of Object.entries(this.shapes))
-      setAttribute(element, "aria-pressed", shape === this.shape);
+    this.shapes.setLabel("processes", running ? `Processes ${running.toLocaleString("en")}` : "Processes");
+    this.shapes.show(this.shape);
     this.known.hidden = !agents;
     this.processes.element.hidden = agents;
     this.search.hidden = this.session.hidden = !agents;
@@ -165,32 +163,11 @@ export class Agents {
       this.summary,
       current.length ? `${counted(current.length, "agent")} · ${connected.toLocaleString("en")} connected` : "",
     );
-    this.drawChip(null, "Admitted", current.length);
-    for (const [key, word] of Object.entries(STANDINGS))
-      if (key !== "pending") this.drawChip(key, word, counts[key] ?? 0);
-    this.chipBox.hidden = agents.length === 0;
+    const known = Object.entries(STANDINGS).filter(([key]) => key !== "pending");
+    const chips = known.map(([key, label]) => ({ key, label, count: counts[key] ?? 0, mark: () => dot(key) }));
+    this.chips.update([{ key: null, label: "Admitted", count: current.length }, ...chips], this.view.state);
+    this.chips.element.hidden = agents.length === 0;
     this.search.hidden = this.session.hidden = agents.length === 0;
-  }
-
-  drawChip(key, word, count) {
-    let chip = this.chips.get(key);
-    if (!chip) {
-      const number = h("span", { class: "wb-chip-count" });
-      const click = () => this.filter({ state: this.view.state === key ? null : key });
-      const element = h(
-        "button",
-        { class: "wb-chip", type: "button", on: { click } },
-        key && dot(key),
-        h("span", {}, word),
-        number,
-      );
-      chip = { element, number };
-      this.chips.set(key, chip);
-      this.chipBox.append(element);
-    }
-    setText(chip.number, count.toLocaleString("en"));
-    setAttribute(chip.element, "aria-pressed", this.view.state === key);
-    chip.element.hidden = key !== null && !count && this.view.state !== key;
   }
 
   drawRows(agents, states) {
@@ -293,7 +270,7 @@ export class Agents {
       this.filter({ text: "" });
     } else if (event.key === "ArrowDown") {
       event.preventDefault();
-      this.body.querySelector(".wb-open-row")?.focus();
+      this.body.querySelector(".wb-opener")?.focus();
     }
   }
 }
@@ -308,29 +285,29 @@ class AgentRow {
     this.details = null;
     this.pick = checkbox(`Select ${agent.id}`, onPicked, false).box;
     this.opener = h("button", {
-      class: "wb-open-row",
+      class: "wb-opener",
       type: "button",
       "aria-expanded": "false",
       on: { click: () => this.toggle() },
     });
-    this.name = h("span", { class: "wb-muted wb-agent-name" });
+    this.name = h("span", { class: "wb-alias" });
     this.mark = dot("offline");
     this.word = h("span", {});
     this.cells = Object.fromEntries(
-      ["persona", "permission", "session", "connections", "last-heard"].map((key) => [
+      ["persona", "permission", "session", "connections", "last-active"].map((key) => [
         key,
-        h("td", { class: `wb-t-${key}` }),
+        h("td", { class: `wb-col-${key}` }),
       ]),
     );
     this.line = h(
       "tr",
-      { class: "wb-agent-row" },
-      h("td", { class: "wb-t-pick" }, this.pick),
-      h("td", { class: "wb-t-agent" }, this.opener, this.name),
-      h("td", { class: "wb-t-state" }, h("span", { class: "wb-standing" }, this.mark, this.word)),
+      { class: "wb-table-row" },
+      h("td", { class: "wb-col-pick" }, this.pick),
+      h("td", { class: "wb-col-agent" }, this.opener, this.name),
+      h("td", { class: "wb-col-state" }, h("span", { class: "wb-state" }, this.mark, this.word)),
       ...Object.values(this.cells),
     );
-    this.below = h("tr", { class: "wb-below", hidden: true }, h("td", { colspan: COLUMNS.length + 1 }));
+    this.below = h("tr", { class: "wb-table-details", hidden: true }, h("td", { colspan: COLUMNS.length + 1 }));
     this.below.addEventListener("keydown", (event) => event.key === "Escape" && this.toggle(false));
   }
 
@@ -358,7 +335,7 @@ class AgentRow {
     setText(cells.permission, permissionText(agent));
     setText(cells.session, placeText(agent, tables));
     setText(cells.connections, agent.connections ? String(agent.connections) : "–");
-    setText(cells["last-heard"], agent.last_heartbeat ? age(agent.last_heartbeat, now) : "");
+    setText(cells["last-active"], agent.last_heartbeat ? age(agent.last_heartbeat, now) : "");
     setAttribute(cells.session, "title", sessionName(tables, agent.session_id));
     if (this.isOpen) this.details.update(agent, now);
   }
@@ -399,8 +376,8 @@ class Placing {
     this.assign = button("Assign", "wb-button wb-primary", () => this.run());
     this.element = h(
       "div",
-      { class: "wb-bulk", role: "group", "aria-label": "Assign many", hidden: true },
-      h("div", { class: "wb-bulk-row" }, this.number, this.session, this.team, this.assign),
+      { class: "wb-box wb-slim wb-stack", role: "group", "aria-label": "Assign many", hidden: true },
+      h("div", { class: "wb-line" }, this.number, this.session, this.team, this.assign),
       this.asker.problem,
     );
   }
@@ -445,7 +422,7 @@ function oldestFirst(a, b) {
 }
 
 function dot(state) {
-  return h("span", { class: "wb-state-dot", "data-state": state, "aria-hidden": "true" });
+  return h("span", { class: "wb-dot", "data-state": state, "aria-hidden": "true" });
 }
 
 function personaText({ persona_id: persona, role }) {

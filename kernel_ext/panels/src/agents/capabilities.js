@@ -19,7 +19,7 @@ function fact(name, value) {
   return h(
     "li",
     {},
-    h("span", { class: "wb-muted wb-fact" }, brief(name, 60)),
-    h("code", { class: "wb-said" }, brief(value)),
+    h("span", { class: "wb-muted wb-term" }, brief(name, 60)),
+    h("code", { class: "wb-wrap" }, brief(value)),
   );
 }

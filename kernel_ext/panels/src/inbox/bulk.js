@@ -25,16 +25,16 @@ export class Bulk {
     this.more = button("Choose for all…", "wb-button", () => this.toggleDetails());
     this.no = button("Reject…", "wb-button", () => this.toggleReject(true));
     for (const one of [this.more, this.no]) one.setAttribute("aria-expanded", "false");
-    this.actions = h("div", { class: "wb-actions" }, this.yes, this.more, this.no);
+    this.actions = h("div", { class: "wb-card-actions" }, this.yes, this.more, this.no);
     this.details = h("div", {
-      class: "wb-details",
+      class: "wb-box wb-stack wb-roomy",
       hidden: true,
       on: { keydown: (event) => event.key === "Escape" && this.toggleDetails(false) },
     });
     this.form = this.rejectForm();
     this.element = h(
       "div",
-      { class: "wb-bulk", role: "group", "aria-label": "Decide many", hidden: true },
+      { class: "wb-bulk wb-stack", role: "group", "aria-label": "Decide many", hidden: true },
       h("div", { class: "wb-bulk-row" }, this.all.element, this.number, this.actions),
       this.details,
       this.form,
@@ -52,7 +52,7 @@ export class Bulk {
     this.really = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
     const cancel = button("Cancel", "wb-button", () => this.toggleReject(false));
     const on = { submit: () => this.reject(), escape: () => this.toggleReject(false) };
-    return form({ class: "wb-reject", hidden: true }, on, this.reason, this.really, cancel);
+    return form({ class: "wb-line wb-reject", hidden: true }, on, this.reason, this.really, cancel);
   }
 
   get picked() {

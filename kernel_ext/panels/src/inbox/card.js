@@ -6,6 +6,7 @@ import { button, checkbox, form } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { age } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { message } from "../lib/message.js";
 import { integration } from "../integration/question.js";
 import { registration } from "./registration.js";
 
@@ -90,15 +91,15 @@ export class Card {
     this.head = h(
       "div",
       { class: "wb-card-head" },
-      h("span", { class: "wb-name", id: titleId, title: this.name }, this.name),
+      h("span", { class: "wb-strong wb-wrap", id: titleId, title: this.name }, this.name),
       h("span", { class: "wb-muted" }, `${kind.label} · ${kind.origin(approval)} · `, this.age),
     );
-    this.summary = h("div", { class: "wb-summary" }, ...kind.summary(approval, this.desk.tables));
+    this.summary = h("div", { class: "wb-card-summary" }, ...kind.summary(approval, this.desk.tables));
     const facts = kind.facts?.(approval);
-    this.facts = h("div", { class: "wb-summary wb-facts", title: facts, hidden: !facts }, facts);
+    this.facts = h("div", { class: "wb-card-summary wb-cut", title: facts, hidden: !facts }, facts);
     this.live = kind.live?.();
-    this.warning = h("div", { class: "wb-warnings" });
-    this.result = h("div", { class: "wb-result", tabindex: -1, hidden: true });
+    this.warning = h("div", {});
+    this.result = h("div", { class: "wb-message", tabindex: -1, hidden: true });
     this.body = h(
       "div",
       { class: "wb-card-body" },
@@ -115,8 +116,8 @@ export class Card {
     this.pick.hidden = true;
     this.element = h(
       "li",
-      { class: "wb-card", "aria-labelledby": titleId, tabindex: -1 },
-      h("div", { class: "wb-card-row" }, this.pick, icon(kind.icon, "wb-kind"), this.body, this.buttons()),
+      { class: "wb-card wb-stack", "aria-labelledby": titleId, tabindex: -1 },
+      h("div", { class: "wb-card-row" }, this.pick, icon(kind.icon), this.body, this.buttons()),
       this.form,
       this.asked,
       this.problem,
@@ -139,9 +140,7 @@ export class Card {
     this.yes.classList.toggle("wb-primary", !kind.careful(approval, this.desk.tables));
     const warnings = [kind.warning?.(approval, this.desk.tables)].flat().filter(Boolean);
     if (warnings.join("\n") !== this.warned)
-      this.warning.replaceChildren(
-        ...warnings.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))),
-      );
+      this.warning.replaceChildren(...warnings.map((text) => message("warning", text)));
     this.warned = warnings.join("\n");
     this.live?.update(approval);
   }
@@ -154,7 +153,7 @@ export class Card {
     this.no = button("Reject…", "wb-button", () => this.toggleReject(true));
     this.no.setAttribute("aria-expanded", "false");
     for (const one of [this.more, this.no]) one?.setAttribute("aria-label", `${one.textContent} ${this.name}`);
-    this.actions = h("div", { class: "wb-actions" }, this.yes, this.more, this.no);
+    this.actions = h("div", { class: "wb-card-actions" }, this.yes, this.more, this.no);
     return this.actions;
   }
 
@@ -169,7 +168,7 @@ export class Card {
     this.really = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
     this.cancel = button("Cancel", "wb-button", () => this.toggleReject(false));
     return form(
-      { class: "wb-reject", hidden: true },
+      { class: "wb-line wb-reject", hidden: true },
       { submit: () => this.reject(), escape: () => this.toggleReject(false) },
       this.reason,
       this.really,

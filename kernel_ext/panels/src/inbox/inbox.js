@@ -24,7 +24,7 @@ export class Inbox {
     this.filled = false;
     const id = freshId("inbox");
     this.heading = h("h3", { class: "wb-heading", id, tabindex: -1 }, "Waiting for you");
-    this.count = h("span", { class: "wb-count", hidden: true });
+    this.count = h("span", { class: "wb-badge wb-badge-strong", hidden: true });
     this.list = h("ul", { class: "wb-cards", "aria-labelledby": id });
     this.empty = h(
       "p",
@@ -36,8 +36,8 @@ export class Inbox {
     this.bulk = new Bulk({ store, channel, announce }, () => this.registrations());
     this.element = h(
       "section",
-      { class: "wb-section", "aria-labelledby": id },
-      h("div", { class: "wb-bar-line" }, this.heading, this.count),
+      { class: "wb-section wb-stack", "aria-labelledby": id },
+      h("div", { class: "wb-toolbar" }, this.heading, this.count),
       this.empty,
       this.bulk.element,
       this.list,

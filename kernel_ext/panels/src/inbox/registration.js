@@ -44,7 +44,12 @@ class Grant {
       session_id: this.place,
     });
     this.first = this.fields.first;
-    this.element = h("div", { class: "wb-details" }, this.fields.element, capabilities(payload.capabilities));
+    this.element = h(
+      "div",
+      { class: "wb-box wb-stack wb-roomy" },
+      this.fields.element,
+      capabilities(payload.capabilities),
+    );
   }
 
   /** What differs from what was asked for, and the session, which is always the one that is shown. */

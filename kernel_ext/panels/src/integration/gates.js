@@ -29,8 +29,8 @@ class GateRow {
   constructor(list) {
     this.mark = h("span", { class: "wb-mark" });
     this.command = h("code", { class: "wb-cut wb-grow" });
-    this.word = h("span", { class: "wb-muted" });
-    this.output = h("pre", { class: "wb-output", tabindex: 0, "aria-label": "Output" });
+    this.word = h("span", { class: "wb-muted wb-digits" });
+    this.output = h("pre", { class: "wb-pre", tabindex: 0, "aria-label": "Output" });
     this.summary = h("summary", { class: "wb-gate", tabindex: 0 }, this.mark, this.command, this.word);
     this.details = h("details", { on: { toggle: () => this.toEnd() } }, this.summary, this.output);
     this.element = h("li", {}, this.details);

@@ -1,5 +1,6 @@
 /** The card of a worktree that asks to be integrated. */
 
+import { labelled } from "../lib/blocks.js";
 import { h } from "../lib/dom.js";
 import { counted, lineCounts, nth, some } from "../lib/format.js";
 import { Gates } from "./gates.js";
@@ -25,9 +26,9 @@ export const integration = {
       " → ",
       h("code", {}, payload.target),
       ` · ${counted(payload.ahead, "commit")} · ${counted(payload.files.length, "file")} `,
-      h("span", { class: "wb-plus" }, `+${added}`),
+      h("span", { class: "wb-added" }, `+${added}`),
       " ",
-      h("span", { class: "wb-minus" }, `−${removed}`),
+      h("span", { class: "wb-removed" }, `−${removed}`),
       payload.conflicts.length ? null : " · no conflicts",
     ];
   },
@@ -83,17 +84,16 @@ function failed({ payload }) {
 /** What would be integrated, to read. */
 class Changes {
   constructor({ payload }) {
-    this.first = h("div", { class: "wb-label", tabindex: -1 }, counted(payload.ahead, "commit"));
-    this.element = h("div", { class: "wb-details" }, ...how(payload), this.first);
-    this.element.append(
-      h("ul", { class: "wb-list" }, ...payload.commits.slice(0, SHOWN).map(commit), more(payload.ahead)),
-      h("div", { class: "wb-label" }, counted(payload.files.length, "file")),
-      h(
-        "ul",
-        { class: "wb-list" },
-        ...payload.files.slice(0, SHOWN).map((f) => file(f, payload.conflicts)),
-        more(payload.files.length),
-      ),
+    const { commits, files, ahead, conflicts } = payload;
+    this.first = labelled(counted(ahead, "commit"), list(commits.map(commit), ahead));
+    this.first.tabIndex = -1;
+    const changed = files.map((one) => file(one, conflicts));
+    this.element = h(
+      "div",
+      { class: "wb-box wb-stack wb-roomy" },
+      ...how(payload),
+      this.first,
+      labelled(counted(files.length, "file"), list(changed, files.length)),
     );
   }
 
@@ -108,35 +108,27 @@ class Changes {
 
 function how({ target, behind, fast_forward: forward, source_commit: source, merged_commit: merged, changed = [] }) {
   const exact = (label, id) =>
-    h("li", {}, h("span", { class: "wb-muted wb-fact" }, label), h("code", { class: "wb-said" }, id));
+    h("li", {}, h("span", { class: "wb-muted wb-term" }, label), h("code", { class: "wb-wrap" }, id));
+  const guarded = changed.map((path) => h("li", {}, icon("warning"), h("code", { class: "wb-wrap" }, path)));
   return [
     behind ? h("p", { class: "wb-muted" }, `${target} has ${counted(behind, "newer commit")}; both are merged.`) : null,
     forward ? h("p", { class: "wb-muted" }, `${target} moves forward; no merge commit is made.`) : null,
-    h(
-      "ul",
-      { class: "wb-list wb-exact" },
-      exact("Commit", source),
-      merged && merged !== source ? exact("Merge commit", merged) : "",
-    ),
-    ...(changed.length
-      ? [
-          h("div", { class: "wb-label" }, "Protected parts that have changed"),
-          h(
-            "ul",
-            { class: "wb-list" },
-            ...changed.map((path) => h("li", {}, icon("warning"), h("code", { class: "wb-said" }, path))),
-          ),
-        ]
-      : []),
+    list([exact("Commit", source), merged && merged !== source && exact("Merge commit", merged)]),
+    guarded.length ? labelled("Protected parts that have changed", list(guarded)) : null,
   ].filter(Boolean);
+}
+
+/** The first lines, and how many more there are. */
+function list(lines, total = 0) {
+  return h("ul", { class: "wb-list" }, ...lines.slice(0, SHOWN), more(total));
 }
 
 function commit({ id, author, subject }) {
   return h(
     "li",
-    { class: "wb-commit" },
+    {},
     h("code", {}, id.slice(0, 7)),
-    h("span", { class: "wb-grow", title: subject }, subject),
+    h("span", { class: "wb-grow wb-cut", title: subject }, subject),
     h("span", { class: "wb-muted" }, author),
   );
 }
@@ -146,12 +138,12 @@ function file({ path, added, removed }, conflicts) {
   const counts =
     added === null
       ? [h("span", { class: "wb-muted" }, "binary")]
-      : [h("span", { class: "wb-plus" }, `+${added}`), h("span", { class: "wb-minus" }, `−${removed}`)];
+      : [h("span", { class: "wb-added" }, `+${added}`), h("span", { class: "wb-removed" }, `−${removed}`)];
   return h(
     "li",
-    { class: "wb-file" },
-    h("code", { class: "wb-grow", title: path }, path),
-    clash ? h("span", { class: "wb-clash" }, icon("warning"), "conflict") : null,
+    {},
+    h("code", { class: "wb-grow wb-cut", title: path }, path),
+    clash ? h("span", { class: "wb-state" }, icon("warning"), "conflict") : null,
     ...counts,
   );
 }

@@ -19,7 +19,7 @@ export class Confirm {
       : null;
     this.really = h("button", { class: `wb-button ${danger ? "wb-danger" : "wb-primary"}`, type: "submit" }, label);
     this.element = form(
-      { class: "wb-confirm" },
+      { class: "wb-confirm wb-stack" },
       { submit: () => act(this.reason?.value.trim() ?? "", this.really), escape: onClose },
       h("p", { class: "wb-muted" }, why),
       h("div", { class: "wb-line" }, before, this.reason, this.really, button(keep, "wb-button", onClose)),

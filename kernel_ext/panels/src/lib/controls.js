@@ -129,8 +129,8 @@ export function download(filename, type, text) {
 
 /** Arrows, Home and End go between the rows of a table that can be opened. @param {KeyboardEvent} event */
 export function walkRows(event, body) {
-  if (event.ctrlKey || event.altKey || event.metaKey || !event.target.matches(".wb-open-row")) return;
-  const openers = [...body.querySelectorAll(".wb-open-row")];
+  if (event.ctrlKey || event.altKey || event.metaKey || !event.target.matches(".wb-opener")) return;
+  const openers = [...body.querySelectorAll(".wb-opener")];
   const at = openers.indexOf(event.target);
   const target = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: openers.length - 1 }[event.key];
   if (target === undefined) return;

@@ -21,7 +21,7 @@ export class Tabs {
 
   tab(label, element, index) {
     const panel = h("div", { class: "wb-tabpanel", role: "tabpanel", id: freshId("view") }, element);
-    const count = h("span", { class: "wb-tab-count", hidden: true });
+    const count = h("span", { class: "wb-badge", hidden: true });
     const tab = h(
       "button",
       {
@@ -49,7 +49,7 @@ export class Tabs {
     const { count } = this.tabs[index];
     setText(count, number.toLocaleString("en"));
     count.hidden = number === 0;
-    count.classList.toggle("wb-strong", strong);
+    count.classList.toggle("wb-badge-strong", strong);
   }
 
   /** @param {number} index */

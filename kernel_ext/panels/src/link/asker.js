@@ -2,8 +2,8 @@
 
 import { requestId } from "./channel.js";
 import { enable } from "../lib/controls.js";
-import { freshId, h, prose } from "../lib/dom.js";
-import { icon } from "../lib/icons.js";
+import { freshId, h } from "../lib/dom.js";
+import { errorContent } from "../lib/message.js";
 
 export class Asker {
   /** @param {{channel: import("./channel.js").Channel, announce: (text: string) => void}} desk */
@@ -12,7 +12,7 @@ export class Asker {
     this.sending = false;
     /** The request to send again when no answer came. */
     this.unanswered = null;
-    this.problem = h("div", { class: "wb-problem", id: freshId("problem"), hidden: true });
+    this.problem = h("div", { class: "wb-message wb-error", id: freshId("problem"), hidden: true });
   }
 
   /** Send a request. The same one asked again after silence keeps its id: it is done only once. */
@@ -54,11 +54,7 @@ export class Asker {
 
   /** @param {import("./channel.js").CodedError} error */
   show(error) {
-    this.problem.replaceChildren(
-      icon("warning"),
-      h("code", {}, error.code ?? "ERROR"),
-      h("span", {}, ...prose(error.message)),
-    );
+    this.problem.replaceChildren(...errorContent(error));
     this.problem.hidden = false;
     this.desk.announce(error.message);
   }

@@ -10,12 +10,12 @@ const KEPT = 2_000;
 
 export class ProcessLog {
   constructor() {
-    this.lines = h("ol", { class: "wb-log-lines wb-raw-lines" });
+    this.lines = h("ol", { class: "wb-process-log" });
     this.empty = h("p", { class: "wb-empty" }, "It has written nothing yet.");
     this.box = h(
       "div",
       {
-        class: "wb-log wb-raw-log",
+        class: "wb-log",
         role: "log",
         "aria-label": "Log",
         tabindex: 0,
@@ -28,8 +28,8 @@ export class ProcessLog {
     this.where = h("span", { class: "wb-muted wb-cut wb-grow" });
     this.element = h(
       "div",
-      { class: "wb-task-part" },
-      h("div", { class: "wb-bar-line" }, h("span", { class: "wb-label" }, "Log"), this.where, this.jump),
+      {},
+      h("div", { class: "wb-toolbar" }, h("span", { class: "wb-label" }, "Log"), this.where, this.jump),
       this.box,
     );
     this.clear();

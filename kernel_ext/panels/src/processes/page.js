@@ -2,6 +2,7 @@
 
 import { Asker } from "../link/asker.js";
 import { Confirm } from "../lib/confirm.js";
+import { Facts } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { duration, moment } from "../lib/format.js";
@@ -28,33 +29,32 @@ export class ProcessPage {
     this.reader = new Asker(desk);
     this.log = new ProcessLog();
     const name = freshId("process");
-    this.dot = h("span", { class: "wb-state-dot", "aria-hidden": "true" });
-    this.title = h("h4", { class: "wb-task-title", id: name, tabindex: -1 });
-    this.standing = h("div", { class: "wb-muted" });
-    this.guard = h("div", { class: "wb-guard" });
+    this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
+    this.title = h("h4", { class: "wb-pane-title", id: name, tabindex: -1 });
+    this.standing = h("div", { class: "wb-muted wb-indented" });
+    this.guard = h("div", { class: "wb-message wb-indented" });
     this.restart = button("Restart…", "wb-button", () => this.ask("restart"));
     this.end = button("Terminate…", "wb-button", () => this.ask("end"));
     this.asked = h("div", {});
-    this.facts = h("ul", { class: "wb-facts-list" });
-    this.children = h("div", { class: "wb-task-part" });
+    this.facts = new Facts();
+    this.children = h("div", {});
     this.element = h(
       "section",
-      { class: "wb-task wb-process", "aria-labelledby": name, hidden: true },
+      { class: "wb-pane wb-stack wb-roomy wb-process", "aria-labelledby": name, hidden: true },
       h(
         "div",
-        { class: "wb-task-head" },
-        h("span", { class: "wb-mark wb-mark-dot" }, this.dot),
+        { class: "wb-pane-head" },
+        h("span", { class: "wb-mark" }, this.dot),
         this.title,
         button("×", "wb-close", onClose, "Close the process"),
       ),
-      this.standing,
-      this.guard,
-      h("div", { class: "wb-line wb-process-actions" }, this.restart, this.end),
+      h("div", {}, this.standing, this.guard),
+      h("div", { class: "wb-line wb-indented" }, this.restart, this.end),
       this.asked,
       this.asker.problem,
       this.log.element,
       this.reader.problem,
-      h("div", { class: "wb-task-part" }, this.facts),
+      this.facts.element,
       this.children,
     );
     this.following = new WhileSeen(this.element, FOLLOW_MS, () => this.read(), signal);
@@ -133,7 +133,7 @@ export class ProcessPage {
   drawFacts() {
     const { row, task } = this;
     const process = { ...row, ...this.process };
-    const facts = [
+    this.facts.update([
       ["Works on", task ? `${task.title} #${task.id}` : null],
       ["Persona", row.persona_id],
       [
@@ -152,15 +152,7 @@ export class ProcessPage {
       ["Limits", limitWords(process.limits) || "none"],
       ["Started", process.spawned_at && moment(process.spawned_at)],
       ["Ended", process.ended_at && moment(process.ended_at)],
-    ].filter(([, value]) => value);
-    const key = JSON.stringify(facts);
-    if (key === this.shownFacts) return;
-    this.shownFacts = key;
-    this.facts.replaceChildren(
-      ...facts.map(([name, value]) =>
-        h("li", {}, h("span", { class: "wb-muted" }, name), h("span", {}, String(value))),
-      ),
-    );
+    ]);
   }
 
   drawChildren() {

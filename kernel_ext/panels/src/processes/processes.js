@@ -22,7 +22,7 @@ const COLUMNS = {
   memory: "Memory",
   children: "Children",
   uptime: "Up",
-  guard: "Confinement",
+  confinement: "Confinement",
 };
 
 export class Processes {
@@ -37,7 +37,7 @@ export class Processes {
     this.rows = new Map();
     const id = freshId("processes");
     this.body = h("tbody", {});
-    const heads = Object.entries(COLUMNS).map(([key, name]) => h("th", { scope: "col", class: `wb-p-${key}` }, name));
+    const heads = Object.entries(COLUMNS).map(([key, name]) => h("th", { scope: "col", class: `wb-col-${key}` }, name));
     this.table = h(
       "table",
       { class: "wb-table wb-processes", "aria-labelledby": id, on: { keydown: (event) => walkRows(event, this.body) } },
@@ -55,13 +55,13 @@ export class Processes {
     this.page = new ProcessPage(desk, () => this.close(), signal);
     this.main = h(
       "div",
-      { class: "wb-work" },
-      h("div", { class: "wb-work-list" }, this.table, this.more),
+      { class: "wb-split" },
+      h("div", { class: "wb-split-list wb-stack" }, this.table, this.more),
       this.page.element,
     );
     this.element = h(
       "div",
-      { on: { keydown: (event) => this.onEscape(event) } },
+      { class: "wb-stack", on: { keydown: (event) => this.onEscape(event) } },
       this.empty,
       this.asker.problem,
       this.main,
@@ -180,7 +180,7 @@ export class Processes {
 
   open(id) {
     this.opened = id;
-    this.main.classList.add("wb-beside");
+    this.main.classList.add("wb-open");
     this.page.show(id);
     this.update(Date.now());
     this.page.focus();
@@ -190,7 +190,7 @@ export class Processes {
     const id = this.opened;
     this.opened = null;
     this.page.hide();
-    this.main.classList.remove("wb-beside");
+    this.main.classList.remove("wb-open");
     this.update(Date.now());
     this.rows.get(id)?.opener.focus();
   }
@@ -210,16 +210,16 @@ export class Processes {
 /** One process's line. */
 class ProcessRow {
   constructor(id, onOpen) {
-    this.opener = button(id, "wb-open-row", onOpen);
-    this.persona = h("span", { class: "wb-muted wb-agent-name" });
-    this.dot = h("span", { class: "wb-state-dot", "aria-hidden": "true" });
+    this.opener = button(id, "wb-opener", onOpen);
+    this.persona = h("span", { class: "wb-alias" });
+    this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
     this.word = h("span", { class: "wb-cut" });
-    this.guard = h("span", { class: "wb-standing" });
-    this.cells = Object.fromEntries(Object.keys(COLUMNS).map((key) => [key, h("td", { class: `wb-p-${key}` })]));
+    this.guard = h("span", { class: "wb-state" });
+    this.cells = Object.fromEntries(Object.keys(COLUMNS).map((key) => [key, h("td", { class: `wb-col-${key}` })]));
     this.cells.agent.append(this.opener, this.persona);
-    this.cells.state.append(h("span", { class: "wb-standing" }, this.dot, this.word));
-    this.cells.guard.append(this.guard);
-    this.element = h("tr", { class: "wb-agent-row" }, ...Object.values(this.cells));
+    this.cells.state.append(h("span", { class: "wb-state" }, this.dot, this.word));
+    this.cells.confinement.append(this.guard);
+    this.element = h("tr", { class: "wb-table-row" }, ...Object.values(this.cells));
     this.element.addEventListener("click", (event) => !event.target.closest("button") && onOpen());
   }
 

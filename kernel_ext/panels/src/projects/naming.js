@@ -24,7 +24,7 @@ export class Naming {
     });
     this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, label);
     this.element = form(
-      { class: "wb-naming" },
+      { class: "wb-stack" },
       { submit: () => this.run(), escape: () => onDone(null) },
       h(
         "div",

@@ -28,7 +28,7 @@ export class Projects {
     this.newOne = button("New project…", "wb-button", () => this.create("project", this.top));
     this.newTeam = button("New team…", "wb-button", () => this.create("team", this.top));
     this.top = h("div", {});
-    this.list = h("ul", { class: "wb-tree", "aria-labelledby": id });
+    this.list = h("ul", { class: "wb-entries", "aria-labelledby": id });
     this.empty = h(
       "p",
       { class: "wb-empty" },
@@ -40,10 +40,10 @@ export class Projects {
       {},
       h(
         "section",
-        { class: "wb-section", "aria-labelledby": id },
+        { class: "wb-section wb-stack", "aria-labelledby": id },
         h(
           "div",
-          { class: "wb-bar-line" },
+          { class: "wb-toolbar" },
           h("h3", { class: "wb-heading", id }, "Projects, sessions and teams"),
           h("span", { class: "wb-grow" }),
           this.newTeam,
@@ -85,14 +85,14 @@ export class Projects {
       }
     }
     const free = teamsOf(tables, null);
-    if (free.length) found.push(h("li", { class: "wb-tree-line wb-level-1 wb-muted" }, "Teams in no session"));
+    if (free.length) found.push(h("li", { class: "wb-entry wb-muted" }, "Teams in no session"));
     return [...found, ...free.map((team) => this.item("team", team, [counted(team.agents, "agent")], 2))];
   }
 
   item(noun, row, facts, level = LEVELS[noun]) {
     const below = h("div", {});
     const act = (label, onClick) => {
-      const made = button(label, "wb-link", onClick, `${label} ${row.name}`);
+      const made = button(label, "wb-link wb-quiet", onClick, `${label} ${row.name}`);
       made.dataset.key = `${noun}:${row.id}:${label}`;
       return made;
     };
@@ -102,13 +102,13 @@ export class Projects {
       { class: `wb-level-${level}` },
       h(
         "div",
-        { class: "wb-tree-line" },
-        h("span", { class: "wb-noun" }, noun),
-        h("span", { class: "wb-tree-name", title: row.description || row.name }, row.name),
+        { class: "wb-entry" },
+        h("span", { class: "wb-entry-kind" }, noun),
+        h("span", { class: "wb-entry-name wb-cut", title: row.description || row.name }, row.name),
         h("span", { class: "wb-muted wb-grow wb-cut" }, [...facts, row.description].filter(Boolean).join(" · ")),
         h(
           "span",
-          { class: "wb-tree-actions" },
+          { class: "wb-entry-actions" },
           child
             ? act(`New ${child}…`, () => this.create(child, below, row))
             : act("Move…", () => this.move(row, below)),
@@ -203,7 +203,7 @@ class Moving {
       if (await this.asker.ask("move_team", args, this.submit)) onDone({});
     };
     this.element = form(
-      { class: "wb-naming" },
+      { class: "wb-stack" },
       { submit, escape: () => onDone(null) },
       h(
         "div",
@@ -229,13 +229,13 @@ class Bin {
     this.asker = new Asker(desk);
     const id = freshId("bin");
     this.opener = button("Show", "wb-button", () => (this.isOpen ? this.close() : this.load()));
-    this.list = h("ul", { class: "wb-tree", hidden: true });
+    this.list = h("ul", { class: "wb-entries", hidden: true });
     this.element = h(
       "section",
-      { class: "wb-section", "aria-labelledby": id },
+      { class: "wb-section wb-stack", "aria-labelledby": id },
       h(
         "div",
-        { class: "wb-bar-line" },
+        { class: "wb-toolbar" },
         h("h3", { class: "wb-heading", id }, "Deleted"),
         h("span", { class: "wb-grow" }),
         this.opener,
@@ -275,7 +275,7 @@ class Bin {
   item(noun, id, name) {
     const restore = button(
       "Restore",
-      "wb-link",
+      "wb-link wb-quiet",
       async (event) => {
         if (!(await this.asker.ask(`restore_${noun}`, { [`${noun}_id`]: id }, event.currentTarget))) return;
         this.desk.announce(`${name} is back.`);
@@ -285,9 +285,9 @@ class Bin {
     );
     return h(
       "li",
-      { class: "wb-tree-line" },
-      h("span", { class: "wb-noun" }, noun),
-      h("span", { class: "wb-tree-name wb-grow" }, name),
+      { class: "wb-entry" },
+      h("span", { class: "wb-entry-kind" }, noun),
+      h("span", { class: "wb-entry-name wb-cut wb-grow" }, name),
       restore,
     );
   }

@@ -1,7 +1,8 @@
 /** What narrows the tasks that are shown: chips by state, choices by place and person, and words. */
 
+import { Chips } from "../lib/chips.js";
 import { select, setOptions } from "../lib/controls.js";
-import { h, setAttribute, setText } from "../lib/dom.js";
+import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { FACETS, STATES } from "./outline.js";
 import { sessionName } from "../projects/places.js";
@@ -26,8 +27,7 @@ export class Filters {
     this.store = store;
     this.onChange = onChange;
     this.onDown = onDown;
-    this.chips = new Map();
-    this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show tasks by state" });
+    this.chips = new Chips("Show tasks by state", (state) => onChange({ state }));
     this.search = h("input", {
       class: "wb-input wb-search",
       type: "search",
@@ -38,46 +38,31 @@ export class Filters {
     this.choices = Object.fromEntries(FACETS.map((facet) => [facet, this.choice(facet)]));
     this.choiceBox = h(
       "div",
-      { class: "wb-line wb-choices", role: "group", "aria-label": "Show tasks of" },
+      { class: "wb-line", role: "group", "aria-label": "Show tasks of" },
       ...Object.values(this.choices),
     );
   }
 
   choice(facet) {
     const change = () => this.onChange({ [facet]: element.value === EVERY ? null : element.value });
-    const element = select([], EVERY, { class: "wb-input wb-choice", "aria-label": WORDS[facet][0], on: { change } });
+    const element = select([], EVERY, { class: "wb-input wb-narrow", "aria-label": WORDS[facet][0], on: { change } });
     return element;
   }
 
   /** @param {import("./outline.js").Outline} outline @param {import("./outline.js").Wanted} wanted */
   update(outline, wanted) {
-    this.drawChip(null, "All", outline.tasks.size, wanted);
-    for (const [state, word] of Object.entries(STATES)) this.drawChip(state, word, outline.counts[state], wanted);
+    const all = { key: null, label: "All", count: outline.tasks.size };
+    const states = Object.entries(STATES).map(([key, label]) => ({
+      key,
+      label,
+      count: outline.counts[key],
+      mark: () => icon(key),
+    }));
+    this.chips.update([all, ...states], wanted.state);
     for (const facet of FACETS) this.drawChoice(facet, outline.facets[facet], wanted[facet]);
     const none = outline.tasks.size === 0;
-    this.search.hidden = this.chipBox.hidden = none;
+    this.search.hidden = this.chips.element.hidden = none;
     this.choiceBox.hidden = none || Object.values(this.choices).every((choice) => choice.hidden);
-  }
-
-  drawChip(state, word, count, wanted) {
-    let chip = this.chips.get(state);
-    if (!chip) {
-      const number = h("span", { class: "wb-chip-count" });
-      const click = () => this.onChange({ state: chip.element.getAttribute("aria-pressed") === "true" ? null : state });
-      const element = h(
-        "button",
-        { class: "wb-chip", type: "button", on: { click } },
-        state && icon(state),
-        h("span", {}, word),
-        number,
-      );
-      chip = { element, number };
-      this.chips.set(state, chip);
-      this.chipBox.append(element);
-    }
-    setText(chip.number, count.toLocaleString("en"));
-    setAttribute(chip.element, "aria-pressed", wanted.state === state);
-    chip.element.hidden = state !== null && !count && wanted.state !== state;
   }
 
   /** A choice between fewer than two is none. */

@@ -19,21 +19,21 @@ export class Graph {
     this.nodes = new Map();
     this.zoom = 1;
     this.active = null;
-    this.note = h("span", { class: "wb-muted wb-grow" });
+    this.note = h("span", { class: "wb-muted wb-grow wb-graph-note" });
     this.around = checkbox("Only around the selected task", () => this.redraw());
-    const tool = (label, name, act) => button(label, "wb-button wb-square", act, name);
+    const tool = (label, name, act) => button(label, "wb-button wb-compact", act, name);
     const zooms = [
       tool("−", "Zoom out", () => this.step(-1)),
       tool("+", "Zoom in", () => this.step(1)),
       tool("Fit", "Zoom to fit", () => this.fit()),
     ];
     this.lines = svg("svg", { class: "wb-edges", "aria-hidden": "true" });
-    this.sheet = h("div", { class: "wb-sheet" }, this.lines);
-    this.room = h("div", { class: "wb-sheet-room" }, this.sheet);
+    this.sheet = h("div", { class: "wb-graph-sheet" }, this.lines);
+    this.room = h("div", { class: "wb-graph-room" }, this.sheet);
     this.box = h(
       "div",
       {
-        class: "wb-graph",
+        class: "wb-graph wb-frame",
         role: "listbox",
         tabindex: 0,
         "aria-label": "Dependency graph; what comes first is on the left",
@@ -43,14 +43,8 @@ export class Graph {
     this.none = h("p", { class: "wb-empty" });
     this.element = h(
       "div",
-      { hidden: true },
-      h(
-        "div",
-        { class: "wb-graph-tools" },
-        this.note,
-        this.around.element,
-        h("span", { class: "wb-line wb-last" }, ...zooms),
-      ),
+      { class: "wb-stack", hidden: true },
+      h("div", { class: "wb-line" }, this.note, this.around.element, h("span", { class: "wb-line" }, ...zooms)),
       this.none,
       this.box,
     );
@@ -132,7 +126,7 @@ export class Graph {
     this.size = [columns * ACROSS - (ACROSS - WIDTH) + 2 * EDGE, rows * DOWN - (DOWN - HEIGHT) + 2 * EDGE];
     for (const [id, node] of this.nodes) if (!places.has(id)) this.nodes.delete(id) && node.remove();
     for (const [id, place] of places) this.node(id).style.transform = `translate(${left(place)}px, ${top(place)}px)`;
-    this.paths = edges.map((edge) => svg("path", { d: curve(edge, places) }));
+    this.paths = edges.map((edge) => svg("path", { class: "wb-edge", d: curve(edge, places) }));
     this.lines.replaceChildren(...this.paths);
     setAttribute(this.lines, "width", this.size[0]);
     setAttribute(this.lines, "height", this.size[1]);
@@ -149,8 +143,8 @@ export class Graph {
         h(
           "span",
           { class: "wb-node-text" },
-          h("span", { class: "wb-title" }),
-          h("span", { class: "wb-muted wb-node-state" }),
+          h("span", { class: "wb-title wb-cut" }),
+          h("span", { class: "wb-node-state wb-cut" }),
         ),
       );
       this.nodes.set(id, node);
@@ -172,7 +166,7 @@ export class Graph {
       setAttribute(node, "title", title);
       setAttribute(node, "aria-selected", id === this.active);
     }
-    pairs.forEach(([, on], at) => setAttribute(this.paths[at], "class", `wb-edge wb-edge-${tasks.get(on).status}`));
+    pairs.forEach(([, on], at) => setAttribute(this.paths[at], "data-state", tasks.get(on).status));
     setAttribute(this.box, "aria-activedescendant", this.nodes.get(this.active)?.id);
   }
 

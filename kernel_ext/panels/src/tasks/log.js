@@ -18,9 +18,9 @@ export class TaskLog {
     this.asker = new Asker(desk);
     this.label = h("div", { class: "wb-label" });
     this.earlier = button("", "wb-link", () => this.showEarlier());
-    this.lines = h("ol", { class: "wb-log-lines" });
+    this.lines = h("ol", { class: "wb-task-log" });
     this.box = h("div", { class: "wb-log", role: "log", tabindex: 0, "aria-label": "Log" }, this.earlier, this.lines);
-    this.element = h("div", { class: "wb-task-part", hidden: true }, this.label, this.box);
+    this.element = h("div", { hidden: true }, this.label, this.box);
     this.stop();
   }
 
@@ -87,8 +87,8 @@ function drawn({ id, logged_at: at, agent_id: agent, level, message }) {
     : [];
   return h(
     "li",
-    { value: id, class: `wb-log-${level}` },
+    { value: id, "data-level": level },
     h("time", { class: "wb-muted", datetime: at, title: at }, clock(at)),
-    h("span", { class: "wb-log-text" }, ...mark, h("span", { class: "wb-muted" }, `${agent} `), message),
+    h("span", { class: "wb-prose" }, ...mark, h("span", { class: "wb-muted" }, `${agent} `), message),
   );
 }

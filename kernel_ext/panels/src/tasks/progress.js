@@ -7,9 +7,9 @@ const SEGMENTS = ["completed", "in_progress", "claimed", "failed"];
 
 export class Progress {
   constructor() {
-    this.summary = h("span", { class: "wb-muted" });
+    this.summary = h("span", { class: "wb-muted wb-grow" });
     this.segments = Object.fromEntries(
-      SEGMENTS.map((state) => [state, h("span", { class: `wb-part wb-part-${state}` })]),
+      SEGMENTS.map((state) => [state, h("span", { class: `wb-meter-part`, "data-state": state })]),
     );
     this.meter = h("div", { class: "wb-meter", role: "img" }, ...Object.values(this.segments));
   }

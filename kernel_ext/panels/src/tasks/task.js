@@ -2,16 +2,19 @@
 
 import { Asker } from "../link/asker.js";
 import { Confirm } from "../lib/confirm.js";
-import { button, copyButton, form, input, select } from "../lib/controls.js";
-import { freshId, h, setAttribute, setText } from "../lib/dom.js";
+import { codeBlock, Facts, labelled } from "../lib/blocks.js";
+import { button, form, input, select } from "../lib/controls.js";
+import { freshId, h, setText } from "../lib/dom.js";
 import { clock, counted, duration, moment } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { message } from "../lib/message.js";
 import { STATES } from "./outline.js";
 import { sessionName } from "../projects/places.js";
 import { isCurrent, standing } from "../agents/standing.js";
 import { TaskLog } from "./log.js";
 
 const OPEN = new Set(["pending", "claimed", "in_progress"]);
+const LAYOUT = { standing: "wb-indented wb-wrap", actions: "wb-line wb-indented", description: "wb-indented" };
 const DEAD = new Set(["failed", "cancelled"]);
 const FEW = 12;
 const NOBODY = "";
@@ -34,22 +37,24 @@ export class TaskDetails {
     this.log = new TaskLog(desk);
     const name = freshId("task");
     this.mark = h("span", { class: "wb-mark" });
-    this.title = h("h4", { class: "wb-task-title", id: name, tabindex: -1 });
+    this.title = h("h4", { class: "wb-pane-title", id: name, tabindex: -1 });
     this.number = h("span", { class: "wb-muted wb-number" });
     this.parts = Object.fromEntries(
-      ["standing", "actions", "description", "facts", "waits", "parts", "attempts", "result"].map((part) => [
+      ["standing", "actions", "description", "waits", "parts", "attempts", "result"].map((part) => [
         part,
-        h("div", { class: `wb-task-${part}` }),
+        h("div", { class: LAYOUT[part] ?? "wb-task-part" }),
       ]),
     );
+    this.facts = new Facts();
+    this.about = labelled("Details", this.facts.element);
     this.asked = h("div", {});
-    const { standing: stands, actions, description, facts, waits, parts, attempts, result } = this.parts;
+    const { standing: stands, actions, description, waits, parts, attempts, result } = this.parts;
     this.element = h(
       "section",
-      { class: "wb-task", "aria-labelledby": name, hidden: true },
+      { class: "wb-pane wb-stack wb-roomy", "aria-labelledby": name, hidden: true },
       h(
         "div",
-        { class: "wb-task-head" },
+        { class: "wb-pane-head" },
         this.mark,
         this.title,
         this.number,
@@ -66,7 +71,7 @@ export class TaskDetails {
       attempts,
       this.log.element,
       result,
-      facts,
+      this.about,
     );
     desk.store.listen(() => this.onNews(), signal);
   }
@@ -82,6 +87,7 @@ export class TaskDetails {
       this.log.start(id);
       this.element.scrollTop = 0;
       for (const part of Object.values(this.parts)) part.replaceChildren();
+      this.about.hidden = true;
       this.load();
     }
     this.element.hidden = false;
@@ -152,7 +158,8 @@ export class TaskDetails {
     this.draw("parts", [others(below), below.map((id) => outline.tasks.get(id).progress)], () => this.drawParts(below));
     if (!this.task) return;
     this.draw("description", this.task.description, () => this.drawDescription());
-    this.draw("facts", this.facts(task), (facts) => this.drawFacts(facts));
+    this.facts.update(this.factsOf(task));
+    this.about.hidden = false;
     this.draw("attempts", this.task.attempts, (attempts) => this.drawAttempts(attempts));
     this.draw("result", [this.task.result_data, this.task.artifacts], () => this.drawResult());
   }
@@ -178,7 +185,7 @@ export class TaskDetails {
   }
 
   drawStanding(task, state) {
-    const said = [h("span", { class: "wb-strong-word" }, STATES[state] ?? state)];
+    const said = [h("span", { class: "wb-strong" }, STATES[state] ?? state)];
     const waits = state === "blocked" ? this.waiting() : [];
     if (waits.length) said.push(" · waits for ", ...this.links(waits));
     if (task.assigned_agent_id)
@@ -188,10 +195,7 @@ export class TaskDetails {
     if (task.not_before && task.status === "pending" && Date.parse(task.not_before) > Date.now())
       said.push(` · next attempt after ${clock(task.not_before)}`);
     const error = this.task?.error_message;
-    return [
-      h("p", {}, ...said),
-      error ? h("p", { class: "wb-error-text" }, icon("warning"), h("span", {}, error)) : null,
-    ];
+    return [h("p", {}, ...said), error ? message("warning", h("span", { class: "wb-prose" }, error)) : null];
   }
 
   links(ids) {
@@ -231,7 +235,7 @@ export class TaskDetails {
 
   priorityForm(priority) {
     this.priority = input(String(priority), {
-      class: "wb-input wb-priority",
+      class: "wb-input wb-task-priority",
       type: "number",
       step: "1",
       "aria-label": `Priority of task ${this.id}; higher goes first`,
@@ -370,7 +374,7 @@ export class TaskDetails {
     const state = this.outline.states.get(id);
     const link = h(
       "button",
-      { class: "wb-link wb-grow", type: "button", on: { click: () => this.on.jump(id) } },
+      { class: "wb-link wb-grow wb-cut", type: "button", on: { click: () => this.on.jump(id) } },
       task?.title ?? `Task ${id}`,
     );
     const how = task?.status === "in_progress" ? `${task.progress} %` : (STATES[state] ?? "");
@@ -382,7 +386,7 @@ export class TaskDetails {
     ];
   }
 
-  facts(task) {
+  factsOf(task) {
     const { tables } = this.desk.store;
     const time = (iso) => (iso ? moment(iso) : null);
     const tries = `${task.attempts.length} so far, ${counted(Math.max(0, task.max_retries - task.retry_count), "retry", "retries")} left`;
@@ -391,24 +395,17 @@ export class TaskDetails {
       ["Worktree", task.worktree],
       ["Plan", task.plan && (task.name ? `${task.plan} · ${task.name}` : task.plan)],
       ["Session", task.session_id && (sessionName(tables, task.session_id) ?? task.session_id)],
-      ["Part of", task.parent_task_id],
+      ["Part of", task.parent_task_id && h("span", {}, this.link(task.parent_task_id))],
       ["Lease until", OPEN.has(task.status) && task.lease_expires_at ? clock(task.lease_expires_at) : null],
       ["Attempts", tries],
       ["Not retried", task.no_retry.length ? `after ${task.no_retry.join(", ")}` : null],
       ["If one fails", task.dependencies.length ? POLICIES[task.on_failure] : null],
-      ["Command", task.run && (Array.isArray(task.run) ? task.run.join(" ") : task.run)],
+      ["Command", task.run && h("code", {}, Array.isArray(task.run) ? task.run.join(" ") : task.run)],
       ["Context", task.context_ref],
       ["Created", `${time(task.created_at)} by ${task.created_by}`],
       ["Started", time(task.started_at)],
       ["Ended", time(task.completed_at)],
-    ].filter(([, value]) => value);
-  }
-
-  drawFacts(facts) {
-    const value = (name, text) =>
-      name === "Part of" ? h("span", {}, this.link(text)) : h(name === "Command" ? "code" : "span", {}, text);
-    const lines = facts.map(([name, text]) => h("li", {}, h("span", { class: "wb-muted" }, name), value(name, text)));
-    return labelled("About it", h("ul", { class: "wb-facts-list" }, ...lines));
+    ];
   }
 
   drawAttempts(attempts) {
@@ -429,21 +426,8 @@ export class TaskDetails {
     const { result_data: result, artifacts } = this.task;
     const { announce } = this.desk;
     const text = result === null ? "" : pretty(result);
-    const shown = text
-      ? labelled(
-          "Result",
-          code(
-            text,
-            copyButton(() => text, "Copy the result", announce),
-          ),
-        )
-      : null;
-    const named = artifacts.map((one) =>
-      code(
-        one,
-        copyButton(() => one, `Copy ${one}`, announce),
-      ),
-    );
+    const shown = text ? labelled("Result", codeBlock(text, "Copy the result", announce)) : null;
+    const named = artifacts.map((one) => codeBlock(one, `Copy ${one}`, announce));
     return [shown, named.length ? labelled("Artifacts", ...named) : null];
   }
 }
@@ -461,7 +445,7 @@ function attemptRows({
   const cells = [attempt, agent, moment(began), took, (outcome ?? "goes on").replaceAll("_", " ")];
   const line = h("tr", {}, ...cells.map((cell) => h("td", { title: cell }, cell)));
   const why = [kind, message].filter(Boolean).join(": ");
-  return why ? [line, h("tr", { class: "wb-attempt-why" }, h("td", {}), h("td", { colspan: 4 }, why))] : [line];
+  return why ? [line, h("tr", { class: "wb-attempt-error" }, h("td", {}), h("td", { colspan: 4 }, why))] : [line];
 }
 
 /** JSON to read; text that is JSON itself too, other text as it is. */
@@ -472,14 +456,4 @@ function pretty(result) {
   } catch {
     return result;
   }
-}
-
-function labelled(label, ...children) {
-  return h("div", { class: "wb-task-part" }, h("div", { class: "wb-label" }, label), ...children);
-}
-
-function code(text, copy) {
-  const block = h("pre", { tabindex: 0 }, text);
-  setAttribute(block, "aria-label", text.length > 80 ? null : text);
-  return h("div", { class: "wb-code" }, block, copy);
 }

@@ -3,9 +3,10 @@
 import { button } from "../lib/controls.js";
 import { Filters } from "./filters.js";
 import { counted } from "../lib/format.js";
-import { freshId, h, setAttribute } from "../lib/dom.js";
+import { freshId, h } from "../lib/dom.js";
 import { Graph } from "./graph.js";
 import { everything, Outline } from "./outline.js";
+import { Segments } from "../lib/segments.js";
 import { Progress } from "./progress.js";
 import { TaskDetails } from "./task.js";
 import { TreeGrid } from "./tree_grid.js";
@@ -45,18 +46,8 @@ export class Tasks {
       (change) => this.filter(change),
       () => this.shown.focus(),
     );
-    this.shapes = Object.fromEntries(
-      Object.entries(SHAPES).map(([shape, label]) => [
-        shape,
-        button(label, "wb-button wb-shape", () => this.turn(shape)),
-      ]),
-    );
+    this.shapes = new Segments(SHAPES, "Show tasks as", (shape) => this.turn(shape));
     const id = freshId("tasks");
-    const shapeBox = h(
-      "div",
-      { class: "wb-shapes", role: "group", "aria-label": "Show tasks as" },
-      ...Object.values(this.shapes),
-    );
     this.nothing = h(
       "p",
       { class: "wb-empty" },
@@ -70,25 +61,25 @@ export class Tasks {
       h("code", {}, "%%plan"),
       " cell, or let a planner agent make tasks.",
     );
-    this.tools = [shapeBox, this.filters.search];
+    this.tools = [this.shapes.element, this.filters.search];
     this.main = h(
       "div",
-      { class: "wb-work" },
-      h("div", { class: "wb-work-list" }, this.grid.element, this.graph.element),
+      { class: "wb-split" },
+      h("div", { class: "wb-split-list" }, this.grid.element, this.graph.element),
       this.details.element,
     );
     this.element = h(
       "section",
-      { class: "wb-section", "aria-labelledby": id, on: { keydown: (event) => this.onKey(event) } },
+      { class: "wb-section wb-stack", "aria-labelledby": id, on: { keydown: (event) => this.onKey(event) } },
       h(
         "div",
-        { class: "wb-bar-line" },
+        { class: "wb-toolbar" },
         h("h3", { class: "wb-heading", id }, "Tasks"),
         this.progress.summary,
         ...this.tools,
       ),
       this.progress.meter,
-      this.filters.chipBox,
+      this.filters.chips.element,
       this.filters.choiceBox,
       this.empty,
       this.nothing,
@@ -125,8 +116,7 @@ export class Tasks {
     this.nothing.hidden = !some || matching.length > 0;
     this.main.hidden = this.grid.element.hidden && this.graph.element.hidden && this.details.element.hidden;
     for (const tool of this.tools) tool.hidden = !some;
-    for (const [shape, element] of Object.entries(this.shapes))
-      setAttribute(element, "aria-pressed", shape === this.shape);
+    this.shapes.show(this.shape);
     return matching.length;
   }
 
@@ -153,7 +143,7 @@ export class Tasks {
   open(id) {
     clearTimeout(this.following);
     this.grid.active = id;
-    this.main.classList.add("wb-beside");
+    this.main.classList.add("wb-open");
     this.details.show(id, this.outline);
     this.draw();
     this.grid.select(id);
@@ -181,7 +171,7 @@ export class Tasks {
   close() {
     clearTimeout(this.following);
     this.details.hide();
-    this.main.classList.remove("wb-beside");
+    this.main.classList.remove("wb-open");
     this.shown?.focus();
   }
 

@@ -24,11 +24,17 @@ export class TreeGrid {
     /** @type {number|null} */
     this.active = null;
     this.pool = [];
-    this.sizer = h("div", { class: "wb-sizer", role: "rowgroup" });
+    this.sizer = h("div", { class: "wb-grid-rows", role: "rowgroup" });
     this.element = h(
       "div",
-      { class: "wb-grid", role: "treegrid", tabindex: 0, "aria-label": "Tasks", "aria-colcount": COLUMNS.length },
-      h("div", { class: "wb-head", role: "rowgroup" }, headRow()),
+      {
+        class: "wb-grid wb-frame",
+        role: "treegrid",
+        tabindex: 0,
+        "aria-label": "Tasks",
+        "aria-colcount": COLUMNS.length,
+      },
+      h("div", { class: "wb-grid-head", role: "rowgroup" }, headRow()),
       this.sizer,
     );
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
@@ -154,10 +160,10 @@ class Row {
     this.indent = h("span", { class: "wb-indent" });
     this.twisty = h("span", { class: "wb-twisty" }, icon("twisty"));
     this.mark = h("span", { class: "wb-mark" });
-    this.title = h("span", { class: "wb-title" });
+    this.title = h("span", { class: "wb-title wb-cut" });
     this.number = h("span", { class: "wb-muted wb-number" });
     this.word = h("span", {});
-    this.why = h("span", { class: "wb-muted" });
+    this.why = h("span", { class: "wb-muted wb-cut" });
     this.persona = cell("persona");
     this.priority = cell("priority");
     this.worktree = cell("worktree");
@@ -196,7 +202,7 @@ class Row {
     const { element } = this;
     element.style.transform = `translateY(${index * ROW}px)`;
     element.classList.toggle("wb-active", active);
-    element.classList.toggle("wb-aside", !line.matches);
+    element.classList.toggle("wb-context", !line.matches);
     setAttribute(element, "aria-rowindex", index + 2);
     setAttribute(element, "aria-level", line.level);
     setAttribute(element, "aria-posinset", line.place);
@@ -208,7 +214,7 @@ class Row {
   name(line, task) {
     this.indent.style.width = `${Math.min(line.level - 1, 12) * 16}px`;
     this.twisty.classList.toggle("wb-leaf", !line.branch);
-    this.twisty.classList.toggle("wb-open", line.open);
+    this.twisty.classList.toggle("wb-turned", line.open);
     setText(this.title, task.title);
     setAttribute(this.title, "title", task.title);
     setText(this.number, `#${line.id}`);
@@ -229,7 +235,7 @@ class Row {
     const share = line.branch ? (line.below ? line.done / line.below : 0) : task.progress / 100;
     const percent = task.status === "completed" && !line.branch ? 100 : Math.round(share * 100);
     const started = line.branch || percent > 0 || task.status === "in_progress" || task.status === "claimed";
-    this.bar.classList.toggle("wb-none", !started);
+    this.bar.classList.toggle("wb-not-begun", !started);
     this.fill.style.width = `${percent}%`;
     const text = line.branch ? `${line.done} of ${line.below}` : started ? `${percent} %` : "";
     setText(this.amount, text);
@@ -245,13 +251,13 @@ function remark({ status, error_message: error, attempt, not_before: pause }) {
 
 function headRow() {
   const names = COLUMNS.map((name) => h("div", { class: `wb-cell wb-${cellName(name)}`, role: "columnheader" }, name));
-  return h("div", { class: "wb-columns", role: "row", "aria-rowindex": 1 }, ...names);
+  return h("div", { class: "wb-grid-columns", role: "row", "aria-rowindex": 1 }, ...names);
 }
 
 function cellName(column) {
-  return `c-${column.toLowerCase()}`;
+  return `col-${column.toLowerCase()}`;
 }
 
 function cell(name, ...children) {
-  return h("div", { class: `wb-cell wb-c-${name}`, role: "gridcell" }, ...children);
+  return h("div", { class: `wb-cell wb-col-${name}`, role: "gridcell" }, ...children);
 }

@@ -24,13 +24,12 @@ export class WorktreeActions {
     this.onPage = onPage;
     this.insists = false;
     this.asker = new Asker(desk);
-    this.review = button("", "wb-button", on.open);
-    this.ask = button("Ask to integrate", "wb-button", () => this.integrate());
-    this.renew = button("Update", "wb-button", () => this.update());
-    this.drop = button("Discard…", "wb-link wb-quiet wb-last", () => this.discard());
+    this.review = button("", "wb-button wb-compact", on.open);
+    this.ask = button("Ask to integrate", "wb-button wb-compact", () => this.integrate());
+    this.renew = button("Update", "wb-button wb-compact", () => this.update());
+    this.drop = button("Discard…", "wb-link wb-quiet wb-push", () => this.discard());
     this.asked = h("div", {});
-    this.buttons = h("div", { class: "wb-line wb-tree-buttons" }, this.review, this.ask, this.renew, this.drop);
-    this.below = h("div", { class: "wb-tree-below" }, this.asked, this.asker.problem);
+    this.buttons = h("div", { class: "wb-line wb-worktree-buttons" }, this.review, this.ask, this.renew, this.drop);
   }
 
   /** @param {any} worktree @param {string} state @param {Set<string>} agents who works there */
@@ -94,7 +93,7 @@ export class WorktreeActions {
       this.drop.focus();
     };
     const branch = checkbox("Delete the branch too", () => this.tell());
-    const losses = h("ul", { class: "wb-losses" });
+    const losses = h("ul", { class: "wb-bullets" });
     const words = {
       label: `Discard ${this.worktree.id}`,
       why: "Its directory is removed.",

@@ -1,11 +1,11 @@
 /** One worktree on a card: how it stands, and what to do next. Every line is always there: cards keep their height. */
 
 import { button } from "../lib/controls.js";
-import { freshId, h, setAttribute, setText } from "../lib/dom.js";
+import { freshId, h, setText } from "../lib/dom.js";
 import { age, counted, some } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { WorktreeActions } from "./actions.js";
-import { conflictsOf, stateWords, troublesOf } from "./state.js";
+import { conflictsOf, stateWords, troublesOf, YOURS } from "./state.js";
 
 const ICONS = {
   awaiting: "integration",
@@ -27,23 +27,28 @@ export class WorktreeCard {
   constructor(name, desk, on) {
     const id = freshId("worktree");
     this.mark = h("span", { class: "wb-mark" });
-    this.opener = button(name, "wb-open-row", () => on.open(name));
+    this.opener = button(name, "wb-opener", () => on.open(name));
     this.opener.id = id;
-    this.word = h("span", { class: "wb-tree-state" });
-    this.branches = h("span", { class: "wb-muted wb-cut wb-tree-branches" });
-    this.commits = h("div", { class: "wb-cut wb-tree-counts" });
+    this.word = h("span", { class: "wb-worktree-state" });
+    this.branches = h("span", { class: "wb-muted wb-cut" });
+    this.commits = h("div", { class: "wb-cut wb-digits" });
     this.more = h("div", { class: "wb-muted wb-cut" });
-    this.clash = h("div", { class: "wb-cut wb-tree-clash" });
+    this.clash = h("div", { class: "wb-worktree-conflicts" });
     this.actions = new WorktreeActions(desk, { open: () => on.open(name), said: on.said });
     this.element = h(
       "li",
-      { class: "wb-tree-card", "aria-labelledby": id },
-      h("div", { class: "wb-tree-head" }, this.mark, this.opener, this.branches, this.word),
-      this.commits,
-      this.more,
-      this.clash,
+      { class: "wb-worktree wb-frame wb-stack", "aria-labelledby": id },
+      h(
+        "div",
+        {},
+        h("div", { class: "wb-worktree-head" }, this.mark, this.opener, this.branches, this.word),
+        this.commits,
+        this.more,
+        this.clash,
+      ),
       this.actions.buttons,
-      this.actions.below,
+      this.actions.asked,
+      this.actions.asker.problem,
     );
   }
 
@@ -51,7 +56,7 @@ export class WorktreeCard {
   show(worktree, state, there, now) {
     if (this.state !== state) this.mark.replaceChildren(stateIcon(state));
     this.state = state;
-    setAttribute(this.element, "data-state", state);
+    this.element.classList.toggle("wb-attention", YOURS.has(state));
     setText(this.word, stateWords(worktree, state));
     setText(this.branches, branchesOf(worktree));
     this.branches.title = `${worktree.branch_name} → ${worktree.integration_target}`;

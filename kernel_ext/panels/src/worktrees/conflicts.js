@@ -24,10 +24,10 @@ export class Conflicts {
       },
     });
     this.hintLine = h("p", { class: "wb-muted wb-matrix-hint" });
-    this.pair = h("div", { class: "wb-pair", id: freshId("pair"), hidden: true });
+    this.pair = h("div", { class: "wb-box wb-stack wb-pair", id: freshId("pair"), hidden: true });
     this.element = h(
       "div",
-      { class: "wb-conflicts" },
+      { class: "wb-stack" },
       this.summary,
       h("div", { class: "wb-matrix-box" }, this.table),
       this.hintLine,
@@ -150,7 +150,7 @@ export class Conflicts {
     this.pair.replaceChildren(
       h(
         "div",
-        { class: "wb-bar-line" },
+        { class: "wb-toolbar" },
         icon("warning"),
         h(
           "span",
@@ -161,7 +161,7 @@ export class Conflicts {
           `${pair.is_target ? ", its target," : ""} change the same lines of ${counted(pair.files.length, "file")}`,
         ),
       ),
-      h("ul", { class: "wb-list" }, ...pair.files.map((path) => h("li", {}, h("code", { class: "wb-said" }, path)))),
+      h("ul", { class: "wb-list" }, ...pair.files.map((path) => h("li", {}, h("code", { class: "wb-wrap" }, path)))),
       h("div", { class: "wb-line" }, open(pair.one), pair.is_target ? "" : open(pair.other)),
     );
   }

@@ -1,8 +1,9 @@
 /** What a worktree would bring: files with counts, and their lines; commits and what is not committed. */
 
+import { Segments } from "../lib/segments.js";
 import { Asker } from "../link/asker.js";
 import { button } from "../lib/controls.js";
-import { freshId, h, setAttribute, setText } from "../lib/dom.js";
+import { freshId, h, setText } from "../lib/dom.js";
 import { countsOf, FileDiff, named } from "./file_diff.js";
 import { counted, lineCounts } from "../lib/format.js";
 
@@ -18,14 +19,12 @@ export class DiffView {
     this.files = [];
     this.asker = new Asker(desk);
     const id = freshId("diff");
-    this.sides = Object.fromEntries(
-      Object.entries(SIDES).map(([side, label]) => [side, button(label, "wb-button wb-shape", () => this.turn(side))]),
-    );
+    this.sides = new Segments(SIDES, "Show changes that are", (side) => this.turn(side));
     this.summary = h("span", { class: "wb-muted wb-grow" });
     this.all = button("Close all", "wb-link", () => this.toggleAll());
     this.newer = h(
       "div",
-      { class: "wb-diff-newer", hidden: true },
+      { class: "wb-box wb-slim", hidden: true },
       h("span", {}, "There are newer changes than these. "),
       button("Show them", "wb-link", () => this.load()),
     );
@@ -42,21 +41,17 @@ export class DiffView {
       on: { keydown: (event) => this.onKey(event) },
     });
     this.empty = h("p", { class: "wb-empty" });
-    this.main = h("div", { class: "wb-diff-main" }, this.list, this.body);
+    this.main = h("div", { class: "wb-diff-main wb-frame" }, this.list, this.body);
     this.element = h(
       "section",
-      { class: "wb-diff", "aria-labelledby": id },
+      { class: "wb-stack", "aria-labelledby": id },
       h(
         "div",
-        { class: "wb-bar-line" },
+        { class: "wb-toolbar" },
         h("h3", { class: "wb-heading", id }, "Changes"),
         this.summary,
         this.all,
-        h(
-          "div",
-          { class: "wb-shapes", role: "group", "aria-label": "Show changes that are" },
-          ...Object.values(this.sides),
-        ),
+        this.sides.element,
       ),
       this.asker.problem,
       this.newer,
@@ -90,10 +85,10 @@ export class DiffView {
 
   drawSides() {
     const numbers = { committed: this.worktree.changed ?? 0, uncommitted: this.worktree.uncommitted ?? 0 };
-    for (const [side, element] of Object.entries(this.sides)) {
-      setText(element, `${SIDES[side]} ${numbers[side].toLocaleString("en")}`);
-      setAttribute(element, "aria-pressed", side === this.side);
+    for (const [side, label] of Object.entries(SIDES)) {
+      this.sides.setLabel(side, `${label} ${numbers[side].toLocaleString("en")}`);
     }
+    this.sides.show(this.side);
   }
 
   turn(side) {

@@ -22,8 +22,8 @@ export class FileDiff {
     this.on = on;
     this.shown = STEP;
     this.twisty = h("span", { class: "wb-twisty" }, icon("twisty"));
-    this.name = h("span", { class: "wb-diff-path" });
-    this.word = h("span", { class: "wb-muted wb-diff-word" });
+    this.name = h("span", { class: "wb-diff-path wb-wrap" });
+    this.word = h("span", { class: "wb-diff-kind" });
     this.counts = h("span", { class: "wb-diff-counts" });
     this.body = h("div", { class: "wb-diff-body", id: freshId("lines") });
     this.head = button("", "wb-diff-head", () => this.toggle());
@@ -65,7 +65,7 @@ export class FileDiff {
   toggle(open = !this.open) {
     this.body.hidden = !open;
     this.head.setAttribute("aria-expanded", String(open));
-    this.twisty.classList.toggle("wb-open", open);
+    this.twisty.classList.toggle("wb-turned", open);
     // Its room is kept before it is drawn: nothing slides when it comes near.
     if (!this.drawn) this.body.style.minHeight = `${Math.min(this.lines, STEP) * LINE}px`;
     if (open && this.near) this.draw();
@@ -158,8 +158,8 @@ export class FileDiff {
 export function countsOf({ added, removed, binary }) {
   if (binary || added === null) return [h("span", { class: "wb-muted" }, "binary")];
   return [
-    h("span", { class: "wb-plus" }, `+${(added ?? 0).toLocaleString("en")}`),
-    h("span", { class: "wb-minus" }, `−${(removed ?? 0).toLocaleString("en")}`),
+    h("span", { class: "wb-added" }, `+${(added ?? 0).toLocaleString("en")}`),
+    h("span", { class: "wb-removed" }, `−${(removed ?? 0).toLocaleString("en")}`),
   ];
 }
 

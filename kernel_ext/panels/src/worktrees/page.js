@@ -6,7 +6,7 @@ import { button } from "../lib/controls.js";
 import { DiffView } from "./diff_view.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { inProject } from "../lib/format.js";
-import { icon } from "../lib/icons.js";
+import { message } from "../lib/message.js";
 import { WorktreeActions } from "./actions.js";
 import { factsOf, setCounts, stateIcon } from "./card.js";
 import { stateWords, troublesOf } from "./state.js";
@@ -19,18 +19,18 @@ export class WorktreePage {
     const id = freshId("page");
     this.mark = h("span", { class: "wb-mark" });
     this.title = h("h3", { class: "wb-heading wb-cut", id, tabindex: -1 });
-    this.word = h("span", { class: "wb-muted wb-page-state" });
-    this.branches = h("div", { class: "wb-muted wb-said" });
-    this.counts = h("div", { class: "wb-tree-counts" });
-    this.facts = h("div", { class: "wb-muted wb-said" });
-    this.clashes = h("div", { class: "wb-warnings" });
-    this.question = h("ul", { class: "wb-cards wb-page-question", "aria-label": "Waiting for you" });
+    this.word = h("span", { class: "wb-muted" });
+    this.branches = h("div", { class: "wb-muted wb-wrap" });
+    this.counts = h("div", { class: "wb-digits" });
+    this.facts = h("div", { class: "wb-muted wb-wrap" });
+    this.clashes = h("div", {});
+    this.question = h("ul", { class: "wb-cards wb-frame wb-attention", "aria-label": "Waiting for you" });
     this.actions = new WorktreeActions(desk, { open: () => {}, said: on.said }, true);
     this.diff = new DiffView(desk);
     this.element = h(
       "div",
       {
-        class: "wb-page",
+        class: "wb-worktree-page wb-stack",
         role: "region",
         "aria-labelledby": id,
         hidden: true,
@@ -38,15 +38,16 @@ export class WorktreePage {
       },
       h(
         "div",
-        { class: "wb-page-head" },
+        { class: "wb-worktree-head" },
         button("‹ Worktrees", "wb-button", on.close, "Back to all worktrees"),
         this.mark,
         this.title,
         this.word,
         this.actions.buttons,
       ),
-      this.actions.below,
-      h("div", { class: "wb-page-facts" }, this.branches, this.counts, this.facts, this.clashes),
+      this.actions.asked,
+      this.actions.asker.problem,
+      h("div", {}, this.branches, this.counts, this.facts, this.clashes),
       this.question,
       this.diff.element,
     );
@@ -93,9 +94,7 @@ export class WorktreePage {
     const found = troublesOf(worktree);
     if (found.join("\n") === this.clashed) return;
     this.clashed = found.join("\n");
-    this.clashes.replaceChildren(
-      ...found.map((text) => h("div", { class: "wb-warning" }, icon("warning"), h("span", {}, text))),
-    );
+    this.clashes.replaceChildren(...found.map((text) => message("warning", text)));
   }
 
   /** The same card as in the inbox; once it is decided here it stays and says what became of it. */

@@ -15,6 +15,8 @@ export const STATES = {
   closed: "Closed",
 };
 
+/** States in which the person is to decide. */
+export const YOURS = new Set(["awaiting", "failing", "checking"]);
 const OPEN_TASKS = new Set(["pending", "claimed", "in_progress"]);
 const WORKING = new Set(["claimed", "in_progress"]);
 

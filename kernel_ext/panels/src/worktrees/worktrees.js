@@ -1,16 +1,17 @@
 /** Worktrees: a card for each, the table of conflicts, and one of them opened. */
 
 import { Asker } from "../link/asker.js";
+import { Chips } from "../lib/chips.js";
+import { Segments } from "../lib/segments.js";
+import { errorContent } from "../lib/message.js";
 import { Conflicts } from "./conflicts.js";
 import { button, field, form, input } from "../lib/controls.js";
-import { freshId, h, prose, setAttribute, setText } from "../lib/dom.js";
+import { freshId, h, prose, setText } from "../lib/dom.js";
 import { counted } from "../lib/format.js";
-import { icon } from "../lib/icons.js";
 import { WorktreeCard } from "./card.js";
 import { WorktreePage } from "./page.js";
-import { conflictsOf, occupation, stateOf } from "./state.js";
+import { conflictsOf, occupation, stateOf, YOURS } from "./state.js";
 
-const YOURS = new Set(["awaiting", "failing", "checking"]);
 const MANY = 6;
 const KINDS = {
   yours: ["For you", (_, state) => YOURS.has(state)],
@@ -42,7 +43,7 @@ export class Worktrees {
     this.cards = new Map();
     const id = freshId("worktrees");
     const said = (text) => this.say(text);
-    this.summary = h("span", { class: "wb-muted" });
+    this.summary = h("span", { class: "wb-muted wb-grow" });
     this.search = h("input", {
       class: "wb-input wb-search",
       type: "search",
@@ -50,26 +51,15 @@ export class Worktrees {
       "aria-label": "Filter worktrees by name, branch or agent",
       on: { input: () => this.filter({ text: this.search.value.trim().toLowerCase() }) },
     });
-    this.shapes = Object.fromEntries(
-      Object.entries(SHAPES).map(([shape, label]) => [
-        shape,
-        button(label, "wb-button wb-shape", () => this.turn(shape)),
-      ]),
-    );
-    this.shapeBox = h(
-      "div",
-      { class: "wb-shapes", role: "group", "aria-label": "Show worktrees as" },
-      ...Object.values(this.shapes),
-    );
+    this.shapes = new Segments(SHAPES, "Show worktrees as", (shape) => this.turn(shape));
     this.make = button("New worktree…", "wb-button", () => this.toggleMaking(true));
     this.making = h("div", {});
-    this.note = h("div", { class: "wb-note", hidden: true });
-    this.problem = h("p", { class: "wb-problem", hidden: true });
-    this.chips = new Map();
-    this.chipBox = h("div", { class: "wb-chips", role: "group", "aria-label": "Show worktrees" });
-    this.list = h("ul", { class: "wb-trees", "aria-labelledby": id });
+    this.note = h("div", { class: "wb-box wb-slim wb-note", hidden: true });
+    this.problem = h("p", { class: "wb-message wb-error", hidden: true });
+    this.chips = new Chips("Show worktrees", (wanted) => this.filter({ wanted }));
+    this.list = h("ul", { class: "wb-worktrees", "aria-labelledby": id });
     this.conflicts = new Conflicts(store, (name) => this.open(name));
-    this.empty = h("div", { class: "wb-empty wb-empty-trees" });
+    this.empty = h("div", { class: "wb-empty" });
     this.nothing = h(
       "p",
       { class: "wb-empty" },
@@ -78,26 +68,32 @@ export class Worktrees {
     );
     this.all = h(
       "div",
-      {},
+      { class: "wb-stack" },
       h(
         "div",
-        { class: "wb-bar-line" },
+        { class: "wb-toolbar" },
         h("h3", { class: "wb-heading", id }, "Worktrees"),
         this.summary,
-        this.shapeBox,
+        this.shapes.element,
         this.search,
         this.make,
       ),
       this.making,
       this.problem,
       this.empty,
-      this.chipBox,
+      this.chips.element,
       this.nothing,
       this.list,
       this.conflicts.element,
     );
     this.page = new WorktreePage(this.desk, { close: () => this.close(), said });
-    this.element = h("section", { class: "wb-section", "aria-labelledby": id }, this.note, this.all, this.page.element);
+    this.element = h(
+      "section",
+      { class: "wb-section wb-stack", "aria-labelledby": id },
+      this.note,
+      this.all,
+      this.page.element,
+    );
   }
 
   /** Worktrees by name, and why there can be none. */
@@ -136,40 +132,15 @@ export class Worktrees {
   drawCounts(rows, states, there) {
     const clashing = this.conflicts.pairs.length;
     setText(this.summary, rows.length ? counted(rows.length, "worktree") : "");
-    setText(this.shapes.conflicts, clashing ? `Conflicts ${clashing.toLocaleString("en")}` : "Conflicts");
-    for (const [shape, element] of Object.entries(this.shapes))
-      setAttribute(element, "aria-pressed", shape === this.shape);
-    this.shapeBox.hidden = !rows.length;
+    this.shapes.setLabel("conflicts", clashing ? `Conflicts ${clashing.toLocaleString("en")}` : "Conflicts");
+    this.shapes.show(this.shape);
+    this.shapes.element.hidden = !rows.length;
     this.search.hidden = this.shape !== "cards" || rows.length <= MANY;
-    this.chipBox.hidden = this.shape !== "cards" || rows.length < 2;
-    this.drawChip(null, "All", rows.length);
-    for (const [key, [word, fits]] of Object.entries(KINDS))
-      this.drawChip(key, word, rows.filter((row) => fits(row, states.get(row.id), there(row.id))).length);
-  }
-
-  drawChip(key, word, count) {
-    let chip = this.chips.get(key);
-    if (!chip) {
-      const number = h("span", { class: "wb-chip-count" });
-      chip = {
-        number,
-        element: h(
-          "button",
-          {
-            class: "wb-chip",
-            type: "button",
-            on: { click: () => this.filter({ wanted: this.wanted === key ? null : key }) },
-          },
-          h("span", {}, word),
-          number,
-        ),
-      };
-      this.chips.set(key, chip);
-      this.chipBox.append(chip.element);
-    }
-    setText(chip.number, count.toLocaleString("en"));
-    setAttribute(chip.element, "aria-pressed", this.wanted === key);
-    chip.element.hidden = key !== null && !count && this.wanted !== key;
+    this.chips.element.hidden = this.shape !== "cards" || rows.length < 2;
+    const chips = Object.entries(KINDS).map(([key, [label, fits]]) => {
+      return { key, label, count: rows.filter((row) => fits(row, states.get(row.id), there(row.id))).length };
+    });
+    this.chips.update([{ key: null, label: "All", count: rows.length }, ...chips], this.wanted);
   }
 
   drawCards(rows, states, there, now) {
@@ -201,14 +172,13 @@ export class Worktrees {
     const next = card.element.nextElementSibling ?? card.element.previousElementSibling;
     card.element.remove();
     this.cards.delete(name);
-    if (focused) (next?.querySelector(".wb-open-row") ?? this.make).focus();
+    if (focused) (next?.querySelector(".wb-opener") ?? this.make).focus();
   }
 
   drawEmpty(total) {
     const why = this.store.tables.worktrees.get("")?.error;
     this.problem.hidden = !why || !total;
-    if (!this.problem.hidden)
-      this.problem.replaceChildren(icon("warning"), h("code", {}, why.code), h("span", {}, ...prose(why.message)));
+    if (!this.problem.hidden) this.problem.replaceChildren(...errorContent(why));
     this.empty.hidden = total > 0 || !this.store.known.has("worktrees");
     this.make.hidden = Boolean(why) && !total;
     if (this.empty.hidden || this.empty.dataset.why === (why?.code ?? "none")) return;
@@ -325,11 +295,11 @@ class Making {
     this.source = input("", { maxlength: 200, placeholder: "the branch checked out now" });
     this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, "Create");
     this.element = form(
-      { class: "wb-making", "aria-label": "New worktree" },
+      { class: "wb-box wb-stack wb-roomy", "aria-label": "New worktree" },
       { submit: () => this.run(), escape: () => onDone(null) },
       h(
         "div",
-        { class: "wb-fields" },
+        { class: "wb-fields wb-fields-3" },
         field("Name", this.name),
         field("Branch (optional)", this.branch),
         field("Starts from, is integrated into (optional)", this.source),

@@ -1,0 +1,41 @@
+/** Blocks that several views are made of. */
+
+import { copyButton } from "./controls.js";
+import { h } from "./dom.js";
+
+/** Content under a small label. @returns {HTMLElement} */
+export function labelled(label, ...content) {
+  return h("div", {}, h("div", { class: "wb-label" }, label), ...content);
+}
+
+/** Text to read and to copy. @param {string} text @param {string} name of the button @param {(text: string) => void} announce */
+export function codeBlock(text, name, announce) {
+  const block = h("pre", { class: "wb-pre", tabindex: 0 }, text);
+  return h(
+    "div",
+    { class: "wb-code" },
+    block,
+    copyButton(() => text, name, announce),
+  );
+}
+
+/** Facts with their names. Drawn anew only when they differ: what is selected in them stays. */
+export class Facts {
+  constructor() {
+    this.element = h("ul", { class: "wb-facts" });
+    this.shown = "";
+  }
+
+  /** @param {[string, Node|string|number|null|undefined|false][]} facts those without a value are left out */
+  update(facts) {
+    const known = facts.filter(([, value]) => value);
+    const key = JSON.stringify(known.map(([name, value]) => [name, value instanceof Node ? value.textContent : value]));
+    if (key === this.shown) return;
+    this.shown = key;
+    this.element.replaceChildren(...known.map(([name, value]) => fact(name, value)));
+  }
+}
+
+function fact(name, value) {
+  return h("li", {}, h("span", { class: "wb-muted" }, name), value instanceof Node ? value : h("span", {}, value));
+}

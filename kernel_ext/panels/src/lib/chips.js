@@ -1,0 +1,38 @@
+/** Filters with their counts, one of them chosen. A filter that nothing fits is not offered. */
+
+import { h, setAttribute, setText } from "./dom.js";
+
+/** `key` null stands for everything; `mark` makes the icon before the label. @typedef {{key: string|null, label: string, count: number, mark?: () => Node}} Chip */
+
+export class Chips {
+  /** @param {string} name what is filtered, for who hears the page @param {(key: string|null) => void} onChoose */
+  constructor(name, onChoose) {
+    this.onChoose = onChoose;
+    this.chosen = null;
+    this.made = new Map();
+    this.element = h("div", { class: "wb-chips", role: "group", "aria-label": name });
+  }
+
+  /** @param {Chip[]} chips always the same ones, in the same order @param {string|null} chosen */
+  update(chips, chosen) {
+    this.chosen = chosen;
+    for (const chip of chips) this.draw(chip);
+  }
+
+  draw({ key, label, count, mark }) {
+    if (!this.made.has(key)) this.add(key, label, mark);
+    const { element, number } = this.made.get(key);
+    setText(number, count.toLocaleString("en"));
+    setAttribute(element, "aria-pressed", this.chosen === key);
+    element.hidden = key !== null && !count && this.chosen !== key;
+  }
+
+  add(key, label, mark) {
+    const number = h("span", { class: "wb-chip-count" });
+    const click = () => this.onChoose(this.chosen === key ? null : key);
+    const attributes = { class: "wb-chip", type: "button", on: { click } };
+    const element = h("button", attributes, mark?.(), h("span", {}, label), number);
+    this.made.set(key, { element, number });
+    this.element.append(element);
+  }
+}
