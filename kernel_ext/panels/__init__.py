@@ -1,12 +1,11 @@
-"""Panels: one panel is one stem (`desk.py`, `src/desk.js`, `static/desk.js`). Here is what they share.
+"""Panels: one panel is one stem (`desk.py`, `src/desk.js`, `static/desk.js`). This module has what they share.
 
-A panel is live only in a front end. Everywhere else (papermill, nbval, nbconvert, a terminal) it
-opens no comm and shows itself as plain tables that come out the same on every run.
+A panel is live only where a notebook page shows it. Elsewhere (papermill, nbval, nbconvert, a terminal) it opens no
+comm and is shown as plain tables that are the same on every run.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,56 +17,64 @@ from IPython.core.getipython import get_ipython
 from workbench.tables import Page, Table
 
 STATIC = Path(__file__).parent / "static"
-"""The bundles that `npm run build` makes of `src/`."""
+"""What `npm run build` makes of `src/`."""
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-def has_frontend() -> bool:
-    """Whether somebody can see a widget: the running cell came from a notebook page.
+class PanelClosed(Exception):
+    """The page has closed the panel: nothing can be sent to it any more."""
 
-    `WORKBENCH_FRONTEND` (0 or 1) overrules. JupyterLab and Notebook say which cell they run, batch
-    tools do not.
+
+def has_frontend() -> bool:
+    """Whether the running cell came from a notebook page, which can show a widget.
+
+    JupyterLab and Notebook send the id of the cell, batch tools do not. `WORKBENCH_FRONTEND` (0 or 1) overrides.
     """
-    if said := os.environ.get("WORKBENCH_FRONTEND"):
-        return said.lower() not in ("0", "no", "false")
+    if value := os.environ.get("WORKBENCH_FRONTEND"):
+        return value.lower() not in ("0", "no", "false")
     kernel = getattr(get_ipython(), "kernel", None)
     return bool(kernel and "cellId" in (kernel.get_parent().get("metadata") or {}))
 
 
 class Panel(anywidget.AnyWidget):
-    """Base of the panels. A subclass names its bundle and says what it shows in words and tables."""
+    """Base class of the panels. A subclass names its bundle, handles messages, and describes itself as tables."""
 
     def __init__(self, **traits: Any) -> None:
         super().__init__(**traits)
-        self.on_msg(self._received)
+        self.on_msg(self._on_message)
 
     def open(self) -> None:
-        """Open the comm, where somebody listens. Called by ipywidgets, and before the first display."""
+        """Open the comm where there is a front end. Called by ipywidgets, and before the panel is first displayed."""
         if not has_frontend() or getattr(self, "comm", None) is not None:
             return
         super().open()
         comm = self.comm
-        # ipykernel 7.4 sends a click to the shell that last published on the comm, which is the
-        # busy main one; JupyterLab's own choice of a subshell is the one that answers at once.
+        # ipykernel 7.4 sends a message of the page to the shell that last published on the comm, which may be the
+        # main one, busy with a cell. JupyterLab's own choice is a subshell, which answers at once.
         if comm is not None and hasattr(type(comm), "_reply_subshell_for"):
             comm._reply_subshell_for = lambda data, default: default
 
-    def tell(self, content: Mapping[str, Any], buffers: list[bytes]) -> None:
-        """Send a message to the front end; callable from any thread, and after the end."""
-        with contextlib.suppress(Exception):  # the comm or the kernel has just closed: nobody to tell
-            self.send(dict(content), buffers)
+    def post(self, content: Mapping[str, Any], buffers: list[bytes]) -> None:
+        """Send a message to the page; callable from any thread.
 
-    def received(self, content: Mapping[str, Any]) -> None:
-        """Handle a message of the front end. Any thread: check, hand over, return at once."""
+        Raises:
+            PanelClosed: the panel is closed. Anything else that is raised is a defect of the message.
+        """
+        if self.comm is None or getattr(self.comm, "_closed", False):
+            raise PanelClosed
+        self.send(dict(content), buffers)
+
+    def on_message(self, content: Mapping[str, Any]) -> None:
+        """Handle a message of the page. It may run in any thread: check it, hand it on, return at once."""
 
     def summary(self) -> list[tuple[str, Table]]:
-        """What the panel shows as titled tables, without ports, random ids and times."""
+        """What the panel shows, as titled tables, without ports, random ids and times."""
         raise NotImplementedError
 
-    def _received(self, _: Any, content: Any, __: Any) -> None:
+    def _on_message(self, _: Any, content: Any, __: Any) -> None:
         if isinstance(content, dict):
-            self.received(content)
+            self.on_message(content)
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         self.open()

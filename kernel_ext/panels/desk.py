@@ -1,4 +1,4 @@
-"""The desk: who waits for a decision, and how the work goes."""
+"""The desk: what waits for a decision, and how the work goes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kernel_ext.panels import STATIC, Panel
-from kernel_ext.panels.bridge import Actions, Publisher
+from kernel_ext.panels.link import try_to_send
+from kernel_ext.panels.publisher import Publisher
+from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, in_tree, waits_for
 from kernel_ext.panels.sources import READERS, read_tasks
 from workbench.errors import BadInput, Unavailable, WorkbenchError
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN_AGENTS = 50
 SHOWN_TASKS = 50
-"""The static tables stop here; the panel itself shows all."""
+"""The static tables have at most so many rows; the panel itself shows all."""
 INDENT = "· "
 
 
@@ -27,7 +29,7 @@ class Desk(Panel):
     """The panel of `%workbench panel`, live: inbox, tasks, worktrees, agents, projects, administration.
 
     Args:
-        host: a started `KernelHost`; the panel says so when it is stopped, and goes on when it runs again.
+        host: a started `KernelHost`. When it is stopped the panel says so; when it runs again the panel goes on.
     """
 
     _esm = STATIC / "desk.js"
@@ -35,29 +37,29 @@ class Desk(Panel):
 
     def __init__(self, host: KernelHost) -> None:
         self._workbench_host = host
-        self._publisher = Publisher(host, self.tell)
-        self._actions = Actions(host, self.tell)
+        self._publisher = Publisher(host, self.post)
+        self._requests = RequestHandler(host, self.post)
         self._closed_with: WorkbenchError | None = None
         super().__init__()
 
-    def received(self, content: Mapping[str, Any]) -> None:
-        """`resync` asks for everything, `action` for an operation."""
+    def on_message(self, content: Mapping[str, Any]) -> None:
+        """`resync` asks for a snapshot, `action` for an operation, `asset` for a bundle."""
         if self._closed_with is not None:
-            self.tell({"kind": "stopped", "error": self._closed_with.as_dict()}, [])
+            try_to_send(self.post, {"kind": "stopped", "error": self._closed_with.as_dict()})
         elif content.get("kind") == "resync":
             self._publisher.resync()
-        elif content.get("kind") == "action":
-            self._actions.take(content)
+        elif content.get("kind") in ("action", "asset"):
+            self._requests.take(content)
 
     def close(self) -> None:
-        """Stop following the feed. The page keeps what it shows and says how to go on; may be called twice."""
+        """Stop following the feed. The page keeps what it shows, and says how to continue; may be called twice."""
         self._closed_with = Unavailable(
             "PANEL_CLOSED", "Workbench was stopped. Run `%workbench start`, then run this cell again."
         )
         self._publisher.stop(self._closed_with)
 
     def summary(self) -> list[tuple[str, Table]]:
-        """The inbox, the first tasks, worktrees and agents; what is wrong when Workbench does not answer."""
+        """The inbox, the first agents and tasks, worktrees and processes; or why Workbench does not answer."""
         host = self._workbench_host
         try:
             approvals = host.call("list_approvals", status="pending")["approvals"]
@@ -78,7 +80,7 @@ class Desk(Panel):
 
 
 def _rows(host: KernelHost, table: str) -> Mapping[Any, Row]:
-    """A table; empty where the project cannot have it, such as one without a repository."""
+    """A table; empty where the project cannot have one: without a repository there are no worktrees."""
     try:
         return host.submit(READERS[table](host.acall)).result()
     except BadInput:
@@ -87,12 +89,12 @@ def _rows(host: KernelHost, table: str) -> Mapping[Any, Row]:
 
 def inbox_table(approvals: Sequence[Mapping[str, Any]]) -> Table:
     """Pending approvals without ids, times and commits."""
-    rows = [[_about(a), a["kind"], _wanted(a)] for a in approvals]
-    return Table(["Who or what", "Kind", "Asks for"], rows, "Nobody is waiting.")
+    rows = [[_name(a), a["kind"], _request(a)] for a in approvals]
+    return Table(["Name", "Kind", "Request"], rows, "Nothing is waiting for you.")
 
 
 def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
-    """The first agents that were admitted, without what changes by itself."""
+    """The first admitted agents, without what changes with time."""
     admitted = [a for a in agents if a["registration_status"] not in ("pending", "rejected")]
     rows = [
         [
@@ -108,8 +110,8 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
         for agent in admitted[:SHOWN_AGENTS]
     ]
     more = len(admitted) - SHOWN_AGENTS
-    heads = ["Agent", "Name", "State", "Persona", "Role", "May", "Session", "Team"]
-    return Table(heads, rows, "No agent was admitted yet.", note=f"… and {more:,} more" if more > 0 else "")
+    heads = ["Agent", "Name", "State", "Persona", "Role", "Permission", "Session", "Team"]
+    return Table(heads, rows, "No agents yet.", note=f"… and {more:,} more" if more > 0 else "")
 
 
 def task_table(tasks: Mapping[Any, Row]) -> Table:
@@ -128,7 +130,7 @@ def task_table(tasks: Mapping[Any, Row]) -> Table:
     ]
     if len(tasks) > SHOWN_TASKS:
         rows.append(["", f"… and {len(tasks) - SHOWN_TASKS:,} more", "", "", "", "", ""])
-    return Table(["Id", "Task", "State", "Persona", "Worktree", "Agent", "Progress"], rows, "There are no tasks yet.")
+    return Table(["Id", "Task", "State", "Persona", "Worktree", "Agent", "Progress"], rows, "No tasks yet.")
 
 
 def worktree_table(worktrees: Mapping[str, Row]) -> Table:
@@ -146,11 +148,11 @@ def worktree_table(worktrees: Mapping[str, Row]) -> Table:
         for name, row in sorted(worktrees.items())
     ]
     heads = ["Worktree", "Branch", "State", "Commits", "Files", "Uncommitted", "Conflicts"]
-    return Table(heads, rows, "There are no worktrees.")
+    return Table(heads, rows, "No worktrees.")
 
 
 def process_table(processes: Mapping[str, Row]) -> Table:
-    """Agents that Workbench started, without what changes by itself."""
+    """Agents that Workbench started, without what changes with time."""
     rows = [
         [
             agent_id,
@@ -166,14 +168,14 @@ def process_table(processes: Mapping[str, Row]) -> Table:
 
 
 def confinement_words(confinement: Mapping[str, Any] | None) -> str:
-    """How a process is confined, in a few words."""
+    """How a process is confined: `confined, but for ports`."""
     if not confinement or not confinement["enforced"]:
         return "not confined"
     return f"confined, but for {', '.join(confinement['missing'])}" if confinement["missing"] else "confined"
 
 
 def task_heading(tasks: Mapping[Any, Row]) -> str:
-    """How far the work is, in a few words."""
+    """`Tasks: 3 of 8 completed`"""
     counts = Counter(row["status"] for row in tasks.values())
     total = counts.total() - counts["cancelled"]
     return f"Tasks: {counts['completed']:,} of {total:,} completed" if total else "Tasks"
@@ -192,15 +194,15 @@ def _process_state(row: Row) -> str:
     return str(row["state"])
 
 
-def _about(approval: Mapping[str, Any]) -> str:
+def _name(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     return str(payload.get("name") or payload.get("worktree") or approval["subject"])
 
 
-def _wanted(approval: Mapping[str, Any]) -> str:
+def _request(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     if approval["kind"] == "registration":
-        return f"{payload.get('persona_id') or 'any work'}, as {payload.get('suggested_id')}"
+        return f"{payload.get('persona_id') or 'no persona'}, as {payload.get('suggested_id')}"
     if approval["kind"] == "integration":
         files, conflicts = len(payload["files"]), len(payload["conflicts"])
         note = f", {conflicts} predicted conflicts" if conflicts else ""

@@ -1,4 +1,4 @@
-"""What a panel shows, as tables of rows, and what changed between two states of them. No I/O."""
+"""The tables of rows that a panel shows, and the changes between two versions of them. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Row = dict[str, Any]
 Tables = Mapping[str, Mapping[Any, Row]]
 """Rows by their `id`, by the name of their table."""
 Change = dict[str, dict[str, list[Any]]]
-"""`{table: {"set": [row, …], "gone": [id, …]}}`, only tables in which something changed."""
+"""`{table: {"set": [row, …], "removed": [id, …]}}`, only of tables in which something changed."""
 
 _TASK_FIELDS = (
     "id",
@@ -30,11 +30,11 @@ _TASK_FIELDS = (
     "error_message",
 )
 _ERROR_LENGTH = 200
-"""Longer errors are cut; the task itself has all of it."""
+"""Longer error messages are cut; `get_task` has the whole."""
 
 
 def task_rows(tasks: Iterable[Mapping[str, Any]], edges: Iterable[tuple[int, int]]) -> dict[int, Row]:
-    """A table of tasks (`list_tasks`) and of what they wait for (`get_task_graph`)."""
+    """A table of tasks (`list_tasks`) with their dependencies (`get_task_graph`)."""
     waits: dict[int, list[int]] = {}
     for task_id, on in edges:
         waits.setdefault(task_id, []).append(on)
@@ -42,16 +42,16 @@ def task_rows(tasks: Iterable[Mapping[str, Any]], edges: Iterable[tuple[int, int
 
 
 def task_row(task: Mapping[str, Any], dependencies: Sequence[int]) -> Row:
-    """What a panel is told of a task, without what is null or not so. Roll-ups follow from the rows."""
-    told = ((field, task.get(field)) for field in _TASK_FIELDS)
-    row = {field: value for field, value in told if value is not None and value is not False}
+    """The row of a task, without what is null or false. Roll-ups are computed from the rows."""
+    values = ((field, task.get(field)) for field in _TASK_FIELDS)
+    row = {field: value for field, value in values if value is not None and value is not False}
     if "error_message" in row:
         row["error_message"] = row["error_message"][:_ERROR_LENGTH]
     return row | {"dependencies": list(dependencies)}
 
 
 def in_tree(tasks: Mapping[Any, Row]) -> Iterator[tuple[Row, int]]:
-    """Tasks with their depth, parents first, siblings by their ids."""
+    """Tasks with their depth, parents first, siblings by id."""
     below: dict[int | None, list[Row]] = {}
     for task_id in sorted(tasks):
         parent = tasks[task_id].get("parent_task_id")
@@ -64,16 +64,16 @@ def in_tree(tasks: Mapping[Any, Row]) -> Iterator[tuple[Row, int]]:
 
 
 def agent_row(agent: Mapping[str, Any]) -> Row:
-    """What a panel is told of every agent, without what is null; the rest is asked for one by one."""
+    """The row of an agent, without what is null. Its capabilities are read when its details are opened."""
     return {name: value for name, value in agent.items() if value is not None and name != "capabilities"}
 
 
 _LISTED_FILES = 200
-"""A worktree's row names at most so many uncommitted files; `uncommitted` counts all of them."""
+"""The row of a worktree names at most so many uncommitted files; `uncommitted` is the number of all."""
 
 
 def worktree_row(worktree: Mapping[str, Any]) -> Row:
-    """A worktree with counts instead of its files. Its agents and open tasks follow from their own rows."""
+    """The row of a worktree: counts instead of its files. Its agents and tasks are known from their own rows."""
     left_out = ("files", "dirty", "agents", "open_tasks")
     dirty, files = worktree.get("dirty", []), worktree.get("files", [])
     counts = {"changed": len(files), "uncommitted": len(dirty), "dirty": dirty[:_LISTED_FILES]}
@@ -81,31 +81,31 @@ def worktree_row(worktree: Mapping[str, Any]) -> Row:
 
 
 def conflict_rows(found: Mapping[str, Any]) -> dict[str, Row]:
-    """Pairs that would conflict (`list_conflicts`); the row with the empty id says how many were looked at."""
+    """Pairs that would conflict (`list_conflicts`). The row with the empty id has the number of checked pairs."""
     pairs = by_id({"id": f"{pair['one']}\n{pair['other']}", **pair} for pair in found["pairs"])
     return {"": {"id": "", "checked": found["checked"]}} | pairs
 
 
 _MOVING = frozenset({"cpu_seconds", "cpu_percent", "memory_bytes", "children", "log_tail"})
-"""What changes by itself; whoever looks at it asks for it again and again."""
+"""What changes without an event: a page polls it while it is visible."""
 
 
 def process_row(agent: Mapping[str, Any]) -> Row | None:
-    """The process of a managed agent without what changes by itself; None where there never was one."""
+    """The row of a managed agent's process, without what changes without an event; None if there never was one."""
     process = agent.get("process")
     if process is None:
         return None
-    still = {name: value for name, value in process.items() if name not in _MOVING and value is not None}
-    return {"name": agent["name"], "persona_id": agent["persona_id"]} | still
+    fixed = {name: value for name, value in process.items() if name not in _MOVING and value is not None}
+    return {"name": agent["name"], "persona_id": agent["persona_id"]} | fixed
 
 
 def by_id(rows: Iterable[Row]) -> dict[Any, Row]:
-    """A table from its rows."""
+    """Rows as a table."""
     return {row["id"]: row for row in rows}
 
 
 def waits_for(row: Row, tasks: Mapping[Any, Row]) -> list[int]:
-    """The unfinished tasks that a blocked one waits for."""
+    """The tasks that a blocked one waits for."""
     if not row.get("blocked"):
         return []
     return [on for on in row["dependencies"] if on in tasks and tasks[on]["status"] != "completed"]
@@ -117,18 +117,18 @@ def diff(old: Tables, new: Tables) -> Change:
     for name in {**old, **new}:
         before, after = old.get(name, {}), new.get(name, {})
         changed = [row for key, row in after.items() if before.get(key) != row]
-        gone = [key for key in before if key not in after]
-        if changed or gone:
-            found[name] = {"set": changed, "gone": gone}
+        removed = [key for key in before if key not in after]
+        if changed or removed:
+            found[name] = {"set": changed, "removed": removed}
     return found
 
 
 def apply(old: Tables, change: Change) -> dict[str, dict[Any, Row]]:
-    """`old` with a change made to it: what the front end does, here for tests and as the contract."""
+    """`old` with a change applied: what the page does, here as the contract and for tests."""
     made = {name: dict(rows) for name, rows in old.items()}
     for name, part in change.items():
         table = made.setdefault(name, {})
-        for key in part["gone"]:
+        for key in part["removed"]:
             table.pop(key, None)
         table.update(by_id(part["set"]))
     return made

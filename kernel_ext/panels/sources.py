@@ -1,4 +1,4 @@
-"""Where each table of a panel comes from: an operation, and the events after which it is read anew."""
+"""Where each table of a panel comes from: an operation, and the events after which it is read again."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Read = Callable[[Call], Coroutine[Any, Any, Mapping[Any, Row]]]
 """Reads a table."""
 
 CLOCK = "clock"
-"""Stands among the nouns of events for time itself: who is heard of changes without an event."""
+"""Stands for time among the nouns of events: when an agent was last active changes without an event."""
 
 
 @dataclass(frozen=True)
 class Source:
     """One table: the operation that lists it, read to its last page.
 
-    `nouns` are those of the events after which it is read anew; `key` is the field that names a row. Rows
-    that are None are left out.
+    `nouns` are those of the events after which it is read again; `key` is the field with the id of a row. Rows that
+    are None are left out.
     """
 
     op: str
@@ -40,7 +40,7 @@ class Source:
 
 
 async def pages(call: Call, op: str, name: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What an operation lists under a name, to its last page."""
+    """What an operation lists in a field, to its last page."""
     found: list[dict[str, Any]] = []
     more: dict[str, Any] = dict(arguments)
     while True:
@@ -57,7 +57,7 @@ async def _allowlist(call: Call) -> Mapping[Any, Row]:
 
 
 async def read_tasks(call: Call) -> Mapping[Any, Row]:
-    """All tasks, with what they wait for."""
+    """All tasks, with their dependencies."""
     tasks = await pages(call, "list_tasks", "tasks", {"limit": 1_000})
     return task_rows(tasks, (await call("get_task_graph"))["dependencies"])
 
@@ -105,12 +105,12 @@ READERS: Mapping[str, Read] = {
     "allowlist": _allowlist,
     "tasks": read_tasks,
 }
-"""How each table is read whole."""
+"""How each table is read."""
 
-ASIDE = ("worktrees", "conflicts", "processes")
-"""Tables that ask git or the system: read beside the others, which do not wait for them.
+SLOW = ("worktrees", "conflicts", "processes")
+"""Tables that need git or the operating system; the others do not wait for them.
 
-Where one cannot be had, its row with the empty id says why: `{"id": "", "error": …}`.
+When one cannot be read, its row with the empty id has the error: `{"id": "", "error": …}`.
 """
 
 _NOUNS: Mapping[str, Collection[str]] = {
@@ -120,10 +120,10 @@ _NOUNS: Mapping[str, Collection[str]] = {
     "tasks": {"task"},
 }
 
-FOLLOWED = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"})
-"""The kinds of events that change a table."""
+EVENT_KINDS = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"})
+"""The events that may change a table."""
 
 
-def stale(nouns: Collection[str]) -> list[str]:
+def stale_tables(nouns: Collection[str]) -> list[str]:
     """The tables that events about these nouns may have changed."""
     return [name for name, of_table in _NOUNS.items() if not set(of_table).isdisjoint(nouns)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_ext.host import KernelHost
 from kernel_ext.panels import STATIC
-from kernel_ext.panels.bridge import Publisher
+from kernel_ext.panels.publisher import Publisher
 from tests.bench.project import prepare, scratch
 from tests.bench.rows import Row, Samples, take_turns, within
 from workbench.settings import Settings

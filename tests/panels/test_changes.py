@@ -48,8 +48,8 @@ def test_every_line_of_a_patch_is_read_with_its_numbers(ask: Ask, before: list[s
         assert all(before[number - 1] == text for number, text in old)
         assert all(after[number - 1] == text for number, text in new)
     changed = [op for op in difflib.SequenceMatcher(None, before, after).get_opcodes() if op[0] != "equal"]
-    told = {number for _, new in ask(patch=patch) for number, _ in new}
-    assert {n + 1 for _, _, _, start, end in changed for n in range(start, end)} <= told
+    found = {number for _, new in ask(patch=patch) for number, _ in new}
+    assert {n + 1 for _, _, _, start, end in changed for n in range(start, end)} <= found
 
 
 def test_the_end_of_a_file_without_a_line_feed_is_no_line_of_it(ask: Ask) -> None:

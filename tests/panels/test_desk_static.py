@@ -1,7 +1,8 @@
-"""The desk where nobody can see a widget: plain tables, the same on every run, and no comm."""
+"""The desk without a front end: plain tables, the same on every run, and no comm. And its comm when there is one."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,18 @@ from typing import Any
 import pytest
 
 from kernel_ext.host import KernelHost
-from kernel_ext.panels import WIDGET_VIEW, has_frontend
+from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend
 from kernel_ext.panels.desk import Desk, process_table
 from workbench.settings import Settings
 
 EXPECTED = """\
 Waiting for you
-Who or what      Kind          Asks for
+Name             Kind          Request
 <b>Eve</b> & co  registration  reviewer, as b-Eve-b-co
 
 Agents
-Agent  Name  State     Persona  Role    May    Session  Team
-ada    ada   assigned           worker  write  Day 1
+Agent  Name  State     Persona  Role    Permission  Session  Team
+ada    ada   assigned           worker  write       Day 1
 
 Tasks: 0 of 3 completed
 Id  Task      State                 Persona   Worktree  Agent  Progress
@@ -68,7 +69,7 @@ def test_without_a_front_end_there_are_tables_and_no_comm(host: KernelHost) -> N
 def test_an_empty_project_says_so(host: KernelHost) -> None:
     assert (
         text(Desk(host))
-        == "Waiting for you\nNobody is waiting.\n\nAgents\nNo agent was admitted yet.\n\nTasks\nThere are no tasks yet."
+        == "Waiting for you\nNothing is waiting for you.\n\nAgents\nNo agents yet.\n\nTasks\nNo tasks yet."
     )
 
 
@@ -95,28 +96,28 @@ def test_worktrees_are_a_table_without_commits_and_times(host: KernelHost) -> No
     ],
     ids=["queued", "running", "ended"],
 )
-def test_processes_are_told_in_words(process: dict[str, Any], state: str, confinement: str) -> None:
+def test_processes_are_described_in_words(process: dict[str, Any], state: str, confinement: str) -> None:
     row = {"id": "ada", "persona_id": "tester", "profile": "script", "worktree": "w", **process}
     assert process_table({"ada": row}).rows == [["ada", "tester", "script", state, "w", confinement]]
 
 
-def test_many_tasks_are_cut_short(host: KernelHost) -> None:
+def test_of_many_tasks_the_first_are_listed(host: KernelHost) -> None:
     for number in range(53):
         host.call("create_task", title=f"{number}", persona_id="tester")
     assert "… and 3 more" in text(Desk(host))
 
 
-def test_a_stopped_workbench_is_an_answer_too(host: KernelHost) -> None:
+def test_a_stopped_workbench_is_described_too(host: KernelHost) -> None:
     desk = Desk(host)
     host.stop()
     assert "NOT_STARTED" in text(desk)
 
 
-@pytest.mark.parametrize(("said", "expected"), [("1", True), ("0", False), ("no", False), ("", False)])
-def test_the_environment_overrules_what_the_kernel_knows(
-    monkeypatch: pytest.MonkeyPatch, said: str, expected: bool
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("0", False), ("no", False), ("", False)])
+def test_the_environment_overrides_what_the_kernel_knows(
+    monkeypatch: pytest.MonkeyPatch, value: str, expected: bool
 ) -> None:
-    monkeypatch.setenv("WORKBENCH_FRONTEND", said)
+    monkeypatch.setenv("WORKBENCH_FRONTEND", value)
     assert has_frontend() is expected
 
 
@@ -130,3 +131,43 @@ def test_with_a_front_end_the_widget_comes_first_and_the_tables_stay(
     assert data["text/plain"].startswith("Waiting for you")
     assert repr(desk) == "Desk()"
     desk.close()
+
+
+@pytest.fixture
+def live(host: KernelHost, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A desk with an open comm."""
+    monkeypatch.setenv("WORKBENCH_FRONTEND", "1")
+    desk = Desk(host)
+    desk.open()
+    yield desk
+    desk.close()
+
+
+def test_what_is_sent_to_a_closed_panel_is_refused(live: Desk) -> None:
+    live.post({"kind": "snapshot"}, [])
+    live.comm.close()
+    with pytest.raises(PanelClosed):
+        live.post({"kind": "snapshot"}, [])
+
+
+def test_a_message_that_the_comm_refuses_is_not_lost_silently(
+    live: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[str] = []
+    changed = threading.Condition()
+
+    def publish(_: str, data: dict[str, Any], **__: Any) -> None:
+        with changed:
+            kind = data["content"]["kind"]
+            if not sent and kind == "snapshot":
+                sent.append("failed")
+                raise ValueError("the comm refuses it")
+            sent.append(kind)
+            changed.notify_all()
+
+    monkeypatch.setattr(live.comm, "publish_msg", publish)
+    live.on_message({"kind": "resync"})
+    with changed:
+        assert changed.wait_for(lambda: "snapshot" in sent, 20), sent
+    assert sent[:3] == ["failed", "retrying", "snapshot"]
+    assert "the comm refuses it" in caplog.text

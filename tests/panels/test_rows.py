@@ -59,12 +59,16 @@ def test_nothing_is_sent_when_nothing_changed(states: list[dict[str, Any]]) -> N
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ({}, {"tasks": {1: row(1)}}, {"tasks": {"set": [row(1)], "gone": []}}),
-        ({"tasks": {1: row(1)}}, {"tasks": {}}, {"tasks": {"set": [], "gone": [1]}}),
-        ({"tasks": {1: row(1)}}, {"tasks": {1: row(1, "failed")}}, {"tasks": {"set": [row(1, "failed")], "gone": []}}),
+        ({}, {"tasks": {1: row(1)}}, {"tasks": {"set": [row(1)], "removed": []}}),
+        ({"tasks": {1: row(1)}}, {"tasks": {}}, {"tasks": {"set": [], "removed": [1]}}),
+        (
+            {"tasks": {1: row(1)}},
+            {"tasks": {1: row(1, "failed")}},
+            {"tasks": {"set": [row(1, "failed")], "removed": []}},
+        ),
         ({"tasks": {1: row(1)}, "approvals": {}}, {"tasks": {1: row(1)}, "approvals": {}}, {}),
     ],
-    ids=["added", "gone", "changed", "same"],
+    ids=["added", "removed", "changed", "same"],
 )
 def test_a_diff_names_only_what_changed(old: Any, new: Any, expected: Change) -> None:
     assert diff(old, new) == expected
@@ -101,10 +105,10 @@ def test_a_task_waits_for_what_is_not_completed(task: dict[str, Any], expected: 
     assert waits_for(task, by_id([row(1, "completed"), row(2, "failed"), row(3)])) == expected
 
 
-def test_a_worktree_is_told_with_counts_instead_of_its_files() -> None:
+def test_a_worktree_is_a_row_with_counts_instead_of_its_files() -> None:
     files = [{"path": f"f{n}", "added": 1, "removed": 0} for n in range(3)]
-    told = {"name": "w", "files": files, "dirty": ["x"] * 300, "agents": ["ada"], "open_tasks": 2, "ahead": 1}
-    row = worktree_row(told)
+    worktree = {"name": "w", "files": files, "dirty": ["x"] * 300, "agents": ["ada"], "open_tasks": 2, "ahead": 1}
+    row = worktree_row(worktree)
     assert row == {"name": "w", "ahead": 1, "changed": 3, "uncommitted": 300, "dirty": ["x"] * 200}
 
 

@@ -1,0 +1,249 @@
+"""From the project to a panel: its tables once, then what changes, a few times a second.
+
+The kernel sends all rows as a `snapshot`, then each change as a `diff` with the version that it applies to. A page that
+has missed a message asks for a new snapshot (`resync`). Everything here runs on the host's loop and calls operations by
+name, so it is the same when another process serves the project.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any
+
+from kernel_ext.panels import PanelClosed
+from kernel_ext.panels.link import Host, Send, internal_error, try_to_send
+from kernel_ext.panels.rows import Change, Row, Tables, diff, task_row
+from kernel_ext.panels.sources import CLOCK, EVENT_KINDS, READERS, SLOW, stale_tables
+from workbench.errors import BadInput, WorkbenchError
+
+PACE_SECONDS = 0.125
+"""Least time between two messages: at most eight a second."""
+REFRESH_SECONDS = 10.0
+"""How often tables are read that change without an event, such as when an agent was last active."""
+RETRY_SECONDS = 1.0
+TASK_COST = 20
+"""Reading one task by itself costs as much as this many in a list."""
+MOST_SUBJECTS = 1_000
+"""Of more subjects a page is sent none: then anything may have changed."""
+
+log = logging.getLogger(__name__)
+
+
+async def newest_event(host: Host) -> int:
+    """The id of the newest event, 0 when there is none."""
+    page = await host.acall("list_events", after=None)
+    return int(page["next_after"])
+
+
+class Publisher:
+    """Keeps one panel up to date: one task on the host's loop, from the first `resync` until `stop`.
+
+    Its messages: `snapshot` and `diff` (`ver`, `base`, and rows as JSON in a buffer; a diff also has `touched`, the
+    subjects of the events behind it, or null), `retrying` (after an error), `stopped`. The first snapshot
+    comes without the tables of `SLOW`, which follow as they are read.
+
+    A message that cannot be sent ends the following: after a pause it begins anew with a snapshot. A closed panel ends
+    the publisher.
+    """
+
+    def __init__(self, host: Host, send: Send, *, pace: float = PACE_SECONDS) -> None:
+        self._host = host
+        self._send = send
+        self._pace = pace
+        self._task: asyncio.Task[None] | None = None
+        self._tables: Tables | None = None
+        self._version = 0
+        self._rest_until = 0.0
+        self._refresh_at = 0.0
+        self._stale = {name: asyncio.Event() for name in SLOW}
+        self._snapshot_wanted = asyncio.Event()
+        self._stop_reason: dict[str, Any] | None = None
+
+    def resync(self) -> None:
+        """Send a snapshot, and follow the project if that is not done yet; callable from any thread."""
+        try:
+            self._host.submit(self._resync())
+        except WorkbenchError as error:
+            try_to_send(self._send, {"kind": "stopped", "error": error.as_dict()})
+
+    def stop(self, reason: WorkbenchError | None = None) -> None:
+        """Stop following, and send the reason to the page; callable from any thread, and twice."""
+        task, self._stop_reason = self._task, reason.as_dict() if reason else None
+        if task is not None and not task.done():
+            with contextlib.suppress(RuntimeError):  # the loop was closed, and the task with it
+                task.get_loop().call_soon_threadsafe(task.cancel)
+
+    async def _resync(self) -> None:
+        if self._task is None or self._task.done():
+            self._tables = None
+            self._task = asyncio.create_task(self._run())
+        else:
+            self._snapshot_wanted.set()
+
+    async def _run(self) -> None:
+        try:
+            while await self._follow_once():
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            try_to_send(self._send, {"kind": "stopped", "error": self._stop_reason})
+
+    async def _follow_once(self) -> bool:
+        """Follow until something fails; whether to try again."""
+        try:
+            await self._follow()
+        except PanelClosed:
+            return False
+        except WorkbenchError as error:
+            if error.code == "NOT_STARTED":
+                return False
+            problem = error
+        except Exception:
+            log.exception("the publisher of a panel failed and begins anew")
+            problem = internal_error()
+        try_to_send(self._send, {"kind": "retrying", "error": problem.as_dict()})
+        return True
+
+    async def _follow(self) -> None:
+        cursor = await newest_event(self._host)
+        self._snapshot_wanted.clear()
+        self._send_snapshot(await self._read_fast())
+        await _until_one_fails(
+            self._follow_events(cursor), self._send_wanted_snapshots(), *(self._follow_slow(name) for name in SLOW)
+        )
+
+    async def _follow_events(self, cursor: int) -> None:
+        while True:
+            page = await self._events(cursor, max(0.0, self._refresh_at - _now()))
+            cursor, subjects = page["next_after"], set[str]()
+            if page["events"]:
+                subjects, cursor = await self._gather(page["events"], cursor)
+            await self._publish(subjects)
+
+    async def _send_wanted_snapshots(self) -> None:
+        while True:
+            await self._snapshot_wanted.wait()
+            self._snapshot_wanted.clear()
+            self._send_snapshot(self._tables or {})
+
+    async def _gather(self, events: list[dict[str, Any]], cursor: int) -> tuple[set[str], int]:
+        """The subjects of all events until the next message may be sent, and the cursor after them."""
+        await asyncio.sleep(max(0.0, self._rest_until - _now()))
+        subjects = {event["subject"] for event in events}
+        while True:
+            page = await self._events(cursor, 0)
+            if page["next_after"] == cursor:
+                return subjects, cursor
+            cursor = page["next_after"]
+            subjects |= {event["subject"] for event in page["events"]}
+
+    async def _events(self, cursor: int, wait_seconds: float) -> dict[str, Any]:
+        return await self._host.acall(
+            "list_events", after=cursor, kinds=EVENT_KINDS, limit=1_000, wait_seconds=wait_seconds
+        )
+
+    async def _publish(self, subjects: set[str]) -> None:
+        began = _now()
+        self._send_diff(await self._reread(subjects), subjects)
+        # Many tasks are read less often: reading takes at most a quarter of the loop's time.
+        self._rest_until = _now() + max(self._pace, 3 * (_now() - began))
+
+    def _send_diff(self, fresh: Tables, subjects: Iterable[str] = ()) -> None:
+        """Send what differs in tables that were read again."""
+        before = self._tables or {}
+        self._tables = {**before, **fresh}
+        added: Change = {name: {"set": [], "removed": []} for name in fresh if name not in before}
+        change, touched = added | diff(before, self._tables), sorted(subjects)
+        if change or touched:
+            base, self._version = self._version, self._version + 1
+            known = touched if len(touched) <= MOST_SUBJECTS else None
+            self._send({"kind": "diff", "base": base, "ver": self._version, "touched": known}, [_json(change)])
+
+    async def _follow_slow(self, name: str) -> None:
+        """Read one table of `SLOW`, and again when it may have changed, at most half of the time."""
+        while True:
+            self._stale[name].clear()
+            began = _now()
+            self._send_diff({name: await self._read_slow(name)})
+            await asyncio.sleep(max(self._pace, _now() - began))
+            await self._stale[name].wait()
+
+    async def _read_slow(self, name: str) -> Mapping[Any, Row]:
+        """The table; after an error the rows that are known, and one with the empty id that holds the error."""
+        try:
+            return await READERS[name](self._host.acall)
+        except WorkbenchError as problem:
+            error = problem
+        except Exception:
+            log.exception("the table of %s could not be read; it is tried again", name)
+            error = internal_error()
+        if not isinstance(error, BadInput):  # such as: there is no repository
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._stale[name].set)
+        return {**(self._tables or {}).get(name, {}), "": {"id": "", "error": error.as_dict()}}
+
+    def _send_snapshot(self, tables: Tables) -> None:
+        self._tables = tables
+        self._version += 1
+        rows = {name: list(table.values()) for name, table in tables.items()}
+        self._send({"kind": "snapshot", "ver": self._version}, [_json(rows)])
+
+    async def _read_fast(self) -> Tables:
+        """Every table that is not in `SLOW`."""
+        self._refresh_at = _now() + REFRESH_SECONDS
+        return {name: await read(self._host.acall) for name, read in READERS.items() if name not in SLOW}
+
+    async def _reread(self, subjects: set[str]) -> dict[str, Mapping[Any, Row]]:
+        """The tables that events about these subjects, or time alone, may have changed."""
+        nouns = {noun for noun, _, _ in map(_split, subjects)}
+        if _now() >= self._refresh_at:
+            self._refresh_at = _now() + REFRESH_SECONDS
+            nouns.add(CLOCK)
+        fresh: dict[str, Mapping[Any, Row]] = {}
+        for name in stale_tables(nouns):
+            if name in SLOW:
+                self._stale[name].set()
+            elif name != "tasks":
+                fresh[name] = await READERS[name](self._host.acall)
+        if tasks := {int(number) for noun, _, number in map(_split, subjects) if noun == "task"}:
+            fresh["tasks"] = await self._reread_tasks(tasks)
+        return fresh
+
+    async def _reread_tasks(self, changed: set[int]) -> Mapping[Any, Row]:
+        """All tasks. A few are read one by one, with those that depend on them."""
+        before = (self._tables or {})["tasks"]
+        dependents = {row["id"] for row in before.values() if not changed.isdisjoint(row["dependencies"])}
+        if TASK_COST * len(changed | dependents) > len(before):
+            return await READERS["tasks"](self._host.acall)
+        rows = dict(before)
+        for task_id in sorted(changed | dependents):
+            task = await self._host.acall("get_task", task_id=task_id)
+            rows[task_id] = task_row(task, task["dependencies"])
+        return rows
+
+
+async def _until_one_fails(*work: Coroutine[Any, Any, None]) -> None:
+    """Run all of it at once. The first failure ends the rest, and is raised."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _split(subject: str) -> tuple[str, str, str]:
+    return subject.partition(":")
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

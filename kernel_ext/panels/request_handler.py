@@ -1,0 +1,139 @@
+"""From a panel to the project: what a person does, each request run once and answered by its id.
+
+A panel acts as the operator, and may ask for every operation: whether it is allowed is decided behind them, in
+`dispatch`, as for every caller. A list of operations for panels would protect nothing. A page that can send these
+messages can run code in the kernel; and one that cannot could still admit agents and issue tokens, which is what panels
+are for, and have the rest done with those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from kernel_ext.panels import STATIC, PanelClosed
+from kernel_ext.panels.link import Host, Send, internal_error, try_to_send
+from workbench.errors import BadInput, WorkbenchError
+from workbench.ops import Catalogue, Op, collect
+from workbench.services import SERVICES
+
+ACCEPTED_SECONDS = 5.0
+"""A request that takes longer is reported as accepted: it goes on, and the page waits for it without a limit."""
+KEPT_ANSWERS = 256
+
+log = logging.getLogger(__name__)
+
+
+class RequestHandler:
+    """Runs the requests of one panel.
+
+    A request is `{"kind": "action", "request", "op", "arguments"}`. It is answered with
+    `{"kind": "answer", "request", "ok", "outcome" | "error"}`, after `{"kind": "accepted", "request"}` when it takes
+    long. The id in `request` is an idempotency key: what comes again is answered again and not run again. Answers of
+    operations that only read are not kept, they are read again; nor are those with a token, which is sent once.
+
+    `{"kind": "asset", "request", "name"}` asks for a bundle of `static/`; the answer has its text in a buffer.
+    """
+
+    def __init__(self, host: Host, send: Send, *, accepted_after: float = ACCEPTED_SECONDS) -> None:
+        self._host = host
+        self._send = send
+        self._accepted_after = accepted_after
+        self._operations: Catalogue = collect(SERVICES)
+        self._running: dict[str, asyncio.Task[dict[str, Any]]] = {}
+        self._kept: dict[str, dict[str, Any]] = {}
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Check a request and hand it to the host's loop; callable from any thread, returns at once."""
+        request = message.get("request")
+        if not isinstance(request, str) or not 1 <= len(request) <= 64:
+            return  # it cannot be answered
+        try:
+            if message["kind"] == "asset":
+                self._send({"kind": "answer", "request": request, "ok": True}, [_asset(message.get("name"))])
+            else:
+                self._submit(request, *_checked(message))
+        except WorkbenchError as error:
+            try_to_send(self._send, _failed(request, error))
+        except PanelClosed:
+            return
+
+    def _submit(self, request: str, name: str, arguments: dict[str, Any]) -> None:
+        self._host.submit(self._answer(request, name, arguments)).add_done_callback(_log_failure)
+
+    async def _answer(self, request: str, name: str, arguments: dict[str, Any]) -> None:
+        answer = self._kept.get(request)
+        if answer is None:
+            task = self._running.get(request) or self._start(request, name, arguments)
+            done, _ = await asyncio.wait({task}, timeout=self._accepted_after)
+            if not done:
+                try_to_send(self._send, {"kind": "accepted", "request": request})
+            answer = await asyncio.shield(task)
+        try:
+            self._send(answer, [])
+        except PanelClosed:
+            return
+        except Exception:
+            log.exception("the answer of %s could not be sent", name)
+            try_to_send(self._send, _failed(request, internal_error()))
+
+    def _start(self, request: str, name: str, arguments: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
+        task = asyncio.create_task(self._run(request, name, arguments))
+        self._running[request] = task
+        task.add_done_callback(lambda _: self._running.pop(request, None))
+        return task
+
+    async def _run(self, request: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            outcome = await self._host.acall(name, **arguments)
+        except WorkbenchError as error:
+            answer = _failed(request, error)
+        except Exception:
+            log.exception("%s failed", name)
+            answer = _failed(request, internal_error())
+        else:
+            answer = {"kind": "answer", "request": request, "ok": True, "outcome": outcome}
+        if name in self._operations and _is_kept(self._operations[name]):
+            self._keep(request, answer)
+        return answer
+
+    def _keep(self, request: str, answer: dict[str, Any]) -> None:
+        self._kept[request] = answer
+        if len(self._kept) > KEPT_ANSWERS:
+            del self._kept[next(iter(self._kept))]
+
+
+def _is_kept(op: Op) -> bool:
+    return not op.reads and "token" not in op.output_schema.get("properties", {})
+
+
+def _asset(name: Any) -> bytes:
+    """A bundle that is not sent with the widget.
+
+    Raises:
+        BadInput: ``BAD_MESSAGE``.
+    """
+    assets = {path.stem: path for path in STATIC.glob("*.js")}
+    if name not in assets:
+        raise BadInput("BAD_MESSAGE", f"There is no asset {name!r}. There are: {', '.join(sorted(assets))}.")
+    return assets[name].read_bytes()
+
+
+def _checked(message: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    name, arguments = message.get("op"), message.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        raise BadInput("BAD_MESSAGE", "A request names an operation in `op` and has an object of `arguments`.")
+    return name, {str(key): value for key, value in arguments.items()}
+
+
+def _failed(request: str, error: WorkbenchError) -> dict[str, Any]:
+    return {"kind": "answer", "request": request, "ok": False, "error": error.as_dict()}
+
+
+def _log_failure(done: Future[None]) -> None:
+    """Every request is answered, unless the host stops meanwhile; then the publisher reports that."""
+    if not done.cancelled() and (error := done.exception()) is not None:
+        log.error("a request of a panel failed", exc_info=error)

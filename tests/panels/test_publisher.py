@@ -1,0 +1,247 @@
+"""From a real project to a panel: a snapshot, then what changes; and what happens when a message cannot be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_ext.host import KernelHost
+from kernel_ext.panels import PanelClosed
+from kernel_ext.panels.publisher import Publisher, newest_event
+from kernel_ext.panels.sources import read_tasks
+from tests.panels.front_end import WAIT_SECONDS, FrontEnd
+from workbench.settings import Settings
+
+
+@pytest.fixture
+def publisher(any_host: KernelHost, page: FrontEnd) -> Iterator[Publisher]:
+    made = Publisher(any_host, page.take)
+    made.resync()
+    page.until(lambda: page.version is not None)
+    yield made
+    made.stop()
+
+
+def tasks(host: KernelHost) -> Any:
+    return host.submit(read_tasks(host.acall)).result(WAIT_SECONDS)
+
+
+def test_a_page_follows_everything_that_happens(serving: KernelHost, publisher: Publisher, page: FrontEnd) -> None:
+    serving.call("register", name="ada")
+    page.until(lambda: page.names() == {"ada"})
+    parent = serving.call("create_task", title="Parent", persona_id="tester")["id"]
+    serving.call("create_task", title="Child", persona_id="tester", parent_task_id=parent)
+    serving.call("approve", approval_id=1)
+    page.until(lambda: len(page.tables["tasks"]) == 2 and not page.tables["approvals"])
+    assert page.tables["tasks"] == tasks(serving)
+    assert page.kinds()[0] == "snapshot"
+    assert set(page.kinds()[1:]) == {"diff"}
+
+
+def test_many_events_at_once_are_a_few_messages(serving: KernelHost, publisher: Publisher, page: FrontEnd) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: serving.call("create_task", title=f"{n}", persona_id="tester"), range(200)))
+    page.until(lambda: len(page.tables["tasks"]) == 200)
+    assert page.kinds().count("diff") < 100
+    assert page.tables["tasks"] == tasks(serving)
+
+
+def test_a_few_changed_tasks_of_many_are_read_one_by_one_with_those_that_depend_on_them(
+    serving: KernelHost, page: FrontEnd
+) -> None:
+    lines = "".join(f"- {{name: t{n}, title: T, persona: tester}}\n" for n in range(200))
+    last = "- {name: last, title: Last, persona: tester, after: [t7]}\n"
+    made = serving.call("create_plan", text=f"plan: many\ntasks:\n{lines}{last}")["tasks"]
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: len(page.tables.get("tasks", {})) == 201)
+    assert page.tables["tasks"][made["last"]]["blocked"] is True
+    serving.call("remove_dependency", task_id=made["last"], depends_on=made["t7"])
+    serving.call("cancel_task", task_id=made["t7"], reason="Not needed")
+    serving.call("set_priority", task_id=made["t9"], priority=900)
+    page.until(lambda: page.tables["tasks"][made["t9"]]["priority"] == 900)
+    page.until(lambda: page.tables["tasks"] == tasks(serving))
+    publisher.stop()
+
+
+def test_a_page_learns_what_events_were_about_even_when_no_row_has_changed(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    task_id = serving.call("create_task", title="Parent", persona_id="tester")["id"]
+    serving.call("set_priority", task_id=task_id, priority=900)
+    page.until(lambda: page.tables["tasks"].get(task_id, {}).get("priority") == 900)
+    before = len(page.messages)
+    serving.call("set_priority", task_id=task_id, priority=900)
+    page.until(lambda: any(message.get("touched") == [f"task:{task_id}"] for message in page.messages[before:]))
+
+
+def test_worktrees_and_processes_follow_the_first_snapshot_and_are_live(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    page.until(lambda: {"worktrees", "conflicts", "processes"} <= set(page.tables))
+    assert page.messages[0]["kind"] == "snapshot"
+    path = Path(serving.call("create_worktree", name="robust")["path"])
+    page.until(lambda: "robust" in page.tables["worktrees"])
+    assert page.tables["worktrees"]["robust"]["uncommitted"] == 0
+    (path / "left.txt").write_text("not committed")
+    serving.call("create_worktree", name="other")
+    page.until(lambda: page.tables["worktrees"]["robust"]["dirty"] == ["left.txt"])
+    assert set(page.tables["conflicts"]) == {""}
+    assert page.tables["processes"] == {}
+
+
+def test_a_project_without_a_repository_says_why_it_has_no_worktrees(tmp_path: Path, page: FrontEnd) -> None:
+    host = KernelHost(Settings(project=tmp_path))
+    host.start(0)
+    publisher = Publisher(host, page.take)
+    try:
+        publisher.resync()
+        page.until(lambda: "" in page.tables.get("worktrees", {}))
+        assert page.tables["worktrees"][""]["error"]["code"] == "NOT_A_REPOSITORY"
+        host.call("create_task", title="It goes on", persona_id="tester")
+        page.until(lambda: len(page.tables["tasks"]) == 1)
+    finally:
+        publisher.stop()
+        host.stop()
+
+
+def test_a_page_that_asks_again_gets_a_snapshot_and_goes_on(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    serving.call("register", name="ada")
+    page.until(lambda: page.names() == {"ada"})
+    publisher.resync()
+    page.until(lambda: page.kinds().count("snapshot") == 2)
+    serving.call("register", name="bert")
+    page.until(lambda: page.names() == {"ada", "bert"})
+
+
+def test_a_panel_that_is_not_displayed_sends_nothing(serving: KernelHost, page: FrontEnd) -> None:
+    publisher = Publisher(serving, page.take)
+    serving.call("register", name="ada")
+    publisher.stop()
+    assert page.messages == []
+
+
+def test_a_stopped_host_is_reported_and_found_again(serving: KernelHost, page: FrontEnd) -> None:
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: "snapshot" in page.kinds())
+    serving.stop()
+    page.until(lambda: page.kinds()[-1] == "stopped")
+    publisher.resync()
+    page.until(lambda: page.kinds().count("stopped") == 2)
+    assert page.messages[-1]["error"]["code"] == "NOT_STARTED"
+    serving.start(0)
+    publisher.resync()
+    page.until(lambda: page.kinds().count("snapshot") == 2)
+    publisher.stop()
+
+
+@pytest.mark.parametrize("events", [0, 1, 2, 3, 7, 8])
+def test_the_newest_event_is_found(serving: KernelHost, events: int) -> None:
+    before = serving.submit(newest_event(serving)).result(WAIT_SECONDS)
+    for number in range(events):
+        serving.call("create_task", title=f"{number}", persona_id="tester")
+    assert serving.submit(newest_event(serving)).result(WAIT_SECONDS) == before + events
+
+
+def test_agents_and_what_they_belong_to_follow_their_changes(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    project = serving.call("create_project", name="Lab")["id"]
+    session = serving.call("create_session", project_id=project, name="Day 1")["id"]
+    team = serving.call("create_team", name="Night", session_id=session)["id"]
+    made = serving.call("register", name="ada", persona_id="tester")
+    serving.call("approve", approval_id=made["approval_id"], choices={"team_id": team})
+    page.until(lambda: page.tables["agents"].get("ada", {}).get("team_id") == team)
+    page.until(lambda: page.tables["sessions"][session]["agents"] == 1)
+    serving.call("update_agent", agent_id="ada", changes={"agent_id": "first", "tool": "read"})
+    page.until(lambda: set(page.tables["agents"]) == {"first"})
+    assert page.tables["agents"]["first"]["tool"] == "read"
+    serving.call("delete_project", project_id=project)
+    page.until(lambda: not page.tables["projects"] and not page.tables["sessions"] and not page.tables["teams"])
+
+
+def test_rules_tools_and_the_allowlist_follow_their_changes(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    assert set(page.tables["tools"]) == {"register", "read", "write"}
+    serving.call("add_admission_rule", name="night", pattern="worker-*", grants={"tool": "read"})
+    serving.call("allow_agent", agent_id="ada")
+    serving.call("update_agent_tool", tool_id="write", enabled=False)
+    page.until(lambda: "night" in page.tables["rules"] and "ada" in page.tables["allowlist"])
+    page.until(lambda: page.tables["tools"]["write"]["enabled"] is False)
+    serving.call("remove_admission_rule", name="night")
+    page.until(lambda: not page.tables["rules"])
+
+
+def test_a_list_of_many_pages_is_read_to_its_end(serving: KernelHost, page: FrontEnd) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: serving.call("create_project", name=f"project {n}"), range(520)))
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: page.version is not None)
+    publisher.stop()
+    assert {row["name"] for row in page.tables["projects"].values()} == {f"project {n}" for n in range(520)}
+
+
+def test_of_very_many_events_a_page_learns_only_that_anything_may_have_changed(
+    serving: KernelHost, publisher: Publisher, page: FrontEnd
+) -> None:
+    lines = "".join(f"- {{name: t{n}, title: T, persona: tester}}\n" for n in range(1_100))
+    serving.call("create_plan", text=f"plan: many\ntasks:\n{lines}")
+    page.until(lambda: len(page.tables["tasks"]) == 1_100)
+    assert None in [message["touched"] for message in page.messages if message["kind"] == "diff"]
+
+
+@pytest.mark.parametrize("message", ["snapshot", "diff"])
+def test_a_message_that_cannot_be_sent_is_logged_and_a_snapshot_follows(
+    serving: KernelHost, page: FrontEnd, caplog: pytest.LogCaptureFixture, message: str
+) -> None:
+    publisher = Publisher(serving, page.take)
+    if message == "snapshot":
+        page.failures.append(ValueError("not JSON"))
+        publisher.resync()
+    else:
+        publisher.resync()
+        page.until(lambda: {"worktrees", "conflicts", "processes"} <= set(page.tables))
+        page.failures.append(ValueError("not JSON"))
+        serving.call("register", name="ada")
+    page.until(lambda: "retrying" in page.kinds())
+    serving.call("register", name="bert")
+    page.until(lambda: "bert" in page.names())
+    publisher.stop()
+    assert page.kinds()[page.kinds().index("retrying") + 1] == "snapshot"
+    assert "not JSON" in caplog.text
+
+
+def test_a_snapshot_that_was_asked_for_again_and_cannot_be_sent_is_sent_after_a_pause(
+    serving: KernelHost, page: FrontEnd
+) -> None:
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: {"worktrees", "conflicts", "processes"} <= set(page.tables))
+    page.failures.append(ValueError("not JSON"))
+    publisher.resync()
+    page.until(lambda: page.kinds().count("snapshot") == 2)
+    publisher.stop()
+
+
+def test_a_closed_page_ends_the_publisher_and_nothing_is_logged(
+    serving: KernelHost, page: FrontEnd, caplog: pytest.LogCaptureFixture
+) -> None:
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: {"worktrees", "conflicts", "processes"} <= set(page.tables))
+    page.failures.append(PanelClosed())
+    serving.call("register", name="ada")
+    page.until(lambda: page.kinds()[-1] == "stopped")
+    assert [record for record in caplog.records if record.name.startswith("kernel_ext")] == []
+    publisher.resync()
+    page.until(lambda: page.names() == {"ada"})
+    publisher.stop()
