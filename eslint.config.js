@@ -46,6 +46,7 @@ export default [
     rules: {
       eqeqeq: "error",
       "max-lines": ["error", 500],
+      "max-lines-per-function": ["error", { max: 45, skipBlankLines: true, skipComments: true }],
       "no-restricted-properties": [
         "error",
         { property: "innerHTML", message: "Names and titles come from agents: use textContent." },

@@ -1,4 +1,7 @@
-/** Shows the panel in an empty page, as a notebook would; `take` gives it a message, `scroll` moves through its tasks. */
+/**
+ * Shows the panel in an empty page, as a notebook would. `take` gives it a message, `scroll` moves through its tasks;
+ * what it sends goes to `window.kernel`, where there is one.
+ */
 async ([bundle, style]) => {
   const sheet = document.createElement("style");
   sheet.textContent = style;
@@ -8,7 +11,7 @@ async ([bundle, style]) => {
   const model = {
     on: (kind, listener) => kind === "msg:custom" && listeners.add(listener),
     off: () => {},
-    send: () => {},
+    send: (message) => window.kernel?.(message),
   };
   const address = URL.createObjectURL(new Blob([bundle], { type: "text/javascript" }));
   const widget = (await import(address)).default();
@@ -19,10 +22,10 @@ async ([bundle, style]) => {
 
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   window.take = async (message, text) => {
-    const buffers = [new DataView(new TextEncoder().encode(text).buffer)];
+    const buffers = text ? [new DataView(new TextEncoder().encode(text).buffer)] : [];
     for (const listener of listeners) listener(message, buffers);
     await frame(); // drawn in this one
-    await frame(); // and seen before this one
+    await frame(); // and visible before this one
     return root.querySelectorAll(".wb-row:not([hidden])").length;
   };
   window.scroll = async (frames) => {

@@ -110,7 +110,7 @@ def _work(project: Project, made: dict[str, int], steps: list[int], doomed: int)
 
 
 def eventful(project: Project) -> dict[str, int]:
-    """One task with everything to it: failed twice, told a lot, completed with a result; what waits for it."""
+    """One task with everything: a failed attempt, a long log, dependencies, subtasks."""
     ada = admitted(project, "ada")
     first = project.operate("create_task", title="Fetch the stations", persona_id="implementer")["id"]
     text = "Model body mass by species and sex.\n\nLeave out rows without sex, and say how many there were."

@@ -53,13 +53,13 @@ def waiting(project: Project, name: str, **data: Any) -> Iterator[ClientConnecti
         yield socket
 
 
-def heard(socket: ClientConnection, kind: str) -> dict[str, Any]:
+def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
     """The next message of a kind."""
     for _ in range(20):
         message: dict[str, Any] = json.loads(socket.recv(timeout=20))
         if kind in (message.get("type"), message.get("event")):
             return message
-    raise AssertionError(f"{kind} was not heard")
+    raise AssertionError(f"{kind} did not come")
 
 
 def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_into_the_session_in_use(
@@ -72,8 +72,8 @@ def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_puts_it_i
         expect(mine).to_contain_text("as probe · implementer · worker · read and write · in Penguins / ")
         expect(mine).to_contain_text("probe/1.2 · from 127.0.0.1 · connection probe · languages: python, r")
         mine.get_by_role("button", name="Admit").click()
-        told = heard(socket, "agent_assigned")
-    assert "probe" in json.dumps(told)
+        message = next_message(socket, "agent_assigned")
+    assert "probe" in json.dumps(message)
     assert agent(project, "probe")["session"] is not None
 
 
@@ -92,7 +92,7 @@ def test_two_clicks_admit_with_every_choice(open_desk: OpenDesk, project: Projec
         mine.get_by_label("Expires").select_option("3600")
         shot(desk, "admission-details")
         mine.get_by_role("button", name="Admit").click()
-        heard(socket, "agent_assigned")
+        next_message(socket, "agent_assigned")
     bob = agent(project, "bob-the-builder")
     assert (bob["persona_id"], bob["tool"], bob["access_level"]) == ("reviewer", "read", "team_level")
     assert (bob["session"], bob["team"]) == ("Field season", "Night shift")
@@ -109,8 +109,8 @@ def test_many_agents_are_admitted_and_rejected_at_once(open_desk: OpenDesk, proj
     desk.get_by_label("Select all", exact=True).check()
     expect(desk.get_by_text("4 of 4 agents selected")).to_be_visible()
     desk.get_by_label("Select worker-3").uncheck()
-    desk.get_by_role("button", name="Choose for all…").click()
-    desk.get_by_role("group", name="Decide many").get_by_label("Session").select_option(made["Forecast"])
+    desk.get_by_role("button", name="Details for all…").click()
+    desk.get_by_role("group", name="Decide many at once").get_by_label("Session").select_option(made["Forecast"])
     shot(desk, "bulk")
     desk.get_by_role("button", name="Admit 3").click()
     expect(card(desk, "worker-2")).to_contain_text("Admitted as worker-2.")
@@ -120,7 +120,7 @@ def test_many_agents_are_admitted_and_rejected_at_once(open_desk: OpenDesk, proj
     expect(card(desk, "worker-4")).to_be_visible()
     desk.get_by_label("Select all", exact=True).check()
     desk.get_by_role("button", name="Reject…", exact=True).click()
-    desk.get_by_label("Reason for rejecting those selected").fill("Enough of you.")
+    desk.get_by_label("Reason for rejecting the selected agents").fill("Enough of you.")
     desk.get_by_role("button", name="Reject 2").click()
     expect(card(desk, "worker-4")).to_contain_text("Rejected.")
     found = project.operate("list_agents", status="rejected")["agents"]
@@ -170,16 +170,21 @@ def test_a_new_token_is_shown_once_and_is_in_no_output(open_desk: OpenDesk, proj
     assert token not in (project.path / "desk.ipynb").read_text()
 
 
-def test_many_agents_are_put_into_a_session_at_once(open_desk: OpenDesk, project: Project) -> None:
+def test_many_agents_are_assigned_to_a_session_at_once_and_what_is_not_chosen_stays(
+    open_desk: OpenDesk, project: Project
+) -> None:
     desk = open_desk()
     made = laboratory(project)
     view(desk, "Agents")
     desk.get_by_label("Select ada").check()
     desk.get_by_label("Select nox").check()
-    desk.get_by_label("Session for those selected").select_option(made["Forecast"])
-    desk.get_by_role("button", name="Assign").click()
+    assign = desk.get_by_role("button", name="Assign")
+    expect(assign).to_have_attribute("aria-disabled", "true")
+    desk.get_by_label("Session for the selected agents").select_option(made["Forecast"])
+    assign.click()
     expect(line(desk, "ada")).to_contain_text("Forecast")
     expect(line(desk, "nox")).to_contain_text("Forecast")
+    assert agent(project, "ada")["persona_id"] == "implementer"
 
 
 def test_agents_are_found_by_text_state_and_session(open_desk: OpenDesk, project: Project) -> None:
@@ -190,7 +195,7 @@ def test_agents_are_found_by_text_state_and_session(open_desk: OpenDesk, project
     desk.get_by_role("searchbox", name="Filter agents").fill("review")
     expect(desk.locator(".wb-table-row")).to_have_count(1)
     desk.get_by_role("searchbox", name="Filter agents").fill("")
-    desk.get_by_label("Show agents of a session").select_option(made["Analysis"])
+    desk.get_by_label("Filter agents by session").select_option(made["Analysis"])
     expect(desk.locator(".wb-table-row")).to_have_count(2)
     desk.get_by_role("searchbox", name="Filter agents").fill("nobody")
     desk.get_by_role("button", name="Show all").click()
@@ -271,8 +276,8 @@ def test_a_tool_is_switched_off_and_an_id_is_allowed(open_desk: OpenDesk, projec
     )
     desk.get_by_label("Agent id to allow").fill("ada")
     desk.get_by_role("button", name="Allow").click()
-    expect(desk.get_by_text("Only these agents may act.")).to_be_visible()
-    desk.get_by_role("button", name="Take ada off the allowlist").click()
+    expect(desk.get_by_text("Only the listed agents may act.")).to_be_visible()
+    desk.get_by_role("button", name="Remove ada from the allowlist").click()
     expect(desk.get_by_text("Empty: every admitted agent may act.")).to_be_visible()
 
 

@@ -40,7 +40,7 @@ def test_an_agent_that_registers_appears_by_itself_and_one_click_admits_it(
     open_desk: OpenDesk, project: Project
 ) -> None:
     desk = open_desk()
-    expect(desk.get_by_text("Nobody is waiting")).to_be_visible()
+    expect(desk.get_by_text("Nothing is waiting for you.")).to_be_visible()
     registered = project.call("register", name="ada", persona_id="planner")
     waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
 
@@ -52,7 +52,7 @@ def test_an_agent_that_registers_appears_by_itself_and_one_click_admits_it(
     assert project.call("whoami", registered["token"])["level"] == "planner"
     expect(card(desk, "ada")).to_contain_text("Admitted as ada.")
     desk.get_by_role("tab", name="Tasks").hover()  # the card stays as long as the pointer is on it
-    expect(desk.get_by_text("Nobody is waiting")).to_be_visible(timeout=10_000)
+    expect(desk.get_by_text("Nothing is waiting for you.")).to_be_visible(timeout=10_000)
 
 
 def test_two_clicks_admit_an_agent_that_waits_on_its_websocket_with_what_was_chosen(
@@ -69,13 +69,13 @@ def test_two_clicks_admit_an_agent_that_waits_on_its_websocket_with_what_was_cho
         card(desk, "Bob").get_by_label("Persona").select_option("reviewer")
         card(desk, "Bob").get_by_label("Permission").select_option("read")
         card(desk, "Bob").get_by_role("button", name="Admit").click()
-        told = next(m for _ in range(5) if "bob-the-builder" in (m := str(socket.recv(timeout=20))))
-    assert "agent_assigned" in told
+        message = next(m for _ in range(5) if "bob-the-builder" in (m := str(socket.recv(timeout=20))))
+    assert "agent_assigned" in message
     (agent,) = project.operate("list_agents")["agents"]
     assert (agent["agent_id"], agent["persona_id"], agent["tool"]) == ("bob-the-builder", "reviewer", "read")
 
 
-def test_a_rejected_agent_is_told_the_reason(open_desk: OpenDesk, project: Project) -> None:
+def test_a_rejected_agent_gets_the_reason(open_desk: OpenDesk, project: Project) -> None:
     desk = open_desk()
     registered = project.call("register", name="mallory")
     waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
@@ -111,7 +111,7 @@ def test_a_person_decides_while_a_cell_runs(open_desk: OpenDesk, project: Projec
     expect(running).to_be_visible()
 
 
-def test_a_plan_appears_as_a_tree_and_its_progress_is_seen_live(open_desk: OpenDesk, project: Project) -> None:
+def test_a_plan_appears_as_a_tree_with_live_progress(open_desk: OpenDesk, project: Project) -> None:
     desk = open_desk()
     view(desk, "Tasks")
     expect(desk.get_by_text("No tasks yet")).to_be_visible()
@@ -203,7 +203,7 @@ def test_everything_can_be_done_with_the_keyboard(open_desk: OpenDesk, project: 
     expect(card(desk, "ada").get_by_role("button", name="Admit")).to_be_focused()
     page.keyboard.press("Enter")
     expect(card(desk, "ada")).to_contain_text("Admitted as ada.")
-    page.keyboard.press("Enter")  # the second press of an impatient person admits nobody
+    page.keyboard.press("Enter")  # the second press of an impatient person does nothing
     expect(card(desk, "ada")).to_be_hidden()
     expect(card(desk, "bert")).to_be_focused()
     for _ in range(3):
@@ -244,7 +244,7 @@ def test_tasks_are_found_by_text_and_by_state(open_desk: OpenDesk, project: Proj
     expect(row(desk, "Convert units")).to_be_visible()
     expect(row(desk, "Clean the raw measurements")).to_be_visible()  # what leads to it
     desk.get_by_role("searchbox", name="Filter tasks").fill("nothing like it")
-    expect(desk.get_by_text("No task matches.")).to_be_visible()
+    expect(desk.get_by_text("No task matches the filters.")).to_be_visible()
     desk.get_by_role("button", name="Show all").click()
     expect(row(desk, "Review the models")).to_be_visible()
 
@@ -319,25 +319,25 @@ def test_what_agents_say_is_shown_as_text(open_desk: OpenDesk, project: Project,
     assert desk.locator("script, img, iframe").count() == 0
 
 
-def test_a_decision_made_elsewhere_does_not_tear_a_form_away(open_desk: OpenDesk, project: Project) -> None:
+def test_a_decision_made_elsewhere_does_not_remove_an_open_form(open_desk: OpenDesk, project: Project) -> None:
     desk = open_desk()
     registered = project.call("register", name="ada")
     card(desk, "ada").get_by_role("button", name="Details…").click()
     project.operate("approve", approval_id=registered["approval_id"])
-    expect(card(desk, "ada")).to_contain_text("Decided elsewhere.")
+    expect(card(desk, "ada")).to_contain_text("It was decided elsewhere.")
 
 
-def test_a_restarted_kernel_is_said_in_place(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_a_restarted_kernel_is_reported_in_place(open_desk: OpenDesk, project: Project, page: Page) -> None:
     desk = open_desk()
     project.call("register", name="ada")
     expect(card(desk, "ada")).to_be_visible()
     restart_kernel(page)
-    expect(desk.get_by_text("Run this cell again to go on.")).to_be_visible(timeout=30_000)
+    expect(desk.get_by_text("Run this cell again to continue.")).to_be_visible(timeout=30_000)
     expect(card(desk, "ada").get_by_role("button", name="Admit")).to_have_attribute("aria-disabled", "true")
     shot(desk, "restarted")
 
 
-def test_a_stopped_workbench_is_said_in_place_and_found_again(
+def test_a_stopped_workbench_is_reported_in_place_and_found_again(
     open_desk: OpenDesk, project: Project, page: Page
 ) -> None:
     desk = open_desk("host.stop()", "info = host.start(0)")

@@ -93,11 +93,11 @@ def test_a_task_is_reprioritised_reassigned_cancelled_and_retried(open_desk: Ope
     expect(task).to_contain_text("Cancelled")
     task.get_by_role("button", name="Retry task 1").click()
     expect(task).to_contain_text("Pending")
-    told = [event["kind"] for event in project.operate("list_events", subject="task:1")["events"]]
-    assert told[1:] == ["task.prioritised", "task.reassigned", "task.cancelled", "task.revived"]
+    kinds = [event["kind"] for event in project.operate("list_events", subject="task:1")["events"]]
+    assert kinds[1:] == ["task.prioritised", "task.reassigned", "task.cancelled", "task.revived"]
 
 
-def test_what_is_refused_is_shown_where_it_was_asked_for(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_a_refusal_is_shown_where_the_request_was_made(open_desk: OpenDesk, project: Project, page: Page) -> None:
     desk = tasks(open_desk())
     project.operate("create_task", title="Count them", persona_id="tester")
     task = opened(desk, "Count them")
@@ -120,7 +120,7 @@ def test_tasks_are_chosen_by_what_they_belong_to(open_desk: OpenDesk, project: P
     expect(row(desk, "Model body mass")).to_be_visible()
     expect(desk.get_by_role("treegrid").locator(".wb-row:visible")).to_have_count(1)
     desk.get_by_label("All agents", exact=True).select_option("grace")
-    expect(desk.get_by_text("No task matches.")).to_be_visible()
+    expect(desk.get_by_text("No task matches the filters.")).to_be_visible()
     desk.get_by_role("button", name="Show all").click()
     expect(row(desk, "Write the report")).to_be_visible()
     project.operate("set_priority", task_id=named(project, "report"), priority=900)
@@ -136,7 +136,7 @@ def test_the_graph_shows_what_waits_for_what_and_follows_it(open_desk: OpenDesk,
     graph = desk.get_by_role("listbox", name=re.compile("^Dependency graph"))
     review = graph.get_by_role("option").filter(has_text="Review the models")
     expect(review).to_contain_text("Blocked")
-    expect(desk.get_by_text("without dependencies are left out")).to_be_visible()
+    expect(desk.get_by_text("without dependencies are not drawn")).to_be_visible()
     shot(desk, "graph")
     token = project.operate("issue_token", agent_id="ada")["token"]
     project.call("complete_task", token, task_id=named(project, "bills"))
@@ -169,7 +169,7 @@ def test_of_too_many_tasks_the_graph_shows_those_around_one(open_desk: OpenDesk,
     project.operate("create_plan", text=text.replace("[t0, t0]", "[t0]"))
     expect(desk.get_by_text("0 of 600 completed").last).to_be_visible()
     desk.get_by_role("button", name="Graph").click()
-    expect(desk.get_by_text("600 tasks are too many to draw; here are 300 around #1.")).to_be_visible()
+    expect(desk.get_by_text("600 tasks are too many to draw; these are the 300 around #1.")).to_be_visible()
     assert desk.locator(".wb-node").count() == 300
     desk.get_by_role("button", name="Fit").click()
     shot(desk, "graph-many")

@@ -55,11 +55,11 @@ def process(project: Project, agent_id: str) -> dict[str, Any]:
     return project.operate("get_agent_process_info", agent_id=agent_id)
 
 
-def test_without_worktrees_it_is_said_what_one_is_and_one_is_made_there(open_desk: OpenDesk, project: Project) -> None:
+def test_without_worktrees_the_tab_explains_them_and_creates_one(open_desk: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_desk()
     view(desk, "Worktrees")
-    expect(desk.get_by_text("A worktree is a directory of its own")).to_be_visible()
+    expect(desk.get_by_text("A worktree is a directory with its own branch")).to_be_visible()
     shot(desk, "worktrees-empty")
     desk.get_by_role("button", name="New worktree…").last.click()
     desk.get_by_label("Name", exact=True).fill("no/such name")
@@ -70,11 +70,11 @@ def test_without_worktrees_it_is_said_what_one_is_and_one_is_made_there(open_des
     desk.get_by_label("Branch (optional)").fill("feature/robust")
     desk.get_by_role("button", name="Create").click()
     expect(card(desk, "robust")).to_contain_text("feature/robust → main")
-    expect(desk.locator(".wb-note").get_by_text("robust is made: feature/robust")).to_be_visible()
+    expect(desk.locator(".wb-note").get_by_text("Created robust: branch feature/robust")).to_be_visible()
     assert (project.path / ".aiswarm" / "worktrees" / "robust" / "model.py").exists()
 
 
-def test_without_a_repository_it_is_said_what_to_do(open_desk: OpenDesk, project: Project) -> None:
+def test_without_a_repository_the_tab_says_what_to_do(open_desk: OpenDesk, project: Project) -> None:
     desk = open_desk()
     view(desk, "Worktrees")
     expect(desk.get_by_text("git init")).to_be_visible()
@@ -99,7 +99,7 @@ def test_two_clicks_review_and_integrate(open_desk: OpenDesk, project: Project) 
     expect(page.get_by_text("Integrated into main.")).to_be_visible()
     assert (project.path / "src" / "stats.py").read_text() == STATS
     page.get_by_role("button", name="Back to all worktrees").click()
-    expect(desk.get_by_text("A worktree is a directory of its own")).to_be_visible()
+    expect(desk.get_by_text("A worktree is a directory with its own branch")).to_be_visible()
 
 
 def test_what_is_asked_on_the_card_is_answered_in_the_inbox(open_desk: OpenDesk, project: Project) -> None:
@@ -107,7 +107,7 @@ def test_what_is_asked_on_the_card_is_answered_in_the_inbox(open_desk: OpenDesk,
     desk = open_desk()
     view(desk, "Worktrees")
     worktree(project, "robust", {"src/stats.py": STATS})
-    card(desk, "robust").get_by_role("button", name="Ask to integrate").click()
+    card(desk, "robust").get_by_role("button", name="Request integration").click()
     expect(card(desk, "robust")).to_contain_text("Awaits approval")
     view(desk, "Inbox")
     mine = card(desk, "robust")
@@ -142,7 +142,7 @@ def test_failed_gates_are_shown_with_their_output_and_overruled_in_a_second_step
     assert (project.path / "src" / "stats.py").exists()
 
 
-def test_what_a_discard_loses_is_said_before_and_kept_in_a_bundle(open_desk: OpenDesk, project: Project) -> None:
+def test_what_a_discard_loses_is_listed_before_and_kept_in_a_bundle(open_desk: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_desk()
     path = worktree(project, "robust", {"src/stats.py": STATS}, left={"notes.txt": "not committed\n"})
@@ -150,14 +150,14 @@ def test_what_a_discard_loses_is_said_before_and_kept_in_a_bundle(open_desk: Ope
     expect(card(desk, "robust")).to_contain_text("1 uncommitted", timeout=20_000)
     card(desk, "robust").get_by_role("button", name="Discard… robust").click()
     asked = card(desk, "robust").locator(".wb-confirm")
-    expect(asked).to_contain_text("1 uncommitted file: notes.txt. It is written to a bundle")
-    expect(asked).to_contain_text("The branch wb/robust/main stays, with its 1 commit that main does not have.")
+    expect(asked).to_contain_text("1 uncommitted file: notes.txt. It is first saved to a bundle")
+    expect(asked).to_contain_text("The branch wb/robust/main is kept, with its 1 commit that main does not have.")
     asked.get_by_label("Delete the branch too").check()
     expect(asked).to_contain_text("The branch wb/robust/main is deleted, with 1 commit that main does not have.")
     shot(desk, "discard")
     asked.get_by_role("button", name="Discard robust").click()
     expect(card(desk, "robust")).to_be_hidden()
-    expect(desk.locator(".wb-note").get_by_text("robust was discarded. Its branch is deleted too.")).to_be_visible()
+    expect(desk.locator(".wb-note").get_by_text("robust was discarded. Its branch was deleted too.")).to_be_visible()
     (bundle,) = (project.path / ".aiswarm" / "trash").glob("*.bundle")
     expect(desk.locator(".wb-note").get_by_text(bundle.name)).to_be_visible()
     git("bundle", "verify", str(bundle), cwd=project.path)
@@ -181,7 +181,7 @@ def test_a_discard_that_is_refused_says_what_would_be_lost_and_is_insisted_on(
     expect(card(desk, "robust")).to_contain_text("aside of robust has would be on no branch of yours")
     assert path.exists()
     shot(desk, "insist")
-    card(desk, "robust").get_by_role("button", name="Discard robust all the same").click()
+    card(desk, "robust").get_by_role("button", name="Discard robust anyway").click()
     expect(card(desk, "robust")).to_be_hidden(timeout=20_000)
     (bundle,) = (project.path / ".aiswarm" / "trash").glob("*.bundle")
     assert "heads/aside" in git("bundle", "list-heads", str(bundle), cwd=project.path)
@@ -240,7 +240,7 @@ def test_changes_are_read_with_the_keyboard(open_desk: OpenDesk, project: Projec
     expect(card(desk, "robust").get_by_role("button", name="robust", exact=True)).to_be_focused()
 
 
-def test_newer_commits_do_not_tear_away_what_is_read(open_desk: OpenDesk, project: Project) -> None:
+def test_newer_commits_do_not_replace_what_is_being_read(open_desk: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_desk()
     path = worktree(project, "robust", {"src/stats.py": STATS})
@@ -255,7 +255,7 @@ def test_newer_commits_do_not_tear_away_what_is_read(open_desk: OpenDesk, projec
     expect(mine.get_by_text("There are newer changes than these.")).to_be_visible(timeout=20_000)
     mine.get_by_role("button", name="Show them").click()
     expect(mine.get_by_text("later = 1")).to_be_visible()
-    expect(mine.get_by_text("approving would be refused. Ask again under Worktrees.")).to_be_visible()
+    expect(mine.get_by_text("approving would be refused. Request the integration again")).to_be_visible()
     shot(desk, "worktrees-moved")
 
 
@@ -264,7 +264,7 @@ def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_desk: O
     desk = open_desk()
     view(desk, "Agents")
     desk.get_by_role("button", name=re.compile("^Processes")).click()
-    expect(desk.get_by_text("Workbench has started no agent.")).to_be_visible()
+    expect(desk.get_by_text("Workbench has not started any agent yet.")).to_be_visible()
     shot(desk, "processes-empty")
     spawned = project.operate("spawn_agent", persona_id="implementer", new_worktree=True, name="ada")
     agent_id, place = spawned["agent_id"], spawned["worktree"]
@@ -293,7 +293,7 @@ def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_desk: O
     expect(row_of(desk, agent_id)).to_contain_text("Ended")
 
 
-def test_figures_of_processes_are_asked_for_only_while_they_are_seen(
+def test_figures_of_processes_are_polled_only_while_they_are_visible(
     open_desk: OpenDesk, project: Project, page: Page
 ) -> None:
     repository(project.path)
@@ -312,11 +312,11 @@ def test_figures_of_processes_are_asked_for_only_while_they_are_seen(
     page.wait_for_function("() => window.polls > 0")
     view(desk, "Inbox")
     page.wait_for_timeout(300)  # one that is under way
-    seen = page.evaluate("() => window.polls")
+    before = page.evaluate("() => window.polls")
     page.wait_for_timeout(4_500)
-    assert page.evaluate("() => window.polls") == seen
+    assert page.evaluate("() => window.polls") == before
     view(desk, "Agents")
-    page.wait_for_function(f"() => window.polls > {seen}")
+    page.wait_for_function(f"() => window.polls > {before}")
     project.operate("terminate_agent", agent_id=spawned["agent_id"], reason="The test is over.")
     wait_until(lambda: process(project, spawned["agent_id"])["state"] == "ended", "the agent has ended")
 

@@ -8,7 +8,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const store = new Store();
   store.takeSnapshot(1, snapshot);
   changes.forEach((change, at) => store.takeDiff(at + 1, at + 2, change));
-  const missed = !store.takeDiff(store.version + 1, store.version + 2, { tasks: { set: [], gone: [] } });
+  const missed = !store.takeDiff(store.version + 1, store.version + 2, { tasks: { set: [], removed: [] } });
   const tables = {};
   for (const [name, rows] of Object.entries(store.tables)) {
     if (rows.size) tables[name] = [...rows.values()].sort((a, b) => a.id - b.id);

@@ -1,9 +1,9 @@
-/** Reads a line of JSON with a patch or a log's tails, and answers what the panel makes of it. */
+/** Reads a patch or the tails of a log, a line of JSON each; answers each with what the panel makes of it. */
 import { createInterface } from "node:readline";
 import process from "node:process";
 
+import { newLines } from "../../kernel_ext/panels/src/lib/log_tail.js";
 import { hunks } from "../../kernel_ext/panels/src/lib/patch.js";
-import { added } from "../../kernel_ext/panels/src/lib/log_lines.js";
 
 const sides = (patch) =>
   hunks(patch).map(({ lines }) =>
@@ -16,7 +16,7 @@ const sides = (patch) =>
 
 const followed = (tails) =>
   tails.reduce((known, tail) => {
-    const fresh = added(known, tail);
+    const fresh = newLines(known, tail);
     return fresh === tail ? [...tail] : [...known, ...fresh];
   }, []);
 

@@ -1,4 +1,4 @@
-/** Reads a log as the panel does: steps on standard input, what is known after each on standard output. */
+/** Reads a log as the panel does. Standard input: the steps; standard output: the lines that are known after each. */
 
 import { readFileSync } from "node:fs";
 import process from "node:process";
@@ -7,12 +7,12 @@ import { LogTail } from "../../kernel_ext/panels/src/lib/log_tail.js";
 
 const { step, steps } = JSON.parse(readFileSync(0, "utf8"));
 const log = [];
-let asked = 0;
+let loads = 0;
 let fails = false;
 
-async function ask({ cursor, limit, newest_first }) {
-  asked += 1;
-  if (fails) return null;
+async function load({ cursor, limit, newest_first }) {
+  loads += 1;
+  if (fails) throw new Error("not now");
   if (newest_first)
     return log
       .filter(({ id }) => !cursor || id < cursor)
@@ -21,22 +21,27 @@ async function ask({ cursor, limit, newest_first }) {
   return log.filter(({ id }) => id > cursor).slice(0, limit);
 }
 
-const tail = new LogTail(ask, step);
+const tail = new LogTail(load, step);
 const does = {
-  told: (number) => {
+  grow: (number) => {
     for (let n = 0; n < number; n += 1) log.push({ id: log.length + 1 });
   },
-  read: () => tail.read(),
-  back: () => tail.readBack(),
-  both: () => Promise.all([tail.read(), tail.read(), tail.readBack(), tail.readBack()]),
+  read: () => tail.readNew(),
+  back: () => tail.readEarlier(),
+  both: () => Promise.all([tail.readNew(), tail.readNew(), tail.readEarlier(), tail.readEarlier()]),
   fails: (now) => {
     fails = now;
   },
 };
 const found = [];
 for (const [what, how] of steps) {
-  asked = 0;
-  await does[what](how);
-  found.push({ what, ids: tail.lines.map(({ id }) => id), whole: tail.whole, asked });
+  loads = 0;
+  let failed = false;
+  try {
+    await does[what](how);
+  } catch {
+    failed = true;
+  }
+  found.push({ what, ids: tail.lines.map(({ id }) => id), complete: tail.complete, loads, failed });
 }
 process.stdout.write(JSON.stringify(found));

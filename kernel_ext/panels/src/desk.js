@@ -1,64 +1,49 @@
-/** The desk: who waits, how the work goes, who is here, and what holds. One store for each model, any number of views. */
+/** The desk: the views of a project as tabs. One store for each widget model, and any number of views of it. */
 
 import { Admin } from "./admin/admin.js";
 import { Agents } from "./agents/agents.js";
-import { Channel } from "./link/channel.js";
+import { Inbox } from "./inbox/inbox.js";
 import { button } from "./lib/controls.js";
 import { h, prose, setText } from "./lib/dom.js";
 import { icon } from "./lib/icons.js";
-import { Inbox } from "./inbox/inbox.js";
+import { Tabs } from "./lib/tabs.js";
+import { Channel } from "./link/channel.js";
+import { Store } from "./link/store.js";
+import { Projects } from "./projects/projects.js";
 import { Outline } from "./tasks/outline.js";
 import { Progress } from "./tasks/progress.js";
-import { Projects } from "./projects/projects.js";
-import { Store } from "./link/store.js";
-import { Tabs } from "./lib/tabs.js";
 import { Tasks } from "./tasks/tasks.js";
 import { Worktrees } from "./worktrees/worktrees.js";
 
+/** How often times such as "3 min ago" are redrawn. */
 const TICK_MS = 5_000;
-const SAID_MS = 10_000;
+/** How long an announcement stays. */
+const ANNOUNCEMENT_MS = 10_000;
 const [INBOX, TASKS, WORKTREES, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3, 4, 5];
-const LINKS = {
+const LINK_LABELS = {
   connecting: "Connecting…",
   live: "Live",
-  trouble: "Trying again…",
+  retrying: "Retrying…",
   stopped: "Stopped",
-  gone: "Disconnected",
+  disconnected: "Disconnected",
 };
 
-/** What one view of the desk shows. */
+/** One view of the desk, as it stands in one cell. */
 class View {
+  /** @param {Store} store @param {Channel} channel @param {AbortSignal} signal ends the view */
   constructor(store, channel, signal) {
     this.store = store;
     this.channel = channel;
-    this.status = h("span", { class: "wb-status wb-cut", role: "status", "aria-live": "polite" });
-    this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
-    this.link = h("span", { class: "wb-state" }, this.dot, h("span", {}));
-    this.bannerText = h("span", { class: "wb-grow" });
-    this.bannerCode = h("code", {});
-    this.reconnect = h(
-      "button",
-      { class: "wb-button", type: "button", on: { click: () => channel.resync() } },
-      "Reconnect",
-    );
-    this.banner = h(
-      "div",
-      { class: "wb-banner", hidden: true },
-      icon("warning"),
-      this.bannerText,
-      this.bannerCode,
-      this.reconnect,
-    );
     const announce = (text) => this.announce(text);
     this.inbox = new Inbox(store, channel, announce, signal);
-    this.glance = new Glance(() => this.tabs.select(TASKS));
+    this.taskSummary = new TaskSummary(() => this.tabs.select(TASKS));
     this.tasks = new Tasks(store, channel, announce, signal);
     this.worktrees = new Worktrees(store, channel, announce);
     this.agents = new Agents(store, channel, announce, signal);
     this.projects = new Projects(store, channel, announce);
     this.admin = new Admin(store, channel, announce, signal);
     const views = [
-      { label: "Inbox", element: h("div", {}, this.inbox.element, this.glance.element) },
+      { label: "Inbox", element: h("div", {}, this.inbox.element, this.taskSummary.element) },
       { label: "Tasks", element: this.tasks.element },
       { label: "Worktrees", element: this.worktrees.element },
       { label: "Agents", element: this.agents.element },
@@ -69,38 +54,49 @@ class View {
     this.element = h(
       "div",
       { class: "wb-desk", role: "region", "aria-label": "Workbench desk", "data-lm-suppress-shortcuts": "true" },
-      h(
-        "div",
-        { class: "wb-top" },
-        h("span", { class: "wb-brand" }, "Workbench"),
-        this.tabs.element,
-        this.status,
-        this.link,
-      ),
-      this.banner,
+      this.top(),
+      this.makeBanner(),
       ...this.tabs.panels,
     );
-    this.follow(signal);
+    this.start(signal);
   }
 
-  /** Say something in passing: it is read aloud, and gone after a while. */
+  top() {
+    this.status = h("span", { class: "wb-status wb-cut", role: "status", "aria-live": "polite" });
+    this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
+    this.linkLabel = h("span", {});
+    const brand = h("span", { class: "wb-brand" }, "Workbench");
+    const link = h("span", { class: "wb-state" }, this.dot, this.linkLabel);
+    return h("div", { class: "wb-top" }, brand, this.tabs.element, this.status, link);
+  }
+
+  makeBanner() {
+    this.bannerText = h("span", { class: "wb-grow" });
+    this.bannerCode = h("code", {});
+    this.reconnect = button("Reconnect", "wb-button", () => this.channel.resync());
+    const parts = [icon("warning"), this.bannerText, this.bannerCode, this.reconnect];
+    this.banner = h("div", { class: "wb-banner", hidden: true }, ...parts);
+    return this.banner;
+  }
+
+  /** Show a short message for a while; screen readers read it. */
   announce(text) {
     clearTimeout(this.fading);
     setText(this.status, text);
-    this.fading = setTimeout(() => setText(this.status, ""), SAID_MS);
+    this.fading = setTimeout(() => setText(this.status, ""), ANNOUNCEMENT_MS);
   }
 
-  /** Draw after every change, at most once a frame, until the view goes. */
-  follow(signal) {
-    let due = 0;
+  /** Draw after every change, at most once a frame, until the view ends. */
+  start(signal) {
+    let frame = 0;
     const draw = () => {
-      due = 0;
+      frame = 0;
       this.draw();
     };
-    this.store.listen(() => (due ||= requestAnimationFrame(draw)), signal);
+    this.store.subscribe(() => (frame ||= requestAnimationFrame(draw)), signal);
     const ticking = setInterval(() => this.tick(), TICK_MS);
     signal.addEventListener("abort", () => {
-      cancelAnimationFrame(due);
+      cancelAnimationFrame(frame);
       clearInterval(ticking);
       clearTimeout(this.fading);
     });
@@ -110,40 +106,43 @@ class View {
   draw() {
     const { state, error } = this.channel.link;
     this.element.dataset.link = this.dot.dataset.state = state;
-    setText(this.link.lastChild, LINKS[state]);
+    setText(this.linkLabel, LINK_LABELS[state]);
+    this.drawBanner(state, error);
+    this.drawViews(state === "live" || state === "retrying", Date.now());
+  }
+
+  drawBanner(state, error) {
     this.banner.hidden = !error;
-    if (error && error !== this.shown) {
+    if (error && error !== this.drawnError) {
       this.bannerText.replaceChildren(...prose(error.message));
       setText(this.bannerCode, error.code);
     }
-    this.shown = error;
+    this.drawnError = error;
     this.reconnect.hidden = state !== "stopped" || error?.code === "PANEL_CLOSED";
-    this.drawViews(state === "live" || state === "trouble", Date.now());
   }
 
-  /** The inbox always, because questions close in it; of the others the one that is shown. */
+  /** The inbox is always drawn, because its cards follow what they have started; of the others the one that is shown. */
   drawViews(enabled, now) {
     this.inbox.update(enabled, now);
     this.tabs.setCount(INBOX, this.inbox.waiting, true);
     this.tabs.setCount(WORKTREES, this.worktrees.count());
     this.tabs.setCount(AGENTS, this.agents.count(now));
-    if (this.tabs.at === INBOX) this.glance.update(this.outline());
+    if (this.tabs.at === INBOX) this.taskSummary.update(this.outline());
     if (this.tabs.at === TASKS) this.tasks.update(this.outline());
     if (this.tabs.at === WORKTREES) this.worktrees.update(enabled, now);
     if (this.tabs.at === AGENTS) this.agents.update(now);
     if (this.tabs.at === PROJECTS) this.projects.update();
     if (this.tabs.at === ADMIN) this.admin.update();
-    else this.admin.rest();
   }
 
-  /** What is known of the tasks; made anew only when they have changed. */
+  /** The tasks as a tree; made again only when they have changed. */
   outline() {
     const { version, tables } = this.store;
     if (this.outlined?.version !== version) this.outlined = { version, outline: new Outline(tables.tasks) };
     return this.outlined.outline;
   }
 
-  /** Time passes without a change. */
+  /** Redraw what changes with time alone. */
   tick() {
     const now = Date.now();
     this.inbox.tick(now);
@@ -152,16 +151,17 @@ class View {
   }
 }
 
-/** How far the tasks are, under the inbox. */
-class Glance {
+/** The progress of the tasks, under the inbox. */
+class TaskSummary {
   /** @param {() => void} onOpen */
   constructor(onOpen) {
     this.progress = new Progress();
-    this.link = button("Show tasks", "wb-link", onOpen);
+    const heading = h("h3", { class: "wb-heading" }, "Tasks");
+    const link = button("Show tasks", "wb-link", onOpen);
     this.element = h(
       "section",
       { class: "wb-section wb-stack", hidden: true },
-      h("div", { class: "wb-toolbar" }, h("h3", { class: "wb-heading" }, "Tasks"), this.progress.summary, this.link),
+      h("div", { class: "wb-toolbar" }, heading, this.progress.summary, link),
       this.progress.meter,
     );
   }

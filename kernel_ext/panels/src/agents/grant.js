@@ -1,12 +1,12 @@
-/** What an agent is granted, as fields: for one that comes, for one that is here, for many, and for rules. */
+/** Fields for what an agent is granted: a new one, one that is admitted already, many at once, or those a rule admits. */
 
 import { field, input, select, setOptions } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
-import { sessionGroups, teamsOf } from "../projects/places.js";
-import { moment } from "../lib/format.js";
+import { dateTime } from "../lib/format.js";
+import { sessionOptions, teamsOf } from "../projects/lookup.js";
 
-export const ROLES = { worker: "Worker: takes tasks", planner: "Planner: also makes tasks" };
-export const TOOLS = { write: "Read and write", read: "Read only" };
+const ROLES = { worker: "Worker: takes tasks", planner: "Planner: also creates tasks" };
+const TOOLS = { write: "Read and write", read: "Read only" };
 export const ACCESS = { self_only: "Itself", team_level: "Its team", session_level: "Its session" };
 const EXPIRY = {
   3600: "In an hour",
@@ -15,11 +15,21 @@ const EXPIRY = {
   604800: "In a week",
   2592000: "In 30 days",
 };
-const KEEP = "=";
-const NONE = "";
-
-/** Error codes, and the field each is about. */
-const ABOUT = {
+const LABELS = {
+  agent_id: "Agent id",
+  name: "Name",
+  persona_id: "Persona",
+  role: "Role",
+  session_id: "Session",
+  team_id: "Team",
+  tool: "Permission",
+  access_level: "Sees work of",
+  expires: "Expires",
+};
+/** Fields in which "none" is a choice. */
+const CLEARABLE = new Set(["persona_id", "session_id", "team_id"]);
+/** The field that an error is about, by its code. */
+const FIELD_OF_ERROR = {
   AGENT_ID_TAKEN: "agent_id",
   BAD_AGENT_ID: "agent_id",
   PERSONA_NOT_FOUND: "persona_id",
@@ -27,9 +37,11 @@ const ABOUT = {
   TEAM_NOT_FOUND: "team_id",
   TEAM_ELSEWHERE: "team_id",
 };
+const UNCHANGED = "=";
+const NONE = "";
 
 /**
- * @typedef {object} Start what the fields say at first
+ * @typedef {object} Grant the values at first
  * @property {string} [agent_id] without it there is no such field
  * @property {string} [name] the same
  * @property {string|null} [persona_id]
@@ -44,58 +56,56 @@ const ABOUT = {
 export class GrantFields {
   /**
    * @param {import("../link/store.js").Tables} tables
-   * @param {Start} start
-   * @param {string|null} keep what the fields say when they change nothing; null: they say what is
+   * @param {Grant} grant
+   * @param {string|null} unchanged label of the option that leaves a value as it is, selected at first; null: there is
+   *   no such option, and the fields show the grant
    */
-  constructor(tables, start, keep = null) {
+  constructor(tables, grant, unchanged = null) {
     this.tables = tables;
-    this.start = start;
-    this.keep = keep;
-    this.roleTouched = false;
+    this.grant = grant;
+    this.keep = unchanged === null ? [] : [[UNCHANGED, unchanged]];
+    this.roleChosen = false;
     this.controls = this.make();
     this.first = Object.values(this.controls)[0];
-    this.element = h(
-      "div",
-      { class: "wb-fields" },
-      ...Object.entries(this.controls).map(([name, control]) => field(LABELS[name], control)),
-    );
+    const fields = Object.entries(this.controls).map(([name, control]) => field(LABELS[name], control));
+    this.element = h("div", { class: "wb-fields" }, ...fields);
     this.controls.persona_id.addEventListener("change", () => this.followPersona());
-    this.controls.role.addEventListener("change", () => (this.roleTouched = true));
+    this.controls.role.addEventListener("change", () => (this.roleChosen = true));
     this.controls.session_id.addEventListener("change", () => this.followSession());
-    this.asked = this.values();
+    this.initial = this.values();
   }
 
   make() {
-    const { start } = this;
+    const { grant, keep } = this;
+    const none = [NONE, "None"];
     const made = {};
-    if (start.agent_id !== undefined) made.agent_id = input(start.agent_id, { maxlength: 64 });
-    if (start.name !== undefined) made.name = input(start.name, { maxlength: 100 });
-    made.persona_id = select([...this.unchanged(), [NONE, "None"], ...this.personas()], this.at(start.persona_id));
-    made.role = select([...this.unchanged(), ...Object.entries(ROLES)], this.at(start.role ?? "worker"));
+    if (grant.agent_id !== undefined) made.agent_id = input(grant.agent_id, { maxlength: 64 });
+    if (grant.name !== undefined) made.name = input(grant.name, { maxlength: 100 });
+    made.persona_id = select([...keep, none, ...this.personas()], this.value(grant.persona_id));
+    made.role = select([...keep, ...Object.entries(ROLES)], this.value(grant.role ?? "worker"));
     made.session_id = select([], NONE);
     made.team_id = select([], NONE);
-    made.tool = select([...this.unchanged(), ...Object.entries(TOOLS)], this.at(start.tool ?? "write"));
-    made.access_level = select(
-      [...this.unchanged(), ...Object.entries(ACCESS)],
-      this.at(start.access_level ?? "self_only"),
-    );
-    made.expires = select([...this.unchanged(), [NONE, "Never"], ...this.expiries()], this.at(start.expires_at));
-    this.fillSessions(made.session_id, this.at(start.session_id));
-    this.fillTeams(made.team_id, made.session_id.value, this.at(start.team_id));
+    made.tool = select([...keep, ...Object.entries(TOOLS)], this.value(grant.tool ?? "write"));
+    made.access_level = select([...keep, ...Object.entries(ACCESS)], this.value(grant.access_level ?? "self_only"));
+    made.expires = select([...keep, [NONE, "Never"], ...this.expiries()], this.value(grant.expires_at));
+    this.fillSessions(made.session_id, this.value(grant.session_id));
+    this.fillTeams(made.team_id, made.session_id.value, this.value(grant.team_id));
     return made;
   }
 
-  /** Bring what can be chosen up to date; what was chosen stays. */
+  /** Bring the options up to date. What was chosen stays chosen. */
   refresh() {
     const { session_id, team_id } = this.controls;
     this.fillSessions(session_id, session_id.value);
     this.fillTeams(team_id, session_id.value, team_id.value);
   }
 
-  /** Only what was changed, as operations take it; null clears. */
+  /** The values that were changed, as operations take them; null clears. */
   choices() {
     const values = this.values();
-    const changed = Object.entries(values).filter(([name, value]) => value !== KEEP && value !== this.asked[name]);
+    const changed = Object.entries(values).filter(
+      ([name, value]) => value !== UNCHANGED && value !== this.initial[name],
+    );
     const choices = {};
     for (const [name, value] of changed) {
       if (name === "expires")
@@ -105,67 +115,52 @@ export class GrantFields {
     return choices;
   }
 
-  /** The field that an error is about. @param {{code: string, details?: any}} error */
+  /** The field that an error is about. @param {{code: string, details?: any}} error @returns {HTMLElement|null} */
   fieldOf({ code, details }) {
-    return this.controls[ABOUT[code] ?? details?.problems?.[0]?.field] ?? null;
+    return this.controls[FIELD_OF_ERROR[code] ?? details?.problems?.[0]?.field] ?? null;
   }
 
   values() {
     return Object.fromEntries(Object.entries(this.controls).map(([name, control]) => [name, control.value.trim()]));
   }
 
-  unchanged() {
-    return this.keep === null ? [] : [[KEEP, this.keep]];
-  }
-
-  at(value) {
-    return this.keep === null ? (value ?? NONE) : KEEP;
+  /** What a field shows at first. */
+  value(granted) {
+    return this.keep.length ? UNCHANGED : (granted ?? NONE);
   }
 
   personas() {
     const known = [...this.tables.personas.values()].map(({ id, name }) => [id, name]);
-    const { persona_id: asked } = this.start;
-    return asked && !this.tables.personas.has(asked) ? [[asked, asked], ...known] : known;
+    const { persona_id: id } = this.grant;
+    return id && !this.tables.personas.has(id) ? [[id, id], ...known] : known;
   }
 
   expiries() {
-    const { expires_at: until } = this.start;
-    return [...(until ? [[until, moment(until)]] : []), ...Object.entries(EXPIRY)];
+    const { expires_at: until } = this.grant;
+    return [...(until ? [[until, dateTime(until)]] : []), ...Object.entries(EXPIRY)];
   }
 
   fillSessions(control, value) {
-    setOptions(control, [["", [...this.unchanged(), [NONE, "None"]]], ...sessionGroups(this.tables)], value);
+    setOptions(control, [["", [...this.keep, [NONE, "None"]]], ...sessionOptions(this.tables)], value);
   }
 
+  /** The teams of the session, and those in no session; of an unchanged session, all of them. */
   fillTeams(control, session, value) {
-    const here = session === KEEP ? [...this.tables.teams.values()] : session ? teamsOf(this.tables, session) : [];
-    const free = session === KEEP ? [] : teamsOf(this.tables, null);
-    const options = [...here, ...free].map(({ id, name, session: of }) => [
-      id,
-      session === KEEP && of ? `${of} / ${name}` : name,
-    ]);
-    setOptions(control, [["", [...this.unchanged(), [NONE, "None"], ...options]]], value);
+    const unchanged = session === UNCHANGED;
+    const own = unchanged ? [...this.tables.teams.values()] : session ? teamsOf(this.tables, session) : [];
+    const free = unchanged ? [] : teamsOf(this.tables, null);
+    const label = ({ name, session: of }) => (unchanged && of ? `${of} / ${name}` : name);
+    const options = [...own, ...free].map((team) => [team.id, label(team)]);
+    setOptions(control, [["", [...this.keep, [NONE, "None"], ...options]]], value);
   }
 
+  /** A persona proposes a role, unless one was chosen. */
   followPersona() {
     const role = this.tables.personas.get(this.controls.persona_id.value)?.role;
-    if (role && !this.roleTouched && this.keep === null) this.controls.role.value = role;
+    if (role && !this.roleChosen && !this.keep.length) this.controls.role.value = role;
   }
 
   followSession() {
     this.fillTeams(this.controls.team_id, this.controls.session_id.value, this.controls.team_id.value);
   }
 }
-
-const CLEARABLE = new Set(["persona_id", "session_id", "team_id"]);
-const LABELS = {
-  agent_id: "Agent id",
-  name: "Name",
-  persona_id: "Persona",
-  role: "Role",
-  session_id: "Session",
-  team_id: "Team",
-  tool: "Permission",
-  access_level: "Sees work of",
-  expires: "Expires",
-};

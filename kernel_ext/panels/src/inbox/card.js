@@ -1,72 +1,35 @@
-/** One question to the person: what it is, the two answers, and what became of it. */
+/** One approval: what is asked, the buttons to approve or reject, and what came of it. */
 
-import { Asker } from "../link/asker.js";
+import { message } from "../lib/blocks.js";
 import { Confirm } from "../lib/confirm.js";
-import { button, checkbox, form } from "../lib/controls.js";
+import { button, checkbox, form, formButtons, input } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { age } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { message } from "../lib/message.js";
-import { integration } from "../integration/question.js";
-import { registration } from "./registration.js";
+import { Refresh } from "../lib/polling.js";
+import { RequestRunner } from "../link/request_runner.js";
+import { kindOf } from "./kinds.js";
 
-/**
- * How approvals of one kind look and what saying yes is called.
- * @typedef {object} Kind
- * @property {string} icon
- * @property {string} label
- * @property {string | ((approval: any) => string)} primary what the button says
- * @property {string} busy what it says meanwhile
- * @property {(approval: any) => string} title
- * @property {(approval: any) => string} origin
- * @property {(approval: any, tables: import("../link/store.js").Tables) => (Node|string|null)[]} summary what saying yes
- *   at once would do
- * @property {(approval: any) => string} [facts] what else there is to know, in a line
- * @property {(approval: any, tables: import("../link/store.js").Tables) => string|null|(string|null)[]} [warning]
- * @property {() => {element: HTMLElement, update: (approval: any) => void}} [live] what goes on meanwhile
- * @property {(approval: any) => {label: string, why: string, choices: object}|null} [doubt] what saying yes is asked
- *   once more for, and the choices that come with it
- * @property {(outcome: any, approval: any, tables: import("../link/store.js").Tables) => string} done
- * @property {(approval: any, tables: import("../link/store.js").Tables) => boolean} careful the answer is likely to be no: yes is not proposed
- * @property {(approval: any, tables: import("../link/store.js").Tables) => object} [choices] those of saying yes at once
- * @property {(approval: any, tables: import("../link/store.js").Tables) => Details} [details]
- *
- * @typedef {{element: HTMLElement, first: HTMLElement, choices: () => object, refresh?: () => void,
- *   fieldOf: (error: {code: string}) => HTMLElement|null}} Details
- */
-
-/** @type {Kind} */
-const anything = {
-  icon: "question",
-  label: "question",
-  primary: "Approve",
-  busy: "Approving…",
-  title: ({ subject }) => subject,
-  origin: ({ requester }) => `asked by ${requester}`,
-  summary: ({ kind }) => [kind],
-  done: () => "Approved.",
-  careful: () => false,
-};
-
-const KINDS = { registration, integration };
-
-export class Card {
+export class ApprovalCard {
   /**
    * @param {any} approval
-   * @param {{channel: import("../link/channel.js").Channel, announce: (text: string) => void,
-   *   tables: import("../link/store.js").Tables, onPicked: () => void, onSettled: (card: Card) => void,
-   *   onDismissed: (card: Card) => void}} desk
+   * @param {{store: import("../link/store.js").Store, channel: import("../link/channel.js").Channel,
+   *   announce: (text: string) => void}} desk
+   * @param {{select?: () => void, settle?: (card: ApprovalCard) => void, dismiss: (card: ApprovalCard) => void}} on
+   *   its checkbox was changed; it was decided; it is to be removed
    */
-  constructor(approval, desk) {
+  constructor(approval, desk, on) {
     this.approval = approval;
-    this.desk = desk;
-    this.kind = KINDS[approval.kind] ?? anything;
-    /** @type {"waiting"|"sending"|"settled"} */
+    this.store = desk.store;
+    this.on = on;
+    this.kind = kindOf(approval);
+    /** "following": approved, and the work goes on. @type {"waiting"|"sending"|"following"|"settled"} */
     this.state = "waiting";
-    /** @type {Details|null} */
+    /** @type {import("./kinds.js").Details|null} */
     this.details = null;
-    this.asker = new Asker({ channel: desk.channel, announce: (text) => desk.announce(`${this.name}: ${text}`) });
-    this.problem = this.asker.problem;
+    const announce = (text) => desk.announce(`${this.name}: ${text}`);
+    this.announce = announce;
+    this.requests = new RequestRunner({ channel: desk.channel, announce });
     this.build();
   }
 
@@ -74,118 +37,135 @@ export class Card {
     return this.kind.title(this.approval);
   }
 
-  /** Whether the person is in the middle of something here. */
-  get touched() {
-    return (
-      this.state === "sending" ||
-      !this.form.hidden ||
-      this.asked.hasChildNodes() ||
-      Boolean(this.details && !this.details.element.hidden)
-    );
+  get tables() {
+    return this.store.tables;
+  }
+
+  get detailsOpen() {
+    return Boolean(this.details && !this.details.element.hidden);
+  }
+
+  /** Whether a person is in the middle of something here. */
+  get inUse() {
+    return this.state === "sending" || !this.form.hidden || this.confirmBox.hasChildNodes() || this.detailsOpen;
   }
 
   build() {
-    const { approval, kind } = this;
     const titleId = freshId("title");
-    this.age = h("span", {});
-    this.head = h(
-      "div",
-      { class: "wb-card-head" },
-      h("span", { class: "wb-strong wb-wrap", id: titleId, title: this.name }, this.name),
-      h("span", { class: "wb-muted" }, `${kind.label} · ${kind.origin(approval)} · `, this.age),
-    );
-    this.summary = h("div", { class: "wb-card-summary" }, ...kind.summary(approval, this.desk.tables));
-    const facts = kind.facts?.(approval);
-    this.facts = h("div", { class: "wb-card-summary wb-cut", title: facts, hidden: !facts }, facts);
-    this.live = kind.live?.();
-    this.warning = h("div", {});
-    this.result = h("div", { class: "wb-message", tabindex: -1, hidden: true });
-    this.body = h(
-      "div",
-      { class: "wb-card-body" },
-      this.head,
-      this.summary,
-      this.facts,
-      this.warning,
-      this.live?.element,
-      this.result,
-    );
-    this.asked = h("div", {});
+    const select = () => this.on.select?.();
+    this.checkbox = checkbox(`Select ${this.name}`, select, false).box;
+    this.checkbox.hidden = true;
     this.form = this.rejectForm();
-    this.pick = checkbox(`Select ${this.name}`, () => this.desk.onPicked(), false).box;
-    this.pick.hidden = true;
+    this.confirmBox = h("div", {});
     this.element = h(
       "li",
       { class: "wb-card wb-stack", "aria-labelledby": titleId, tabindex: -1 },
-      h("div", { class: "wb-card-row" }, this.pick, icon(kind.icon), this.body, this.buttons()),
+      h("div", { class: "wb-card-row" }, this.checkbox, icon(this.kind.icon), this.body(titleId), this.buttons()),
       this.form,
-      this.asked,
-      this.problem,
+      this.confirmBox,
+      this.requests.errorBox,
     );
     this.draw();
   }
 
-  /** Take what is known now, and show what may have changed. @param {any} approval */
-  take(approval) {
-    if (approval === this.approval || this.state === "settled") return;
-    this.approval = approval;
-    this.renew();
-  }
-
-  draw() {
+  body(titleId) {
     const { approval, kind } = this;
-    const label = typeof kind.primary === "string" ? kind.primary : kind.primary(approval);
-    if (this.state === "waiting") setText(this.yes, label);
-    this.yes.setAttribute("aria-label", `${label}: ${this.name}`);
-    this.yes.classList.toggle("wb-primary", !kind.careful(approval, this.desk.tables));
-    const warnings = [kind.warning?.(approval, this.desk.tables)].flat().filter(Boolean);
-    if (warnings.join("\n") !== this.warned)
-      this.warning.replaceChildren(...warnings.map((text) => message("warning", text)));
-    this.warned = warnings.join("\n");
-    this.live?.update(approval);
+    const facts = kind.facts?.(approval);
+    this.age = h("span", {});
+    this.summary = h("div", { class: "wb-card-summary" }, ...kind.summary(approval, this.tables));
+    this.facts = h("div", { class: "wb-card-summary wb-cut", title: facts, hidden: !facts }, facts);
+    this.live = kind.live?.();
+    this.warnings = h("div", {});
+    this.result = h("div", { class: "wb-message", tabindex: -1, hidden: true });
+    const title = h("span", { class: "wb-strong wb-wrap", id: titleId, title: this.name }, this.name);
+    const origin = h("span", { class: "wb-muted" }, `${kind.label} · ${kind.origin(approval)} · `, this.age);
+    const head = h("div", { class: "wb-card-head" }, title, origin);
+    const parts = [head, this.summary, this.facts, this.warnings, this.result, this.live?.element];
+    return h("div", { class: "wb-card-body" }, ...parts);
   }
 
   buttons() {
     const { kind } = this;
-    this.yes = button("", "wb-button", () => this.approve());
-    this.more = kind.details ? button("Details…", "wb-button", () => this.toggleDetails()) : null;
-    this.more?.setAttribute("aria-expanded", "false");
-    this.no = button("Reject…", "wb-button", () => this.toggleReject(true));
-    this.no.setAttribute("aria-expanded", "false");
-    for (const one of [this.more, this.no]) one?.setAttribute("aria-label", `${one.textContent} ${this.name}`);
-    this.actions = h("div", { class: "wb-card-actions" }, this.yes, this.more, this.no);
+    this.approveButton = button("", "wb-button", () => this.approve());
+    this.detailsButton = kind.details ? button("Details…", "wb-button", () => this.toggleDetails()) : null;
+    this.rejectButton = button("Reject…", "wb-button", () => this.toggleReject(true));
+    for (const opener of [this.detailsButton, this.rejectButton]) {
+      opener?.setAttribute("aria-expanded", "false");
+      opener?.setAttribute("aria-label", `${opener.textContent} ${this.name}`);
+    }
+    const all = [this.approveButton, this.detailsButton, this.rejectButton];
+    this.actions = h("div", { class: "wb-card-actions" }, ...all);
     return this.actions;
   }
 
   rejectForm() {
-    this.reason = h("input", {
+    this.reason = input("", {
       class: "wb-input wb-grow",
-      type: "text",
       maxlength: 1000,
-      placeholder: "Reason (optional; the asker is told)",
+      placeholder: "Reason (optional; sent to the requester)",
       "aria-label": `Reason for rejecting ${this.name}`,
     });
-    this.really = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
-    this.cancel = button("Cancel", "wb-button", () => this.toggleReject(false));
-    return form(
-      { class: "wb-line wb-reject", hidden: true },
-      { submit: () => this.reject(), escape: () => this.toggleReject(false) },
-      this.reason,
-      this.really,
-      this.cancel,
-    );
+    this.confirmReject = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
+    const close = () => this.toggleReject(false);
+    const on = { submit: () => this.reject(), escape: close };
+    return form({ hidden: true }, on, formButtons(this.confirmReject, close, this.reason));
   }
 
-  toggleDetails(open = this.more.getAttribute("aria-expanded") !== "true") {
+  /** Take a newer version of the approval. @param {any} approval */
+  update(approval) {
+    if (approval === this.approval || this.state === "settled" || this.state === "following") return;
+    this.approval = approval;
+    this.redraw();
+  }
+
+  draw() {
+    const { approval, kind } = this;
+    const label = kind.approve(approval);
+    if (this.state === "waiting") setText(this.approveButton, label);
+    this.approveButton.setAttribute("aria-label", `${label}: ${this.name}`);
+    this.approveButton.classList.toggle("wb-primary", !kind.discouraged(approval, this.tables));
+    const warnings = kind.warnings?.(approval, this.tables) ?? [];
+    const key = warnings.join("\n");
+    if (key !== this.drawnWarnings) this.warnings.replaceChildren(...warnings.map((text) => message("warning", text)));
+    this.drawnWarnings = key;
+    this.live?.update(approval);
+  }
+
+  /** Draw what the approval, or a decision made elsewhere, may have changed. */
+  redraw() {
+    this.draw();
+    const summary = h("div", {}, ...this.kind.summary(this.approval, this.tables));
+    if (summary.textContent !== this.summary.textContent) this.summary.replaceChildren(...summary.childNodes);
+    this.details?.refresh?.();
+  }
+
+  /** @param {boolean} enabled whether decisions can be sent */
+  refresh(enabled) {
+    this.enabled = enabled;
+    if (this.state === "waiting") this.redraw();
+    const disabled = String(!enabled || this.state === "sending");
+    for (const one of [this.approveButton, this.rejectButton, this.confirmReject]) {
+      one.setAttribute("aria-disabled", disabled); // not `disabled`, which would take the focus away
+    }
+  }
+
+  /** @param {number} now in ms */
+  tick(now) {
+    if (this.state === "following" || this.state === "settled") return;
+    const waited = age(this.approval.created_at, now);
+    setText(this.age, waited === "just now" ? waited : `waiting for ${waited}`);
+  }
+
+  toggleDetails(open = this.detailsButton.getAttribute("aria-expanded") !== "true") {
     if (open && !this.details) {
-      this.details = this.kind.details(this.approval, this.desk.tables);
+      this.details = this.kind.details(this.approval, this.tables);
       this.details.element.addEventListener("keydown", (event) => this.onDetailsKey(event));
       this.element.insertBefore(this.details.element, this.form);
     }
     if (this.details) this.details.element.hidden = !open;
-    this.more.setAttribute("aria-expanded", String(open));
+    this.detailsButton.setAttribute("aria-expanded", String(open));
     if (open) this.details.first.focus();
-    else this.more.focus();
+    else this.detailsButton.focus();
   }
 
   onDetailsKey(event) {
@@ -195,155 +175,189 @@ export class Card {
 
   toggleReject(open) {
     this.form.hidden = !open;
-    this.no.setAttribute("aria-expanded", String(open));
+    this.rejectButton.setAttribute("aria-expanded", String(open));
     if (open) this.reason.focus();
-    else this.no.focus();
+    else this.rejectButton.focus();
   }
 
   approve() {
-    const doubt = this.kind.doubt?.(this.approval);
-    if (doubt) return this.askAgain(doubt);
-    const open = this.details && !this.details.element.hidden;
-    const choices = open ? this.details.choices() : (this.kind.choices?.(this.approval, this.desk.tables) ?? {});
-    return this.decide("approve", { approval_id: this.approval.id, choices }, this.yes, this.kind.busy);
+    const confirmation = this.kind.confirmation?.(this.approval);
+    if (confirmation) return this.confirm(confirmation);
+    const choices = this.detailsOpen ? this.details.choices() : (this.kind.choices?.(this.approval, this.tables) ?? {});
+    return this.decide("approve", { approval_id: this.approval.id, choices }, this.approveButton, this.kind.approving);
   }
 
-  askAgain({ label, why, choices }) {
-    const close = () => {
-      this.asked.replaceChildren();
-      this.yes.focus();
+  confirm({ label, consequence, choices }) {
+    const cancel = () => {
+      this.confirmBox.replaceChildren();
+      this.approveButton.focus();
     };
     const args = { approval_id: this.approval.id, choices };
-    const question = new Confirm(
-      { label, why },
-      (_, pressed) => this.decide("approve", args, pressed, this.kind.busy),
-      close,
-    );
-    this.asked.replaceChildren(question.element);
-    question.focus();
+    const onConfirm = (_, pressed) => this.decide("approve", args, pressed, this.kind.approving);
+    const confirm = new Confirm({ label, consequence }, onConfirm, cancel);
+    this.confirmBox.replaceChildren(confirm.element);
+    confirm.focus();
   }
 
   reject() {
     const args = { approval_id: this.approval.id, reason: this.reason.value.trim() };
-    return this.decide("reject", args, this.really, "Rejecting…");
+    return this.decide("reject", args, this.confirmReject, "Rejecting…");
   }
 
-  async decide(op, args, pressed, busy) {
+  async decide(op, args, pressed, label) {
     if (this.state !== "waiting") return;
-    this.state = "sending";
-    const label = pressed.textContent;
-    pressed.textContent = busy;
-    this.asker.clear();
-    this.refresh(this.enabled);
+    const before = pressed.textContent;
+    pressed.textContent = label;
+    this.begin();
     try {
-      const { outcome } = await this.asker.send(op, args);
-      this.decided(op === "approve", outcome);
+      const { approval, outcome } = await this.requests.send(op, args);
+      this.onDecided(op === "approve", outcome, approval);
     } catch (error) {
-      this.refused(error, op);
+      this.onRefused(error, op);
     } finally {
-      pressed.textContent = label;
+      pressed.textContent = before;
       if (this.state === "waiting") this.draw();
     }
   }
 
-  /** It is decided among others: nothing here can be pressed until `decided` or `refused`. */
+  /** A decision is under way: no button works until `onDecided`, `onRefused` or `reset`. */
   begin() {
     this.state = "sending";
-    this.asker.clear();
+    this.requests.clearError();
     this.refresh(this.enabled);
   }
 
-  /** It was not decided after all: it can be asked again. */
-  again() {
+  /** It was not decided: it can be decided now. */
+  reset() {
     this.state = "waiting";
     this.refresh(this.enabled);
   }
 
-  /** @param {boolean} yes @param {any} outcome what the decision led to */
-  decided(yes, outcome) {
-    this.settle(yes ? this.kind.done(outcome, this.approval, this.desk.tables) : "Rejected.", yes);
+  /** @param {boolean} approved @param {any} outcome of the decision @param {any} [approval] as it is now */
+  onDecided(approved, outcome, approval = this.approval) {
+    if (!approved) this.settle("Rejected.", false);
+    else if (this.kind.progress && !this.kind.progress({ ...approval, outcome }, this.tables).done) {
+      this.follow({ ...approval, outcome });
+    } else this.settle(this.kind.done(outcome, approval), true);
   }
 
-  /** The decision was refused: say why, and where. */
-  refused(error, op) {
+  /** The decision was refused: show why, and at which field. */
+  onRefused(error, op) {
     if (error.code === "ALREADY_DECIDED") {
-      this.settle("Decided elsewhere; nothing was changed.", false);
+      this.settle("It was decided elsewhere; nothing was changed.", false);
       return;
     }
-    this.again();
-    this.asker.show(error);
-    this.pointAt(error, op);
+    this.reset();
+    this.requests.showError(error);
+    this.markField(error, op);
   }
 
-  pointAt(error, op) {
-    for (const input of this.element.querySelectorAll("[aria-invalid]")) {
-      input.removeAttribute("aria-invalid");
-      input.removeAttribute("aria-describedby");
+  markField(error, op) {
+    for (const field of this.element.querySelectorAll("[aria-invalid]")) {
+      field.removeAttribute("aria-invalid");
+      field.removeAttribute("aria-describedby");
     }
-    const open = this.details && !this.details.element.hidden;
-    const about = op === "approve" && open ? this.details.fieldOf(error) : null;
-    if (!about) return;
-    about.setAttribute("aria-invalid", "true");
-    about.setAttribute("aria-describedby", this.problem.id);
-    about.focus();
+    const field = op === "approve" && this.detailsOpen ? this.details.fieldOf(error) : null;
+    if (!field) return;
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", this.requests.errorBox.id);
+    field.focus();
   }
 
-  /** Say what became of it; the buttons go. */
-  settle(text, good) {
+  /** The approval has started work: show how far it is, until it has ended. @param {any} approval */
+  follow(approval) {
     const focused = this.element.contains(document.activeElement);
-    this.state = "settled";
+    this.state = "following";
+    this.hideQuestion();
+    this.refreshing = new Refresh(
+      () => this.readProgress(),
+      (error) => this.requests.showError(error),
+    );
+    this.ending = new AbortController();
+    const onChange = () => this.onProgress();
+    this.store.subscribe(onChange, this.ending.signal);
+    this.showProgress(approval);
+    if (focused) this.result.focus();
+  }
+
+  /** Events about the approval or its subject: read it again. */
+  onProgress() {
+    const subjects = [`approval:${this.approval.id}`, ...(this.kind.subjects?.(this.approval) ?? [])];
+    if (this.store.concerns(...subjects)) this.refreshing.now();
+    this.showProgress(this.approval);
+  }
+
+  async readProgress() {
+    const approval = await this.requests.send("get_approval", { approval_id: this.approval.id });
+    if (this.state !== "following") return;
+    this.requests.clearError();
+    this.showProgress(approval);
+  }
+
+  showProgress(approval) {
+    if (this.state !== "following") return;
+    this.approval = approval;
+    const { text, done, error } = this.kind.progress(approval, this.tables);
+    if (!done) {
+      this.showResult("in_progress", text);
+      this.live?.update(approval);
+    } else if (error && !this.kind.successor?.(approval, this.tables)) this.settleWithError(error);
+    else this.settle(error ? `Sent back: ${error.message}` : text, !error);
+  }
+
+  showResult(name, text) {
+    const shown = `${name} ${text}`;
+    this.result.hidden = false;
+    if (shown === this.shownResult) return;
+    this.shownResult = shown;
+    this.result.replaceChildren(icon(name), h("span", {}, text));
+    this.announce(text);
+  }
+
+  /** It is decided: the buttons and everything that was open go. */
+  hideQuestion() {
     this.form.hidden = true;
-    this.asked.replaceChildren();
-    this.problem.hidden = true;
+    this.confirmBox.replaceChildren();
+    this.requests.clearError();
     if (this.details) this.details.element.hidden = true;
     this.actions.hidden = true;
-    this.summary.hidden = true;
     this.facts.hidden = true;
-    this.warning.hidden = true;
-    if (this.live) this.live.element.hidden = true;
-    this.pick.checked = false;
-    this.pick.hidden = true;
-    this.result.replaceChildren(icon(good ? "completed" : "cancelled"), h("span", {}, text));
-    this.result.hidden = false;
-    this.element.classList.add("wb-settled");
-    if (focused) this.result.focus();
-    this.desk.announce(`${this.name}: ${text}`);
-    this.desk.onSettled(this);
+    this.warnings.hidden = true;
+    this.checkbox.checked = false;
+    this.checkbox.hidden = true;
   }
 
-  /** The question is closed, but what went wrong is still to be read: it stays until it is dismissed. */
-  settleWithProblem() {
+  /** Show what came of it; nothing more is to be done here. */
+  settle(text, good) {
     const focused = this.element.contains(document.activeElement);
+    this.stop();
     this.state = "settled";
-    this.form.hidden = true;
-    this.asked.replaceChildren();
-    if (this.details) this.details.element.hidden = true;
-    this.warning.hidden = true;
-    const dismiss = button("Dismiss", "wb-button", () => this.desk.onDismissed(this));
-    dismiss.setAttribute("aria-label", `Dismiss: ${this.name}`);
+    this.hideQuestion();
+    this.summary.hidden = true;
+    if (this.live) this.live.element.hidden = true;
+    this.element.classList.add("wb-settled");
+    this.showResult(good ? "completed" : "cancelled", text);
+    if (focused) this.result.focus();
+    this.on.settle?.(this);
+  }
+
+  /** It is decided, but what went wrong must be read: the card stays until it is dismissed. @param {any} [error] */
+  settleWithError(error = this.requests.error) {
+    const focused = this.element.contains(document.activeElement);
+    this.stop();
+    this.state = "settled";
+    this.hideQuestion();
+    this.result.hidden = true;
+    const dismiss = button("Dismiss", "wb-button", () => this.on.dismiss(this), `Dismiss: ${this.name}`);
     this.actions.replaceChildren(dismiss);
+    this.actions.hidden = false;
+    this.requests.showError(error);
     if (focused) this.element.focus();
   }
 
-  /** @param {number} now in ms */
-  tick(now) {
-    const waited = age(this.approval.created_at, now);
-    setText(this.age, waited === "just now" ? waited : `waiting ${waited}`);
-  }
-
-  /** @param {boolean} enabled whether decisions can be sent */
-  refresh(enabled) {
-    this.enabled = enabled;
-    if (this.state === "waiting") this.renew();
-    const off = !enabled || this.state === "sending";
-    // Sending keeps the focus where it is: the button says so, but is not taken away.
-    for (const one of [this.yes, this.no, this.really]) one.setAttribute("aria-disabled", String(off));
-  }
-  /** What saying yes would do may have changed with what was decided elsewhere. */
-  renew() {
-    this.draw();
-    const fresh = h("div", {}, ...this.kind.summary(this.approval, this.desk.tables));
-    if (fresh.textContent !== this.summary.textContent) this.summary.replaceChildren(...fresh.childNodes);
-    this.details?.refresh?.();
+  /** Do not follow any work. */
+  stop() {
+    this.refreshing?.stop();
+    this.ending?.abort();
   }
 }

@@ -1,10 +1,11 @@
-/** The approvals inbox: one card for each question, oldest first; a card in use is never torn away. */
+/** The inbox: a card for each pending approval, the oldest first. A card that is in use is never removed. */
 
-import { Bulk } from "./bulk.js";
-import { Card } from "./card.js";
 import { freshId, h, setText } from "../lib/dom.js";
-import { counted } from "../lib/format.js";
+import { plural } from "../lib/format.js";
+import { BulkDecision } from "./bulk_decision.js";
+import { ApprovalCard } from "./card.js";
 
+/** A decided card stays so long, and as long as the pointer is on it. */
 const LINGER_MS = 4_000;
 
 export class Inbox {
@@ -15,11 +16,10 @@ export class Inbox {
    * @param {AbortSignal} signal
    */
   constructor(store, channel, announce, signal) {
+    this.desk = { store, channel, announce };
     this.store = store;
-    this.channel = channel;
-    this.announce = announce;
     this.signal = signal;
-    /** @type {Map<number, Card>} */
+    /** @type {Map<number, ApprovalCard>} */
     this.cards = new Map();
     this.filled = false;
     const id = freshId("inbox");
@@ -29,11 +29,11 @@ export class Inbox {
     this.empty = h(
       "p",
       { class: "wb-empty" },
-      "Nobody is waiting. An agent that registers appears here at once; ",
+      "Nothing is waiting for you. Agents that register and worktrees to integrate appear here. ",
       h("code", {}, "%workbench connect"),
-      " says how agents connect.",
+      " shows how to connect an agent.",
     );
-    this.bulk = new Bulk({ store, channel, announce }, () => this.registrations());
+    this.bulk = new BulkDecision(this.desk, () => this.registrations());
     this.element = h(
       "section",
       { class: "wb-section wb-stack", "aria-labelledby": id },
@@ -42,37 +42,37 @@ export class Inbox {
       this.bulk.element,
       this.list,
     );
+    signal.addEventListener("abort", () => this.cards.forEach((card) => card.stop()), { once: true });
   }
 
-  /** How many questions are open. */
+  /** How many approvals are pending. */
   get waiting() {
     return this.store.tables.approvals.size;
   }
 
   /** The cards that can be decided together. */
   registrations() {
-    return [...this.cards.values()].filter(
-      ({ state, approval }) => state === "waiting" && approval.kind === "registration",
-    );
+    const isWaiting = ({ state, approval }) => state === "waiting" && approval.kind === "registration";
+    return [...this.cards.values()].filter(isWaiting);
   }
 
   /** Bring the cards up to date. @param {boolean} enabled @param {number} now in ms */
   update(enabled, now) {
     const rows = this.store.tables.approvals;
-    const known = this.store.version !== null;
-    const arrived = [...rows.values()].filter(({ id }) => !this.cards.has(id)).map((row) => this.add(row));
+    const loaded = this.store.version !== null;
+    const added = [...rows.values()].filter(({ id }) => !this.cards.has(id)).map((row) => this.add(row));
     for (const card of this.cards.values()) {
-      if (rows.has(card.approval.id)) card.take(rows.get(card.approval.id));
-      else this.leave(card);
+      if (rows.has(card.approval.id)) card.update(rows.get(card.approval.id));
+      else this.onDecidedElsewhere(card);
       card.refresh(enabled);
       card.tick(now);
     }
     this.bulk.update(enabled);
-    if (this.filled && arrived.length) this.tellArrived(arrived);
-    this.filled ||= known;
+    if (this.filled && added.length) this.announceAdded(added);
+    this.filled ||= loaded;
     setText(this.count, String(rows.size));
     this.count.hidden = rows.size === 0;
-    this.empty.hidden = !known || this.cards.size > 0;
+    this.empty.hidden = !loaded || this.cards.size > 0;
   }
 
   tick(now) {
@@ -80,28 +80,25 @@ export class Inbox {
   }
 
   add(row) {
-    const card = new Card(row, {
-      channel: this.channel,
-      announce: this.announce,
-      tables: this.store.tables,
-      onPicked: () => this.bulk.update(),
-      onSettled: (settled) => this.linger(settled),
-      onDismissed: (dismissed) => this.remove(dismissed),
+    const card = new ApprovalCard(row, this.desk, {
+      select: () => this.bulk.update(),
+      settle: (settled) => this.linger(settled),
+      dismiss: (dismissed) => this.remove(dismissed),
     });
     this.cards.set(row.id, card);
     this.list.append(card.element);
     return card;
   }
 
-  /** The question is no longer open. What the person does here right now is finished first. */
-  leave(card) {
+  /** The approval is no longer pending. What the person is doing with its card is not interrupted. */
+  onDecidedElsewhere(card) {
     if (card.state !== "waiting") return;
-    if (!card.problem.hidden) card.settleWithProblem();
-    else if (card.touched) card.settle("Decided elsewhere.", false);
+    if (card.requests.error) card.settleWithError();
+    else if (card.inUse) card.settle("It was decided elsewhere.", false);
     else this.remove(card);
   }
 
-  /** Keep a settled card in its place for a while, so that nothing slides under the pointer. */
+  /** Keep a decided card in its place for a while: nothing slides under the pointer. */
   linger(card) {
     const timer = setInterval(() => {
       if (card.element.matches(":hover")) return;
@@ -114,14 +111,20 @@ export class Inbox {
   remove(card) {
     const focused = card.element.contains(document.activeElement);
     const next = card.element.nextElementSibling ?? card.element.previousElementSibling ?? this.heading;
+    card.stop();
     card.element.remove();
     this.cards.delete(card.approval.id);
     this.empty.hidden = this.cards.size > 0;
-    if (focused) next.focus(); // a card or the heading, never a button: a second Enter must do nothing
+    if (focused) next.focus(); // a card or the heading, not a button: pressing Enter once more must do nothing
   }
 
-  tellArrived(cards) {
-    const waiting = cards.length === 1 ? `${cards[0].name} waits` : `${counted(cards.length, "question")} wait`;
-    this.announce(`${waiting} for your decision.`);
+  announceAdded(cards) {
+    const [{ name }] = cards;
+    const text = cards.length === 1 ? `${name} is waiting` : `${plural(cards.length, "approval")} are waiting`;
+    this.announce(`${text} for your decision.`);
+  }
+
+  announce(text) {
+    this.desk.announce(text);
   }
 }

@@ -1,21 +1,23 @@
-/** The card of an agent that asks to be admitted. */
+/** How the approval of a registration looks on its card. */
 
-import { h } from "../lib/dom.js";
-import { brief } from "../lib/format.js";
-import { capabilities } from "../agents/capabilities.js";
+import { capabilityList, valueText } from "../agents/capabilities.js";
 import { GrantFields } from "../agents/grant.js";
-import { lastUsed, sessionName } from "../projects/places.js";
+import { h } from "../lib/dom.js";
+import { oneLine } from "../lib/format.js";
+import { lastUsedSession, sessionPath } from "../projects/lookup.js";
 
-/** @type {import("./card.js").Kind} */
+const MOST = 3;
+
+/** @type {import("./kinds.js").Kind} */
 export const registration = {
   icon: "registration",
   label: "registration",
-  primary: "Admit",
-  busy: "Admitting…",
+  approve: () => "Admit",
+  approving: "Admitting…",
   title: ({ payload }) => payload.name,
-  origin: ({ payload }) => (payload.spawned_by ? `spawned by ${payload.spawned_by}` : "came by itself"),
+  origin: ({ payload }) => (payload.spawned_by ? `spawned by ${payload.spawned_by}` : "connected by itself"),
   summary: ({ payload }, tables) => {
-    const session = sessionName(tables, placeOf(payload, tables));
+    const session = sessionPath(tables, proposedSession(payload, tables));
     return [
       "as ",
       h("code", {}, payload.suggested_id),
@@ -26,35 +28,31 @@ export const registration = {
       payload.worktree ? ` · worktree ${payload.worktree}` : null,
     ];
   },
-  facts: ({ payload }) => [...origins(payload), ...abilities(payload.capabilities)].join(" · "),
+  facts: ({ payload }) => [...connectionFacts(payload), ...capabilityFacts(payload.capabilities)].join(" · "),
+  discouraged: () => false,
+  choices: ({ payload }, tables) => ({ session_id: proposedSession(payload, tables) }),
   done: (outcome) => `Admitted as ${outcome.agent_id}.`,
-  careful: () => false,
-  choices: ({ payload }, tables) => ({ session_id: placeOf(payload, tables) }),
-  details: (approval, tables) => new Grant(approval, tables),
+  details: (approval, tables) => new RegistrationDetails(approval, tables),
 };
 
-/** What the agent is granted: fields with the defaults filled in. */
-class Grant {
+/** The grant, as fields filled with the defaults. */
+class RegistrationDetails {
   constructor({ payload }, tables) {
-    this.place = placeOf(payload, tables);
+    this.session = proposedSession(payload, tables);
     this.fields = new GrantFields(tables, {
       agent_id: payload.suggested_id,
       persona_id: payload.persona_id,
       role: payload.role,
-      session_id: this.place,
+      session_id: this.session,
     });
     this.first = this.fields.first;
-    this.element = h(
-      "div",
-      { class: "wb-box wb-stack wb-roomy" },
-      this.fields.element,
-      capabilities(payload.capabilities),
-    );
+    const capabilities = capabilityList(payload.capabilities);
+    this.element = h("div", { class: "wb-box wb-stack wb-roomy" }, this.fields.element, capabilities);
   }
 
-  /** What differs from what was asked for, and the session, which is always the one that is shown. */
+  /** What differs from the request; the session always, so that it is the one that is shown. */
   choices() {
-    const choices = { session_id: this.place, ...this.fields.choices() };
+    const choices = { session_id: this.session, ...this.fields.choices() };
     return "persona_id" in choices ? { ...choices, role: this.fields.controls.role.value } : choices;
   }
 
@@ -67,26 +65,20 @@ class Grant {
   }
 }
 
-/** The session proposed: of who spawned it, else the one that was used last. */
-function placeOf({ suggested_session: suggested, spawned_by: parent }, tables) {
+/** The parent's session for a spawned agent; for others the one that was used last. */
+function proposedSession({ suggested_session: suggested, spawned_by: parent }, tables) {
   const proposed = suggested && tables.sessions.has(suggested.id) ? suggested.id : null;
-  return parent ? proposed : (lastUsed(tables) ?? proposed);
+  return parent ? proposed : (lastUsedSession(tables) ?? proposed);
 }
 
-function origins({ client, address, connection_id: connection }) {
-  return [client, address ? `from ${address}` : null, connection ? `connection ${connection}` : null].filter(Boolean);
+function connectionFacts({ client, address, connection_id: connection }) {
+  return [client, address && `from ${address}`, connection && `connection ${connection}`].filter(Boolean);
 }
 
-function abilities(known) {
+function capabilityFacts(known) {
   const entries = Object.entries(known ?? {});
-  const said = entries
-    .slice(0, 3)
-    .map(([name, value]) => (value === true ? brief(name, 40) : `${brief(name, 40)}: ${brief(plain(value), 60)}`));
-  return entries.length > 3 ? [...said, `${entries.length - 3} more`] : said;
-}
-
-function plain(value) {
-  return Array.isArray(value)
-    ? value.map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join(", ")
-    : value;
+  const text = ([name, value]) =>
+    value === true ? oneLine(name, 40) : `${oneLine(name, 40)}: ${valueText(value, 60)}`;
+  const shown = entries.slice(0, MOST).map(text);
+  return entries.length > MOST ? [...shown, `${entries.length - MOST} more`] : shown;
 }

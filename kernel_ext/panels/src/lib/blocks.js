@@ -1,11 +1,22 @@
 /** Blocks that several views are made of. */
 
 import { copyButton } from "./controls.js";
-import { h } from "./dom.js";
+import { h, prose } from "./dom.js";
+import { icon } from "./icons.js";
 
 /** Content under a small label. @returns {HTMLElement} */
 export function labelled(label, ...content) {
   return h("div", {}, h("div", { class: "wb-label" }, label), ...content);
+}
+
+/** A sentence with an icon before it. @param {string} name of the icon @param {...(Node|string)} content @returns {HTMLElement} */
+export function message(name, ...content) {
+  return h("div", { class: "wb-message" }, icon(name), h("span", {}, ...content));
+}
+
+/** The content of an error's message: its code, and what to do next. @param {{code?: string, message: string}} error @returns {Node[]} */
+export function errorContent({ code, message: text }) {
+  return [icon("warning"), h("code", {}, code ?? "ERROR"), h("span", {}, ...prose(text))];
 }
 
 /** Text to read and to copy. @param {string} text @param {string} name of the button @param {(text: string) => void} announce */

@@ -1,11 +1,11 @@
-/** Filters with their counts, one of them chosen. A filter that nothing fits is not offered. */
+/** Filters with their counts, one of them active. A filter that nothing matches is hidden. */
 
 import { h, setAttribute, setText } from "./dom.js";
 
-/** `key` null stands for everything; `mark` makes the icon before the label. @typedef {{key: string|null, label: string, count: number, mark?: () => Node}} Chip */
+/** `key` null matches everything; `mark` makes the icon before the label. @typedef {{key: string|null, label: string, count: number, mark?: () => Node}} Chip */
 
 export class Chips {
-  /** @param {string} name what is filtered, for who hears the page @param {(key: string|null) => void} onChoose */
+  /** @param {string} name for screen readers @param {(key: string|null) => void} onChoose */
   constructor(name, onChoose) {
     this.onChoose = onChoose;
     this.chosen = null;
@@ -13,7 +13,7 @@ export class Chips {
     this.element = h("div", { class: "wb-chips", role: "group", "aria-label": name });
   }
 
-  /** @param {Chip[]} chips always the same ones, in the same order @param {string|null} chosen */
+  /** @param {Chip[]} chips always the same ones in the same order @param {string|null} chosen */
   update(chips, chosen) {
     this.chosen = chosen;
     for (const chip of chips) this.draw(chip);

@@ -1,21 +1,21 @@
-/** Buttons, fields and what they share: a focus that stays, a label that is read, a name for each. */
+/** Buttons, fields and forms. Each has a name for screen readers, and none loses the focus when it is disabled. */
 
 import { freshId, h, setText } from "./dom.js";
 
 const COPIED_MS = 2_000;
 
-/** A button that keeps its focus while it is off. @param {string} [name] what it is called if its label is not enough */
+/** A button. @param {string} [name] for screen readers, where the label is not enough */
 export function button(label, className, onClick, name) {
   const click = (event) => event.currentTarget.getAttribute("aria-disabled") !== "true" && onClick(event);
   return h("button", { class: className, type: "button", "aria-label": name, on: { click } }, label);
 }
 
-/** Turn buttons on or off without taking the focus from them. */
+/** Enable or disable buttons; a disabled one keeps the focus. @param {boolean} on @param {...(HTMLElement|null)} buttons */
 export function enable(on, ...buttons) {
   for (const one of buttons) one?.setAttribute("aria-disabled", String(!on));
 }
 
-/** A line of text to type. @param {Record<string, any>} [attributes] */
+/** A line of text to type. @param {string} value @param {Record<string, any>} [attributes] */
 export function input(value, attributes = {}) {
   return h("input", {
     class: "wb-input",
@@ -25,6 +25,11 @@ export function input(value, attributes = {}) {
     autocomplete: "off",
     ...attributes,
   });
+}
+
+/** A field that filters as a person types. @param {string} placeholder @param {string} name @param {Record<string, Function>} on */
+export function searchField(placeholder, name, on) {
+  return h("input", { class: "wb-input wb-search", type: "search", placeholder, "aria-label": name, on });
 }
 
 /**
@@ -39,7 +44,7 @@ export function select(options, value, attributes = {}) {
 }
 
 /**
- * Replace what can be chosen, when it differs; a choice that is gone falls back to the first.
+ * Replace the options of a choice, when they differ. A value that is no longer among them becomes the first.
  * @param {HTMLSelectElement} element
  * @param {[string, Iterable<[string, string]>][]} groups label of a group ("" for none) and its options
  */
@@ -59,14 +64,14 @@ function group(label, options) {
   return label ? [h("optgroup", { label }, ...made)] : made;
 }
 
-/** A control under its label. */
-export function field(label, control, className = "") {
+/** A control with its label above it. */
+export function field(label, control) {
   control.id = freshId("field");
-  return h("div", { class: `wb-field ${className}`.trim() }, h("label", { for: control.id }, label), control);
+  return h("div", { class: "wb-field" }, h("label", { for: control.id }, label), control);
 }
 
 /**
- * A form. Enter in a line of text is sent on by hand: inside a notebook browsers do not submit by themselves.
+ * A form. Enter in a text field submits it by hand: inside a notebook browsers do not.
  * @param {Record<string, any>} attributes
  * @param {{submit: () => void, escape?: () => void}} on
  */
@@ -87,25 +92,30 @@ export function form(attributes, { submit, escape }, ...children) {
   return h("form", { ...attributes, on: { submit: onSubmit, keydown: onKey } }, ...children);
 }
 
-/** A box to tick with its label. @param {boolean} [shown] whether the label is seen, or only read aloud */
-export function checkbox(label, onChange, shown = true) {
+/** The last line of a form: its submit button, and one that cancels. */
+export function formButtons(submit, onCancel, ...before) {
+  return h("div", { class: "wb-line" }, ...before, submit, button("Cancel", "wb-button", onCancel));
+}
+
+/** A checkbox. @param {string} label @param {(on: boolean) => void} onChange @param {boolean} [visible] false: the label is only for screen readers */
+export function checkbox(label, onChange, visible = true) {
   const box = h("input", {
     class: "wb-check",
     type: "checkbox",
-    "aria-label": shown ? null : label,
+    "aria-label": visible ? null : label,
     on: { change: () => onChange(box.checked) },
   });
-  const element = shown ? h("label", { class: "wb-check-label" }, box, h("span", {}, label)) : box;
+  const element = visible ? h("label", { class: "wb-check-label" }, box, h("span", {}, label)) : box;
   return { box, element };
 }
 
-/** A button that copies a text, and says so. @param {() => string} text */
+/** A button that copies a text. @param {() => string} text @param {string} name @param {(text: string) => void} announce */
 export function copyButton(text, name, announce) {
   const element = button("Copy", "wb-button", copy, name);
   async function copy() {
     const done = await copied(text());
     setText(element, done ? "Copied" : "Select it and press Ctrl+C");
-    announce(done ? "Copied." : "The page may not copy.");
+    announce(done ? "Copied." : "The browser did not allow copying. Select the text and press Ctrl+C.");
     setTimeout(() => setText(element, "Copy"), COPIED_MS);
   }
   return element;
@@ -116,19 +126,19 @@ async function copied(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return false; // no secure context, or not allowed
+    return false; // not in a secure context, or not allowed
   }
 }
 
-/** Let a person keep a text as a file. */
+/** Save a text as a file on the person's computer. */
 export function download(filename, type, text) {
   const address = URL.createObjectURL(new Blob([text], { type }));
   h("a", { href: address, download: filename }).click();
   setTimeout(() => URL.revokeObjectURL(address), COPIED_MS);
 }
 
-/** Arrows, Home and End go between the rows of a table that can be opened. @param {KeyboardEvent} event */
-export function walkRows(event, body) {
+/** In a table whose rows can be opened, arrows, Home and End move between the rows. @param {KeyboardEvent} event */
+export function moveBetweenRows(event, body) {
   if (event.ctrlKey || event.altKey || event.metaKey || !event.target.matches(".wb-opener")) return;
   const openers = [...body.querySelectorAll(".wb-opener")];
   const at = openers.indexOf(event.target);

@@ -1,11 +1,33 @@
-/** Numbers and times as a person reads them. Pure; the time now is an argument. */
+/** Numbers, times and lists as text. Pure; the time now is an argument. */
 
-const ORDINALS = { one: "st", two: "nd", few: "rd", other: "th" };
-const ordinal = new Intl.PluralRules("en", { type: "ordinal" });
+const SUFFIXES = { one: "st", two: "nd", few: "rd", other: "th" };
+const ordinals = new Intl.PluralRules("en", { type: "ordinal" });
 
 /** "3 commits" @param {number} count @param {string} one @param {string} [many] */
-export function counted(count, one, many = `${one}s`) {
+export function plural(count, one, many = `${one}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
+
+/** "2nd" @param {number} number */
+export function ordinal(number) {
+  return `${number}${SUFFIXES[ordinals.select(number)]}`;
+}
+
+/** "a, b and 3 more" @param {string[]} names @param {number} [most] @param {number} [total] when not all names are given */
+export function shortList(names, most = 3, total = names.length) {
+  const shown = names.slice(0, most).join(", ");
+  return total > most ? `${shown} and ${(total - most).toLocaleString("en")} more` : shown;
+}
+
+/** "1,204", "3.5", "0.012" @param {number} value */
+export function shortNumber(value) {
+  return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 100 ? 3 : 15 });
+}
+
+/** Any value as one line of text. @param {unknown} value @param {number} [limit] */
+export function oneLine(value, limit = 160) {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
 }
 
 /** How long ago: "just now", "12 s", "3 min", "2 h", "4 d". @param {string} iso @param {number} now in ms */
@@ -18,22 +40,8 @@ export function age(iso, now) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
-/** Added and removed lines of some files; binary files count as none. */
-export function lineCounts(files) {
-  return {
-    added: files.reduce((sum, file) => sum + (file.added ?? 0), 0),
-    removed: files.reduce((sum, file) => sum + (file.removed ?? 0), 0),
-  };
-}
-
-/** A value of any shape as one short line. */
-export function brief(value, limit = 160) {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
-}
-
-/** A point in time in the reader's own words: "Nov 21, 10:05". @param {string} iso */
-export function moment(iso) {
+/** "Nov 21, 10:05", in the reader's time zone. @param {string} iso */
+export function dateTime(iso) {
   return new Date(iso).toLocaleString("en", {
     month: "short",
     day: "numeric",
@@ -43,8 +51,8 @@ export function moment(iso) {
   });
 }
 
-/** A time of day: "10:05:42". @param {string} iso */
-export function clock(iso) {
+/** "10:05:42", in the reader's time zone. @param {string} iso */
+export function timeOfDay(iso) {
   return new Date(iso).toLocaleTimeString("en", { hour12: false });
 }
 
@@ -57,24 +65,16 @@ export function duration(ms) {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** A number of any size, short: "1,204", "3.5", "0.012". */
-export function amount(value) {
-  return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 100 ? 3 : 15 });
+/** Added and removed lines of all files together; binary files count as none. */
+export function lineCounts(files) {
+  return {
+    added: files.reduce((sum, file) => sum + (file.added ?? 0), 0),
+    removed: files.reduce((sum, file) => sum + (file.removed ?? 0), 0),
+  };
 }
 
-/** "2nd" @param {number} number */
-export function nth(number) {
-  return `${number}${ORDINALS[ordinal.select(number)]}`;
-}
-
-/** "a, b and 3 more" @param {string[]} names */
-export function some(names, most = 3, total = names.length) {
-  const shown = names.slice(0, most).join(", ");
-  return total > most ? `${shown} and ${(total - most).toLocaleString("en")} more` : shown;
-}
-
-/** A path in the project as seen from it; the whole of another. @param {string} path */
-export function inProject(path) {
+/** A path of the project, relative to the project; any other path as it is. @param {string} path */
+export function projectPath(path) {
   const at = path.indexOf("/.aiswarm/");
   return at < 0 ? path : path.slice(at + 1);
 }

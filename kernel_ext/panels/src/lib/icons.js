@@ -1,6 +1,6 @@
-/** Pictures, each of a shape of its own, so that colour is never the only difference. */
+/** Icons of 16 by 16. Each has a shape of its own: colour is never the only difference. */
 
-import { picture } from "./dom.js";
+import { svg } from "./dom.js";
 
 const ring = "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z";
 const disc = "M8 1.25a6.75 6.75 0 1 1 0 13.5 6.75 6.75 0 0 1 0-13.5Z";
@@ -36,8 +36,9 @@ const SHAPES = {
   warning: [{ d: "M8 2.25 14.25 13.5H1.75Z" }, { d: "M8 6.5v3M8 11v.75" }],
 };
 
-/** The icon of a task's state, a kind of approval, or a control. @returns {SVGElement} */
-export function icon(name, className = "") {
+/** The icon of a state, a kind of approval or a control. Decoration: the word beside it says the same. @returns {SVGElement} */
+export function icon(name) {
   const known = SHAPES[name] ? name : "question";
-  return picture(SHAPES[known], `wb-icon-${known} ${className}`.trim());
+  const paths = SHAPES[known].map(({ d, fill }) => svg("path", { d, class: fill ? "wb-fill" : "wb-stroke" }));
+  return svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true", class: `wb-icon wb-icon-${known}` }, ...paths);
 }

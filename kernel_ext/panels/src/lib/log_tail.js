@@ -1,42 +1,58 @@
-/** The end of a log, in pages: what is new is read on, what was earlier is read back when somebody asks for it. Pure. */
+/** The end of a log that grows. Pure. */
 
 const PAGE = 500;
 
 /** @typedef {{id: number}} Line */
 
+/** A log whose lines have ids: read forward as it grows, and backward on request. */
 export class LogTail {
   /**
-   * @param {(range: {cursor: number, limit: number, newest_first: boolean}) => Promise<Line[]|null>} ask null when it failed
-   * @param {number} step lines that are read at first, and read back at a time
+   * @param {(range: {cursor: number, limit: number, newest_first: boolean}) => Promise<Line[]>} load reads lines after
+   *   the cursor, or before it; it may reject, and the next call goes on where this one stopped
+   * @param {number} step lines to read at first, and at a time when reading backward
    */
-  constructor(ask, step) {
-    this.ask = ask;
+  constructor(load, step) {
+    this.load = load;
     this.step = step;
-    /** @type {Line[]} from the oldest one that was read to the newest */
+    /** @type {Line[]} without a gap, the newest last */
     this.lines = [];
-    /** Whether nothing comes before them. */
-    this.whole = false;
+    /** Whether the first line of the log is among them. */
+    this.complete = false;
   }
 
-  /** Read what is new; at first the end. */
-  async read() {
-    if (this.lines.length === 0) return void (await this.readBack());
-    for (let page = PAGE; page === PAGE;) {
+  /** Read the lines that are new; at first the last ones. */
+  async readNew() {
+    if (this.lines.length === 0) {
+      await this.readEarlier();
+      return;
+    }
+    for (let size = PAGE; size === PAGE;) {
       const cursor = this.lines.at(-1).id;
-      const found = (await this.ask({ cursor, limit: PAGE, newest_first: false })) ?? [];
-      if (cursor !== this.lines.at(-1).id) return; // another reading was faster
+      const found = await this.load({ cursor, limit: PAGE, newest_first: false });
+      if (cursor !== this.lines.at(-1).id) return; // another call has read them
       this.lines.push(...found);
-      page = found.length;
+      size = found.length;
     }
   }
 
-  /** Read what comes right before; whether it is here now. */
-  async readBack() {
+  /** Read the lines before the first one that is known. */
+  async readEarlier() {
     const first = this.lines[0]?.id ?? 0;
-    const found = await this.ask({ cursor: first, limit: this.step + 1, newest_first: true });
-    if (found === null || first !== (this.lines[0]?.id ?? 0)) return false;
-    this.whole = found.length <= this.step;
+    const found = await this.load({ cursor: first, limit: this.step + 1, newest_first: true });
+    if (first !== (this.lines[0]?.id ?? 0)) return; // another call has read them
+    this.complete = found.length <= this.step;
     this.lines.unshift(...found.slice(0, this.step).reverse());
-    return true;
   }
+}
+
+/**
+ * The lines of a newer tail that come after the known ones; the whole tail when the two do not overlap.
+ * @param {string[]} known @param {string[]} tail @returns {string[]}
+ */
+export function newLines(known, tail) {
+  for (let size = Math.min(known.length, tail.length); size > 0; size -= 1) {
+    const start = known.length - size;
+    if (tail.every((line, at) => at >= size || line === known[start + at])) return tail.slice(size);
+  }
+  return tail;
 }

@@ -6,7 +6,7 @@ import { h, setAttribute, setText } from "./dom.js";
 export class Segments {
   /**
    * @param {Record<string, string>} labels by key
-   * @param {string} name what is chosen, for who hears the page
+   * @param {string} name for screen readers
    * @param {(key: string) => void} onChoose
    */
   constructor(labels, name, onChoose) {

@@ -1,4 +1,4 @@
-/** Views beside each other, one of them shown (WAI-ARIA tabs: arrows, Home and End move, focus selects). */
+/** Tabs as WAI-ARIA describes them: arrows, Home and End move the focus, and the focus selects. */
 
 import { freshId, h, setAttribute, setText } from "./dom.js";
 
@@ -39,12 +39,12 @@ export class Tabs {
     return { tab, panel, count };
   }
 
-  /** The panels, to be put under the tabs. */
+  /** The panels, to be placed under the tabs. */
   get panels() {
     return this.tabs.map(({ panel }) => panel);
   }
 
-  /** A number beside a tab's label; none when it is 0. @param {boolean} [strong] it waits for the person */
+  /** Show a number beside a tab's label, unless it is 0. @param {boolean} [strong] it waits for the person */
   setCount(index, number, strong = false) {
     const { count } = this.tabs[index];
     setText(count, number.toLocaleString("en"));

@@ -1,9 +1,10 @@
-/** The comm to the kernel: fills the store, asks for what was missed, and answers requests by id. */
+/** The connection to the kernel, over the widget's comm: fills the store, and sends requests. */
 
-const ANSWER_MS = 30_000;
+/** So long the kernel may stay silent about a request before that counts as a failure. */
+const SILENCE_MS = 30_000;
 const decoder = new TextDecoder();
 
-/** A failure with a stable code, as the kernel sends it or as this side found it. */
+/** A failure with a stable code: what the kernel answered, or what was found on this side. */
 export class CodedError extends Error {
   /** @param {{code: string, message: string, details?: object}} error */
   constructor({ code, message, details }) {
@@ -13,22 +14,22 @@ export class CodedError extends Error {
   }
 }
 
-const GONE = {
+const DISCONNECTED = {
   code: "KERNEL_GONE",
-  message: "The kernel was restarted or shut down. Run this cell again to go on.",
+  message: "The kernel was restarted or shut down. Run this cell again to continue.",
 };
 const STOPPED = {
   code: "NOT_STARTED",
   message: "Workbench is not running in this kernel. Run `%workbench start`, then reconnect.",
 };
-const SILENT = {
+const NO_ANSWER = {
   code: "NO_ANSWER",
-  message: "The kernel has not answered yet. It may be busy; trying again is safe, it is done only once.",
+  message: "The kernel has not answered yet; it may be busy. You can try again: the action is done only once.",
 };
 
 /**
- * How the panel is connected.
- * @typedef {{state: "connecting"|"live"|"trouble"|"stopped"|"gone", error: {code: string, message: string}|null}} Link
+ * The state of the connection.
+ * @typedef {{state: "connecting"|"live"|"retrying"|"stopped"|"disconnected", error: {code: string, message: string}|null}} Link
  */
 
 export class Channel {
@@ -42,54 +43,82 @@ export class Channel {
     this.store = store;
     /** @type {Link} */
     this.link = { state: "connecting", error: null };
+    /** Requests without an answer, by id. */
     this.waiting = new Map();
-    const take = (message, buffers) => this.take(message, buffers);
-    const live = () => this.resync(); // to a comm that has died nothing can be sent
-    model.on("msg:custom", take);
-    model.on("comm_live_update", live);
+    const receive = (message, buffers) => this.receive(message, buffers);
+    const resync = () => this.resync(); // after a reconnection; to a comm that has died nothing can be sent
+    model.on("msg:custom", receive);
+    model.on("comm_live_update", resync);
     signal.addEventListener("abort", () => {
-      model.off("msg:custom", take);
-      model.off("comm_live_update", live);
+      model.off("msg:custom", receive);
+      model.off("comm_live_update", resync);
     });
     this.resync();
   }
 
-  /** Ask the kernel for everything. */
+  /** Ask the kernel for a snapshot. */
   resync() {
     if (this.link.state === "stopped") this.setLink("connecting");
     this.post({ kind: "resync" });
   }
 
   /**
-   * Ask for an operation; asking again with the same id is answered again, not done again.
+   * Run an operation. A request that comes to the kernel twice with the same id is run once and answered twice.
    * @param {string} id @param {string} op @param {object} args
-   * @returns {Promise<any>} the outcome; rejects with a CodedError
+   * @returns {Promise<any>} the result; rejects with a CodedError
    */
   request(id, op, args) {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => this.settle(id, (w) => w.reject(new CodedError(SILENT))), ANSWER_MS);
-      this.waiting.set(id, { resolve, reject, timer });
-      if (!this.post({ kind: "action", id, op, arguments: args })) {
-        this.settle(id, (w) => w.reject(new CodedError(GONE)));
-      }
-    });
+    return this.send(id, { kind: "action", request: id, op, arguments: args });
+  }
+
+  /** Read a part of the panel that is not in its bundle. @param {string} name @returns {Promise<string>} its source */
+  async asset(name) {
+    const id = requestId();
+    return this.send(id, { kind: "asset", request: id, name });
+  }
+
+  send(id, message) {
+    const known = this.waiting.get(id);
+    if (known) return known.promise;
+    const waiting = { message };
+    waiting.promise = new Promise((resolve, reject) => Object.assign(waiting, { resolve, reject }));
+    this.waiting.set(id, waiting);
+    this.ask(id);
+    return waiting.promise;
+  }
+
+  ask(id) {
+    const waiting = this.waiting.get(id);
+    waiting.accepted = false;
+    waiting.timer = setTimeout(() => this.onSilence(id), SILENCE_MS);
+    if (!this.post(waiting.message)) this.settle(id, ({ reject }) => reject(new CodedError(DISCONNECTED)));
+  }
+
+  /** Work that the kernel has accepted may take any time: ask about it again. Silence alone is a failure. */
+  onSilence(id) {
+    if (this.waiting.get(id).accepted) this.ask(id);
+    else this.settle(id, ({ reject }) => reject(new CodedError(NO_ANSWER)));
   }
 
   /** @param {any} message @param {DataView[]} buffers */
-  take(message, buffers) {
+  receive(message, buffers) {
     switch (message.kind) {
       case "snapshot":
-        this.store.takeSnapshot(message.ver, parse(buffers));
+        this.store.takeSnapshot(message.ver, JSON.parse(text(buffers)));
         return this.setLink("live");
       case "diff":
-        if (!this.store.takeDiff(message.base, message.ver, parse(buffers), message.touched)) this.resync();
+        if (!this.store.takeDiff(message.base, message.ver, JSON.parse(text(buffers)), message.touched)) this.resync();
+        return undefined;
+      case "accepted":
+        if (this.waiting.has(message.request)) this.waiting.get(message.request).accepted = true;
         return undefined;
       case "answer":
-        return this.settle(message.id, (w) =>
-          message.ok ? w.resolve(message.outcome) : w.reject(new CodedError(message.error)),
-        );
-      case "trouble":
-        return this.setLink("trouble", message.error);
+        return this.settle(message.request, ({ resolve, reject }) => {
+          if (!message.ok) reject(new CodedError(message.error));
+          else resolve(buffers?.length ? text(buffers) : message.outcome);
+        });
+      case "retrying":
+        return this.setLink("retrying", message.error);
       case "stopped":
         return this.setLink("stopped", message.error ?? STOPPED);
       default:
@@ -103,35 +132,36 @@ export class Channel {
       this.model.send(message);
       return true;
     } catch {
-      this.setLink("gone", GONE);
+      this.setLink("disconnected", DISCONNECTED);
       return false;
     }
   }
 
+  /** A lost connection stays lost: a new kernel does not know this comm. */
   setLink(state, error = null) {
-    if (this.link.state === "gone" || (this.link.state === state && !error && !this.link.error)) return;
+    if (this.link.state === "disconnected" || (this.link.state === state && !error && !this.link.error)) return;
     this.link = { state, error };
-    if (state === "gone" || state === "stopped") {
-      for (const id of [...this.waiting.keys()]) this.settle(id, (w) => w.reject(new CodedError(error)));
+    if (state === "disconnected" || state === "stopped") {
+      for (const id of [...this.waiting.keys()]) this.settle(id, ({ reject }) => reject(new CodedError(error)));
     }
-    this.store.tell();
+    this.store.notify();
   }
 
   settle(id, how) {
-    const waiter = this.waiting.get(id);
-    if (!waiter) return;
-    clearTimeout(waiter.timer);
+    const waiting = this.waiting.get(id);
+    if (!waiting) return;
+    clearTimeout(waiting.timer);
     this.waiting.delete(id);
-    how(waiter);
+    how(waiting);
   }
 }
 
-/** An id for a request; works where the page has no secure context too. @returns {string} */
+/** A random id; works without a secure context too, where `crypto.randomUUID` is missing. @returns {string} */
 export function requestId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function parse(buffers) {
-  return JSON.parse(decoder.decode(buffers[0]));
+function text(buffers) {
+  return decoder.decode(buffers[0]);
 }

@@ -1,9 +1,9 @@
-/** What the kernel told this panel: tables of rows with a version. Pure; knows neither comm nor DOM. */
+/** The panel's copy of the project: tables of rows with a version, as the kernel sends them. Knows neither comm nor DOM. */
 
 /**
  * @typedef {Record<string, any> & {id: any}} Row
  * @typedef {Record<string, Map<any, Row>>} Tables
- * @typedef {Record<string, {set: Row[], gone: any[]}>} Change
+ * @typedef {Record<string, {set: Row[], removed: any[]}>} Change
  */
 
 const TABLES = [
@@ -26,59 +26,63 @@ export class Store {
   constructor() {
     /** @type {Tables} */
     this.tables = Object.fromEntries(TABLES.map((name) => [name, new Map()]));
-    /** @type {number|null} null until a first snapshot came */
+    /** @type {number|null} null until the first snapshot has come */
     this.version = null;
-    /** What the last message was about besides its rows: ids of tasks, or null for all of them. @type {Set<number>|null} */
+    /** What the events behind the last message were about, such as "task:12"; null: perhaps everything. @type {Set<string>|null} */
     this.touched = null;
-    /** The tables that came so far; the slow ones come after the snapshot. @type {Set<string>} */
-    this.known = new Set();
+    /** The tables that have come so far; slow ones come after the first snapshot. @type {Set<string>} */
+    this.loaded = new Set();
     this.listeners = new Set();
   }
 
-  /** Take everything anew. @param {number} version @param {Record<string, Row[]>} rows */
+  /** Replace everything. @param {number} version @param {Record<string, Row[]>} rows */
   takeSnapshot(version, rows) {
     for (const name of new Set([...Object.keys(this.tables), ...Object.keys(rows)])) {
       this.tables[name] = new Map((rows[name] ?? []).map((row) => [row.id, row]));
     }
     this.version = version;
     this.touched = null;
-    this.known = new Set(Object.keys(rows));
-    this.tell();
+    this.loaded = new Set(Object.keys(rows));
+    this.notify();
   }
 
   /**
-   * Make a change, if it applies to what is known.
+   * Apply a change to the version it was made for.
    * @param {number} base @param {number} version @param {Change} change
-   * @param {number[]} [touched] tasks that something happened to
-   * @returns {boolean} false when something was missed and a snapshot is needed
+   * @param {string[]} [touched] subjects of the events behind it, whether or not their rows changed
+   * @returns {boolean} false when a message was missed: only a snapshot can repair that
    */
   takeDiff(base, version, change, touched = []) {
     if (base !== this.version) return false;
     applyChange(this.tables, change);
     this.version = version;
-    for (const name of Object.keys(change)) this.known.add(name);
     this.touched = new Set(touched);
-    this.tell();
+    for (const name of Object.keys(change)) this.loaded.add(name);
+    this.notify();
     return true;
   }
 
+  /** Whether the last message may concern any of these subjects. @param {...string} subjects */
+  concerns(...subjects) {
+    return this.touched === null || subjects.some((subject) => this.touched.has(subject));
+  }
+
   /** Call `listener` after every change until `signal` aborts. */
-  listen(listener, signal) {
+  subscribe(listener, signal) {
     this.listeners.add(listener);
     signal?.addEventListener("abort", () => this.listeners.delete(listener), { once: true });
   }
 
-  /** Call all listeners. */
-  tell() {
+  notify() {
     for (const listener of this.listeners) listener();
   }
 }
 
-/** Make a change to tables, in place. @param {Tables} tables @param {Change} change */
-export function applyChange(tables, change) {
-  for (const [name, { set, gone }] of Object.entries(change)) {
+/** Apply a change to tables, in place. @param {Tables} tables @param {Change} change */
+function applyChange(tables, change) {
+  for (const [name, { set, removed }] of Object.entries(change)) {
     const table = (tables[name] ??= new Map());
-    for (const id of gone) table.delete(id);
+    for (const id of removed) table.delete(id);
     for (const row of set) table.set(row.id, row);
   }
 }

@@ -1,37 +1,27 @@
-/** The end of a process's log, live; it follows while it is read at its end. */
+/** The end of a process's log. It scrolls along with what is written while a person reads its end. */
 
 import { button } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
-import { inProject } from "../lib/format.js";
-import { added } from "../lib/log_lines.js";
+import { projectPath } from "../lib/format.js";
+import { newLines } from "../lib/log_tail.js";
 
-const NEAR = 24;
-const KEPT = 2_000;
+const NEAR_PX = 24;
+const MOST_LINES = 2_000;
 
 export class ProcessLog {
   constructor() {
     this.lines = h("ol", { class: "wb-process-log" });
-    this.empty = h("p", { class: "wb-empty" }, "It has written nothing yet.");
+    this.empty = h("p", { class: "wb-empty" }, "No output yet.");
     this.box = h(
       "div",
-      {
-        class: "wb-log",
-        role: "log",
-        "aria-label": "Log",
-        tabindex: 0,
-        on: { scroll: () => this.drawJump() },
-      },
+      { class: "wb-log", role: "log", "aria-label": "Log", tabindex: 0, on: { scroll: () => this.drawFollow() } },
       this.empty,
       this.lines,
     );
-    this.jump = button("Follow again", "wb-link", () => this.toEnd());
-    this.where = h("span", { class: "wb-muted wb-cut wb-grow" });
-    this.element = h(
-      "div",
-      {},
-      h("div", { class: "wb-toolbar" }, h("span", { class: "wb-label" }, "Log"), this.where, this.jump),
-      this.box,
-    );
+    this.follow = button("Follow", "wb-link", () => this.toEnd());
+    this.path = h("span", { class: "wb-muted wb-cut wb-grow" });
+    const toolbar = h("div", { class: "wb-toolbar" }, h("span", { class: "wb-label" }, "Log"), this.path, this.follow);
+    this.element = h("div", {}, toolbar, this.box);
     this.clear();
   }
 
@@ -39,35 +29,35 @@ export class ProcessLog {
     this.known = [];
     this.lines.replaceChildren();
     this.empty.hidden = true;
-    this.jump.hidden = true;
+    this.follow.hidden = true;
   }
 
   get atEnd() {
-    return this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < NEAR;
+    return this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < NEAR_PX;
   }
 
-  /** @param {string[]} tail the newest lines @param {string} path where all of them are */
-  take(tail, path) {
-    this.where.textContent = inProject(path);
-    this.where.title = path;
+  /** @param {string[]} tail the newest lines @param {string} path of the whole log */
+  update(tail, path) {
+    this.path.textContent = projectPath(path);
+    this.path.title = path;
     const { atEnd } = this;
-    const fresh = added(this.known, tail);
-    if (fresh === tail) this.lines.replaceChildren();
-    this.known = fresh === tail ? [...tail] : [...this.known, ...fresh].slice(-KEPT);
-    this.lines.append(...fresh.map((line) => h("li", {}, line)));
+    const added = newLines(this.known, tail);
+    if (added === tail) this.lines.replaceChildren();
+    this.known = added === tail ? [...tail] : [...this.known, ...added].slice(-MOST_LINES);
+    this.lines.append(...added.map((line) => h("li", {}, line)));
     while (this.lines.childElementCount > this.known.length) this.lines.firstElementChild.remove();
     this.empty.hidden = this.known.length > 0;
-    if (atEnd && fresh.length) this.box.scrollTop = this.box.scrollHeight;
-    this.drawJump();
+    if (atEnd && added.length) this.box.scrollTop = this.box.scrollHeight;
+    this.drawFollow();
   }
 
   toEnd() {
     this.box.scrollTop = this.box.scrollHeight;
     this.box.focus();
-    this.drawJump();
+    this.drawFollow();
   }
 
-  drawJump() {
-    this.jump.hidden = this.atEnd;
+  drawFollow() {
+    this.follow.hidden = this.atEnd;
   }
 }

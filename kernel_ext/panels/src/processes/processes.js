@@ -1,13 +1,14 @@
-/** The processes of the agents that Workbench started: a table, and one of them opened beside it. */
+/** The processes of the agents that Workbench started: a table, with the details of one beside it. */
 
-import { Asker } from "../link/asker.js";
-import { button, walkRows } from "../lib/controls.js";
+import { button, moveBetweenRows } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
-import { counted } from "../lib/format.js";
+import { plural } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { confinementWords, cpuPercent, processDot, processWords, size, uptime } from "./words.js";
-import { ProcessPage } from "./page.js";
-import { WhileSeen } from "../lib/while_visible.js";
+import { KeyedList } from "../lib/keyed_list.js";
+import { VisiblePolling } from "../lib/polling.js";
+import { RequestRunner } from "../link/request_runner.js";
+import { ProcessDetails } from "./details.js";
+import { byteSize, confinementState, cpuPercent, processDot, processLabel, uptime } from "./state.js";
 
 const POLL_MS = 2_000;
 const ENDED_SHOWN = 20;
@@ -21,7 +22,7 @@ const COLUMNS = {
   cpu: "CPU",
   memory: "Memory",
   children: "Children",
-  uptime: "Up",
+  uptime: "Uptime",
   confinement: "Confinement",
 };
 
@@ -29,170 +30,130 @@ export class Processes {
   /** @param {{store: import("../link/store.js").Store, channel: import("../link/channel.js").Channel, announce: (text: string) => void}} desk @param {AbortSignal} signal */
   constructor(desk, signal) {
     this.desk = desk;
-    this.asker = new Asker(desk);
+    /** @type {string|null} the agent whose details are open */
     this.opened = null;
-    this.figures = new Map();
+    /** What running processes use, by agent. */
+    this.usage = new Map();
     this.showAll = false;
-    /** @type {Map<string, ProcessRow>} */
-    this.rows = new Map();
+    /** For the table of processes as the kernel sends it. */
+    this.requests = new RequestRunner(desk);
+    /** For what is read again and again here. */
+    this.reader = new RequestRunner(desk);
     const id = freshId("processes");
-    this.body = h("tbody", {});
-    const heads = Object.entries(COLUMNS).map(([key, name]) => h("th", { scope: "col", class: `wb-col-${key}` }, name));
-    this.table = h(
-      "table",
-      { class: "wb-table wb-processes", "aria-labelledby": id, on: { keydown: (event) => walkRows(event, this.body) } },
-      h("thead", {}, h("tr", {}, ...heads)),
-      this.body,
-    );
-    this.more = button("", "wb-button", () => this.toggleEnded());
     this.empty = h(
       "p",
       { class: "wb-empty", id },
-      "Workbench has started no agent. ",
+      "Workbench has not started any agent yet. ",
       h("code", {}, 'wb.call("spawn_agent", persona_id="implementer", new_worktree=True)'),
-      " starts one in a worktree of its own; agents that connect by themselves are under Agents.",
+      " starts one in a worktree of its own. Agents that connect by themselves are listed under Agents.",
     );
-    this.page = new ProcessPage(desk, () => this.close(), signal);
-    this.main = h(
-      "div",
-      { class: "wb-split" },
-      h("div", { class: "wb-split-list wb-stack" }, this.table, this.more),
-      this.page.element,
-    );
+    this.details = new ProcessDetails(desk, () => this.close(), signal);
+    this.more = button("", "wb-button", () => this.toggleEnded());
+    const list = h("div", { class: "wb-split-list wb-stack" }, this.makeTable(id), this.more);
+    this.main = h("div", { class: "wb-split" }, list, this.details.element);
     this.element = h(
       "div",
       { class: "wb-stack", on: { keydown: (event) => this.onEscape(event) } },
       this.empty,
-      this.asker.problem,
+      this.requests.errorBox,
+      this.reader.errorBox,
       this.main,
     );
-    this.polling = new WhileSeen(this.table, POLL_MS, () => this.poll(), signal);
+    const onError = (error) => this.reader.showError(error);
+    this.polling = new VisiblePolling(this.table, POLL_MS, () => this.poll(), onError, signal);
   }
 
-  /** The processes, without the row that says why there can be none. */
-  get known() {
+  makeTable(id) {
+    const heads = Object.entries(COLUMNS).map(([key, name]) => h("th", { scope: "col", class: `wb-col-${key}` }, name));
+    this.body = h("tbody", {});
+    this.rows = new KeyedList(this.body, (agent) => new ProcessRow(agent, () => this.open(agent)));
+    const on = { keydown: (event) => moveBetweenRows(event, this.body) };
+    const attributes = { class: "wb-table wb-processes", "aria-labelledby": id, on };
+    this.table = h("table", attributes, h("thead", {}, h("tr", {}, ...heads)), this.body);
+    return this.table;
+  }
+
+  /** The rows of processes; the row without an id, which holds an error, is not one. */
+  get processes() {
     return [...this.desk.store.tables.processes.values()].filter(({ id }) => id !== "");
   }
 
-  /** How many run. */
+  /** The number of running processes. */
   count() {
-    return this.known.filter(({ state }) => state === "running").length;
+    return this.processes.filter(({ state }) => state === "running").length;
   }
 
-  /** What moves by itself is asked for only while it is seen. */
+  /** Read what changes without an event. */
   async poll() {
     if (!this.count()) return;
-    try {
-      const { agents } = await this.asker.send("get_managed_agents", {});
-      this.figures = new Map(
-        agents
-          .filter(({ process }) => process)
-          .map(({ agent_id, process }) => [agent_id, this.read(agent_id, process)]),
-      );
-      this.asker.clear();
-      this.update(Date.now());
-    } catch (error) {
-      this.asker.show(error);
-    }
+    const { agents } = await this.reader.send("get_managed_agents", {});
+    this.reader.clearError();
+    const running = agents.filter(({ process }) => process);
+    this.usage = new Map(running.map(({ agent_id, process }) => [agent_id, this.usageOf(agent_id, process)]));
+    this.update(Date.now());
   }
 
-  read(id, process) {
-    const made = { ...process, readAt: Date.now() };
-    return { ...made, percent: cpuPercent(this.figures.get(id), made) };
+  usageOf(id, process) {
+    const reading = { ...process, readAt: Date.now() };
+    return { ...reading, percent: cpuPercent(this.usage.get(id), reading) };
   }
 
-  /** @param {number} now in ms */
+  /** Bring everything up to date. @param {number} now in ms */
   update(now) {
     const { processes, tasks } = this.desk.store.tables;
-    const all = this.known.sort(runningFirst);
-    this.drawProblem(processes.get("")?.error);
+    const all = this.processes.sort(runningFirst);
+    this.drawError(processes.get("")?.error);
     const ended = all.filter(({ state }) => state === "ended");
-    const shown = this.showAll
-      ? all
-      : all.filter((row) => row.state !== "ended" || ended.indexOf(row) < ENDED_SHOWN || row.id === this.opened);
-    this.empty.hidden = all.length > 0 || !this.desk.store.known.has("processes");
+    const older = new Set(this.showAll ? [] : ended.slice(ENDED_SHOWN).filter(({ id }) => id !== this.opened));
+    const shown = all.filter((row) => !older.has(row)).map(({ id }) => id);
+    this.empty.hidden = all.length > 0 || !this.desk.store.loaded.has("processes");
     this.main.hidden = all.length === 0;
     this.more.hidden = ended.length <= ENDED_SHOWN;
-    setText(
-      this.more,
-      this.showAll ? "Show fewer that have ended" : `Show all ${ended.length.toLocaleString("en")} that have ended`,
-    );
-    this.drawRows(shown, now);
+    setText(this.more, this.showAll ? "Show fewer ended" : `Show all ${ended.length.toLocaleString("en")} ended`);
+    this.rows.show(shown, (row, id) => row.show(processes.get(id), this.usage.get(id), id === this.opened, now));
     const row = processes.get(this.opened);
-    if (row)
-      this.page.update(
-        row,
-        this.figures.get(row.id),
-        [...tasks.values()].find((task) => task.assigned_agent_id === row.id && WORKING.has(task.status)),
-        now,
-      );
+    const isTask = (task) => task.assigned_agent_id === this.opened && WORKING.has(task.status);
+    if (row) this.details.update(row, this.usage.get(row.id), [...tasks.values()].find(isTask), now);
     else if (this.opened) this.close();
   }
 
-  /** How they stand, in a line. */
+  /** "2 running · 1 queued" */
   summary() {
-    const all = this.known;
-    const of = (state) => all.filter((row) => row.state === state);
-    const open = of("running").filter(({ confinement }) => !confinementWords(confinement).whole).length;
+    const all = this.processes;
+    const count = (state) => all.filter((row) => row.state === state).length;
+    const open = all.filter((row) => row.state === "running" && !confinementState(row.confinement).complete).length;
     if (!all.length) return "";
     return [
-      `${of("running").length.toLocaleString("en")} running`,
-      of("queued").length ? `${of("queued").length.toLocaleString("en")} queued` : null,
-      of("ended").length ? `${of("ended").length.toLocaleString("en")} ended` : null,
-      open ? `${counted(open, "process", "processes")} not wholly confined` : null,
+      `${count("running").toLocaleString("en")} running`,
+      count("queued") ? `${count("queued").toLocaleString("en")} queued` : null,
+      count("ended") ? `${count("ended").toLocaleString("en")} ended` : null,
+      open ? `${plural(open, "process", "processes")} not fully confined` : null,
     ]
       .filter(Boolean)
       .join(" · ");
   }
 
-  /** Say once that they could not be read. */
-  drawProblem(error) {
-    if (error?.message === this.said) return;
-    this.said = error?.message;
-    if (error) this.asker.show(error);
-    else this.asker.clear();
-  }
-
-  drawRows(rows, now) {
-    const wanted = new Set(rows.map(({ id }) => id));
-    for (const [id, row] of this.rows) {
-      if (wanted.has(id)) continue;
-      row.element.remove();
-      this.rows.delete(id);
-    }
-    let before = null;
-    for (const process of rows) {
-      const row = this.rows.get(process.id) ?? this.add(process.id);
-      row.show(process, this.figures.get(process.id), process.id === this.opened, now);
-      if (!row.element.parentNode || row.element.previousElementSibling !== before) {
-        if (before) before.after(row.element);
-        else this.body.prepend(row.element);
-      }
-      before = row.element;
-    }
-  }
-
-  add(id) {
-    const row = new ProcessRow(id, () => this.open(id));
-    this.rows.set(id, row);
-    return row;
+  /** Show why the processes could not be read, until they can. */
+  drawError(error) {
+    if (error) this.requests.showError(error);
+    else this.requests.clearError();
   }
 
   open(id) {
     this.opened = id;
     this.main.classList.add("wb-open");
-    this.page.show(id);
+    this.details.show(id);
     this.update(Date.now());
-    this.page.focus();
+    this.details.focus();
   }
 
   close() {
     const id = this.opened;
     this.opened = null;
-    this.page.hide();
+    this.details.hide();
     this.main.classList.remove("wb-open");
     this.update(Date.now());
-    this.rows.get(id)?.opener.focus();
+    this.rows.items.get(id)?.opener.focus();
   }
 
   toggleEnded() {
@@ -207,54 +168,51 @@ export class Processes {
   }
 }
 
-/** One process's line. */
+/** One process in the table. */
 class ProcessRow {
   constructor(id, onOpen) {
     this.opener = button(id, "wb-opener", onOpen);
     this.persona = h("span", { class: "wb-alias" });
     this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
-    this.word = h("span", { class: "wb-cut" });
-    this.guard = h("span", { class: "wb-state" });
+    this.state = h("span", { class: "wb-cut" });
+    this.confinement = h("span", { class: "wb-state" });
     this.cells = Object.fromEntries(Object.keys(COLUMNS).map((key) => [key, h("td", { class: `wb-col-${key}` })]));
     this.cells.agent.append(this.opener, this.persona);
-    this.cells.state.append(h("span", { class: "wb-state" }, this.dot, this.word));
-    this.cells.confinement.append(this.guard);
-    this.element = h("tr", { class: "wb-table-row" }, ...Object.values(this.cells));
-    this.element.addEventListener("click", (event) => !event.target.closest("button") && onOpen());
+    this.cells.state.append(h("span", { class: "wb-state" }, this.dot, this.state));
+    this.cells.confinement.append(this.confinement);
+    this.line = h("tr", { class: "wb-table-row" }, ...Object.values(this.cells));
+    this.line.addEventListener("click", (event) => !event.target.closest("button") && onOpen());
+    this.elements = [this.line];
   }
 
-  show(process, figures, opened, now) {
+  show(process, usage, opened, now) {
     const { cells } = this;
-    const live = process.state === "running" ? figures : null;
+    const live = process.state === "running" ? usage : null;
     setAttribute(this.opener, "aria-expanded", opened);
-    this.element.classList.toggle("wb-active", opened);
+    this.line.classList.toggle("wb-active", opened);
     setText(this.persona, process.persona_id ?? "");
     setAttribute(this.dot, "data-state", processDot(process));
-    setText(this.word, processWords(process));
-    setAttribute(cells.state, "title", [processWords(process), process.reason].filter(Boolean).join(": "));
+    setText(this.state, processLabel(process));
+    setAttribute(cells.state, "title", [processLabel(process), process.reason].filter(Boolean).join(": "));
     setText(cells.profile, process.profile ?? "");
     setText(cells.worktree, process.worktree ?? "–");
     setText(cells.cpu, live ? `${Math.round(live.percent)} %` : "–");
-    setText(cells.memory, live ? size(live.memory_bytes) : "–");
+    setText(cells.memory, live ? byteSize(live.memory_bytes) : "–");
     setText(cells.children, live ? String(live.children.length) : "–");
     setText(cells.uptime, uptime(process, now) || "–");
-    this.drawGuard(confinementWords(process.confinement), process.state);
+    this.drawConfinement(confinementState(process.confinement), process.state);
   }
 
-  drawGuard({ word, lacks, whole }, state) {
-    const text = state === "queued" ? "–" : word;
-    if (this.guard.textContent === text) return;
-    this.guard.replaceChildren(
-      ...(state === "queued" ? [text] : [icon(whole ? "shield" : "warning"), h("span", {}, word)]),
-    );
-    setAttribute(this.guard, "title", lacks || null);
+  drawConfinement({ label, missing, complete }, state) {
+    const text = state === "queued" ? "–" : label;
+    if (this.confinement.textContent === text) return;
+    const mark = icon(complete ? "shield" : "warning");
+    this.confinement.replaceChildren(...(state === "queued" ? [text] : [mark, h("span", {}, label)]));
+    setAttribute(this.confinement, "title", missing || null);
   }
 }
 
 function runningFirst(a, b) {
-  return (
-    RANK[a.state] - RANK[b.state] ||
-    (a.state === "ended" ? (b.ended_at ?? "").localeCompare(a.ended_at ?? "") : 0) ||
-    a.id.localeCompare(b.id, undefined, { numeric: true })
-  );
+  const ended = a.state === "ended" ? (b.ended_at ?? "").localeCompare(a.ended_at ?? "") : 0;
+  return RANK[a.state] - RANK[b.state] || ended || a.id.localeCompare(b.id, undefined, { numeric: true });
 }

@@ -1,10 +1,10 @@
-/** What waits for what, drawn from left to right: a few hundred tasks, live. */
+/** The graph of dependencies, from left to right, live; of many tasks a few hundred. */
 
 import { button, checkbox } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText, svg } from "../lib/dom.js";
-import { counted } from "../lib/format.js";
+import { plural } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { layout, nearest } from "./layers.js";
+import { layout, nearest } from "./graph_layout.js";
 import { STATES } from "./outline.js";
 
 const MOST = 300;
@@ -36,7 +36,7 @@ export class Graph {
         class: "wb-graph wb-frame",
         role: "listbox",
         tabindex: 0,
-        "aria-label": "Dependency graph; what comes first is on the left",
+        "aria-label": "Dependency graph; tasks on the left come first",
       },
       this.room,
     );
@@ -55,7 +55,7 @@ export class Graph {
   }
 
   /**
-   * Draw the tasks that match, or those around the active one.
+   * Draw these tasks, or those around the active one.
    * @param {number[]} ids @param {import("./outline.js").Outline} outline @param {number|null} active
    */
   update(ids, outline, active) {
@@ -78,13 +78,13 @@ export class Graph {
     const left = shown.length - drawn.length;
     setText(
       this.note,
-      [note, drawn.length && left ? `${left} without dependencies are left out` : ""].filter(Boolean).join(" · "),
+      [note, drawn.length && left ? `${left} without dependencies are not drawn` : ""].filter(Boolean).join(" · "),
     );
     setText(
       this.none,
       this.around.box.checked && this.active !== null
-        ? `Task ${this.active} waits for nothing, and nothing waits for it.`
-        : "None of these tasks waits for another.",
+        ? `Task ${this.active} has no dependencies, and no task depends on it.`
+        : "None of these tasks depends on another.",
     );
     this.none.hidden = drawn.length > 0;
     this.box.hidden = drawn.length === 0;
@@ -95,20 +95,23 @@ export class Graph {
     if (fresh) this.show(this.active);
   }
 
-  /** The tasks to draw, and a word about them. */
+  /** The tasks to draw, and what to say about them. */
   choose() {
     const { ids, outline, active } = this;
     const around = this.around.box.checked && active !== null;
-    if (!around && ids.length <= MOST) return { shown: ids, note: counted(ids.length, "task") };
+    if (!around && ids.length <= MOST) return { shown: ids, note: plural(ids.length, "task") };
     const start =
       active ??
       ids.find((id) => outline.states.get(id) === "in_progress") ??
       ids.find((id) => this.neighbours(id).length) ??
       ids[0];
     const shown = nearest(start, (id) => this.neighbours(id), MOST);
-    if (around) return { shown, note: `${counted(shown.length, "task")} around #${start}` };
+    if (around) return { shown, note: `${plural(shown.length, "task")} around #${start}` };
     const many = `${ids.length.toLocaleString("en")} tasks are too many to draw`;
-    return { shown, note: `${many}; here are ${shown.length} around #${start}. Select another task, or choose a plan` };
+    return {
+      shown,
+      note: `${many}; these are the ${shown.length} around #${start}. Select another task, or filter by plan`,
+    };
   }
 
   before(id) {
@@ -153,7 +156,7 @@ export class Graph {
     return node;
   }
 
-  /** What changes while the graph stays: states, titles, and which edges are still waited along. */
+  /** What changes while the layout stays: states, titles, and which edges are satisfied. */
   colour(pairs) {
     const { tasks, states } = this.outline;
     for (const [id, node] of this.nodes) {
@@ -179,7 +182,7 @@ export class Graph {
     this.on.move(id);
   }
 
-  /** Bring a node into view. */
+  /** Scroll a node into view. */
   show(id) {
     const place = this.plan?.places.get(id);
     if (!place) return;
@@ -198,7 +201,7 @@ export class Graph {
     this.room.style.height = `${this.size[1] * zoom}px`;
   }
 
-  /** Zoom one step in or out; what is in the middle stays there. */
+  /** Zoom one step in or out around the middle. */
   step(by) {
     const { box } = this;
     const at = ZOOMS.findIndex((zoom) => zoom >= this.zoom - 0.01);
@@ -241,7 +244,7 @@ export class Graph {
     else this.goTo(this.plan?.layers.flat()[0]);
   }
 
-  /** Of some neighbours the one on the same height. */
+  /** The neighbour nearest in height. */
   closest(ids) {
     const { places } = this.plan;
     const { at } = places.get(this.active);
@@ -255,12 +258,12 @@ export class Graph {
   }
 
   onWheel(event) {
-    if (!event.ctrlKey && !event.metaKey) return; // the page scrolls as it is used to
+    if (!event.ctrlKey && !event.metaKey) return; // without a modifier the wheel scrolls as everywhere
     event.preventDefault();
     this.step(event.deltaY < 0 ? 1 : -1);
   }
 
-  /** A press selects; a press that moves drags the sheet along. */
+  /** A click opens a task; dragging scrolls the graph. */
   onDown(event) {
     if (event.button !== 0 || event.pointerType === "touch") return;
     const node = event.target.closest(".wb-node");
@@ -299,7 +302,7 @@ function top({ at }) {
   return EDGE + at * DOWN;
 }
 
-/** From the right side of one node through the bends to the left side of the other. */
+/** The path from the right side of one node, through the bends, to the left side of the other. */
 function curve({ from, to, bends }, places) {
   const start = [left(places.get(from)) + WIDTH, top(places.get(from)) + HEIGHT / 2];
   const stops = bends.flatMap((bend) => [

@@ -1,12 +1,13 @@
-/** From task rows to what the tree shows: states, roll-ups, the visible lines. Pure. */
+/** Tasks as a tree: their states, what is completed below each, and the lines to show. Pure. */
 
 /**
  * @typedef {import("../link/store.js").Row} Row
  * @typedef {{id: number, level: number, place: number, siblings: number, branch: boolean, open: boolean,
- *   matches: boolean, state: string, waits: Row[], done: number, below: number}} Line
+ *   matches: boolean, state: string, waits: Row[], done: number, below: number}} Line `done` of the `below` tasks under
+ *   it are completed; `matches` is false for a line that only leads to a match
  */
 
-/** States in the order a person asks for them, with the word for each. */
+/** Labels by state, in the order in which a person looks for them. */
 export const STATES = {
   in_progress: "In progress",
   claimed: "Claimed",
@@ -17,18 +18,18 @@ export const STATES = {
   cancelled: "Cancelled",
 };
 
-/** What tasks can be chosen by, besides their state. */
+/** What tasks can be filtered by, besides state and text. */
 export const FACETS = ["persona_id", "plan", "worktree", "assigned_agent_id", "session_id"];
 
-/** @typedef {{text: string, state: string|null} & Record<string, string|null>} Wanted by `FACETS` too; "" is: has none */
+/** @typedef {{text: string, state: string|null} & Record<string, string|null>} Filter by `FACETS` too; null matches all, "" those without a value */
 
-/** Everything. @returns {Wanted} */
+/** The filter that matches every task. @returns {Filter} */
 export function everything() {
   return { text: "", state: null, ...Object.fromEntries(FACETS.map((facet) => [facet, null])) };
 }
 
-/** The unfinished tasks that a blocked one waits for. @param {Row} task @param {Map<number, Row>} tasks */
-export function waitsFor(task, tasks) {
+/** The tasks that a blocked one waits for. @param {Row} task @param {Map<number, Row>} tasks */
+function waitsFor(task, tasks) {
   if (!task.blocked) return [];
   return task.dependencies.map((id) => tasks.get(id)).filter((other) => other && other.status !== "completed");
 }
@@ -42,7 +43,7 @@ export function waitingText(waits) {
   return `waits for ${named.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
 }
 
-/** What is known of all tasks: children in order, derived states, roll-ups and counts. */
+/** All tasks, with their children in order, states, counts, and what is completed below each. */
 export class Outline {
   /** @param {Map<number, Row>} tasks */
   constructor(tasks) {
@@ -52,31 +53,31 @@ export class Outline {
     this.states = new Map();
     this.waits = new Map();
     this.counts = Object.fromEntries(Object.keys(STATES).map((state) => [state, 0]));
-    /** @type {Record<string, Set<string>>} the values there are */
+    /** The values that occur. @type {Record<string, Set<string>>} */
     this.facets = Object.fromEntries(FACETS.map((facet) => [facet, new Set()]));
     for (const id of [...tasks.keys()].sort((a, b) => a - b)) this.add(tasks.get(id));
     this.below = this.rollUp();
   }
 
-  /** Tasks that count as work: all but the cancelled ones. */
+  /** How many tasks count: all but the cancelled ones. */
   get total() {
     return this.tasks.size - this.counts.cancelled;
   }
 
   /**
-   * The lines of the tree.
-   * @param {Wanted} wanted
-   * @param {Set<number>} closed branches that are not opened
-   * @returns {Line[]} parents first; with a filter, matching lines and what leads to them, opened
+   * The lines of the tree, parents first. With a filter: those that match and those that lead to them, all expanded.
+   * @param {Filter} filter
+   * @param {Set<number>} collapsed tasks that are collapsed
+   * @returns {Line[]}
    */
-  tree(wanted, closed) {
-    const kept = isFilter(wanted) ? this.leadingTo(this.matching(wanted)) : null;
+  tree(filter, collapsed) {
+    const kept = isFilter(filter) ? this.leadingTo(this.matching(filter)) : null;
     const lines = [];
     const visit = (parent, level) => {
       const ids = (this.children.get(parent) ?? []).filter((id) => !kept || kept.has(id));
       ids.forEach((id, index) => {
         const branch = this.children.has(id);
-        const open = branch && (kept !== null || !closed.has(id));
+        const open = branch && (kept !== null || !collapsed.has(id));
         const matches = !kept || kept.get(id) === true;
         lines.push({ ...this.line(id), level, place: index + 1, siblings: ids.length, branch, open, matches });
         if (open) visit(id, level + 1);
@@ -86,10 +87,10 @@ export class Outline {
     return lines;
   }
 
-  /** The lines without the tree, the most urgent first. @param {Wanted} wanted @returns {Line[]} */
-  list(wanted) {
+  /** The lines without the tree, the highest priority first. @param {Filter} filter @returns {Line[]} */
+  list(filter) {
     const { tasks } = this;
-    const ids = this.matching(wanted).sort((a, b) => tasks.get(b).priority - tasks.get(a).priority || a - b);
+    const ids = this.matching(filter).sort((a, b) => tasks.get(b).priority - tasks.get(a).priority || a - b);
     const siblings = ids.length;
     return ids.map((id, index) => ({
       ...this.line(id),
@@ -117,7 +118,7 @@ export class Outline {
     for (const facet of FACETS) this.facets[facet].add(task[facet] ?? "");
   }
 
-  /** The tasks that wait for one, or waited. @param {number} id @returns {number[]} */
+  /** The tasks that depend on one. @param {number} id @returns {number[]} */
   dependents(id) {
     if (!this.after) {
       this.after = new Map();
@@ -126,7 +127,7 @@ export class Outline {
     return this.after.get(id) ?? [];
   }
 
-  /** How many tasks lie under each, and how many of those are completed; cancelled ones do not count. */
+  /** How many tasks are below each, and how many of them are completed; cancelled ones do not count. */
   rollUp() {
     const below = new Map();
     for (const id of this.tasks.keys()) below.set(id, { done: 0, below: 0 });
@@ -152,18 +153,18 @@ export class Outline {
     return order.reverse();
   }
 
-  /** The ids of the tasks that are wanted. @param {Wanted} wanted @returns {number[]} */
-  matching(wanted) {
-    const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
-    const facets = FACETS.filter((facet) => wanted[facet] !== null);
+  /** The ids of the tasks that match. @param {Filter} filter @returns {number[]} */
+  matching(filter) {
+    const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const facets = FACETS.filter((facet) => filter[facet] !== null);
     return [...this.tasks.values()]
-      .filter((task) => !wanted.state || this.states.get(task.id) === wanted.state)
-      .filter((task) => facets.every((facet) => (task[facet] ?? "") === wanted[facet]))
-      .filter((task) => !words.length || words.every((word) => haystack(task).includes(word)))
+      .filter((task) => !filter.state || this.states.get(task.id) === filter.state)
+      .filter((task) => facets.every((facet) => (task[facet] ?? "") === filter[facet]))
+      .filter((task) => !words.length || words.every((word) => searchText(task).includes(word)))
       .map(({ id }) => id);
   }
 
-  /** The same (true) with their ancestors (false). */
+  /** These tasks (true), and their ancestors (false). */
   leadingTo(ids) {
     const found = new Map(ids.map((id) => [id, true]));
     for (const id of ids) {
@@ -183,12 +184,12 @@ function push(lists, key, value) {
   else lists.set(key, [value]);
 }
 
-/** @param {Wanted} wanted */
-function isFilter(wanted) {
-  return Boolean(wanted.text || wanted.state) || FACETS.some((facet) => wanted[facet] !== null);
+/** @param {Filter} filter */
+function isFilter(filter) {
+  return Boolean(filter.text || filter.state) || FACETS.some((facet) => filter[facet] !== null);
 }
 
-function haystack(task) {
+function searchText(task) {
   const { id, title, persona_id, worktree, assigned_agent_id, plan, name } = task;
   return [`#${id}`, title, persona_id, worktree, assigned_agent_id, plan, name].join("\n").toLowerCase();
 }

@@ -1,17 +1,18 @@
-/** The tasks: how far they are, what narrows them, and them as a tree, a list or a graph, one of them opened beside. */
+/** The tasks: their progress, filters, and a tree, a list or a graph of them, with the details of one beside it. */
 
 import { button } from "../lib/controls.js";
-import { Filters } from "./filters.js";
-import { counted } from "../lib/format.js";
 import { freshId, h } from "../lib/dom.js";
+import { plural } from "../lib/format.js";
+import { Segments } from "../lib/segments.js";
+import { TaskDetails } from "./details.js";
+import { Filters } from "./filters.js";
 import { Graph } from "./graph.js";
 import { everything, Outline } from "./outline.js";
-import { Segments } from "../lib/segments.js";
 import { Progress } from "./progress.js";
-import { TaskDetails } from "./task.js";
 import { TreeGrid } from "./tree_grid.js";
 
-const SHAPES = { tree: "Tree", list: "By priority", graph: "Graph" };
+const MODES = { tree: "Tree", list: "By priority", graph: "Graph" };
+/** The details follow the arrow keys after so long a pause. */
 const FOLLOW_MS = 120;
 
 export class Tasks {
@@ -24,9 +25,9 @@ export class Tasks {
   constructor(store, channel, announce, signal) {
     this.store = store;
     this.announce = announce;
-    this.wanted = everything();
-    this.closed = new Set();
-    this.shape = "tree";
+    this.filter = everything();
+    this.collapsed = new Set();
+    this.mode = "tree";
     this.outline = new Outline(store.tables.tasks);
     const on = {
       toggle: (id, open) => this.toggle(id, open),
@@ -35,23 +36,24 @@ export class Tasks {
     };
     this.grid = new TreeGrid(on);
     this.graph = new Graph(on);
-    this.details = new TaskDetails(
-      { store, channel, announce },
-      { close: () => this.close(), jump: (id) => this.jump(id) },
-      signal,
-    );
     this.progress = new Progress();
+    this.modes = new Segments(MODES, "Show tasks as", (mode) => this.setMode(mode));
     this.filters = new Filters(
       store,
-      (change) => this.filter(change),
-      () => this.shown.focus(),
+      (change) => this.setFilter(change),
+      () => this.view.focus(),
     );
-    this.shapes = new Segments(SHAPES, "Show tasks as", (shape) => this.turn(shape));
+    const desk = { store, channel, announce };
+    this.details = new TaskDetails(desk, { close: () => this.close(), jump: (id) => this.jump(id) }, signal);
+    this.element = this.section();
+  }
+
+  section() {
     const id = freshId("tasks");
-    this.nothing = h(
+    this.noMatch = h(
       "p",
       { class: "wb-empty" },
-      "No task matches. ",
+      "No task matches the filters. ",
       button("Show all", "wb-link", () => this.filters.clear()),
     );
     this.empty = h(
@@ -59,87 +61,82 @@ export class Tasks {
       { class: "wb-empty" },
       "No tasks yet. Write a plan in a ",
       h("code", {}, "%%plan"),
-      " cell, or let a planner agent make tasks.",
+      " cell, or let a planner agent create tasks.",
     );
-    this.tools = [this.shapes.element, this.filters.search];
-    this.main = h(
-      "div",
-      { class: "wb-split" },
-      h("div", { class: "wb-split-list" }, this.grid.element, this.graph.element),
-      this.details.element,
-    );
-    this.element = h(
+    this.tools = [this.modes.element, this.filters.search];
+    const list = h("div", { class: "wb-split-list" }, this.grid.element, this.graph.element);
+    this.main = h("div", { class: "wb-split" }, list, this.details.element);
+    const heading = h("h3", { class: "wb-heading", id }, "Tasks");
+    return h(
       "section",
-      { class: "wb-section wb-stack", "aria-labelledby": id, on: { keydown: (event) => this.onKey(event) } },
-      h(
-        "div",
-        { class: "wb-toolbar" },
-        h("h3", { class: "wb-heading", id }, "Tasks"),
-        this.progress.summary,
-        ...this.tools,
-      ),
+      {
+        class: "wb-section wb-stack",
+        "aria-labelledby": id,
+        on: { keydown: (event) => this.onKey(event) },
+      },
+      h("div", { class: "wb-toolbar" }, heading, this.progress.summary, ...this.tools),
       this.progress.meter,
       this.filters.chips.element,
       this.filters.choiceBox,
       this.empty,
-      this.nothing,
+      this.noMatch,
       this.main,
     );
   }
 
-  /** What shows the tasks now. */
-  get shown() {
-    return this.shape === "graph" ? this.graph.box : this.grid.element;
+  /** The element that shows the tasks in this mode. */
+  get view() {
+    return this.mode === "graph" ? this.graph.box : this.grid.element;
   }
 
   /** Bring everything up to date. @param {Outline} outline */
   update(outline) {
     this.outline = outline;
     this.progress.update(outline);
-    this.filters.update(outline, this.wanted);
+    this.filters.update(outline, this.filter);
     this.draw();
     this.details.update(outline);
   }
 
-  /** @returns {number} how many tasks match */
+  /** @returns {number} how many tasks match the filters */
   draw() {
-    const { outline, wanted } = this;
-    const graph = this.shape === "graph";
-    const lines = this.shape === "list" ? outline.list(wanted) : graph ? [] : outline.tree(wanted, this.closed);
-    const matching = graph ? outline.matching(wanted) : lines.filter((line) => line.matches);
+    const { outline, filter } = this;
+    const graph = this.mode === "graph";
+    const lines = this.mode === "list" ? outline.list(filter) : graph ? [] : outline.tree(filter, this.collapsed);
+    const matching = graph ? outline.matching(filter) : lines.filter((line) => line.matches);
     this.grid.update(lines, outline.tasks);
     this.graph.element.hidden = !graph || !matching.length;
     if (graph) this.graph.update(matching, outline, this.grid.active);
     this.grid.element.hidden = graph || !lines.length;
     const some = outline.tasks.size > 0;
     this.empty.hidden = some || this.store.version === null;
-    this.nothing.hidden = !some || matching.length > 0;
+    this.noMatch.hidden = !some || matching.length > 0;
     this.main.hidden = this.grid.element.hidden && this.graph.element.hidden && this.details.element.hidden;
     for (const tool of this.tools) tool.hidden = !some;
-    this.shapes.show(this.shape);
+    this.modes.show(this.mode);
     return matching.length;
   }
 
-  turn(shape) {
-    this.shape = shape;
+  setMode(mode) {
+    this.mode = mode;
     this.draw();
     this.grid.select(this.grid.active);
   }
 
   toggle(id, open) {
-    if (open) this.closed.delete(id);
-    else this.closed.add(id);
+    if (open) this.collapsed.delete(id);
+    else this.collapsed.add(id);
     this.draw();
   }
 
-  filter(change) {
-    Object.assign(this.wanted, change);
-    this.filters.update(this.outline, this.wanted);
+  setFilter(change) {
+    Object.assign(this.filter, change);
+    this.filters.update(this.outline, this.filter);
     this.grid.element.scrollTop = 0;
-    this.announce(`${counted(this.draw(), "task")} shown.`);
+    this.announce(`${plural(this.draw(), "task")} shown.`);
   }
 
-  /** @param {number} id */
+  /** Open a task's details. @param {number} id */
   open(id) {
     clearTimeout(this.following);
     this.grid.active = id;
@@ -149,7 +146,7 @@ export class Tasks {
     this.grid.select(id);
   }
 
-  /** What is open follows the arrow keys, once they rest. */
+  /** While details are open, show those of the line that the arrow keys rest on. */
   follow(id) {
     this.grid.active = id;
     if (this.details.id === null) return;
@@ -157,11 +154,11 @@ export class Tasks {
     this.following = setTimeout(() => this.details.id !== null && this.details.show(id, this.outline), FOLLOW_MS);
   }
 
-  /** Open another task, wherever it is. */
+  /** Open another task, and expand what leads to it. */
   jump(id) {
     let parent = this.outline.tasks.get(id)?.parent_task_id;
     while (parent) {
-      this.closed.delete(parent);
+      this.collapsed.delete(parent);
       parent = this.outline.tasks.get(parent)?.parent_task_id;
     }
     this.open(id);
@@ -172,7 +169,7 @@ export class Tasks {
     clearTimeout(this.following);
     this.details.hide();
     this.main.classList.remove("wb-open");
-    this.shown?.focus();
+    this.view?.focus();
   }
 
   onKey(event) {

@@ -1,7 +1,7 @@
-/** The task tree as rows on screen: a few recycled elements show any number of lines. */
+/** The task tree on screen: any number of lines, shown by a few elements that are reused while it scrolls. */
 
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
-import { clock } from "../lib/format.js";
+import { timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { STATES, waitingText } from "./outline.js";
 
@@ -14,7 +14,7 @@ const COLUMNS = ["Task", "State", "Priority", "Persona", "Worktree", "Agent", "P
 export class TreeGrid {
   /**
    * @param {{toggle: (id: number, open: boolean) => void, open: (id: number) => void, move: (id: number) => void}} on
-   *   a branch is opened or closed, a line is opened, another line is the active one
+   *   a line is expanded or collapsed, its task is opened, another line becomes the active one
    */
   constructor(on) {
     this.on = on;
@@ -53,7 +53,7 @@ export class TreeGrid {
     this.draw();
   }
 
-  /** Columns that say nothing leave their room to the titles. */
+  /** Hide columns without a value, so that the titles have more room. */
   hideEmptyColumns() {
     const used = { worktree: false, agent: false, priority: false };
     const [first] = this.tasks.values();
@@ -84,7 +84,7 @@ export class TreeGrid {
     return this.lines.findIndex((line) => line.id === this.active);
   }
 
-  /** Make a line the active one and bring it into view. @param {number} index */
+  /** Make a line the active one and scroll it into view. @param {number} index */
   goTo(index) {
     if (!this.lines.length) return;
     const at = Math.max(0, Math.min(index, this.lines.length - 1));
@@ -137,7 +137,7 @@ export class TreeGrid {
     else this.on.open(line.id);
   }
 
-  /** Make a task the active line, if it is among the lines. @param {number} id */
+  /** Make a task the active one, and scroll to its line if there is one. @param {number} id */
   select(id) {
     this.active = id;
     const at = this.activeIndex;
@@ -151,7 +151,7 @@ export class TreeGrid {
   }
 }
 
-/** One recycled element. */
+/** One element; the line that it shows changes. */
 class Row {
   constructor() {
     this.id = null;
@@ -162,8 +162,8 @@ class Row {
     this.mark = h("span", { class: "wb-mark" });
     this.title = h("span", { class: "wb-title wb-cut" });
     this.number = h("span", { class: "wb-muted wb-number" });
-    this.word = h("span", {});
-    this.why = h("span", { class: "wb-muted wb-cut" });
+    this.label = h("span", {});
+    this.reason = h("span", { class: "wb-muted wb-cut" });
     this.persona = cell("persona");
     this.priority = cell("priority");
     this.worktree = cell("worktree");
@@ -175,7 +175,7 @@ class Row {
       "div",
       { class: "wb-row", role: "row", id: freshId("row") },
       cell("task", this.indent, this.twisty, this.mark, this.title, this.number),
-      cell("state", this.word, this.why),
+      cell("state", this.label, this.reason),
       this.priority,
       this.persona,
       this.worktree,
@@ -189,13 +189,13 @@ class Row {
     this.id = line.id;
     this.index = index;
     this.place(line, index, active);
-    this.name(line, task);
-    this.stand(line, task);
+    this.drawTitle(line, task);
+    this.drawState(line, task);
     setText(this.priority, task.priority.toLocaleString("en"));
     setText(this.persona, task.persona_id ?? "");
     setText(this.worktree, task.worktree ?? "");
     setText(this.agent, task.assigned_agent_id ?? "");
-    this.measure(line, task);
+    this.drawProgress(line, task);
   }
 
   place(line, index, active) {
@@ -211,7 +211,7 @@ class Row {
     setAttribute(element, "aria-selected", active);
   }
 
-  name(line, task) {
+  drawTitle(line, task) {
     this.indent.style.width = `${Math.min(line.level - 1, 12) * 16}px`;
     this.twisty.classList.toggle("wb-leaf", !line.branch);
     this.twisty.classList.toggle("wb-turned", line.open);
@@ -220,18 +220,18 @@ class Row {
     setText(this.number, `#${line.id}`);
   }
 
-  stand(line, task) {
+  drawState(line, task) {
     if (this.state !== line.state) {
       this.state = line.state;
       this.mark.replaceChildren(icon(line.state));
     }
-    setText(this.word, STATES[line.state] ?? line.state);
-    const why = line.waits.length ? waitingText(line.waits) : remark(task);
-    setText(this.why, why);
-    setAttribute(this.why, "title", why || null);
+    setText(this.label, STATES[line.state] ?? line.state);
+    const reason = line.waits.length ? waitingText(line.waits) : reasonOf(task);
+    setText(this.reason, reason);
+    setAttribute(this.reason, "title", reason || null);
   }
 
-  measure(line, task) {
+  drawProgress(line, task) {
     const share = line.branch ? (line.below ? line.done / line.below : 0) : task.progress / 100;
     const percent = task.status === "completed" && !line.branch ? 100 : Math.round(share * 100);
     const started = line.branch || percent > 0 || task.status === "in_progress" || task.status === "claimed";
@@ -242,10 +242,12 @@ class Row {
   }
 }
 
-function remark({ status, error_message: error, attempt, not_before: pause }) {
+/** Why a task is in its state, or which attempt it is. */
+function reasonOf({ status, error_message: error, attempt, not_before: pause }) {
   if (status === "failed" || status === "cancelled") return error ?? "";
   const again = status === "pending" ? attempt + 1 : attempt;
-  if (pause && status === "pending" && Date.parse(pause) > Date.now()) return `attempt ${again} after ${clock(pause)}`;
+  if (pause && status === "pending" && Date.parse(pause) > Date.now())
+    return `attempt ${again} after ${timeOfDay(pause)}`;
   return again > 1 && attempt > 0 ? `attempt ${again}` : "";
 }
 

@@ -1,36 +1,47 @@
-/** One file of a difference: its name and counts, and its lines, coloured; drawn when it comes near. */
+/** One file of a diff: its name and counts, and its lines, drawn when it comes near the visible part. */
 
-import { coloured, languageOf } from "../lib/colours.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
-import { counted } from "../lib/format.js";
+import { plural } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { languageOf } from "../lib/languages.js";
 import { hunks } from "../lib/patch.js";
 
-const LINE = 18;
+const LINE_PX = 18;
+/** Lines drawn at first; five times as many are added at a time. */
 const STEP = 1_000;
+/** A file with more lines is closed at first. */
 const LONG = 400;
-const WORDS = { A: "added", D: "deleted", M: "changed", R: "renamed", T: "kind changed", C: "copied", U: "unmerged" };
+const LABELS = {
+  A: "added",
+  D: "deleted",
+  M: "changed",
+  R: "renamed",
+  T: "type changed",
+  C: "copied",
+  U: "unmerged",
+};
 const SIDES = { "+": "added", "-": "removed" };
 
 export class FileDiff {
   /**
    * @param {any} file of get_worktree_diff
-   * @param {{whole: (path: string) => Promise<any>}} on reads a file again, without the others
+   * @param {{readAll: (path: string) => Promise<any>, highlighter: () => Promise<import("../link/highlighter.js").Highlight>}} on
+   *   `readAll` reads one file without a limit, or gives null
    */
   constructor(file, on) {
     this.on = on;
-    this.shown = STEP;
+    this.limit = STEP;
     this.twisty = h("span", { class: "wb-twisty" }, icon("twisty"));
     this.name = h("span", { class: "wb-diff-path wb-wrap" });
-    this.word = h("span", { class: "wb-diff-kind" });
+    this.label = h("span", { class: "wb-diff-kind" });
     this.counts = h("span", { class: "wb-diff-counts" });
-    this.body = h("div", { class: "wb-diff-body", id: freshId("lines") });
+    this.body = h("div", { id: freshId("lines") });
     this.head = button("", "wb-diff-head", () => this.toggle());
-    this.head.append(this.twisty, this.name, this.word, this.counts);
+    this.head.append(this.twisty, this.name, this.label, this.counts);
     this.head.setAttribute("aria-controls", this.body.id);
     this.element = h("section", { class: "wb-diff-file" }, this.head, this.body);
-    this.take(file);
+    this.update(file);
     this.toggle(file.status !== "D" && this.lines <= LONG);
   }
 
@@ -38,40 +49,35 @@ export class FileDiff {
     return this.file.path;
   }
 
-  take(file) {
-    this.file = file;
-    this.drawn = false;
-    this.hunks = file.patch ? hunks(file.patch) : [];
-    this.lines = this.hunks.reduce((sum, { lines }) => sum + lines.length + 1, 0);
-    this.name.replaceChildren(
-      ...(file.old_path && file.old_path !== file.path
-        ? [h("span", { class: "wb-muted" }, `${file.old_path} → `)]
-        : []),
-      ...named(file.path),
-    );
-    setText(this.word, file.status === "M" ? "" : (WORDS[file.status] ?? ""));
-    this.counts.replaceChildren(...countsOf(file));
-    this.head.setAttribute(
-      "aria-label",
-      `${file.path}, ${WORDS[file.status] ?? "changed"}, ${file.binary ? "binary" : `${counted(file.added ?? 0, "line")} added, ${file.removed ?? 0} removed`}`,
-    );
-    this.element.setAttribute("aria-label", file.path);
-  }
-
   get open() {
     return !this.body.hidden;
+  }
+
+  update(file) {
+    const { path, old_path: before, status, added, removed, binary, patch } = file;
+    this.file = file;
+    this.drawn = false;
+    this.hunks = patch ? hunks(patch) : [];
+    this.lines = this.hunks.reduce((sum, { lines }) => sum + lines.length + 1, 0);
+    const moved = before && before !== path ? [h("span", { class: "wb-muted" }, `${before} → `)] : [];
+    this.name.replaceChildren(...moved, ...pathNodes(path));
+    setText(this.label, status === "M" ? "" : (LABELS[status] ?? ""));
+    this.counts.replaceChildren(...countNodes(file));
+    const counts = binary ? "binary" : `${plural(added ?? 0, "line")} added, ${removed ?? 0} removed`;
+    this.head.setAttribute("aria-label", `${path}, ${LABELS[status] ?? "changed"}, ${counts}`);
+    this.element.setAttribute("aria-label", path);
   }
 
   toggle(open = !this.open) {
     this.body.hidden = !open;
     this.head.setAttribute("aria-expanded", String(open));
     this.twisty.classList.toggle("wb-turned", open);
-    // Its room is kept before it is drawn: nothing slides when it comes near.
-    if (!this.drawn) this.body.style.minHeight = `${Math.min(this.lines, STEP) * LINE}px`;
+    // The height is reserved before the lines are drawn: nothing moves when they are.
+    if (!this.drawn) this.body.style.minHeight = `${Math.min(this.lines, STEP) * LINE_PX}px`;
     if (open && this.near) this.draw();
   }
 
-  /** It is, or will soon be, on screen. */
+  /** It is on screen, or will soon be. */
   approach() {
     this.near = true;
     if (this.open) this.draw();
@@ -81,81 +87,134 @@ export class FileDiff {
     if (this.drawn) return;
     this.drawn = true;
     this.body.style.minHeight = "";
-    this.body.replaceChildren(
-      ...(this.file.patch === null || this.file.patch === undefined ? [this.without()] : this.drawnHunks()),
-    );
+    const { patch } = this.file;
+    this.body.replaceChildren(...(patch === null || patch === undefined ? [this.noLines()] : this.drawHunks()));
   }
 
-  /** What is said when there are no lines to show. */
-  without() {
-    if (this.file.binary) return h("p", { class: "wb-diff-note" }, "A binary file: it has no lines to compare.");
-    return h("p", { class: "wb-diff-note" }, "Too large to show with the others. ", this.more("Show this file"));
+  noLines() {
+    if (this.file.binary) return note("A binary file: there are no lines to compare.");
+    return note("Too large to show with the others. ", this.readAllButton());
   }
 
-  more(label) {
+  readAllButton() {
+    const label = "Show this file";
     const link = button(label, "wb-link", async () => {
-      setText(link, "Reading…");
-      const file = await this.on.whole(this.path);
+      setText(link, "Loading…");
+      const file = await this.on.readAll(this.path);
       setText(link, label);
       if (!file) return;
-      this.take(file.patch === null ? { ...file, truncated: false } : file);
+      this.update(file.patch === null ? { ...file, truncated: false } : file);
       if (file.patch === null && !file.binary)
-        this.body.replaceChildren(h("p", { class: "wb-diff-note" }, "Too large to show here; look at it with git."));
+        this.body.replaceChildren(note("Too large to show here. Use git to see it."));
       else this.draw();
       this.head.focus();
     });
     return link;
   }
 
-  drawnHunks() {
-    const language = languageOf(this.path);
+  drawHunks() {
     const table = h("table", { class: "wb-diff-lines", "aria-label": `Changes in ${this.path}` });
-    let left = this.shown;
+    let left = this.limit;
     for (const hunk of this.hunks) {
       if (left <= 0) break;
-      table.append(drawnHunk(hunk, language, left));
+      const drawn = new DrawnHunk(hunk, left);
+      table.append(drawn.element);
+      this.colour(drawn);
       left -= hunk.lines.length;
     }
-    const scroller = h("div", { class: "wb-diff-scroll", tabindex: -1 }, table);
-    const parts = [scroller];
-    if (left < 0)
-      parts.push(
-        h(
-          "p",
-          { class: "wb-diff-note" },
-          `${counted(-left, "more line")} of this part, and what follows. `,
-          button("Show more", "wb-link", () => this.showMore()),
-        ),
-      );
-    if (!this.lines)
-      parts.push(
-        h(
-          "p",
-          { class: "wb-diff-note" },
-          this.file.status === "R" ? "Renamed; its content is the same." : "Its content is the same.",
-        ),
-      );
-    if (this.file.truncated)
-      parts.push(
-        h(
-          "p",
-          { class: "wb-diff-note" },
-          "The rest is too large to show with the others. ",
-          this.more("Show this file"),
-        ),
-      );
-    return parts;
+    return [h("div", { class: "wb-diff-scroll", tabindex: -1 }, table), ...this.notes(left)];
+  }
+
+  /** Colour the lines as soon as the highlighter has come. Without it they stay plain. */
+  async colour(drawn) {
+    const language = languageOf(this.path);
+    if (!language) return;
+    try {
+      drawn.colour(await this.on.highlighter(), language);
+    } catch {
+      // They are readable without colours, and the next diff tries again.
+    }
+  }
+
+  notes(left) {
+    const { status, truncated } = this.file;
+    const more = button("Show more", "wb-link", () => this.showMore());
+    const same = status === "R" ? "Renamed; the content is the same." : "The content is the same.";
+    return [
+      left < 0 ? note(`${plural(-left, "more line")} in this part, and what follows. `, more) : null,
+      this.lines ? null : note(same),
+      truncated ? note("The rest is too large to show with the others. ", this.readAllButton()) : null,
+    ].filter(Boolean);
   }
 
   showMore() {
-    this.shown += 5 * STEP;
+    this.limit += 5 * STEP;
     this.drawn = false;
     this.draw();
   }
 }
 
-/** "+3 −1", or what stands for it. */
-export function countsOf({ added, removed, binary }) {
+/** A hunk on screen: plain at first, its words can be coloured later. */
+class DrawnHunk {
+  /** @param {import("../lib/patch.js").Hunk} hunk @param {number} limit lines to draw */
+  constructor({ context, lines }, limit) {
+    this.lines = lines;
+    /** The element with the text of each drawn line. */
+    this.texts = new Map();
+    const first = lines.find((line) => line.new)?.new ?? lines[0]?.old;
+    const place = `line ${first?.toLocaleString("en") ?? 0}${context ? ` · ${context}` : ""}`;
+    const head = h("tr", { class: "wb-diff-hunk" }, h("td", { colspan: 3 }, place));
+    this.element = h("tbody", {}, head, ...lines.slice(0, limit).map((line) => this.row(line)));
+  }
+
+  row(line) {
+    const { kind, old, new: now, text, unended } = line;
+    const side = SIDES[kind];
+    const content = h("span", {}, text);
+    this.texts.set(line, content);
+    const ending = h("span", { class: "wb-muted", title: "The file ends without a line feed" }, " (no line feed)");
+    return h(
+      "tr",
+      { class: side ? `wb-diff-${side}` : null },
+      h("td", { class: "wb-diff-number", "data-number": old ?? "" }),
+      h("td", { class: "wb-diff-number", "data-number": now ?? "" }),
+      h(
+        "td",
+        { class: "wb-diff-text", "data-mark": kind },
+        side ? h("span", { class: "wb-sr" }, `${side}: `) : null,
+        content,
+        unended ? ending : null,
+      ),
+    );
+  }
+
+  /** Each side is coloured as the text that it is: the new one with its context, the old one for removed lines. */
+  colour(highlight, language) {
+    for (const [hidden, shows] of [
+      ["-", (kind) => kind !== "-"],
+      ["+", (kind) => kind === "-"],
+    ]) {
+      const side = this.lines.filter(({ kind }) => kind !== hidden);
+      const words = highlight(
+        side.map(({ text }) => text),
+        language,
+      );
+      if (!words) return;
+      side.forEach((line, at) => shows(line.kind) && this.texts.get(line)?.replaceChildren(...nodes(words[at])));
+    }
+  }
+}
+
+function nodes(words = []) {
+  return words.map(({ text, style }) => (style ? h("span", { class: style }, text) : text));
+}
+
+function note(...content) {
+  return h("p", { class: "wb-diff-note" }, ...content);
+}
+
+/** "+3 −1", or "binary". */
+export function countNodes({ added, removed, binary }) {
   if (binary || added === null) return [h("span", { class: "wb-muted" }, "binary")];
   return [
     h("span", { class: "wb-added" }, `+${(added ?? 0).toLocaleString("en")}`),
@@ -163,51 +222,8 @@ export function countsOf({ added, removed, binary }) {
   ];
 }
 
-/** A path, its folder fainter than its name. @param {string} path */
-export function named(path) {
+/** A path with its folder muted. @param {string} path */
+export function pathNodes(path) {
   const at = path.lastIndexOf("/") + 1;
   return [h("span", { class: "wb-muted" }, path.slice(0, at)), path.slice(at)];
-}
-
-function drawnHunk({ about, lines }, language, most) {
-  const side = (kind) => {
-    const ours = lines.filter((line) => line.kind !== kind);
-    const words = coloured(
-      ours.map(({ text }) => text),
-      language,
-    );
-    return new Map(ours.map((line, at) => [line, words[at] ?? []]));
-  };
-  const [after, before] = [side("-"), side("+")];
-  const first = lines.find((line) => line.new)?.new ?? lines[0]?.old;
-  const head = h(
-    "tr",
-    { class: "wb-diff-hunk" },
-    h("td", { colspan: 3 }, `line ${first?.toLocaleString("en") ?? 0}${about ? ` · ${about}` : ""}`),
-  );
-  return h(
-    "tbody",
-    {},
-    head,
-    ...lines.slice(0, most).map((line) => drawnLine(line, (line.kind === "-" ? before : after).get(line))),
-  );
-}
-
-function drawnLine({ kind, old, new: now, unended }, words) {
-  const side = SIDES[kind];
-  return h(
-    "tr",
-    { class: side ? `wb-diff-${side}` : null },
-    h("td", { class: "wb-diff-number", "data-number": old ?? "" }),
-    h("td", { class: "wb-diff-number", "data-number": now ?? "" }),
-    h(
-      "td",
-      { class: "wb-diff-text", "data-mark": kind },
-      side ? h("span", { class: "wb-sr" }, `${side}: `) : null,
-      ...words.map(({ text, kind: colour }) => (colour ? h("span", { class: colour }, text) : text)),
-      unended
-        ? h("span", { class: "wb-muted", title: "No line feed at the end of the file" }, " (no line feed)")
-        : null,
-    ),
-  );
 }

@@ -1,32 +1,34 @@
-/** One worktree, opened: how it stands, the question about it, and what it would bring. */
+/** The page of one worktree: its state, the approval about it, and its changes. */
 
-import { Card } from "../inbox/card.js";
-import { questionAbout } from "../integration/state.js";
+import { ApprovalCard } from "../inbox/card.js";
+import { pendingApproval } from "../integration/state.js";
+import { message } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
-import { DiffView } from "./diff_view.js";
 import { freshId, h, setText } from "../lib/dom.js";
-import { inProject } from "../lib/format.js";
-import { message } from "../lib/message.js";
+import { projectPath } from "../lib/format.js";
 import { WorktreeActions } from "./actions.js";
-import { factsOf, setCounts, stateIcon } from "./card.js";
-import { stateWords, troublesOf } from "./state.js";
+import { drawCounts, factsText, stateIcon } from "./card.js";
+import { Diff } from "./diff.js";
+import { problemsOf, stateLabel } from "./state.js";
 
 export class WorktreePage {
-  /** @param {any} desk @param {{close: () => void, said: (text: string) => void}} on */
+  /** @param {any} desk @param {{close: () => void, done: (text: string) => void}} on */
   constructor(desk, on) {
     this.desk = desk;
     this.on = on;
+    this.actions = new WorktreeActions(desk, { open: () => {}, done: on.done }, true);
+    this.diff = new Diff(desk);
     const id = freshId("page");
     this.mark = h("span", { class: "wb-mark" });
     this.title = h("h3", { class: "wb-heading wb-cut", id, tabindex: -1 });
-    this.word = h("span", { class: "wb-muted" });
+    this.state = h("span", { class: "wb-muted" });
     this.branches = h("div", { class: "wb-muted wb-wrap" });
     this.counts = h("div", { class: "wb-digits" });
     this.facts = h("div", { class: "wb-muted wb-wrap" });
-    this.clashes = h("div", {});
-    this.question = h("ul", { class: "wb-cards wb-frame wb-attention", "aria-label": "Waiting for you" });
-    this.actions = new WorktreeActions(desk, { open: () => {}, said: on.said }, true);
-    this.diff = new DiffView(desk);
+    this.problems = h("div", {});
+    this.approval = h("ul", { class: "wb-cards wb-frame wb-attention", "aria-label": "Approval" });
+    const back = button("‹ Worktrees", "wb-button", on.close, "Back to all worktrees");
+    const head = [back, this.mark, this.title, this.state, this.actions.buttons];
     this.element = h(
       "div",
       {
@@ -36,36 +38,26 @@ export class WorktreePage {
         hidden: true,
         on: { keydown: (event) => this.onKey(event) },
       },
-      h(
-        "div",
-        { class: "wb-worktree-head" },
-        button("‹ Worktrees", "wb-button", on.close, "Back to all worktrees"),
-        this.mark,
-        this.title,
-        this.word,
-        this.actions.buttons,
-      ),
-      this.actions.asked,
-      this.actions.asker.problem,
-      h("div", {}, this.branches, this.counts, this.facts, this.clashes),
-      this.question,
+      h("div", { class: "wb-worktree-head" }, ...head),
+      this.actions.confirmBox,
+      this.actions.requests.errorBox,
+      h("div", {}, this.branches, this.counts, this.facts, this.problems),
+      this.approval,
       this.diff.element,
     );
   }
 
   /** @param {any} worktree */
   open(worktree) {
-    this.name = worktree.id;
-    this.state = null;
-    this.card = null;
-    this.question.replaceChildren();
+    this.removeCard();
     this.actions.clear();
+    this.drawn = null;
     this.element.hidden = false;
     this.diff.show(worktree);
   }
 
   close() {
-    this.name = null;
+    this.removeCard();
     this.element.hidden = true;
     this.diff.clear();
   }
@@ -74,59 +66,60 @@ export class WorktreePage {
     this.title.focus();
   }
 
-  /** @param {any} worktree @param {string} state @param {{agents: Set<string>, tasks: number}} there @param {number} now @param {boolean} enabled */
-  update(worktree, state, there, now, enabled) {
-    if (this.state !== state) this.mark.replaceChildren(stateIcon(state));
-    this.state = state;
+  /**
+   * Bring it up to date.
+   * @param {any} worktree @param {string} state @param {{agents: Set<string>, tasks: number}} occupants
+   * @param {number} now @param {boolean} enabled whether decisions can be sent
+   */
+  update(worktree, state, occupants, now, enabled) {
+    if (this.drawn !== state) this.mark.replaceChildren(stateIcon(state));
+    this.drawn = state;
     setText(this.title, worktree.id);
-    setText(this.word, stateWords(worktree, state));
-    setText(this.branches, `${worktree.branch_name} → ${worktree.integration_target} · ${inProject(worktree.path)}`);
+    setText(this.state, stateLabel(worktree, state));
+    const path = projectPath(worktree.path);
+    setText(this.branches, `${worktree.branch_name} → ${worktree.integration_target} · ${path}`);
     this.branches.title = worktree.path;
-    setCounts(this.counts, worktree);
-    setText(this.facts, factsOf(worktree, there, now).join(" · "));
-    this.drawClashes(worktree);
-    this.actions.show(worktree, state, there.agents);
-    this.drawQuestion(worktree, now, enabled);
+    drawCounts(this.counts, worktree);
+    setText(this.facts, factsText(worktree, occupants, now));
+    this.drawProblems(problemsOf(worktree));
+    this.actions.show(worktree, state, occupants.agents);
+    this.drawApproval(worktree, now, enabled);
     if (state !== "closed") this.diff.update(worktree);
   }
 
-  drawClashes(worktree) {
-    const found = troublesOf(worktree);
-    if (found.join("\n") === this.clashed) return;
-    this.clashed = found.join("\n");
-    this.clashes.replaceChildren(...found.map((text) => message("warning", text)));
+  drawProblems(problems) {
+    const key = problems.join("\n");
+    if (key === this.drawnProblems) return;
+    this.drawnProblems = key;
+    this.problems.replaceChildren(...problems.map((text) => message("warning", text)));
   }
 
-  /** The same card as in the inbox; once it is decided here it stays and says what became of it. */
-  drawQuestion(worktree, now, enabled) {
-    const question = questionAbout(worktree, this.desk.store.tables);
-    if (question && question.id !== this.card?.approval.id) {
-      this.card = new Card(question, {
-        ...this.desk,
-        tables: this.desk.store.tables,
-        onPicked: () => {},
-        onSettled: () => {},
-        onDismissed: () => this.dismiss(),
-      });
-      this.question.replaceChildren(this.card.element);
-    }
+  /** The same card as in the inbox. Once it is decided it stays here, and shows what came of it. */
+  drawApproval(worktree, now, enabled) {
+    const pending = pendingApproval(worktree, this.desk.store.tables);
+    if (pending && pending.id !== this.card?.approval.id) this.addCard(pending);
     const { card } = this;
     if (!card) return;
-    if (question) card.take(question);
-    else if (card.state === "waiting") this.gone(card);
+    if (pending) card.update(pending);
+    else if (card.state === "waiting") onDecidedElsewhere(card);
     card.refresh(enabled);
     card.tick(now);
   }
 
-  gone(card) {
-    if (!card.problem.hidden) card.settleWithProblem();
-    else card.settle("Decided elsewhere.", false);
+  addCard(approval) {
+    this.removeCard();
+    const dismiss = () => {
+      this.removeCard();
+      this.title.focus();
+    };
+    this.card = new ApprovalCard(approval, this.desk, { dismiss });
+    this.approval.replaceChildren(this.card.element);
   }
 
-  dismiss() {
+  removeCard() {
+    this.card?.stop();
     this.card = null;
-    this.question.replaceChildren();
-    this.title.focus();
+    this.approval.replaceChildren();
   }
 
   onKey(event) {
@@ -134,4 +127,9 @@ export class WorktreePage {
     event.preventDefault();
     this.on.close();
   }
+}
+
+function onDecidedElsewhere(card) {
+  if (card.requests.error) card.settleWithError();
+  else card.settle("It was decided elsewhere.", false);
 }

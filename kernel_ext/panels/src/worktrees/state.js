@@ -1,10 +1,12 @@
-/** How a worktree stands, in one word, and what is known of it. Pure. */
+/** The state of a worktree, what is wrong with it, and what discarding it would do. Pure. */
 
-import { isCurrent, standing } from "../agents/standing.js";
-import { questionAbout, verdict } from "../integration/state.js";
-import { counted, nth, some } from "../lib/format.js";
+import { agentState, isAdmitted } from "../agents/state.js";
+import { gatesState, pendingApproval } from "../integration/state.js";
+import { ordinal, plural, shortList } from "../lib/format.js";
 
-/** Words by key, those that need the person first. */
+/** @typedef {import("../link/store.js").Tables} Tables */
+
+/** Labels by state, those that wait for the person first. */
 export const STATES = {
   awaiting: "Awaits approval",
   failing: "Gates failed",
@@ -15,33 +17,37 @@ export const STATES = {
   closed: "Closed",
 };
 
-/** States in which the person is to decide. */
-export const YOURS = new Set(["awaiting", "failing", "checking"]);
+/** States in which an approval is pending. */
+export const PENDING = new Set(["awaiting", "failing", "checking"]);
 const OPEN_TASKS = new Set(["pending", "claimed", "in_progress"]);
 const WORKING = new Set(["claimed", "in_progress"]);
 
-/** @param {any} worktree @param {import("../link/store.js").Tables} tables @returns {keyof typeof STATES} */
-export function stateOf(worktree, tables) {
-  if (worktree.status === "integrating") return worktree.queue_place ? "queued" : "integrating";
+/** @param {any} worktree @param {Tables} tables @returns {keyof typeof STATES} */
+export function worktreeState(worktree, tables) {
+  if (worktree.status === "integrating") return worktree.queue_place > 1 ? "queued" : "integrating";
   if (worktree.status !== "active") return "closed";
-  const question = questionAbout(worktree, tables);
-  if (!question) return "active";
-  const said = verdict(question.payload.gates ?? []);
-  return said === "passed" ? "awaiting" : said;
+  const approval = pendingApproval(worktree, tables);
+  if (!approval) return "active";
+  const gates = gatesState(approval.payload.gates ?? []);
+  return gates === "passed" ? "awaiting" : gates;
 }
 
 /** "Queued, 2nd" @param {any} worktree @param {keyof typeof STATES} state */
-export function stateWords(worktree, state) {
-  return state === "queued" ? `Queued, ${nth(worktree.queue_place)}` : STATES[state];
+export function stateLabel(worktree, state) {
+  return state === "queued" ? `Queued, ${ordinal(worktree.queue_place)}` : STATES[state];
 }
 
-/** Who works in each worktree and how many tasks are open there. @param {import("../link/store.js").Tables} tables @param {number} now */
-export function occupation(tables, now) {
+/**
+ * Who works in each worktree, and how many open tasks it has.
+ * @param {Tables} tables @param {number} now in ms
+ * @returns {(name: string) => {agents: Set<string>, tasks: number}}
+ */
+export function occupancy(tables, now) {
   const found = new Map();
   const of = (name) => found.get(name) ?? found.set(name, { agents: new Set(), tasks: 0 }).get(name);
   for (const agent of tables.agents.values()) {
-    const state = standing(agent, now);
-    if (agent.worktree && isCurrent(state) && state !== "terminated") of(agent.worktree).agents.add(agent.id);
+    const state = agentState(agent, now);
+    if (agent.worktree && isAdmitted(state) && state !== "terminated") of(agent.worktree).agents.add(agent.id);
   }
   for (const task of tables.tasks.values()) {
     if (!task.worktree || !OPEN_TASKS.has(task.status)) continue;
@@ -51,29 +57,33 @@ export function occupation(tables, now) {
   return (name) => found.get(name) ?? { agents: new Set(), tasks: 0 };
 }
 
-/** What is wrong with it, in sentences. @param {any} worktree @returns {string[]} */
-export function troublesOf(worktree) {
-  const clashes = conflictsOf(worktree).map(([other, files]) => `Conflicts with ${other} in ${some(files, 4)}`);
-  return worktree.problem ? [worktree.problem, ...clashes] : clashes;
-}
-
-/** What would conflict: `[["main", 2], ["bills", 1]]`, the target first. @param {any} worktree */
+/** Predicted conflicts: `[["main", files], ["bills", files]]`, the target first. @param {any} worktree */
 export function conflictsOf(worktree) {
   const target = worktree.conflicts?.length ? [[worktree.integration_target, worktree.conflicts]] : [];
   return [...target, ...(worktree.overlaps ?? []).map(({ worktree: other, files }) => [other, files])];
 }
 
-/** What is gone for good, what stays, when a worktree is discarded. @param {any} worktree @param {string[]} agents @param {boolean} andBranch @returns {string[]} */
-export function lossOf(worktree, agents, andBranch) {
+/** What is wrong with a worktree, in sentences. @param {any} worktree @returns {string[]} */
+export function problemsOf(worktree) {
+  const conflicts = conflictsOf(worktree).map(([other, files]) => `Conflicts with ${other} in ${shortList(files, 4)}`);
+  return worktree.problem ? [worktree.problem, ...conflicts] : conflicts;
+}
+
+/**
+ * What is lost and what is kept when a worktree is discarded, in sentences.
+ * @param {any} worktree @param {string[]} agents who work there @param {boolean} deleteBranch
+ */
+export function discardConsequences(worktree, agents, deleteBranch) {
   const { uncommitted = 0, dirty = [], ahead = 0, branch_name: branch, integration_target: target } = worktree;
-  const commits = ahead ? `${counted(ahead, "commit")} that ${target} does not have` : "";
+  const commits = ahead ? `${plural(ahead, "commit")} that ${target} does not have` : "";
+  const are = uncommitted === 1 ? "It is" : "They are";
+  const files = `${plural(uncommitted, "uncommitted file")}: ${shortList(dirty, 5, uncommitted)}`;
+  const deleted = commits
+    ? `The branch ${branch} is deleted, with ${commits}. Commits that are on no other branch are first saved to a bundle in .aiswarm/trash/.`
+    : `The branch ${branch} is deleted; ${target} has all its commits.`;
   return [
-    uncommitted
-      ? `${counted(uncommitted, "uncommitted file")}: ${some(dirty, 5, uncommitted)}. ${uncommitted === 1 ? "It is" : "They are"} written to a bundle in .aiswarm/trash/ first.`
-      : "Nothing there is uncommitted.",
-    andBranch
-      ? `The branch ${branch} is deleted${commits ? `, with ${commits}. What is on no other branch is written to a bundle in .aiswarm/trash/ first.` : `; ${target} has every commit of it.`}`
-      : `The branch ${branch} stays${commits ? `, with its ${commits}` : ""}.`,
-    agents.length ? `${some(agents, 3)} ${agents.length === 1 ? "is" : "are"} ended.` : "",
+    uncommitted ? `${files}. ${are} first saved to a bundle in .aiswarm/trash/.` : "It has no uncommitted files.",
+    deleteBranch ? deleted : `The branch ${branch} is kept${commits ? `, with its ${commits}` : ""}.`,
+    agents.length ? `${shortList(agents)} ${agents.length === 1 ? "is" : "are"} terminated.` : "",
   ].filter(Boolean);
 }

@@ -1,26 +1,29 @@
-/** Worktrees: a card for each, the table of conflicts, and one of them opened. */
+/** The worktrees: a card for each, the table of predicted conflicts, and the page of one. */
 
-import { Asker } from "../link/asker.js";
 import { Chips } from "../lib/chips.js";
-import { Segments } from "../lib/segments.js";
-import { errorContent } from "../lib/message.js";
-import { Conflicts } from "./conflicts.js";
-import { button, field, form, input } from "../lib/controls.js";
+import { button, searchField } from "../lib/controls.js";
 import { freshId, h, prose, setText } from "../lib/dom.js";
-import { counted } from "../lib/format.js";
+import { plural } from "../lib/format.js";
+import { KeyedList } from "../lib/keyed_list.js";
+import { Segments } from "../lib/segments.js";
+import { RequestRunner } from "../link/request_runner.js";
 import { WorktreeCard } from "./card.js";
+import { Conflicts } from "./conflicts.js";
+import { NewWorktreeForm } from "./new_form.js";
 import { WorktreePage } from "./page.js";
-import { conflictsOf, occupation, stateOf, YOURS } from "./state.js";
+import { conflictsOf, occupancy, PENDING, worktreeState } from "./state.js";
 
-const MANY = 6;
-const KINDS = {
-  yours: ["For you", (_, state) => YOURS.has(state)],
+/** With so many worktrees or fewer there is no text filter. */
+const FEW = 6;
+const MODES = { cards: "Cards", conflicts: "Conflicts" };
+/** Filters: their labels, and which worktrees match. */
+const FILTERS = {
+  pending: ["For you", (_, state) => PENDING.has(state)],
   queue: ["In the queue", (_, state) => state === "queued" || state === "integrating"],
   conflicts: ["With conflicts", (worktree) => conflictsOf(worktree).length > 0],
   uncommitted: ["Uncommitted", (worktree) => worktree.uncommitted > 0],
-  occupied: ["With agents", (_, state, there) => there.agents.size > 0],
+  occupied: ["With agents", (_, state, occupants) => occupants.agents.size > 0],
 };
-const SHAPES = { cards: "Cards", conflicts: "Conflicts" };
 const byName = (a, b) => a.id.localeCompare(b.id, undefined, { numeric: true });
 
 export class Worktrees {
@@ -32,71 +35,52 @@ export class Worktrees {
   constructor(store, channel, announce) {
     this.store = store;
     this.desk = { store, channel, announce };
-    this.shape = "cards";
-    this.wanted = null;
+    this.requests = new RequestRunner(this.desk);
+    this.mode = "cards";
+    this.filter = null;
     this.text = "";
+    /** The row of the worktree whose page is open. */
     this.opened = null;
-    /** @type {string|null} what is to be opened as soon as it is known */
+    /** The worktree to open as soon as its row has come. @type {string|null} */
     this.toOpen = null;
     this.enabled = true;
-    /** @type {Map<string, WorktreeCard>} */
-    this.cards = new Map();
     const id = freshId("worktrees");
-    const said = (text) => this.say(text);
-    this.summary = h("span", { class: "wb-muted wb-grow" });
-    this.search = h("input", {
-      class: "wb-input wb-search",
-      type: "search",
-      placeholder: "Filter worktrees",
-      "aria-label": "Filter worktrees by name, branch or agent",
-      on: { input: () => this.filter({ text: this.search.value.trim().toLowerCase() }) },
-    });
-    this.shapes = new Segments(SHAPES, "Show worktrees as", (shape) => this.turn(shape));
-    this.make = button("New worktree…", "wb-button", () => this.toggleMaking(true));
-    this.making = h("div", {});
+    const done = (text) => this.showNote(text);
     this.note = h("div", { class: "wb-box wb-slim wb-note", hidden: true });
-    this.problem = h("p", { class: "wb-message wb-error", hidden: true });
-    this.chips = new Chips("Show worktrees", (wanted) => this.filter({ wanted }));
-    this.list = h("ul", { class: "wb-worktrees", "aria-labelledby": id });
+    this.page = new WorktreePage(this.desk, { close: () => this.close(), done });
     this.conflicts = new Conflicts(store, (name) => this.open(name));
-    this.empty = h("div", { class: "wb-empty" });
-    this.nothing = h(
-      "p",
-      { class: "wb-empty" },
-      "No worktree matches. ",
-      button("Show all", "wb-link", () => this.clear()),
-    );
-    this.all = h(
-      "div",
-      { class: "wb-stack" },
-      h(
-        "div",
-        { class: "wb-toolbar" },
-        h("h3", { class: "wb-heading", id }, "Worktrees"),
-        this.summary,
-        this.shapes.element,
-        this.search,
-        this.make,
-      ),
-      this.making,
-      this.problem,
-      this.empty,
-      this.chips.element,
-      this.nothing,
-      this.list,
-      this.conflicts.element,
-    );
-    this.page = new WorktreePage(this.desk, { close: () => this.close(), said });
-    this.element = h(
-      "section",
-      { class: "wb-section wb-stack", "aria-labelledby": id },
-      this.note,
-      this.all,
-      this.page.element,
-    );
+    this.all = this.overview(id, done);
+    const parts = [this.note, this.all, this.page.element];
+    this.element = h("section", { class: "wb-section wb-stack", "aria-labelledby": id }, ...parts);
   }
 
-  /** Worktrees by name, and why there can be none. */
+  overview(id, done) {
+    this.formBox = h("div", {});
+    this.empty = h("div", { class: "wb-empty wb-stack" });
+    this.chips = new Chips("Filter worktrees", (filter) => this.setFilter({ filter }));
+    const clear = button("Show all", "wb-link", () => this.clear());
+    this.noMatch = h("p", { class: "wb-empty" }, "No worktree matches the filters. ", clear);
+    this.list = h("ul", { class: "wb-worktrees", "aria-labelledby": id });
+    const make = (name) => new WorktreeCard(name, this.desk, { open: (wanted) => this.open(wanted), done });
+    const onRemove = (_, hadFocus) => hadFocus && (this.list.querySelector(".wb-opener") ?? this.newButton).focus();
+    this.cards = new KeyedList(this.list, make, { onRemove });
+    const parts = [this.toolbar(id), this.formBox, this.requests.errorBox, this.empty, this.chips.element];
+    return h("div", { class: "wb-stack" }, ...parts, this.noMatch, this.list, this.conflicts.element);
+  }
+
+  toolbar(id) {
+    this.summary = h("span", { class: "wb-muted wb-grow" });
+    this.modes = new Segments(MODES, "Show worktrees as", (mode) => this.setMode(mode));
+    this.search = searchField("Filter worktrees", "Filter worktrees by name, branch or agent", {
+      input: () => this.setFilter({ text: this.search.value.trim().toLowerCase() }),
+    });
+    this.newButton = button("New worktree…", "wb-button", () => this.openForm());
+    const heading = h("h3", { class: "wb-heading", id }, "Worktrees");
+    const tools = [this.modes.element, this.search, this.newButton];
+    return h("div", { class: "wb-toolbar" }, heading, this.summary, ...tools);
+  }
+
+  /** The rows of worktrees; the row without an id, which holds an error, is not one. */
   get rows() {
     return [...this.store.tables.worktrees.values()].filter(({ id }) => id !== "").sort(byName);
   }
@@ -106,137 +90,106 @@ export class Worktrees {
     return this.rows.length;
   }
 
-  /** Bring everything up to date. @param {boolean} enabled @param {number} now in ms */
+  /** Bring everything up to date. @param {boolean} enabled whether decisions can be sent @param {number} now in ms */
   update(enabled, now) {
     this.enabled = enabled;
     const { tables } = this.store;
-    const { rows } = this;
-    if (tables.worktrees.has(this.toOpen)) return this.open(this.toOpen);
-    const there = occupation(tables, now);
-    const states = new Map(rows.map((row) => [row.id, stateOf(row, tables)]));
-    if (this.opened) this.drawPage(there, now);
+    if (tables.worktrees.has(this.toOpen)) this.open(this.toOpen);
+    const occupants = occupancy(tables, now);
     this.all.hidden = this.opened !== null;
-    if (this.opened) return undefined;
-    this.drawCounts(rows, states, there);
-    const cards = this.shape === "cards";
-    const fitting = cards ? rows.filter((row) => this.fits(row, states.get(row.id), there(row.id))) : [];
-    this.drawCards(fitting, states, there, now);
-    this.nothing.hidden = !cards || fitting.length > 0 || !rows.length;
-    this.list.hidden = !cards || !fitting.length;
+    if (this.opened) this.drawPage(occupants, now);
+    else this.drawOverview(occupants, now);
+  }
+
+  drawOverview(occupants, now) {
+    const { rows } = this;
+    const { tables } = this.store;
+    const states = new Map(rows.map((row) => [row.id, worktreeState(row, tables)]));
+    const cards = this.mode === "cards";
+    this.drawToolbar(rows, states, occupants);
+    const matching = cards ? rows.filter((row) => this.matches(row, states.get(row.id), occupants(row.id))) : [];
+    const draw = (card, id) => card.show(tables.worktrees.get(id), states.get(id), occupants(id), now);
+    this.cards.show(
+      matching.map(({ id }) => id),
+      draw,
+    );
+    this.noMatch.hidden = !cards || matching.length > 0 || !rows.length;
+    this.list.hidden = !cards || !matching.length;
     this.conflicts.element.hidden = cards || !rows.length;
     if (!cards) this.conflicts.update();
-    this.drawEmpty(rows.length);
-    return undefined;
+    this.drawEmpty(rows.length, tables.worktrees.get("")?.error);
   }
 
-  drawCounts(rows, states, there) {
-    const clashing = this.conflicts.pairs.length;
-    setText(this.summary, rows.length ? counted(rows.length, "worktree") : "");
-    this.shapes.setLabel("conflicts", clashing ? `Conflicts ${clashing.toLocaleString("en")}` : "Conflicts");
-    this.shapes.show(this.shape);
-    this.shapes.element.hidden = !rows.length;
-    this.search.hidden = this.shape !== "cards" || rows.length <= MANY;
-    this.chips.element.hidden = this.shape !== "cards" || rows.length < 2;
-    const chips = Object.entries(KINDS).map(([key, [label, fits]]) => {
-      return { key, label, count: rows.filter((row) => fits(row, states.get(row.id), there(row.id))).length };
+  drawToolbar(rows, states, occupants) {
+    const cards = this.mode === "cards";
+    const conflicts = this.conflicts.pairs.length;
+    setText(this.summary, rows.length ? plural(rows.length, "worktree") : "");
+    this.modes.setLabel("conflicts", conflicts ? `Conflicts ${conflicts.toLocaleString("en")}` : "Conflicts");
+    this.modes.show(this.mode);
+    this.modes.element.hidden = !rows.length;
+    this.search.hidden = !cards || rows.length <= FEW;
+    this.chips.element.hidden = !cards || rows.length < 2;
+    const chips = Object.entries(FILTERS).map(([key, [label, matches]]) => {
+      return { key, label, count: rows.filter((row) => matches(row, states.get(row.id), occupants(row.id))).length };
     });
-    this.chips.update([{ key: null, label: "All", count: rows.length }, ...chips], this.wanted);
+    this.chips.update([{ key: null, label: "All", count: rows.length }, ...chips], this.filter);
   }
 
-  drawCards(rows, states, there, now) {
-    const wanted = new Set(rows.map(({ id }) => id));
-    for (const [name, card] of this.cards) if (!wanted.has(name)) this.drop(name, card);
-    let before = null;
-    for (const row of rows) {
-      const card = this.cards.get(row.id) ?? this.add(row.id);
-      card.show(row, states.get(row.id), there(row.id), now);
-      if (card.element.previousElementSibling !== before || !card.element.parentNode) {
-        if (before) before.after(card.element);
-        else this.list.prepend(card.element);
-      }
-      before = card.element;
-    }
-  }
-
-  add(name) {
-    const card = new WorktreeCard(name, this.desk, {
-      open: (wanted) => this.open(wanted),
-      said: (text) => this.say(text),
-    });
-    this.cards.set(name, card);
-    return card;
-  }
-
-  drop(name, card) {
-    const focused = card.element.contains(document.activeElement);
-    const next = card.element.nextElementSibling ?? card.element.previousElementSibling;
-    card.element.remove();
-    this.cards.delete(name);
-    if (focused) (next?.querySelector(".wb-opener") ?? this.make).focus();
-  }
-
-  drawEmpty(total) {
-    const why = this.store.tables.worktrees.get("")?.error;
-    this.problem.hidden = !why || !total;
-    if (!this.problem.hidden) this.problem.replaceChildren(...errorContent(why));
-    this.empty.hidden = total > 0 || !this.store.known.has("worktrees");
-    this.make.hidden = Boolean(why) && !total;
-    if (this.empty.hidden || this.empty.dataset.why === (why?.code ?? "none")) return;
-    this.empty.dataset.why = why?.code ?? "none";
+  /** What a worktree is, or why there can be none. */
+  drawEmpty(total, error) {
+    if (error && total) this.requests.showError(error);
+    else this.requests.clearError();
+    this.empty.hidden = total > 0 || !this.store.loaded.has("worktrees");
+    this.newButton.hidden = Boolean(error) && !total;
+    const shown = error?.code ?? "none";
+    if (this.empty.hidden || this.empty.dataset.shown === shown) return;
+    this.empty.dataset.shown = shown;
+    const create = button("New worktree…", "wb-link", () => this.openForm());
+    const call = h("code", {}, 'wb.call("create_worktree", name="…")');
     this.empty.replaceChildren(
       h(
         "p",
         {},
-        "A worktree is a directory of its own with a branch of its own: an agent works there, and your files stay as they are until you approve what it made.",
+        "A worktree is a directory with its own branch. An agent works there; your files do not change until you approve its work.",
       ),
-      why
-        ? h("p", {}, ...prose(why.message))
-        : h(
-            "p",
-            {},
-            "Make one with ",
-            button("New worktree…", "wb-link", () => this.toggleMaking(true)),
-            " or ",
-            h("code", {}, 'wb.call("create_worktree", name="…")'),
-            ".",
-          ),
+      error ? h("p", {}, ...prose(error.message)) : h("p", {}, "Create one with ", create, " or ", call, "."),
     );
   }
 
-  drawPage(there, now) {
+  drawPage(occupants, now) {
     const { tables } = this.store;
     const row = tables.worktrees.get(this.opened.id);
     if (row) this.opened = row;
     const shown = row ?? { ...this.opened, status: "closed" };
-    this.page.update(shown, stateOf(shown, tables), there(shown.id), now, this.enabled);
+    this.page.update(shown, worktreeState(shown, tables), occupants(shown.id), now, this.enabled);
   }
 
-  fits(row, state, there) {
-    if (this.wanted && !KINDS[this.wanted][1](row, state, there)) return false;
-    const text = [row.id, row.branch_name, ...there.agents].join("\n").toLowerCase();
+  matches(row, state, occupants) {
+    if (this.filter && !FILTERS[this.filter][1](row, state, occupants)) return false;
+    const text = [row.id, row.branch_name, ...occupants.agents].join("\n").toLowerCase();
     return this.text.split(/\s+/).every((word) => text.includes(word));
   }
 
-  filter(change) {
+  setFilter(change) {
     Object.assign(this, change);
     this.update(this.enabled, Date.now());
-    this.desk.announce(`${counted(this.cards.size, "worktree")} shown.`);
+    this.desk.announce(`${plural(this.cards.items.size, "worktree")} shown.`);
   }
 
   clear() {
     this.search.value = "";
-    this.filter({ wanted: null, text: "" });
+    this.setFilter({ filter: null, text: "" });
   }
 
-  turn(shape) {
-    this.shape = shape;
+  setMode(mode) {
+    this.mode = mode;
     this.update(this.enabled, Date.now());
   }
 
-  /** @param {string} name */
+  /** Open the page of a worktree, now or when its row has come: a conflict may come first. @param {string} name */
   open(name) {
     const row = this.store.tables.worktrees.get(name);
-    this.toOpen = row ? null : name; // a conflict may be told before the worktree itself
+    this.toOpen = row ? null : name;
     if (!row) return;
     this.opened = row;
     this.page.open(row);
@@ -250,78 +203,34 @@ export class Worktrees {
     this.opened = null;
     this.page.close();
     this.update(this.enabled, Date.now());
-    (this.cards.get(name)?.opener ?? this.make).focus();
+    (this.cards.items.get(name)?.opener ?? this.newButton).focus();
   }
 
-  /** What was done here, to read until it is put away. */
-  say(text) {
+  /** Show what was done, until it is dismissed. */
+  showNote(text) {
     this.desk.announce(text);
-    this.note.replaceChildren(
-      h("span", { class: "wb-grow" }, text),
-      button("Dismiss", "wb-link", () => this.dismiss()),
-    );
+    const dismiss = button("Dismiss", "wb-link", () => this.dismissNote());
+    this.note.replaceChildren(h("span", { class: "wb-grow" }, text), dismiss);
     this.note.hidden = false;
   }
 
-  dismiss() {
+  dismissNote() {
     this.note.hidden = true;
     if (this.opened) this.page.focus();
-    else this.make.focus();
+    else this.newButton.focus();
   }
 
-  toggleMaking(open) {
-    this.making.replaceChildren();
-    if (!open) return this.make.focus();
-    const made = new Making(this.desk, (outcome) => {
-      this.toggleMaking(false);
-      if (outcome)
-        this.say(
-          `${outcome.name} is made: ${outcome.branch_name}, to be integrated into ${outcome.integration_target}. Its files are in ${outcome.path}.`,
-        );
-    });
-    this.making.append(made.element);
-    return made.name.focus();
-  }
-}
-
-/** A worktree to make. */
-class Making {
-  /** @param {any} desk @param {(outcome: any|null) => void} onDone */
-  constructor(desk, onDone) {
-    this.asker = new Asker(desk);
-    this.onDone = onDone;
-    this.name = input("", { maxlength: 60, required: true, placeholder: "robust-statistics" });
-    this.branch = input("", { maxlength: 200, placeholder: "wb/<name>/main" });
-    this.source = input("", { maxlength: 200, placeholder: "the branch checked out now" });
-    this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, "Create");
-    this.element = form(
-      { class: "wb-box wb-stack wb-roomy", "aria-label": "New worktree" },
-      { submit: () => this.run(), escape: () => onDone(null) },
-      h(
-        "div",
-        { class: "wb-fields wb-fields-3" },
-        field("Name", this.name),
-        field("Branch (optional)", this.branch),
-        field("Starts from, is integrated into (optional)", this.source),
-      ),
-      h(
-        "div",
-        { class: "wb-line" },
-        this.submit,
-        button("Cancel", "wb-button", () => onDone(null)),
-      ),
-      this.asker.problem,
-    );
+  openForm() {
+    const form = new NewWorktreeForm(this.desk, (outcome) => this.closeForm(outcome));
+    this.formBox.replaceChildren(form.element);
+    form.focus();
   }
 
-  async run() {
-    const args = {
-      name: this.name.value.trim(),
-      branch_name: this.branch.value.trim() || null,
-      source_branch: this.source.value.trim() || null,
-    };
-    const outcome = await this.asker.ask("create_worktree", args, this.submit, "Creating…");
-    if (outcome) this.onDone(outcome);
-    else this.name.focus();
+  closeForm(outcome) {
+    this.formBox.replaceChildren();
+    this.newButton.focus();
+    if (!outcome) return;
+    const { name, branch_name: branch, integration_target: target, path } = outcome;
+    this.showNote(`Created ${name}: branch ${branch}, to be integrated into ${target}. Its files are in ${path}.`);
   }
 }

@@ -1,11 +1,11 @@
 /**
- * Where the nodes of a graph without cycles are drawn, so that what comes first is on the left and few edges cross:
- * longest-path layers, order by barycentres, then positions near the neighbours' own. Pure.
+ * The layout of a graph without cycles: earlier nodes on the left, few crossing edges. Layers by longest path, order by
+ * barycentres, then positions near those of the neighbours. Pure.
  */
 
 const SWEEPS = 6;
 const MANY_BENDS = 3_000;
-/** The room of a bend, in that of a node. */
+/** The height of a bend, in heights of a node. */
 const BEND = 0.4;
 
 /**
@@ -23,9 +23,9 @@ export function layout(ids, pairs) {
     after.get(earlier).push(later);
   }
   const depth = depths(ids, before, after);
-  const graph = bent(ids, pairs, depth);
-  const layers = ordered(graph);
-  const rows = settled(graph, layers);
+  const graph = withBends(ids, pairs, depth);
+  const layers = orderLayers(graph);
+  const rows = placeRows(graph, layers);
   const place = (key) => ({ layer: graph.depth.get(key), at: rows.get(key) });
   return {
     places: new Map(ids.map((id) => [id, place(id)])),
@@ -36,7 +36,7 @@ export function layout(ids, pairs) {
   };
 }
 
-/** Each as far left as what it waits for allows; what waits for nothing right before what needs it first. */
+/** The layer of each node: as far left as its dependencies allow; one without any, right before the first that needs it. */
 function depths(ids, before, after) {
   const depth = new Map();
   const missing = new Map(ids.map((id) => [id, before.get(id).length]));
@@ -55,8 +55,8 @@ function depths(ids, before, after) {
   return depth;
 }
 
-/** The graph with a bend in every layer that an edge passes, unless they are too many to be worth it. */
-function bent(ids, pairs, depth) {
+/** The graph with a bend in every layer that an edge crosses, unless there are too many to be worth it. */
+function withBends(ids, pairs, depth) {
   const graph = { depth: new Map(depth), left: new Map(), right: new Map(), paths: [], keys: [...ids] };
   const passed = pairs.reduce((sum, [later, earlier]) => sum + depth.get(later) - depth.get(earlier) - 1, 0);
   for (const [to, from] of pairs) {
@@ -77,8 +77,8 @@ function bent(ids, pairs, depth) {
   return graph;
 }
 
-/** The layers from left to right, each from top to bottom. */
-function ordered({ keys, depth, left, right }) {
+/** The nodes and bends of each layer from left to right, each from top to bottom. */
+function orderLayers({ keys, depth, left, right }) {
   const layers = [];
   for (const key of keys) (layers[depth.get(key)] ??= []).push(key);
   for (let layer = 0; layer < layers.length; layer += 1) layers[layer] ??= [];
@@ -96,16 +96,16 @@ function ordered({ keys, depth, left, right }) {
   return layers;
 }
 
-/** Rows in the order of the layers, each as near to its neighbours as the others let it. */
-function settled({ left, right }, layers) {
+/** The row of each node and bend, as near to its neighbours as the others in its layer allow. */
+function placeRows({ left, right }, layers) {
   const row = new Map();
   for (const layer of layers) layer.forEach((key, index) => row.set(key, index));
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
     const forward = sweep % 2 === 0;
     for (const layer of forward ? layers : [...layers].reverse()) {
-      const wished = layer.map((key) => mean((forward ? left : right).get(key), row) ?? row.get(key));
-      apart(
-        wished,
+      const wanted = layer.map((key) => mean((forward ? left : right).get(key), row) ?? row.get(key));
+      separate(
+        wanted,
         layer.map((key) => (typeof key === "number" ? 1 : BEND)),
       ).forEach((at, index) => row.set(layer[index], at));
     }
@@ -115,13 +115,13 @@ function settled({ left, right }, layers) {
   return row;
 }
 
-/** Rows with room for each that are as near to those wished for as can be (pool adjacent violators). */
-function apart(wished, sizes) {
+/** Rows that do not overlap and are as near to the wanted ones as possible (pool adjacent violators). */
+function separate(wanted, sizes) {
   let room = 0;
   const offsets = sizes.map((size, index) => (room += index ? (sizes[index - 1] + size) / 2 : 0));
   const pools = [];
-  wished.forEach((wish, index) => {
-    pools.push({ sum: wish - offsets[index], size: 1 });
+  wanted.forEach((row, index) => {
+    pools.push({ sum: row - offsets[index], size: 1 });
     while (pools.length > 1 && pools.at(-2).sum / pools.at(-2).size >= pools.at(-1).sum / pools.at(-1).size) {
       const { sum, size } = pools.pop();
       pools.at(-1).sum += sum;
@@ -143,7 +143,7 @@ function join(lists, key, value) {
 }
 
 /**
- * What lies nearest to a node along edges of both directions, itself first.
+ * The nodes nearest to one along edges in both directions, itself first.
  * @param {number} start @param {(id: number) => number[]} neighbours @param {number} limit
  */
 export function nearest(start, neighbours, limit) {

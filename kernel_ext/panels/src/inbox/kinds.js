@@ -1,0 +1,54 @@
+/** The kinds of approvals: how each looks on its card, and what happens when it is approved. */
+
+import { integration } from "../integration/approval.js";
+import { registration } from "./registration.js";
+
+/** @typedef {import("../link/store.js").Tables} Tables */
+
+/**
+ * How approvals of one kind look, and what happens when one is approved.
+ * @typedef {object} Kind
+ * @property {string} icon
+ * @property {string} label
+ * @property {(approval: any) => string} approve label of the button
+ * @property {string} approving its label while the request is under way
+ * @property {(approval: any) => string} title
+ * @property {(approval: any) => string} origin
+ * @property {(approval: any, tables: Tables) => (Node|string|null)[]} summary what approving at once would do
+ * @property {(approval: any) => string} [facts] further facts, in one line
+ * @property {(approval: any, tables: Tables) => string[]} [warnings]
+ * @property {() => {element: HTMLElement, update: (approval: any) => void}} [live] what goes on meanwhile
+ * @property {(approval: any, tables: Tables) => boolean} discouraged whether approving is not the likely answer
+ * @property {(approval: any) => {label: string, consequence: string, choices: object}|null} [confirmation] asked before
+ *   approving, and the choices that come with it
+ * @property {(approval: any, tables: Tables) => object} [choices] the choices of approving at once
+ * @property {(approval: any, tables: Tables) => Details} [details]
+ * @property {(outcome: any, approval: any) => string} done what came of it
+ * @property {(approval: any, tables: Tables) => {text: string, done: boolean, error: any}} [progress] how far the work
+ *   is that an approval has started
+ * @property {(approval: any) => string[]} [subjects] subjects of the events about that work
+ * @property {(approval: any, tables: Tables) => any} [successor] the approval that asks again after the work failed
+ *
+ * @typedef {{element: HTMLElement, first: HTMLElement, choices: () => object, refresh?: () => void,
+ *   fieldOf: (error: {code: string}) => HTMLElement|null}} Details
+ */
+
+/** Approvals of a kind that this panel does not know. @type {Kind} */
+const unknown = {
+  icon: "question",
+  label: "approval",
+  approve: () => "Approve",
+  approving: "Approving…",
+  title: ({ subject }) => subject,
+  origin: ({ requester }) => `requested by ${requester}`,
+  summary: ({ kind }) => [kind],
+  discouraged: () => false,
+  done: () => "Approved.",
+};
+
+const KINDS = { registration, integration };
+
+/** @param {any} approval @returns {Kind} */
+export function kindOf(approval) {
+  return KINDS[approval.kind] ?? unknown;
+}

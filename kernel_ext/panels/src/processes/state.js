@@ -1,0 +1,66 @@
+/** The state of an agent's process, and what it uses, as a person reads it. Pure. */
+
+import { duration, ordinal, plural } from "../lib/format.js";
+
+const UNITS = ["B", "KB", "MB", "GB", "TB"];
+
+/** "Queued, 2nd", "Running", "Ended with 1" @param {any} process */
+export function processLabel({ state, queue_place: place, exit_code: code }) {
+  if (state === "queued") return place ? `Queued, ${ordinal(place)}` : "Queued";
+  if (state === "running") return "Running";
+  return code === null || code === undefined ? "Ended" : `Ended with ${code}`;
+}
+
+/** The state of its dot: a failure has its own. @param {any} process */
+export function processDot({ state, exit_code: code }) {
+  if (state === "running") return "active";
+  if (state === "queued") return "pending";
+  return code ? "rejected" : "offline";
+}
+
+/**
+ * How a process is confined: `missing` names what is not enforced.
+ * @returns {{label: string, missing: string, complete: boolean}}
+ */
+export function confinementState(confinement) {
+  const missing = confinement?.missing ?? [];
+  if (!confinement?.enforced) {
+    const everything = "it can do whatever you can do on this computer";
+    return { label: "Not confined", missing: missing.join(", ") || everything, complete: false };
+  }
+  if (missing.length) return { label: "Partly confined", missing: missing.join(", "), complete: false };
+  return { label: "Confined", missing: "", complete: true };
+}
+
+/** "48 MB" @param {number} bytes */
+export function byteSize(bytes) {
+  let [value, unit] = [bytes, 0];
+  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
+  return `${value < 10 && unit ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
+}
+
+/** How long a process has been running, or ran. @param {any} process @param {number} now in ms */
+export function uptime({ state, spawned_at: from, ended_at: until }, now) {
+  if (state === "queued" || !from) return "";
+  return duration((until ? Date.parse(until) : now) - Date.parse(from));
+}
+
+/** Percent of one processor between two readings; what the second one says when there is only that. */
+export function cpuPercent(before, after) {
+  const ms = before ? after.readAt - before.readAt : 0;
+  if (ms <= 0 || after.cpu_seconds < before.cpu_seconds) return after.cpu_percent;
+  return (100_000 * (after.cpu_seconds - before.cpu_seconds)) / ms;
+}
+
+/** The limits that are set: "2 h 0 min of CPU, 4.0 GB of memory". @param {any} limits */
+export function limitsText(limits) {
+  const { cpu_seconds: cpu, memory_bytes: memory, wall_seconds: wall, tasks } = limits ?? {};
+  return [
+    cpu && `${duration(cpu * 1000)} of CPU`,
+    memory && `${byteSize(memory)} of memory`,
+    wall && `${duration(wall * 1000)} in total`,
+    tasks && plural(tasks, "task"),
+  ]
+    .filter(Boolean)
+    .join(", ");
+}

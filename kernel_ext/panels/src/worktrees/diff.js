@@ -1,0 +1,262 @@
+/** The changes of a worktree: a list of files beside their lines, committed or not. */
+
+import { button } from "../lib/controls.js";
+import { freshId, h, setText } from "../lib/dom.js";
+import { lineCounts, plural } from "../lib/format.js";
+import { Refresh } from "../lib/polling.js";
+import { Segments } from "../lib/segments.js";
+import { loadHighlighter } from "../link/highlighter.js";
+import { RequestRunner } from "../link/request_runner.js";
+import { countNodes, FileDiff, pathNodes } from "./file_diff.js";
+
+/** Files are drawn when they are so near to the visible part. */
+const NEAR = "600px";
+const SIDES = { committed: "Committed", uncommitted: "Uncommitted" };
+
+export class Diff {
+  /** @param {{channel: import("../link/channel.js").Channel, announce: (text: string) => void}} desk */
+  constructor(desk) {
+    this.desk = desk;
+    this.side = "committed";
+    /** @type {FileDiff[]} */
+    this.files = [];
+    this.requests = new RequestRunner(desk);
+    const id = freshId("diff");
+    this.empty = h("p", { class: "wb-empty" });
+    this.main = h("div", { class: "wb-diff-main wb-frame" }, this.fileList(), this.fileBodies());
+    this.element = h(
+      "section",
+      { class: "wb-stack", "aria-labelledby": id },
+      this.toolbar(id),
+      this.requests.errorBox,
+      this.newerNote(),
+      this.empty,
+      this.main,
+    );
+    const onIntersect = (entries) =>
+      entries.filter(({ isIntersecting }) => isIntersecting).forEach(({ target }) => target.file.approach());
+    this.observer = new IntersectionObserver(onIntersect, { root: this.body, rootMargin: NEAR });
+  }
+
+  toolbar(id) {
+    this.sides = new Segments(SIDES, "Show changes that are", (side) => this.setSide(side));
+    this.summary = h("span", { class: "wb-muted wb-grow" });
+    this.toggleAll = button("Close all", "wb-link", () => this.onToggleAll());
+    const heading = h("h3", { class: "wb-heading", id }, "Changes");
+    return h("div", { class: "wb-toolbar" }, heading, this.summary, this.toggleAll, this.sides.element);
+  }
+
+  newerNote() {
+    const show = button("Show them", "wb-link", () => this.refresh.now());
+    this.newer = h("div", { class: "wb-box wb-slim", hidden: true }, "There are newer changes than these. ", show);
+    return this.newer;
+  }
+
+  fileList() {
+    const on = { keydown: (event) => this.onListKey(event) };
+    this.list = h("ul", { class: "wb-diff-list", "aria-label": "Files", on });
+    return this.list;
+  }
+
+  fileBodies() {
+    this.body = h("div", {
+      class: "wb-diff-files",
+      role: "group",
+      tabindex: 0,
+      "aria-label": "Changes; j and k go from file to file",
+      on: { keydown: (event) => this.onKey(event) },
+    });
+    return this.body;
+  }
+
+  /** Show another worktree. @param {any} worktree its row */
+  show(worktree) {
+    this.worktree = worktree;
+    this.setSide(worktree.ahead || !worktree.uncommitted ? "committed" : "uncommitted");
+  }
+
+  /** Bring it up to date. Lines that are being read are not replaced. @param {any} worktree its row */
+  update(worktree) {
+    this.worktree = worktree;
+    this.drawSides();
+    const stale = this.found && this.stamp !== stampOf(worktree, this.side);
+    if (stale && !this.files.length) this.refresh.now();
+    else this.newer.hidden = !stale;
+  }
+
+  setSide(side) {
+    this.clear();
+    this.side = side;
+    this.drawSides();
+    this.refresh = new Refresh(
+      () => this.load(side),
+      (error) => this.onError(error),
+    );
+    this.refresh.now();
+  }
+
+  drawSides() {
+    const counts = { committed: this.worktree.changed ?? 0, uncommitted: this.worktree.uncommitted ?? 0 };
+    for (const [side, label] of Object.entries(SIDES)) {
+      this.sides.setLabel(side, `${label} ${counts[side].toLocaleString("en")}`);
+    }
+    this.sides.show(this.side);
+  }
+
+  clear() {
+    this.refresh?.stop();
+    this.found = null;
+    this.requests.clearError();
+    this.observer.disconnect();
+    this.files = [];
+    this.list.replaceChildren();
+    this.body.replaceChildren();
+    this.main.hidden = this.newer.hidden = this.toggleAll.hidden = true;
+    this.empty.hidden = false;
+    setText(this.summary, "");
+    setText(this.empty, "Loading…");
+  }
+
+  /** Read the changes. The place that a person reads stays on screen. */
+  async load(side) {
+    const { refresh, worktree } = this;
+    const stamp = stampOf(worktree, side);
+    const found = await this.requests.send("get_worktree_diff", this.request());
+    if (refresh !== this.refresh) return; // another worktree or side is shown
+    this.stamp = stamp;
+    this.found = found;
+    this.requests.clearError();
+    this.draw(this.position());
+  }
+
+  onError(error) {
+    this.empty.hidden = true;
+    this.requests.showError(error);
+  }
+
+  request(path) {
+    const only = path === undefined ? {} : { path };
+    return { worktree_name: this.worktree.id, uncommitted: this.side === "uncommitted", ...only };
+  }
+
+  draw(position) {
+    const closed = new Set(this.files.filter(({ open }) => !open).map(({ path }) => path));
+    this.observer.disconnect();
+    this.files = this.found.files.map((file) => this.fileDiff(file));
+    for (const file of this.files) {
+      if (closed.has(file.path)) file.toggle(false);
+      file.element.file = file;
+      this.observer.observe(file.element);
+    }
+    this.body.replaceChildren(...this.files.map(({ element }) => element));
+    this.list.replaceChildren(...this.files.map((file) => this.entry(file)));
+    const count = this.files.length;
+    setText(this.summary, count ? this.summaryText() : "");
+    setText(this.empty, this.emptyText());
+    this.newer.hidden = true;
+    this.empty.hidden = count > 0;
+    this.main.hidden = count === 0;
+    this.toggleAll.hidden = count < 2;
+    this.drawToggleAll();
+    if (position) this.restore(position);
+  }
+
+  fileDiff(file) {
+    return new FileDiff(file, {
+      readAll: (path) => this.readAll(path),
+      highlighter: () => loadHighlighter(this.desk.channel),
+    });
+  }
+
+  summaryText() {
+    const { added, removed } = lineCounts(this.found.files);
+    const counts = `${plural(this.files.length, "file")} +${added.toLocaleString("en")} −${removed.toLocaleString("en")}`;
+    if (this.side === "uncommitted") return `${counts}, not committed`;
+    return `${counts} at ${this.found.commit?.slice(0, 7) ?? "?"}, compared with ${this.found.target}`;
+  }
+
+  emptyText() {
+    if (this.side === "uncommitted") return "Everything is committed.";
+    return `It has no commits that ${this.found.target} does not have.`;
+  }
+
+  entry(file) {
+    const open = button("", "wb-diff-entry", () => this.goTo(file));
+    // Right to left cuts a long path at its beginning.
+    const path = h("span", { class: "wb-cut wb-grow", dir: "rtl" }, h("bdi", { dir: "ltr" }, ...pathNodes(file.path)));
+    open.append(path, h("span", { class: "wb-diff-counts" }, ...countNodes(file.file)));
+    open.title = file.path;
+    return h("li", {}, open);
+  }
+
+  /** One file without a limit, or null after an error, which is shown. */
+  async readAll(path) {
+    this.requests.clearError();
+    try {
+      const { files } = await this.requests.send("get_worktree_diff", this.request(path));
+      return files.find((file) => file.path === path) ?? null;
+    } catch (error) {
+      this.requests.showError(error);
+      return null;
+    }
+  }
+
+  onToggleAll() {
+    const open = !this.files.some((file) => file.open);
+    for (const file of this.files) file.toggle(open);
+    this.drawToggleAll();
+  }
+
+  drawToggleAll() {
+    setText(this.toggleAll, this.files.some((file) => file.open) ? "Close all" : "Open all");
+  }
+
+  /** The file at the top, and how far it is scrolled. */
+  position() {
+    const top = this.body.scrollTop;
+    const file = this.files.findLast(({ element }) => element.offsetTop <= top);
+    return file && { path: file.path, offset: top - file.element.offsetTop };
+  }
+
+  restore({ path, offset }) {
+    const file = this.files.find((one) => one.path === path);
+    if (file) this.body.scrollTop = file.element.offsetTop + offset;
+  }
+
+  goTo(file) {
+    if (!file) return;
+    file.toggle(true);
+    this.body.scrollTop = file.element.offsetTop;
+    file.head.focus({ preventScroll: true });
+  }
+
+  /** The index of the file that has the focus, else of the one at the top. */
+  get at() {
+    const focused = this.files.findIndex(({ element }) => element.contains(document.activeElement));
+    return focused >= 0 ? focused : this.files.findLastIndex(({ element }) => element.offsetTop <= this.body.scrollTop);
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const focused = this.files.some(({ element }) => element.contains(document.activeElement));
+    const next = focused || this.body.scrollTop > 0 ? this.at + 1 : 0;
+    const moves = { j: next, k: this.at - 1, n: next, p: this.at - 1 };
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    this.goTo(this.files[moves[event.key]]);
+  }
+
+  onListKey(event) {
+    const entries = [...this.list.querySelectorAll("button")];
+    const at = entries.indexOf(event.target);
+    const moves = { ArrowDown: at + 1, ArrowUp: at - 1, j: at + 1, k: at - 1, Home: 0, End: entries.length - 1 };
+    if (!(event.key in moves) || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    entries[moves[event.key]]?.focus();
+  }
+}
+
+/** What a diff depends on: it is newer when this differs. */
+function stampOf({ commit, dirty, uncommitted }, side) {
+  return JSON.stringify(side === "committed" ? [side, commit] : [side, uncommitted, dirty]);
+}

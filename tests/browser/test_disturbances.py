@@ -1,0 +1,222 @@
+"""What the desk does when requests fail, answers are late, and what was approved takes its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from kernel_ext.host import KernelHost
+from tests.browser.bare_desk import BareDesk
+from tests.browser.scenes import git, repository
+from workbench.settings import Settings
+
+GATE = "while [ ! -e {go} ]; do sleep 0.05; done; echo checked; exit {code}"
+SOURCE = "def middle(values):\n    return sorted(values)[len(values) // 2]\n"
+Open = Callable[..., BareDesk]
+
+
+@pytest.fixture
+def open_desk(tmp_path: Path, page: Page) -> Iterator[Open]:
+    """Opens the desk of a new project; keywords are settings."""
+    opened: list[tuple[BareDesk, KernelHost]] = []
+
+    def open_one(**settings: object) -> BareDesk:
+        (project := tmp_path / "project").mkdir()
+        repository(project)
+        host = KernelHost(Settings(project=project, port=0, terminate_grace_seconds=1.0, **settings))
+        host.start(0)
+        opened.append((desk := BareDesk(host, page), host))
+        return desk
+
+    yield open_one
+    for desk, host in opened:
+        desk.close()
+        host.stop()
+
+
+def view(desk: BareDesk, name: str) -> None:
+    desk.element.get_by_role("tab", name=re.compile(f"^{name}")).click()
+
+
+def card(desk: BareDesk, name: str) -> Locator:
+    return desk.element.get_by_role("listitem", name=name, exact=True)
+
+
+def worktree(desk: BareDesk, name: str, files: dict[str, str]) -> Path:
+    """A worktree with one commit."""
+    path = Path(desk.host.call("create_worktree", name=name)["path"])
+    for file, text in files.items():
+        (path / file).write_text(text)
+    git("add", ".", cwd=path)
+    git("commit", "-q", "-m", f"Work in {name}", cwd=path)
+    return path
+
+
+def test_the_log_of_a_task_goes_on_after_a_failed_request(open_desk: Open) -> None:
+    desk = open_desk()
+    host = desk.host
+    token = host.call("register", name="ada", persona_id="tester")
+    host.call("approve", approval_id=token["approval_id"])
+    task_id = host.call("create_task", title="Count", persona_id="tester")["id"]
+
+    def as_agent(name: str, **arguments: str) -> None:
+        host.submit(host.acall_as(token["token"], name, task_id=task_id, **arguments)).result(20)
+
+    as_agent("claim_task")
+    as_agent("report_task_progress", progress_note="first")
+    view(desk, "Tasks")
+    desk.element.get_by_role("row").filter(has_text="Count").click()
+    log = desk.element.get_by_role("log")
+    expect(log).to_contain_text("first")
+    desk.fail("get_task_logs")
+    as_agent("report_task_progress", progress_note="second")
+    details = desk.element.get_by_role("region", name="Count")
+    expect(details.get_by_text("STORE_BUSY")).to_be_visible()
+    desk.restore()
+    expect(log).to_contain_text("second", timeout=40_000)
+    expect(details.get_by_text("STORE_BUSY")).to_be_hidden()
+
+
+def test_the_details_of_a_task_are_read_again_after_a_failed_request(open_desk: Open) -> None:
+    desk = open_desk()
+    desk.host.call("create_task", title="Count", persona_id="tester", description="All of them.")
+    view(desk, "Tasks")
+    desk.fail("get_task")
+    desk.element.get_by_role("row").filter(has_text="Count").click()
+    details = desk.element.get_by_role("region", name="Count")
+    expect(details.get_by_text("STORE_BUSY")).to_be_visible()
+    desk.restore()
+    expect(details).to_contain_text("All of them.", timeout=40_000)
+    expect(details.get_by_text("STORE_BUSY")).to_be_hidden()
+
+
+def test_the_figures_of_the_server_go_on_after_failed_requests(open_desk: Open) -> None:
+    desk = open_desk()
+    desk.fail("get_performance")
+    view(desk, "Admin")
+    expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
+    desk.restore()
+    expect(desk.element.get_by_text("queue length")).to_be_visible(timeout=40_000)
+    expect(desk.element.get_by_text("STORE_BUSY")).to_be_hidden()
+
+
+def test_the_log_of_a_process_goes_on_after_failed_requests(open_desk: Open) -> None:
+    desk = open_desk()
+    desk.host.call(
+        "create_task", title="Talk", persona_id="implementer", run="for n in 1 2 3; do echo line $n; done; sleep 60"
+    )
+    agent_id = desk.host.call("spawn_agent", persona_id="implementer", new_worktree=False, name="ada")["agent_id"]
+    view(desk, "Agents")
+    desk.element.get_by_role("button", name=re.compile("^Processes")).click()
+    desk.fail("get_agent_process_info")
+    desk.element.get_by_role("button", name=agent_id, exact=True).click()
+    details = desk.element.get_by_role("region", name=agent_id)
+    expect(details.get_by_text("STORE_BUSY")).to_be_visible()
+    desk.restore()
+    expect(details.get_by_role("log")).to_contain_text("line 3", timeout=40_000)
+    expect(details.get_by_text("STORE_BUSY")).to_be_hidden()
+    desk.host.call("terminate_agent", agent_id=agent_id, reason="The test is over.")
+
+
+def test_changes_are_read_again_after_a_failed_request(open_desk: Open) -> None:
+    desk = open_desk()
+    worktree(desk, "robust", {"stats.py": SOURCE})
+    view(desk, "Worktrees")
+    desk.fail("get_worktree_diff")
+    card(desk, "robust").get_by_role("button", name="robust", exact=True).click()
+    expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
+    desk.restore()
+    expect(desk.element.get_by_text("return sorted(values)")).to_be_visible(timeout=40_000)
+
+
+def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open_desk: Open) -> None:
+    desk = open_desk()
+    worktree(desk, "robust", {"stats.py": SOURCE, "notes.txt": "plain\n", "page.html": "<b>bold</b>\n"})
+    worktree(desk, "other", {"sum.py": "def total(): pass\n"})
+    desk.hold("asset")
+    view(desk, "Worktrees")
+    card(desk, "robust").get_by_role("button", name="robust", exact=True).click()
+    lines = desk.element.locator(".wb-diff-added")
+    expect(lines.get_by_text("return sorted(values)")).to_be_visible()
+    assert desk.element.locator("[class^=hljs]").count() == 0
+    before = lines.all_inner_texts()
+    desk.release()
+    expect(lines.locator(".hljs-keyword").get_by_text("return", exact=True)).to_be_visible()
+    assert lines.all_inner_texts() == before
+    desk.element.get_by_role("button", name="Back to all worktrees").click()
+    card(desk, "other").get_by_role("button", name="other", exact=True).click()
+    expect(lines.locator(".hljs-keyword").get_by_text("def", exact=True)).to_be_visible()
+    assert [message["kind"] for message in desk.asked].count("asset") == 1
+
+
+def test_a_diff_stays_plain_when_the_highlighter_cannot_be_loaded_and_the_next_one_tries_again(open_desk: Open) -> None:
+    desk = open_desk()
+    worktree(desk, "robust", {"stats.py": SOURCE})
+    desk.fail("highlight")
+    view(desk, "Worktrees")
+    opener = card(desk, "robust").get_by_role("button", name="robust", exact=True)
+    opener.click()
+    expect(desk.element.get_by_text("return sorted(values)")).to_be_visible()
+    expect(desk.element.locator(".wb-error:visible")).to_have_count(0)
+    assert desk.element.locator("[class^=hljs]").count() == 0
+    desk.restore()
+    desk.element.get_by_role("button", name="Back to all worktrees").click()
+    opener.click()
+    expect(desk.element.locator(".hljs-keyword").get_by_text("return", exact=True)).to_be_visible()
+
+
+def test_an_approved_integration_is_followed_through_its_gates_to_the_end(open_desk: Open, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    desk = open_desk(integration_gates=[GATE.format(go=go, code=0)])
+    worktree(desk, "robust", {"stats.py": SOURCE})
+    desk.host.call("integrate_worktree", worktree_name="robust")
+    view(desk, "Inbox")
+    mine = card(desk, "robust")
+    mine.get_by_role("button", name="Approve and integrate").click()
+    expect(mine).to_contain_text("Approved. Running gates; then it is merged into main.")
+    expect(mine.get_by_role("button", name=re.compile("^Approve"))).to_be_hidden()
+    expect(mine.get_by_text("running", exact=True)).to_be_visible()
+    view(desk, "Worktrees")
+    expect(card(desk, "robust")).to_contain_text("Integrating")
+    view(desk, "Inbox")
+    go.touch()
+    expect(mine).to_contain_text("Integrated into main.", timeout=30_000)
+    assert (tmp_path / "project" / "stats.py").exists()
+
+
+def test_integrations_that_wait_for_each_other_say_their_place(open_desk: Open, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    desk = open_desk(integration_gates=[GATE.format(go=go, code=0)])
+    for name in ("bills", "robust"):
+        worktree(desk, name, {f"{name}.py": SOURCE})
+        desk.host.call("integrate_worktree", worktree_name=name)
+    view(desk, "Inbox")
+    for name in ("bills", "robust"):
+        card(desk, name).get_by_role("button", name="Approve and integrate").click()
+    expect(card(desk, "robust")).to_contain_text("Approved. Queued, 2nd for main.")
+    view(desk, "Worktrees")
+    expect(card(desk, "robust")).to_contain_text("Queued, 2nd")
+    view(desk, "Inbox")
+    go.touch()
+    for name in ("bills", "robust"):
+        expect(card(desk, name)).to_contain_text("Integrated into main.", timeout=30_000)
+
+
+def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_desk: Open, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    desk = open_desk(integration_gates=[GATE.format(go=go, code=3)])
+    worktree(desk, "robust", {"stats.py": SOURCE})
+    desk.host.call("integrate_worktree", worktree_name="robust")
+    view(desk, "Worktrees")
+    card(desk, "robust").get_by_role("button", name="Review and approve").click()
+    page = desk.element.get_by_role("region", name="robust")
+    page.get_by_role("button", name="Approve and integrate").click()
+    expect(page).to_contain_text("Approved. Running gates; then it is merged into main.")
+    go.touch()
+    expect(page).to_contain_text("It was approved and sent back", timeout=30_000)
+    expect(page.get_by_role("button", name="Approve despite failed gates…")).to_be_visible()
+    assert not (tmp_path / "project" / "stats.py").exists()
