@@ -1,183 +1,154 @@
-"""Ending agents' processes, also where one of them cannot be ended: nothing else waits for it or fails with it."""
+"""Ending agents' processes with all they started: on request, with their worktree, with the servers, after a crash."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 
-from tests.conftest import Served, ended
+from tests.conftest import Admit, Served, ended
+from tests.services.processes.running import agent, appeared, make, process, reached, spawn
 from tests.services.worktrees.lab import finished
-from tests.unkillable import unkillable
 from workbench.app import Workbench
-from workbench.errors import Unavailable
-from workbench.services.processes import termination
+from workbench.errors import Refused, Unavailable
+from workbench.process import ProcessTable
+from workbench.services.spawning import request
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
-PATIENCE = 30.0
+
+async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Served, lab: Path) -> None:
+    made = await spawn(served, name="walt", assigned_worktree="lab")
+    task_id = await make(served, "echo $$ > pid; trap '' TERM; setsid sleep 600 & sleep 600")
+    command = int(await appeared(lab / "pid"))
+    os.kill(made["pid"], signal.SIGKILL)
+    task = await reached(served, task_id, "pending")
+    assert [(a["agent_id"], a["outcome"], a["error_message"]) for a in task["attempts"]] == [
+        ("walt", "released", "the agent's process ended"),
+    ]
+    assert task["retry_count"] == 0
+    assert (await process(served, "walt"))["exit_code"] == -signal.SIGKILL
+    assert (await agent(served, "walt"))["registration_status"] == "inactive"
+    await ended(command)
+    left = [p.info for p in psutil.process_iter(["cwd", "cmdline", "status"]) if p.info["cwd"] == str(lab)]
+    assert [info for info in left if info["status"] != psutil.STATUS_ZOMBIE] == []
+    kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.*"]))["events"]]
+    assert kinds[-2:] == ["agent.exited", "agent.deactivated"]
 
 
-@pytest.fixture(autouse=True)
-def _killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be ended is given up soon."""
-    monkeypatch.setattr(termination, "KILL_SECONDS", 1.5)
+async def test_a_terminated_worker_gives_its_task_back_and_the_next_one_does_it(served: Served, lab: Path) -> None:
+    made = await spawn(served, name="walt", assigned_worktree="lab")
+    task_id = await make(served, "[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
+    command = int(await appeared(lab / "pid"))
+    await served.workbench.call("terminate_agent", agent_id="walt")
+    await ended(made["pid"], command)
+    await spawn(served, name="wilma", assigned_worktree="lab")
+    task = await reached(served, task_id, "completed", "failed")
+    assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("wilma", "completed")]
 
 
-async def spawn(served: Served, name: str, **more: Any) -> dict[str, Any]:
-    """Spawn an agent that is admitted at once."""
-    return await served.workbench.call("spawn_agent", persona_id="implementer", name=name, **more)
+async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(served: Served, admit: Admit) -> None:
+    paula, pete = await admit("paula", "planner"), await admit("pete", "planner")
+    worker = await admit("ada")
+    made = [(await spawn(served, paula))["agent_id"], (await spawn(served))["agent_id"]]
+    for who, whom in ((pete, made[0]), (pete, made[1]), (paula, made[1]), (worker, made[0]), (paula, "ada")):
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await served.workbench.dispatch(who.caller, "terminate_agent", {"agent_id": whom})
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await served.workbench.dispatch(who.caller, "get_agent_process_info", {"agent_id": whom})
+    mine = await served.workbench.dispatch(paula.caller, "get_managed_agents", {})
+    assert [a["agent_id"] for a in mine["agents"]] == made[:1]
+    assert (await served.workbench.dispatch(pete.caller, "get_managed_agents", {}))["agents"] == []
+    assert [a["agent_id"] for a in (await served.workbench.call("get_managed_agents"))["agents"]] == made
+    await served.workbench.dispatch(paula.caller, "terminate_agent", {"agent_id": made[0]})
+    await served.workbench.call("terminate_agent", agent_id=made[1])
+    assert [(await process(served, agent_id))["running"] for agent_id in made] == [False, False]
+    assert (await agent(served, made[0]))["registration_status"] == "rejected"
+    assert (await served.workbench.call("list_approvals"))["approvals"] == []
 
 
-async def command_of(served: Served, worktree: str) -> int:
-    """Have the agent of a new worktree run a command that does not end; the pid of the command."""
-    run = "echo $$ > pid.part; mv pid.part pid; exec sleep 600"
-    new = {"title": "Wait", "persona_id": "implementer", "run": run, "target_worktree": worktree}
-    await served.workbench.call("create_task", **new)
-    pid = served.workbench.settings.worktrees / worktree / "pid"
-    async with asyncio.timeout(PATIENCE):
-        while not pid.exists():
-            await asyncio.sleep(0.01)
-    return int(pid.read_text())
+async def test_revoking_ends_the_process_too(served: Served, lab: Path) -> None:
+    made = await spawn(served, name="walt", assigned_worktree="lab")
+    task_id = await make(served, "echo $$ > pid; exec sleep 600")
+    command = int(await appeared(lab / "pid"))
+    revoked = await served.workbench.call("revoke_agent", agent_id="walt")
+    assert revoked["registration_status"] == "revoked"
+    await ended(made["pid"], command)
+    assert (await reached(served, task_id, "pending"))["attempts"][0]["outcome"] == "released"
 
 
-async def process(served: Served, agent_id: str) -> dict[str, Any]:
-    """The process of an agent."""
-    return await served.workbench.call("get_agent_process_info", agent_id=agent_id)
+@pytest.mark.parametrize("how", ["integrate", "discard"])
+async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path, how: str) -> None:
+    await served.workbench.call("create_worktree", name="lab")
+    inside = await spawn(served, assigned_worktree="lab", name="inside")
+    outside = await spawn(served, name="outside")
+    await reached(served, await make(served, "touch new.txt", target_worktree="lab"), "completed")
+    status = (await served.workbench.call("get_worktree_status"))["worktrees"][0]
+    assert (status["agents"], status["open_tasks"]) == (["inside"], 0)
+    if how == "integrate":
+        asked = await served.workbench.call("integrate_worktree", worktree_name="lab")
+        await served.workbench.call("approve", approval_id=asked["approval_id"])
+        await finished(served.workbench, asked["approval_id"])
+        assert (repository / "new.txt").exists()
+    else:
+        await served.workbench.call("discard_worktree", worktree_name="lab")
+    await ended(inside["pid"])
+    while (repository / ".aiswarm" / "worktrees" / "lab").exists():  # removed after its agents have ended
+        await asyncio.sleep(0.01)
+    assert (await agent(served, "inside"))["registration_status"] == "inactive"
+    assert psutil.pid_exists(outside["pid"])
+    assert (await process(served, "outside"))["running"]
 
 
-async def survives(served: Served, agent_id: str, pid: int) -> dict[str, Any]:
-    """The process of an agent, once it is noted that `pid` cannot be ended."""
-    async with asyncio.timeout(PATIENCE):
-        while (found := await process(served, agent_id))["reason"] is None:
-            await asyncio.sleep(0.02)
-    assert (found["state"], found["ended_at"]) == ("running", None)
-    assert f"SIGKILL did not end {pid}." in found["reason"]
-    return found
+async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
+    pids = [(await spawn(served, name=f"w{n}"))["pid"] for n in range(2)]
+    await served.servers.stop()
+    await ended(*pids)
+    assert {(await process(served, f"w{n}"))["running"] for n in range(2)} == {False}
+    with pytest.raises(Unavailable, match="NO_SERVER"):
+        await spawn(served)
 
 
-async def reaches(served: Served, agent_id: str, state: str) -> dict[str, Any]:
-    """The process of an agent, once it is in a state."""
-    async with asyncio.timeout(PATIENCE):
-        while (found := await process(served, agent_id))["state"] != state:
-            await asyncio.sleep(0.02)
-    return found
-
-
-async def is_over(served: Served, agent_id: str) -> dict[str, Any]:
-    """The process of an agent, once a survivor has ended; it is tried again until then."""
-    async with asyncio.timeout(PATIENCE):
-        while (found := await process(served, agent_id))["state"] != "ended":
-            await termination.end_survivors(served.workbench._ctx)
-    return found
-
-
-async def test_while_a_process_cannot_be_ended_the_next_agent_gets_its_place(settings: Settings) -> None:
-    crowded = settings.model_copy(update={"max_agents_running": 1})
-    async with Workbench.open(crowded) as workbench, Servers(workbench) as servers:
-        served = Served(workbench, await servers.start(0), servers)
-        walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
-        assert (await spawn(served, "wilma"))["state"] == "queued"
-        command = await command_of(served, "lab")
-        with unkillable(command):
-            os.kill(walt["pid"], signal.SIGKILL)
-            found = await survives(served, "walt", command)
-            assert [child["pid"] for child in found["children"]] == [command]
-            await reaches(served, "wilma", "running")
-        found = await reaches(served, "walt", "ended")
-        assert (found["exit_code"], f"did not end {command}" in found["reason"]) == (-signal.SIGKILL, True)
-        kinds = [e["kind"] for e in (await workbench.call("list_events", kinds=["agent.*"]))["events"]]
-        assert (kinds.count("agent.survived"), kinds.count("agent.exited")) == (1, 1)
-
-
-async def test_one_process_that_cannot_be_ended_fails_neither_the_stop_nor_the_next_start(settings: Settings) -> None:
+async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(settings: Settings, tmp_path: Path) -> None:
+    table = ProcessTable()
+    left = tmp_path / "left"
+    left.mkdir()
+    sleeper = table.start(["sleep", "600"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
+    async with Workbench.open(settings) as workbench:
+        for name, pid, started in (("left", sleeper.pid, sleeper.started), ("reused", os.getpid(), 1.0)):
+            made = await workbench.call("register", name=name, persona_id="implementer")
+            await workbench.call("approve", approval_id=made["approval_id"])
+            caller = await workbench.identify(made["token"])
+            await workbench.call("create_task", title="t", persona_id="implementer")
+            await workbench.dispatch(caller, "claim_task", {})
+            row = {
+                "agent": caller.agent,
+                "pid": pid,
+                "started": started,
+                "profile": "script",
+                "log": "",
+                "now": 1,
+                "mark": None,
+            }
+            spawn_ = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
+            await workbench.store.write(lambda tx, spawn_=spawn_: tx.run(request.SQL.add, spawn_))
+            await workbench.store.write(lambda tx, row=row: tx.run(request.SQL.process, row))
+            began = {"agent": caller.agent, "scratch": str(left), "confinement": '{"enforced": false, "missing": []}'}
+            await workbench.store.write(lambda tx, began=began: tx.run(request.SQL.starting, began))
+            await workbench.store.write(lambda tx, began=began: tx.run(request.SQL.started, began))
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         served = Served(workbench, await servers.start(0), servers)
-        await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
-        wilma = await spawn(served, "wilma")
-        command = await command_of(served, "lab")
-        with unkillable(command):
-            await servers.stop()
-            await ended(wilma["pid"])
-            assert (await process(served, "wilma"))["state"] == "ended"
-            await survives(served, "walt", command)
-            await served.servers.start(0)
-            await survives(served, "walt", command)
-            await servers.stop()
-        await servers.start(0)
-        await is_over(served, "walt")
-
-
-async def test_a_process_that_cannot_be_ended_is_still_known_after_a_restart(settings: Settings) -> None:
-    """Its supervisor has ended, and it has a session of its own: only what it inherited tells whose it is."""
-    with ExitStack() as held:
-        async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-            served = Served(workbench, await servers.start(0), servers)
-            walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
-            command = await command_of(served, "lab")
-            held.enter_context(unkillable(command))
-            await servers.stop()
-            await ended(walt["pid"])
-        async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
-            served = Served(workbench, await servers.start(0), servers)
-            for _ in range(3):
-                await termination.end_survivors(workbench._ctx)
-                await survives(served, "walt", command)
-            held.close()
-            await is_over(served, "walt")
-            await ended(command)
-
-
-async def test_a_merge_succeeds_although_an_agent_of_the_worktree_cannot_be_ended(
-    served: Served, repository: Path
-) -> None:
-    walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
-    new = {"title": "Make it", "persona_id": "implementer", "run": "touch new.txt", "target_worktree": "lab"}
-    task = await served.workbench.call("create_task", **new)
-    await served.workbench.call("wait_for_task", task_id=task["id"], wait_seconds=PATIENCE)
-    question = await served.workbench.call("integrate_worktree", worktree_name="lab")
-    with unkillable(walt["pid"]):
-        await served.workbench.call("approve", approval_id=question["approval_id"])
-        found = await finished(served.workbench, question["approval_id"])
-        assert (found["status"], found["outcome"]["state"]) == ("approved", "integrated")
-        assert (repository / "new.txt").exists()
-        await survives(served, "walt", walt["pid"])
-        async with asyncio.timeout(PATIENCE):
-            while (repository / ".aiswarm" / "worktrees" / "lab").exists():
-                await asyncio.sleep(0.01)
-    assert "the worktree was integrated" in (await is_over(served, "walt"))["reason"]
-
-
-async def test_terminating_an_agent_that_survives_is_an_error_and_revoking_it_is_not(served: Served) -> None:
-    walt = await spawn(served, "walt")
-    with unkillable(walt["pid"]):
-        for _ in range(2):
-            with pytest.raises(Unavailable, match=f"PROCESS_SURVIVED: SIGKILL did not end {walt['pid']}"):
-                await served.workbench.call("terminate_agent", agent_id="walt", reason="Enough.")
-        found = await survives(served, "walt", walt["pid"])
-        assert found["reason"].startswith("Enough. SIGKILL did not end")
-        revoked = await served.workbench.call("revoke_agent", agent_id="walt")
-        assert revoked["registration_status"] == "revoked"
-    await is_over(served, "walt")
-
-
-async def test_a_spawn_whose_caller_is_cancelled_is_finished(served: Served) -> None:
-    async with served.workbench.feed.subscribe("agent.registered") as events:
-        spawning = asyncio.create_task(spawn(served, "walt"))
-        await anext(events)
-        spawning.cancel()
-        with suppress(asyncio.CancelledError):
-            await spawning
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            (found,) = (await served.workbench.call("get_managed_agents"))["agents"]
-            if found["process"]["state"] == "running":
-                break
-            await asyncio.sleep(0.02)
+        await ended(sleeper.pid)
+        assert [(await process(served, name))["running"] for name in ("left", "reused")] == [False, False]
+        tasks = (await workbench.call("list_tasks"))["tasks"]
+        assert [task["status"] for task in tasks] == ["pending", "pending"]
+        agents = (await workbench.call("list_agents"))["agents"]
+        assert [a["registration_status"] for a in agents] == ["inactive", "inactive"]
+        assert not left.exists()
+    table.terminate(sleeper, 0)

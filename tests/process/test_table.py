@@ -1,0 +1,185 @@
+"""Starting processes: what they get, where their output goes, and how they ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.process.stage import DEADLINE, Stage, eventually, gone
+from workbench.errors import Unavailable
+from workbench.process import MARK, ProcessRef, ProcessTable
+
+# -- start
+
+
+def test_a_command_gets_its_directory_environment_and_input_and_writes_to_the_log(stage: Stage) -> None:
+    code = "import sys; print(os.getcwd(), os.environ['GREETING'], sys.stdin.read())"
+    ref = stage.python(code, "grüße", GREETING="hello", PYTHONIOENCODING="utf-8")
+    stage.ended(ref)
+    assert stage.table.exit_code(ref) == 0
+    assert stage.log.split() == [str(stage.path), "hello", "grüße"]
+
+
+def test_a_process_that_is_being_ended_does_not_count_as_ended_by_itself(stage: Stage) -> None:
+    ref = stage.start(["sleep", "60"])
+    assert not stage.table.ended_by_itself(ref)
+    with stage.table.ending(ref):
+        with stage.table.ending(ref):
+            stage.table.terminate(ref, 1.0)
+        assert not stage.table.ended_by_itself(ref)
+    assert stage.table.ended_by_itself(ref)
+
+
+def test_the_environment_is_what_was_given_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "of the server")
+    stage.ended(stage.start(["env"]))
+    assert {line.partition("=")[0] for line in stage.log.splitlines()} == {"PATH", MARK}
+
+
+def test_without_a_text_the_input_is_empty(stage: Stage) -> None:
+    stage.ended(stage.start(["cat"]))
+    assert stage.log == ""
+
+
+def test_a_long_input_does_not_wait_for_its_reader(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"], "x" * 10_000_000)
+    assert stage.table.alive(ref)
+
+
+def test_a_long_input_arrives_whole(stage: Stage) -> None:
+    stage.ended(stage.start(["wc", "-c"], "x" * 10_000_000))
+    assert stage.log.strip() == "10000000"
+
+
+def test_output_and_errors_are_appended_to_a_log_only_its_owner_may_read(stage: Stage) -> None:
+    for word in ("one", "two"):
+        stage.ended(stage.start(["sh", "-c", f"echo {word}; echo {word}! >&2"]))
+    assert stage.log.split() == ["one", "one!", "two", "two!"]
+    assert stat.S_IMODE((stage.path / "log").stat().st_mode) == 0o600
+
+
+def test_a_log_that_is_a_symbolic_link_is_not_followed(stage: Stage) -> None:
+    (stage.path / "elsewhere").write_text("kept")
+    (stage.path / "log").symlink_to("elsewhere")
+    with pytest.raises(Unavailable, match="SPAWN_FAILED"):
+        stage.start(["echo", "lost"])
+    assert stage.log == "kept"
+
+
+def test_the_directory_of_the_log_is_made(tmp_path: Path, stage: Stage) -> None:
+    log = tmp_path / "logs" / "agents" / "a.log"
+    ref = stage.table.start(["echo", "hi"], cwd=tmp_path, env=dict(os.environ), log=log)
+    stage.ended(ref)
+    assert log.read_text() == "hi\n"
+
+
+def test_a_command_leads_a_session_and_a_group_of_its_own(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    assert os.getsid(ref.pid) == os.getpgid(ref.pid) == ref.pid != os.getpgid(0)
+
+
+def test_open_files_are_not_passed_on(stage: Stage) -> None:
+    with (stage.path / "secret").open("w") as secret:
+        os.set_inheritable(secret.fileno(), True)
+        stage.ended(stage.start(["sh", "-c", f"echo leaked >&{secret.fileno()}"]))
+    assert (stage.path / "secret").read_text() == ""
+
+
+def test_an_unknown_command_is_reported_by_name(stage: Stage) -> None:
+    with pytest.raises(Unavailable) as caught:
+        stage.start(["no-such-command-anywhere"])
+    assert (caught.value.code, caught.value.details) == (
+        "COMMAND_NOT_FOUND",
+        {"command": "no-such-command-anywhere"},
+    )
+
+
+def test_a_missing_interpreter_is_a_command_that_is_not_found(stage: Stage) -> None:
+    script = stage.path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o700)
+    with pytest.raises(Unavailable, match="COMMAND_NOT_FOUND"):
+        stage.start([str(script)])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        pytest.param([], id="nothing to run"),
+        pytest.param(["/"], id="a directory"),
+        pytest.param(["echo", "a\0b"], id="a null byte"),
+        pytest.param(["./data"], id="a file that is no program"),
+    ],
+)
+def test_what_cannot_run_is_refused(stage: Stage, argv: list[str]) -> None:
+    (stage.path / "data").write_text("data")
+    with pytest.raises(Unavailable, match="SPAWN_FAILED"):
+        stage.start(argv)
+
+
+def test_a_missing_directory_is_refused(stage: Stage) -> None:
+    with pytest.raises(Unavailable, match="SPAWN_FAILED"):
+        stage.table.start(["ls"], cwd=stage.path / "no", env={}, log=stage.path / "log")
+
+
+def test_a_failed_start_leaves_no_file_open(stage: Stage) -> None:
+    before = psutil.Process().num_fds()
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            stage.start(["no-such-command-anywhere"], "input")
+    assert psutil.Process().num_fds() == before
+
+
+# -- alive and exit_code
+
+
+def test_a_process_is_alive_until_it_ends_and_then_has_an_exit_code(stage: Stage) -> None:
+    ref = stage.start(["sh", "-c", "exit 3"])
+    stage.ended(ref)
+    assert stage.table.exit_code(ref) == 3
+    assert not psutil.pid_exists(ref.pid)
+
+
+def test_a_running_process_has_no_exit_code(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    assert (stage.table.alive(ref), stage.table.exit_code(ref)) == (True, None)
+
+
+def test_the_signal_that_ended_a_process_is_its_exit_code(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    os.kill(ref.pid, signal.SIGKILL)
+    stage.ended(ref)
+    assert stage.table.exit_code(ref) == -signal.SIGKILL
+
+
+def test_another_table_knows_a_process_by_its_reference(stage: Stage) -> None:
+    ref, other = stage.start(["sleep", "600"]), ProcessTable()
+    assert other.alive(ProcessRef(ref.pid, ref.started))
+    assert stage.table.terminate(ref, DEADLINE)
+    assert not other.alive(ref)
+    assert other.exit_code(ref) is None
+
+
+def test_a_zombie_is_dead(stage: Stage) -> None:
+    ref = stage.start(["true"])
+    eventually(lambda: gone(ref.pid))
+    assert not ProcessTable().alive(ref)
+    assert psutil.pid_exists(ref.pid), "nobody has asked for its exit code yet"
+
+
+@pytest.mark.parametrize("shift", [-3600.0, 3600.0])
+def test_a_pid_in_use_again_is_recognised(stage: Stage, shift: float) -> None:
+    ref = stage.start(["sleep", "600"])
+    former = ProcessRef(ref.pid, ref.started + shift)
+    assert not stage.table.alive(former)
+    assert stage.table.exit_code(former) is None
+
+
+def test_a_start_time_read_again_after_a_small_correction_of_the_clock_is_recognised(stage: Stage) -> None:
+    ref = stage.start(["sleep", "600"])
+    assert ProcessTable().alive(ProcessRef(ref.pid, ref.started + 1.0))

@@ -1,0 +1,15 @@
+"""A worktree for agents to work in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Served
+
+
+@pytest.fixture
+async def lab(served: Served) -> Path:
+    """A worktree; its directory."""
+    return Path((await served.workbench.call("create_worktree", name="lab"))["path"])

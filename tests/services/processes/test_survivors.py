@@ -1,0 +1,164 @@
+"""Processes that cannot be ended: nothing else waits for them or fails with them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Served, ended
+from tests.services.processes.running import process
+from tests.services.worktrees.lab import finished
+from tests.unkillable import unkillable
+from workbench.app import Workbench
+from workbench.errors import Unavailable
+from workbench.services.processes import termination
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+
+PATIENCE = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be ended is given up soon."""
+    monkeypatch.setattr(termination, "KILL_SECONDS", 1.5)
+
+
+async def spawn(served: Served, name: str, **more: Any) -> dict[str, Any]:
+    """Spawn an agent that is admitted at once."""
+    return await served.workbench.call("spawn_agent", persona_id="implementer", name=name, **more)
+
+
+async def command_of(served: Served, worktree: str) -> int:
+    """Have the agent of a new worktree run a command that does not end; the pid of the command."""
+    run = "echo $$ > pid.part; mv pid.part pid; exec sleep 600"
+    new = {"title": "Wait", "persona_id": "implementer", "run": run, "target_worktree": worktree}
+    await served.workbench.call("create_task", **new)
+    pid = served.workbench.settings.worktrees / worktree / "pid"
+    async with asyncio.timeout(PATIENCE):
+        while not pid.exists():
+            await asyncio.sleep(0.01)
+    return int(pid.read_text())
+
+
+async def survives(served: Served, agent_id: str, pid: int) -> dict[str, Any]:
+    """The process of an agent, once it is noted that `pid` cannot be ended."""
+    async with asyncio.timeout(PATIENCE):
+        while (found := await process(served, agent_id))["reason"] is None:
+            await asyncio.sleep(0.02)
+    assert (found["state"], found["ended_at"]) == ("running", None)
+    assert f"SIGKILL did not end {pid}." in found["reason"]
+    return found
+
+
+async def reaches(served: Served, agent_id: str, state: str) -> dict[str, Any]:
+    """The process of an agent, once it is in a state."""
+    async with asyncio.timeout(PATIENCE):
+        while (found := await process(served, agent_id))["state"] != state:
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def is_over(served: Served, agent_id: str) -> dict[str, Any]:
+    """The process of an agent, once a survivor has ended; it is tried again until then."""
+    async with asyncio.timeout(PATIENCE):
+        while (found := await process(served, agent_id))["state"] != "ended":
+            await termination.end_survivors(served.workbench._ctx)
+    return found
+
+
+async def test_while_a_process_cannot_be_ended_the_next_agent_gets_its_place(settings: Settings) -> None:
+    crowded = settings.model_copy(update={"max_agents_running": 1})
+    async with Workbench.open(crowded) as workbench, Servers(workbench) as servers:
+        served = Served(workbench, await servers.start(0), servers)
+        walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
+        assert (await spawn(served, "wilma"))["state"] == "queued"
+        command = await command_of(served, "lab")
+        with unkillable(command):
+            os.kill(walt["pid"], signal.SIGKILL)
+            found = await survives(served, "walt", command)
+            assert [child["pid"] for child in found["children"]] == [command]
+            await reaches(served, "wilma", "running")
+        found = await reaches(served, "walt", "ended")
+        assert (found["exit_code"], f"did not end {command}" in found["reason"]) == (-signal.SIGKILL, True)
+        kinds = [e["kind"] for e in (await workbench.call("list_events", kinds=["agent.*"]))["events"]]
+        assert (kinds.count("agent.survived"), kinds.count("agent.exited")) == (1, 1)
+
+
+async def test_one_process_that_cannot_be_ended_fails_neither_the_stop_nor_the_next_start(settings: Settings) -> None:
+    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+        served = Served(workbench, await servers.start(0), servers)
+        await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
+        wilma = await spawn(served, "wilma")
+        command = await command_of(served, "lab")
+        with unkillable(command):
+            await servers.stop()
+            await ended(wilma["pid"])
+            assert (await process(served, "wilma"))["state"] == "ended"
+            await survives(served, "walt", command)
+            await served.servers.start(0)
+            await survives(served, "walt", command)
+            await servers.stop()
+        await servers.start(0)
+        await is_over(served, "walt")
+
+
+async def test_a_process_that_cannot_be_ended_is_still_known_after_a_restart(settings: Settings) -> None:
+    """Its supervisor has ended, and it has a session of its own: only what it inherited tells whose it is."""
+    with ExitStack() as held:
+        async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+            served = Served(workbench, await servers.start(0), servers)
+            walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
+            command = await command_of(served, "lab")
+            held.enter_context(unkillable(command))
+            await servers.stop()
+            await ended(walt["pid"])
+        async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+            served = Served(workbench, await servers.start(0), servers)
+            for _ in range(3):
+                await termination.end_survivors(workbench._ctx)
+                await survives(served, "walt", command)
+            held.close()
+            await is_over(served, "walt")
+            await ended(command)
+
+
+async def test_a_merge_succeeds_although_an_agent_of_the_worktree_cannot_be_ended(
+    served: Served, repository: Path
+) -> None:
+    walt = await spawn(served, "walt", new_worktree=True, assigned_worktree="lab")
+    new = {"title": "Make it", "persona_id": "implementer", "run": "touch new.txt", "target_worktree": "lab"}
+    task = await served.workbench.call("create_task", **new)
+    await served.workbench.call("wait_for_task", task_id=task["id"], wait_seconds=PATIENCE)
+    question = await served.workbench.call("integrate_worktree", worktree_name="lab")
+    with unkillable(walt["pid"]):
+        await served.workbench.call("approve", approval_id=question["approval_id"])
+        found = await finished(served.workbench, question["approval_id"])
+        assert (found["status"], found["outcome"]["state"]) == ("approved", "integrated")
+        assert (repository / "new.txt").exists()
+        await survives(served, "walt", walt["pid"])
+        async with asyncio.timeout(PATIENCE):
+            while (repository / ".aiswarm" / "worktrees" / "lab").exists():
+                await asyncio.sleep(0.01)
+    assert "the worktree was integrated" in (await is_over(served, "walt"))["reason"]
+
+
+async def test_terminating_an_agent_that_survives_is_an_error_and_revoking_it_is_not(served: Served) -> None:
+    walt = await spawn(served, "walt")
+    with unkillable(walt["pid"]):
+        for _ in range(2):
+            with pytest.raises(Unavailable, match=f"PROCESS_SURVIVED: SIGKILL did not end {walt['pid']}"):
+                await served.workbench.call("terminate_agent", agent_id="walt", reason="Enough.")
+        found = await survives(served, "walt", walt["pid"])
+        assert found["reason"].startswith("Enough. SIGKILL did not end")
+        revoked = await served.workbench.call("revoke_agent", agent_id="walt")
+        assert revoked["registration_status"] == "revoked"
+    await is_over(served, "walt")

@@ -1,0 +1,78 @@
+"""Agents that are started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Admit, Served, ended
+from tests.services.processes.running import appeared, make, over, process, reached, spawn
+from workbench.errors import Conflict, NotFound, Refused, Unavailable
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+
+
+async def test_a_worker_is_started_again_with_the_same_identity(served: Served, lab: Path) -> None:
+    made = await spawn(
+        served, name="walt", assigned_worktree="lab", environment={"KEY": "s3cret"}, limits={"wall_seconds": 60}
+    )
+    first = await make(served, "[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; sleep 600; }; echo key of ${#KEY}")
+    command = int(await appeared(lab / "pid"))
+    again = await served.workbench.call("restart_agent", agent_id="walt")
+    assert (again["agent_id"], again["state"], again["worktree"]) == ("walt", "running", "lab")
+    await ended(made["pid"], command)
+    task = await reached(served, first, "completed")
+    assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("walt", "completed")]
+    lines = (await served.workbench.call("get_task_logs", task_id=first))["lines"]
+    assert "key of 6" in lines[-1]["message"]
+    assert (await process(served, "walt"))["limits"]["wall_seconds"] == 60
+    os.kill(again["pid"], signal.SIGKILL)
+    await over(served, "walt")
+    third = await served.workbench.call("restart_agent", agent_id="walt")
+    await reached(served, await make(served, "true"), "completed")
+    assert len({made["pid"], again["pid"], third["pid"]}) == 3
+    kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["agent.*"]))["events"]]
+    assert kinds.count("agent.restarted") == 2
+    files = [path for path in served.workbench.settings.home.rglob("*") if path.is_file()]
+    (kept,) = [path for path in files if b"s3cret" in path.read_bytes()]
+    assert (kept.parent.name, stat.S_IMODE(kept.stat().st_mode)) == ("environments", 0o600)
+
+
+async def test_an_agent_is_started_again_only_by_its_spawner_and_not_when_it_was_rejected(
+    served: Served, admit: Admit
+) -> None:
+    paula, pete = await admit("paula", "planner"), await admit("pete", "planner")
+    made = await spawn(served, paula)
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await served.workbench.dispatch(pete.caller, "restart_agent", {"agent_id": made["agent_id"]})
+    again = await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": made["agent_id"]})
+    assert (again["status"], again["state"]) == ("pending", "running")
+    await served.workbench.call("reject", approval_id=made["approval_id"])
+    await over(served, made["agent_id"])
+    with pytest.raises(Conflict, match="WRONG_STATE"):
+        await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": made["agent_id"]})
+    with pytest.raises(NotFound, match="PROCESS_NOT_FOUND"):
+        await served.workbench.call("restart_agent", agent_id="paula")
+
+
+async def test_without_its_environment_or_its_worktree_nothing_is_started_again(served: Served, lab: Path) -> None:
+    await spawn(served, name="walt", assigned_worktree="lab", environment={"KEY": "x"})
+    (kept,) = (served.workbench.settings.home / "environments").iterdir()
+    kept.unlink()
+    with pytest.raises(Unavailable, match="ENVIRONMENT_LOST"):
+        await served.workbench.call("restart_agent", agent_id="walt")
+    assert (await process(served, "walt"))["running"]
+    await spawn(served, name="wilma", assigned_worktree="lab")
+    await served.workbench.call("discard_worktree", worktree_name="lab")
+    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
+        await served.workbench.call("restart_agent", agent_id="wilma")
+
+
+async def test_revoking_forgets_the_environment(served: Served) -> None:
+    await spawn(served, name="walt", environment={"KEY": "x"})
+    await served.workbench.call("revoke_agent", agent_id="walt")
+    assert list((served.workbench.settings.home / "environments").iterdir()) == []

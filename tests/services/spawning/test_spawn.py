@@ -1,0 +1,272 @@
+"""Agents spawned as processes: admitted or not, with a worktree, a task, a profile or limits; what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Served, ended, git
+from tests.services.processes.running import agent, confinement, crowded, make, over, process, reached, spawn
+from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
+from workbench.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+
+
+@pytest.mark.parametrize("mcp", [False, True], ids=["http", "mcp"])
+async def test_a_spawned_worker_does_a_task_in_its_worktree_and_its_token_is_seen_nowhere(
+    served: Served, repository: Path, mcp: bool
+) -> None:
+    await served.workbench.call("create_worktree", name="lab")
+    made = await spawn(served, assigned_worktree="lab", name="walt", mcp=mcp, environment={"COLOUR": "blue"})
+    assert (made["agent_id"], made["status"], made["worktree"]) == ("walt", "assigned", "lab")
+    run = "pwd; env; cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'; touch made"
+    task = await reached(served, await make(served, run, target_worktree="lab"), "completed", "failed")
+    assert (task["status"], task["attempts"][0]["agent_id"]) == ("completed", "walt")
+    commit = git("rev-parse", "wb/lab/main", cwd=repository)
+    assert task["artifacts"] == [f"commit:{commit}"]
+    assert git("show", "--format=", "--name-only", commit, cwd=repository) == "made"
+
+    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
+    seen = "\n".join(line["message"] for line in lines).split("\n")
+    assert seen[0] == str(repository / ".aiswarm" / "worktrees" / "lab")
+    assert {"COLOUR=blue", f"WORKBENCH_URL={served.info.url}", f"WORKBENCH_PROJECT={repository}"} <= set(seen)
+    assert any("environ" in line and "Permission denied" in line for line in seen)
+
+    found = await process(served, "walt")
+    assert (found["pid"], found["running"], found["exit_code"]) == (made["pid"], True, None)
+    log = Path(found["log"])
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert "admitted as walt" in log.read_text()
+    assert "wba_" not in log.read_text() + "\n".join(seen)
+
+    ended_agent = await served.workbench.call("terminate_agent", agent_id="walt", reason="Enough.")
+    assert ended_agent["registration_status"] == "inactive"
+    assert (await process(served, "walt"))["running"] is False
+    await ended(made["pid"])
+    with pytest.raises(Conflict, match="NOT_RUNNING"):
+        await served.workbench.call("terminate_agent", agent_id="walt")
+
+
+async def test_a_planners_worker_waits_for_the_person(served: Served, admit: Admit, repository: Path) -> None:
+    paula = await admit("paula", "planner")
+    made = await spawn(served, paula, name="walt")
+    assert (made["status"], made["agent_id"][:8]) == ("pending", "pending_")
+    (question,) = (await served.workbench.call("list_approvals"))["approvals"]
+    payload = question["payload"]
+    assert (question["id"], question["requester"]) == (made["approval_id"], "paula")
+    assert (payload["spawned_by"], payload["profile"], payload["suggested_id"]) == ("paula", "script", "walt")
+    task_id = await make(served, "true")
+    await served.workbench.call("approve", approval_id=made["approval_id"])
+    assert (await reached(served, task_id, "completed"))["attempts"][0]["agent_id"] == "walt"
+    assert (await agent(served, "walt"))["parent"] == "paula"
+
+
+async def test_a_worker_whose_registration_is_rejected_ends(served: Served) -> None:
+    made = await spawn(served, approve="ask")
+    assert made["status"] == "pending"
+    await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
+    found = await over(served, made["agent_id"])
+    assert found["exit_code"] == 1
+    assert "REJECTED: The registration was turned down. Full house." in Path(found["log"]).read_text()
+    assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
+
+
+async def test_a_worker_that_dies_while_it_waits_leaves_no_question(served: Served) -> None:
+    made = await spawn(served, approve="ask")
+    os.kill(made["pid"], signal.SIGKILL)
+    found = await over(served, made["agent_id"])
+    assert found["exit_code"] == -signal.SIGKILL
+    assert (await served.workbench.call("list_approvals"))["approvals"] == []
+    assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
+    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+
+
+async def test_a_spawn_whose_caller_is_cancelled_is_finished(served: Served) -> None:
+    async with served.workbench.feed.subscribe("agent.registered") as events:
+        spawning = asyncio.create_task(spawn(served, name="walt"))
+        await anext(events)
+        spawning.cancel()
+        with suppress(asyncio.CancelledError):
+            await spawning
+    async with asyncio.timeout(30):
+        while True:
+            (found,) = (await served.workbench.call("get_managed_agents"))["agents"]
+            if found["process"]["state"] == "running":
+                break
+            await asyncio.sleep(0.02)
+
+
+# With a worktree, a task, a profile or limits
+
+
+async def test_a_worker_is_given_a_worktree_of_its_own(served: Served, admit: Admit) -> None:
+    paula = await admit("paula", "planner")
+    names = [(await spawn(served, name="Wilma Walt", new_worktree=True))["worktree"] for _ in range(2)]
+    names.append((await spawn(served, new_worktree=True, assigned_worktree="nest"))["worktree"])
+    names.append((await spawn(served, paula, new_worktree=True))["worktree"])
+    assert names == ["wilma-walt", "wilma-walt-2", "nest", "implementer"]
+    found = (await served.workbench.call("get_worktree_status"))["worktrees"]
+    assert [(one["name"], one["created_by"]) for one in found][-1] == ("implementer", "paula")
+    with pytest.raises(Conflict, match="WORKTREE_EXISTS"):
+        await spawn(served, new_worktree=True, assigned_worktree="nest")
+
+
+async def test_a_worker_for_one_task_does_it_in_the_tasks_worktree_and_ends(served: Served, lab: Path) -> None:
+    other, mine = await make(served, "true"), await make(served, "true", target_worktree="lab")
+    made = await spawn(served, name="walt", task_id=mine)
+    assert made["worktree"] == "lab"
+    await reached(served, mine, "completed")
+    found = await over(served, "walt")
+    assert (found["exit_code"], found["mode"], found["task_id"]) == (0, "task", mine)
+    assert (await served.workbench.call("get_task_status", task_id=other))["status"] == "pending"
+    for code, more in (
+        ("WRONG_STATE", {"task_id": mine}),
+        ("TASK_DOES_NOT_FIT", {"task_id": other, "persona_id": "tester"}),
+    ):
+        with pytest.raises(Conflict, match=code):
+            await spawn(served, **more)
+
+
+async def test_a_function_of_the_worktrees_project_is_a_worker(served: Served, lab: Path) -> None:
+    (lab / "penguins.py").write_text("def count(task):\n    return {'of': task['title'], 'n': 344}\n")
+    await spawn(served, profile="python", function="penguins:count", assigned_worktree="lab", limits={"tasks": 1})
+    task_id = await make(served, None, title="Adelie", target_worktree="lab")  # type: ignore[arg-type]
+    assert (await reached(served, task_id, "completed", "failed"))["result_data"] == {"of": "Adelie", "n": 344}
+
+
+async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: Served, lab: Path) -> None:
+    own = served.workbench.settings.home / "profiles"
+    own.mkdir()
+    (own / "script.yaml").write_text("summary: Says what it would do.\ncommand: [echo, 'would do {title}']\n")
+    (own / "broken.yaml").write_text("command: {}\n")
+    (own / "absent.yaml").write_text("summary: x\ncommand: [no-such-program]\nneeds: [no-such-program, $NO_SUCH]\n")
+    found = {one["name"]: one for one in (await served.workbench.call("list_profiles"))["profiles"]}
+    assert {"script", "python", "claude", "codex", "gemini"} <= set(found)
+    assert (found["script"]["source"], found["script"]["command"]) == ("project", ["echo", "would do {title}"])
+    assert (found["broken"]["available"], found["absent"]["needs"]) == (False, ["no-such-program", "$NO_SUCH"])
+    for code, name in (("PROFILE_INVALID", "broken"), ("PROFILE_UNAVAILABLE", "absent")):
+        with pytest.raises(WorkbenchError, match=code):
+            await spawn(served, profile=name)
+    await spawn(served, assigned_worktree="lab")
+    task = await reached(served, await make(served, "touch done"), "completed")
+    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
+    assert [line["message"] for line in lines] == ["would do Do it"]
+
+
+async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on(served: Served, lab: Path) -> None:
+    await spawn(served, name="walt", assigned_worktree="lab", limits={"wall_seconds": 0.5})
+    task = await reached(served, await make(served, "sleep 600", max_retries=0), "failed")
+    assert "it took longer than 0.5 s" in task["error_message"]
+    await reached(served, await make(served, "true"), "completed")
+
+
+async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Served, repository: Path) -> None:
+    (repository / ".env").write_text("SECRET=1")
+    await spawn(served)
+    run = "cat $WORKBENCH_PROJECT/README.md; echo x > here; for f in .env .git/config .aiswarm/server.json new; do"
+    run += " cat $WORKBENCH_PROJECT/$f || echo refused; echo x > $WORKBENCH_PROJECT/$f || echo refused; done"
+    task = await reached(served, await make(served, run), "completed", "failed")
+    said = "\n".join(
+        line["message"] for line in (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
+    )
+    assert said.startswith("# A project\n")
+    if (await confinement(served))["enforced"]:
+        assert said.count("refused") == 8
+        assert (repository / ".env").read_text() == "SECRET=1"
+    assert not (repository / "here").exists()
+
+
+async def test_a_worker_that_is_not_confined_is_reported_as_such(settings: Settings) -> None:
+    async with crowded(settings, confinement="off") as served:
+        said = {"enforced": False, "missing": ["switched off by the setting confinement"]}
+        made = await spawn(served, name="walt")
+        assert made["confinement"] == said
+        await reached(served, await make(served, "true"), "completed")
+        found = await process(served, "walt")
+        assert found["confinement"] == said
+        assert "not confined in all: switched off" in Path(found["log"]).read_text()
+
+
+async def test_a_setting_requires_a_worktree_of_every_agent(settings: Settings) -> None:
+    async with crowded(settings, spawn_outside_worktrees=False) as served:
+        with pytest.raises(Refused, match="WORKTREE_REQUIRED"):
+            await spawn(served)
+        await spawn(served, new_worktree=True)
+
+
+async def test_variables_of_the_server_that_could_steer_a_worker_do_not_reach_it(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WORKBENCH_TOKEN", "GIT_DIR", "PYTHONSTARTUP", "LD_LIBRARY_PATH"):
+        monkeypatch.setenv(name, "hostile")
+    monkeypatch.setenv("HARMLESS", "yes")
+    await spawn(served)
+    task = await reached(served, await make(served, "env"), "completed", "failed")
+    lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
+    env = dict(line.partition("=")[::2] for entry in lines for line in entry["message"].split("\n"))
+    assert [name for name, value in env.items() if value == "hostile"] == []
+    assert env["HARMLESS"] == "yes"
+
+
+# Refusals
+
+
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    *[
+        ("BAD_ENVIRONMENT", {"environment": {name: "x"}})
+        for name in ("WORKBENCH_URL", "workbench_x", "LD_PRELOAD", "GIT_DIR", "PYTHONPATH", "", "A=B", "a b", "1A")
+    ],
+    ("INVALID_ARGUMENTS", {"environment": {"A": 1}}),
+    ("INVALID_ARGUMENTS", {"environment": {"A": "x\0y"}}),
+    ("PERSONA_NOT_FOUND", {"persona_id": "wizard"}),
+    ("WORKTREE_NOT_FOUND", {"assigned_worktree": "gone"}),
+    ("WORKTREE_NOT_FOUND", {"assigned_worktree": "old"}),
+    ("BAD_WORKTREE_NAME", {"assigned_worktree": "../x"}),
+    ("PROFILE_NOT_FOUND", {"profile": "wizard"}),
+    ("PROFILE_NOT_FOUND", {"profile": "../script"}),
+    ("BAD_FUNCTION", {"profile": "python"}),
+    ("BAD_FUNCTION", {"profile": "python", "function": "no colon"}),
+    ("BAD_FUNCTION", {"function": "a:b"}),
+    ("TASK_NOT_FOUND", {"task_id": 77}),
+    ("INVALID_ARGUMENTS", {"limits": {"cpu_seconds": 0}}),
+    ("INVALID_ARGUMENTS", {"limits": {"patience": 1}}),
+]
+
+
+async def test_what_cannot_be_spawned_is_refused_and_nothing_runs(served: Served) -> None:
+    await served.workbench.call("create_worktree", name="old")
+    await served.workbench.call("discard_worktree", worktree_name="old")
+    for code, more in REFUSED:
+        with pytest.raises(WorkbenchError, match=f"^{code}"):
+            await spawn(served, **more)
+    assert (await served.workbench.call("list_approvals"))["approvals"] == []
+    assert (await served.workbench.call("list_agents", status="assigned"))["agents"] == []
+    assert (await served.workbench.call("get_managed_agents"))["agents"] == []
+
+
+async def test_an_agent_that_cannot_be_started_is_not_left_waiting(served: Served) -> None:
+    served.workbench.settings.logs.write_text("in the way")
+    for approve in ("auto", "ask"):
+        with pytest.raises(Unavailable, match="SPAWN_FAILED"):
+            await spawn(served, approve=approve)
+    states = [a["registration_status"] for a in (await served.workbench.call("list_agents"))["agents"]]
+    assert states == ["inactive", "rejected"]
+    assert (await served.workbench.call("list_approvals"))["approvals"] == []
+
+
+async def test_a_planner_spawns_only_in_its_own_worktrees_and_a_worker_not_at_all(served: Served, admit: Admit) -> None:
+    paula, walt = await admit("paula", "planner"), await admit("walt")
+    await served.workbench.call("create_worktree", name="lab")
+    with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to operator"):
+        await spawn(served, paula, assigned_worktree="lab")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await spawn(served, walt)
