@@ -142,9 +142,10 @@ class Session:
         return NotebookAgent(self.host, token)
 
     async def decided(self, *approval_ids: int, auto: bool = False) -> list[dict[str, Any]]:
-        """Wait until a person has decided; with `auto`, say yes to all of it at once.
+        """Wait until a person has decided and what was approved has been done; with `auto`, approve all at once.
 
-        The panel stays usable meanwhile. Returns the approvals, in the order they were asked for.
+        The panel stays usable meanwhile. Returns the approvals in the order of their ids here: `outcome`
+        is the new agent, or whether the worktree was integrated or refused.
 
         Raises:
             NotFound: ``APPROVAL_NOT_FOUND``. Other errors, with `auto`: see the operation ``approve``.
@@ -152,17 +153,15 @@ class Session:
         if auto:
             for number in approval_ids:
                 self.call("approve", approval_id=number)
-        return await asyncio.wrap_future(self.host.submit(self._decided(approval_ids)))
+        return await asyncio.wrap_future(self.host.submit(self._settled(approval_ids)))
 
-    async def _decided(self, approval_ids: Sequence[int]) -> list[dict[str, Any]]:
+    async def _settled(self, approval_ids: Sequence[int]) -> list[dict[str, Any]]:
         call = self.host.acall
-        after = (await call("list_events", after=None, limit=1))["next_after"]
-        while True:
-            found = [await call("get_approval", approval_id=number) for number in approval_ids]
-            if all(approval["status"] != "pending" for approval in found):
-                return found
-            news = await call("list_events", after=after, kinds=["approval.*"], wait_seconds=20)
-            after = news["next_after"]
+        found = [await call("get_approval", approval_id=number) for number in approval_ids]
+        for place, number in enumerate(approval_ids):
+            while not found[place]["settled"]:
+                found[place] = await call("get_approval", approval_id=number, wait_seconds=20)
+        return found
 
     def sql(self, query: str) -> pandas.DataFrame:
         """Query the live project with DuckDB.

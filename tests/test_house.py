@@ -43,8 +43,8 @@ QUESTIONS = {
     "as whom a message comes": ("workbench/shells/websocket/binding.py", "class Binding"),
     "the one door": ("workbench/ops/dispatch.py", "async def dispatch"),
     "group commit": ("workbench/store/sqlite.py", "def _commit"),
-    "the diff's colours": (f"{PANEL}/lib/colours.js", "export"),
-    "the inbox's card": (f"{PANEL}/inbox/card.js", "export class Card"),
+    "the diff's colours": (f"{PANEL}/lib/highlight.js", "export function highlight"),
+    "the inbox's card": (f"{PANEL}/inbox/card.js", "export class ApprovalCard"),
     "the integrate command": ("workbench/cli/integration.py", "integrate"),
 }
 """What a stranger asks for, the file that the house's plan leads to, and what stands in it."""

@@ -23,7 +23,6 @@ from tests.bench.child import Child, environment, heard, say
 from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, at_most, within
 from tests.bench.ws_load import p99
-from workbench.errors import Conflict
 from workbench.settings import Settings
 
 WORKERS = 30
@@ -169,14 +168,17 @@ def _crowd(host: KernelHost, names: Sequence[str]) -> float:
 
 def _integrate(host: KernelHost, name: str) -> str:
     """Ask, approve, merge; what came of it."""
-    asked = host.call("integrate_worktree", worktree_name=name)
-    try:
-        host.call("approve", approval_id=asked["approval_id"])
-    except Conflict as error:
-        if error.code != "MERGE_CONFLICT":
-            raise
-        return "conflicts"
-    return "integrated"
+    approval = host.call("integrate_worktree", worktree_name=name)["approval_id"]
+    host.call("approve", approval_id=approval)
+    found: dict[str, Any] = {"settled": False}
+    while not found["settled"]:
+        found = host.call("get_approval", approval_id=approval, wait_seconds=20)
+    outcome = found["outcome"]
+    if found["status"] == "approved":
+        return str(outcome["state"])
+    if outcome["code"] != "MERGE_CONFLICT":
+        raise RuntimeError(f"{name} was not integrated: {outcome}")
+    return "conflicts"
 
 
 ROW = Row(

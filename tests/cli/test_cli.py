@@ -12,11 +12,14 @@ import click
 import pytest
 
 from tests.conftest import Command, Ran, Served, git
+from workbench.app import Workbench
 from workbench.cli import cli, main, parse_arguments
 from workbench.cli.grants import Expiry
 from workbench.cli.tasks import NEAR
 from workbench.errors import BadInput
 from workbench.graph import LIMIT
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
 
 Type = Callable[..., Ran]
 
@@ -673,3 +676,27 @@ async def test_how_to_connect_is_printed_to_be_copied(served: Served, command: C
     ran = await command("connect")
     assert served.info.mcp_url in ran.out
     assert "# Claude Code" in ran.out
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("end", "ran"),
+    [
+        ("true", Ran(0, "id  outcome\n1   lab is integrated\n", "")),
+        ("false", Ran(1, "", "GATES_FAILED: The gates did not pass on the merge with the newest target.\n")),
+    ],
+)
+async def test_an_approved_merge_is_waited_for(settings: Settings, command: Command, end: str, ran: Ran) -> None:
+    gate = f'until test -e "$HOME/go"; do sleep 0.05; done; {end}'
+    gated = settings.model_copy(update={"integration_gates": (gate,)})
+    async with Workbench.open(gated) as workbench, Servers(workbench) as servers:
+        await servers.start(0)
+        made = await workbench.call("create_worktree", name="lab")
+        git("commit", "--allow-empty", "-qm", "Count", cwd=Path(made["path"]))
+        await workbench.call("integrate_worktree", worktree_name="lab")
+        approving = asyncio.create_task(command("approve", "1"))
+        home = settings.gates / "1" / "scratch"
+        while (await workbench.call("list_approvals"))["approvals"] or not home.exists():
+            await asyncio.sleep(0.02)
+        (home / "go").touch()
+        assert await approving == ran

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
+from workbench.client.actions import Answer, Fail, GiveUp, Instructions, KeepToken, Ready, Reconnect, Send, Wake
 from workbench.client.handshake import STEP, Handshake, Phase
-from workbench.client.instructions import Answer, Fail, GiveUp, Instructions, KeepToken, Ready, Reconnect, Send, Wake
 from workbench.client.protocol import MOST_SENDS, AgentProtocol
 from workbench.client.subscription import State
 from workbench.errors import BadInput, Refused, Unavailable, WorkbenchError

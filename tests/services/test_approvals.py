@@ -58,6 +58,21 @@ async def test_of_many_who_decide_at_the_same_time_exactly_one_does(workbench: W
     assert len(events) == 4
 
 
+async def test_who_waits_for_a_decision_gets_it_when_it_is_made(workbench: Workbench) -> None:
+    question, other = await ask(workbench), await ask(workbench)
+    assert not (await workbench.call("get_approval", approval_id=question))["settled"]
+    assert (await workbench.call("get_approval", approval_id=question, wait_seconds=0.01))["status"] == "pending"
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(workbench.call("get_approval", approval_id=question, wait_seconds=20))
+        await workbench.call("approve", approval_id=other)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        decided = (await workbench.call("reject", approval_id=question))["approval"]
+    assert (decided["settled"], decided) == (True, waiting.result())
+    with pytest.raises(NotFound, match="APPROVAL_NOT_FOUND"):
+        await workbench.call("get_approval", approval_id=99, wait_seconds=20)
+
+
 async def test_only_the_person_sees_the_inbox_and_decides(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("planner-1", role="planner")
     question = await ask(workbench)

@@ -10,6 +10,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options
 from workbench.cli.output import Note, PartialFailure, Shown, pass_client
+from workbench.errors import from_dict
 from workbench.tables import Table
 
 
@@ -29,6 +30,7 @@ def approvals(client: OperatorClient, everything: bool) -> Shown:
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
 @click.option("--despite-gates", is_flag=True, help="Merge although gates failed or are still running.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the gates and the merge of what is queued.")
 @grant_options
 @pass_client
 def approve(
@@ -38,6 +40,7 @@ def approve(
     kind: str | None,
     agent_id: str | None,
     despite_gates: bool,
+    no_wait: bool,
     **options: Any,
 ) -> Shown:
     """Approve requests: admit agents, merge worktrees."""
@@ -50,10 +53,16 @@ def approve(
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
     if len(approval_ids) == 1:
         made = client.call("approve", approval_id=approval_ids[0], choices=chosen)
-        return _decided([{"approval_id": approval_ids[0], "ok": True, "outcome": made["outcome"]}])
-    if not approval_ids:
-        return _decided([])
-    return _decided(client.call("approve_many", approval_ids=list(approval_ids), choices=chosen)["decisions"])
+        decisions = [{"approval_id": approval_ids[0], "ok": True, "outcome": made["outcome"]}]
+    elif approval_ids:
+        decisions = client.call("approve_many", approval_ids=list(approval_ids), choices=chosen)["decisions"]
+    else:
+        decisions = []
+    if not no_wait:
+        decisions = [_settled(client, decision) for decision in decisions]
+    if len(decisions) == 1 and not decisions[0]["ok"]:
+        raise from_dict(decisions[0]["error"])
+    return _decided(decisions)
 
 
 @root.command()
@@ -80,6 +89,20 @@ def reject(
 
 def _waiting(client: OperatorClient, kind: str | None) -> tuple[int, ...]:
     return tuple(a["id"] for a in client.call("list_approvals", kind=kind)["approvals"])
+
+
+def _settled(client: OperatorClient, decision: dict[str, Any]) -> dict[str, Any]:
+    """A decision once its effect has ended: what was queued is merged, or refused."""
+    if not decision["ok"] or decision["outcome"].get("state") != "queued":
+        return decision
+    found: dict[str, Any] = {"settled": False}
+    while not found["settled"]:
+        found = client.call("get_approval", approval_id=decision["approval_id"], wait_seconds=20)
+    outcome = found["outcome"]
+    if found["status"] == "approved":
+        return {**decision, "outcome": outcome}
+    error = {"code": outcome["code"], "message": outcome["message"], "details": outcome["details"]}
+    return {"approval_id": decision["approval_id"], "ok": False, "error": error}
 
 
 def _decided(decisions: list[dict[str, Any]]) -> Table:

@@ -42,10 +42,10 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Self
 
+from workbench.client.actions import KeepToken, Outcome, Ready
 from workbench.client.address import websocket_url
 from workbench.client.handshake import Handshake
 from workbench.client.http import TIMEOUT_SECONDS
-from workbench.client.instructions import KeepToken, Outcome, Ready
 from workbench.client.messages import encoded, no_reply, no_server
 from workbench.client.protocol import AgentProtocol
 from workbench.client.reconnecting import ReconnectingSocket

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from workbench.client.instructions import GiveUp, Instructions, KeepToken, Ready, Reconnect, Send
+from workbench.client.actions import GiveUp, Instructions, KeepToken, Ready, Reconnect, Send
 from workbench.client.messages import Message
 from workbench.client.retry import is_temporary
 from workbench.errors import Refused, WorkbenchError, from_dict

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.client.actions import Answer, Fail, Instructions, Outcomes, Ready, Reconnect, Send, Wake
 from workbench.client.handshake import STEP, Handshake, Phase
-from workbench.client.instructions import Answer, Fail, Instructions, Outcomes, Ready, Reconnect, Send, Wake
 from workbench.client.messages import Message, bad_reply, decode, result
 from workbench.client.subscription import State, Subscription
 from workbench.errors import BadInput, WorkbenchError, from_dict

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from workbench.client.actions import GiveUp, Instructions, Outcome, Reconnect, Send
 from workbench.client.address import access_header
 from workbench.client.handshake import Phase
-from workbench.client.instructions import GiveUp, Instructions, Outcome, Reconnect, Send
 from workbench.client.messages import no_reply, no_server
 from workbench.client.protocol import AgentProtocol
 from workbench.client.retry import Retry

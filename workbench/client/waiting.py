@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from workbench.client.instructions import Answer, Fail, Wake
+from workbench.client.actions import Answer, Fail, Wake
 
 
 class Waiting:

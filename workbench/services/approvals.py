@@ -49,6 +49,8 @@ class Approval(Wire):
     decided_by: str | None
     reason: str | None
     outcome: dict[str, Any] | None
+    settled: bool
+    """Whether it is decided and its effect has ended; an approved integration may still be queued."""
 
 
 class Approvals(Wire):
@@ -168,9 +170,19 @@ async def list_approvals(
 
 
 @op(allow=Level.OPERATOR, reads=True)
-async def get_approval(ctx: Ctx, approval_id: Int64) -> Approval:
-    """One question, and what was decided."""
-    return await _get(ctx, approval_id)
+async def get_approval(
+    ctx: Ctx,
+    approval_id: Int64,
+    wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for the decision and its outcome.")] = 0,
+) -> Approval:
+    """One request, and what was decided. Of an approved integration, the outcome is `queued` until it was merged."""
+    return await ctx.feed.until(
+        lambda tx: _require(tx, approval_id),
+        lambda approval: approval.settled,
+        "approval.*",
+        subject=f"approval:{approval_id}",
+        seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
+    )
 
 
 @op(allow=Level.OPERATOR)
@@ -179,7 +191,7 @@ async def approve(
     approval_id: Int64,
     choices: Annotated[dict[str, Any], Field(description=CHOICES)] = {},
 ) -> Decision:
-    """Approve a request; its effect follows at once."""
+    """Approve a request. An integration may have to wait for its turn: it is `queued`; see get_approval."""
     return await _answer(ctx, approval_id, True, choices)
 
 
@@ -229,10 +241,13 @@ async def _answer(ctx: Ctx, approval_id: int, approved: bool, choices: Mapping[s
 
 
 async def _get(ctx: Ctx, approval_id: int) -> Approval:
-    row = await ctx.read(lambda tx: tx.one(SQL.get, id=approval_id))
-    if row is None:
+    return await ctx.read(lambda tx: _require(tx, approval_id))
+
+
+def _require(tx: Reader, approval_id: int) -> Approval:
+    if (found := find(tx, approval_id)) is None:
         raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id}.")
-    return _approval(row)
+    return found
 
 
 def check_choices(choices: Mapping[str, Any], known: set[str]) -> None:
@@ -252,4 +267,5 @@ def decided_before(approval_id: int) -> Conflict:
 
 def _approval(row: Row) -> Approval:
     outcome = json.loads(row["outcome"]) if row["outcome"] else None
-    return Approval(**{**dict(row), "payload": json.loads(row["payload"]), "outcome": outcome})
+    settled = row["status"] != "pending" and (outcome or {}).get("state") != "queued"
+    return Approval(**{**dict(row), "payload": json.loads(row["payload"]), "outcome": outcome, "settled": settled})

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import Event
@@ -22,6 +22,8 @@ from workbench.store.base import Reader, Row, Store
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+T = TypeVar("T")
+
 POLL_SECONDS = 0.1
 PAGE = 1_000
 
@@ -260,6 +262,26 @@ class Feed:
             yield change
         finally:
             self._leave(change)
+
+    async def until(
+        self,
+        question: Callable[[Reader], T],
+        enough: Callable[[T], bool],
+        *kinds: str,
+        subject: str | None = None,
+        seconds: float,
+    ) -> T:
+        """Ask the store until the answer is enough, again after each event of `kinds`; the last answer in any case.
+
+        Args:
+            seconds: how long to ask; once at least.
+        """
+        deadline = self._loop.time() + seconds
+        with self.changed(*kinds, subject=subject) as change:
+            while True:
+                answer, last = await self._store.read(lambda tx: (question(tx), last_event_id(tx)))
+                if enough(answer) or not await change.after(last, deadline - self._loop.time()):
+                    return answer
 
     def _follow(self, follower: Subscription | Change, kinds: tuple[str, ...]) -> None:
         self._patterns[follower] = kinds or ("*",)

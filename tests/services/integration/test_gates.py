@@ -185,7 +185,7 @@ async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settin
         question = await ask(workbench)
         decided = await workbench.call("approve", approval_id=question)
         assert decided["outcome"] == {"worktree": "lab", "state": "queued", "commit": None}
-        assert decided["approval"]["status"] == "approved"
+        assert (decided["approval"]["status"], decided["approval"]["settled"]) == ("approved", False)
         found = await one(workbench)
         assert (found["status"], found["queue_place"], found["approval_id"]) == ("integrating", 1, question)
         for name in ("discard_worktree", "integrate_worktree", "update_worktree"):

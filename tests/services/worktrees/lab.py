@@ -64,12 +64,11 @@ async def settled(workbench: Workbench, approval_id: int) -> dict[str, Any]:
 
 
 async def finished(workbench: Workbench, approval_id: int) -> dict[str, Any]:
-    """An approval once it has led to something."""
-    while True:
-        found = await approval(workbench, approval_id)
-        if found["status"] != "pending" and (found["outcome"] or {}).get("state") != "queued":
-            return found
-        await news(workbench)
+    """An approval once it is decided and its effect has ended."""
+    found: dict[str, Any] = {"settled": False}
+    while not found["settled"]:
+        found = await workbench.call("get_approval", approval_id=approval_id, wait_seconds=20)
+    return found
 
 
 async def news(workbench: Workbench) -> None:

@@ -5,7 +5,6 @@ The token is returned once, by the registration; only its hash is stored.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +27,6 @@ from workbench.services.access.personas import require_persona
 from workbench.services.agents import admission
 from workbench.services.agents.rows import agent_row
 from workbench.store.base import Reader, Tx
-from workbench.store.feed import last_event_id
 from workbench.store.queries import beside
 
 if TYPE_CHECKING:
@@ -202,13 +200,14 @@ async def registration_status(
     caller = await identify(ctx.store, token) if token else ctx.caller
     if caller.agent is None:
         raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned.")
-    subject, loop = f"agent:{caller.agent}", asyncio.get_running_loop()
-    deadline = loop.time() + wait_seconds
-    with ctx.feed.changed("agent.*", subject=subject) as change:
-        while True:
-            state, last = await ctx.read(lambda tx: (_state(tx, subject), last_event_id(tx)))
-            if state.status is not Registration.PENDING or not await change.after(last, deadline - loop.time()):
-                return state
+    subject = f"agent:{caller.agent}"
+    return await ctx.feed.until(
+        lambda tx: _state(tx, subject),
+        lambda state: state.status is not Registration.PENDING,
+        "agent.*",
+        subject=subject,
+        seconds=wait_seconds,
+    )
 
 
 def _state(tx: Reader, subject: str) -> RegistrationState:

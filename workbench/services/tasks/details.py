@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,7 +13,6 @@ from workbench.rules.tasks import lifecycle
 from workbench.services.tasks.rows import SQL, readable_row, status_of, task_of
 from workbench.services.tasks.task import Task, TaskStatus
 from workbench.store.base import Reader, Row
-from workbench.store.feed import last_event_id
 
 
 class LogLine(Wire):
@@ -53,19 +52,18 @@ async def wait_for_task(
     wait_seconds: Annotated[float, Field(ge=0, description="Answer after this long at the latest.")] = 30,
 ) -> TaskStatus:
     """Wait until a task has ended, or until anything happens to it; how it stands then."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
+    asked = itertools.count()
 
-    def question(tx: Reader) -> tuple[TaskStatus, int]:
-        return status_of(tx, readable_row(tx, ctx.caller, task_id)), last_event_id(tx)
+    def enough(state: TaskStatus) -> bool:
+        return state.status not in lifecycle.OPEN or (next(asked) > 0 and until == "changed")
 
-    with ctx.feed.changed("task.*", subject=f"task:{task_id}") as change:
-        state, last = await ctx.read(question)
-        while state.status in lifecycle.OPEN and await change.after(last, deadline - loop.time()):
-            state, last = await ctx.read(question)
-            if until == "changed":
-                break
-    return state
+    return await ctx.feed.until(
+        lambda tx: status_of(tx, readable_row(tx, ctx.caller, task_id)),
+        enough,
+        "task.*",
+        subject=f"task:{task_id}",
+        seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
+    )
 
 
 @op(allow=Level.READ, reads=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from pydantic import Field
@@ -17,7 +16,6 @@ from workbench.services.tasks.rows import (
 )
 from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Tx
-from workbench.store.feed import last_event_id
 
 WaitSeconds = Annotated[float, Field(ge=0, description="Wait this long for a task to become claimable.")]
 
@@ -110,10 +108,9 @@ def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
 
 
 async def _until_work(ctx: Ctx, me: str, seconds: float, limit: int) -> Work:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    with ctx.feed.changed("task.*") as change:
-        while True:
-            work, last = await ctx.read(lambda tx: (_work(tx, ctx.caller, me, limit), last_event_id(tx)))
-            if work.available or work.holding or not await change.after(last, deadline - loop.time()):
-                return work
+    return await ctx.feed.until(
+        lambda tx: _work(tx, ctx.caller, me, limit),
+        lambda work: bool(work.available or work.holding),
+        "task.*",
+        seconds=seconds,
+    )
