@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel_ext.server_log import server_log
 from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.interpreter import rare_collections, short_switches
 from workbench.loop_thread import LoopThread
 from workbench.model import ServerInfo
 
@@ -205,11 +205,13 @@ def not_started() -> Unavailable:
 
 async def _main(settings: Settings, port: int | None, opened: Callable[[Serving], None]) -> None:
     """What the host's thread runs: serve, or be attached, until cancelled or until the servers end by themselves."""
-    with server_log(settings), _short_switches(settings.switch_interval_seconds):
-        async with AsyncExitStack() as stack:
-            serving = await _open(stack, settings, port)
-            opened(serving)
-            await serving.ended()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(server_log(settings))
+        stack.enter_context(short_switches(settings.switch_interval_seconds))
+        stack.enter_context(rare_collections(settings.gc_threshold))
+        serving = await _open(stack, settings, port)
+        opened(serving)
+        await serving.ended()
 
 
 async def _open(stack: AsyncExitStack, settings: Settings, port: int | None) -> Serving:
@@ -253,14 +255,3 @@ async def _attach(stack: AsyncExitStack, settings: Settings) -> Serving | None:
         return None
     client = await stack.enter_async_context(HttpClient(found.info.url, found.operator_token))
     return Serving(found.info, client.call, None, asyncio.Event().wait)
-
-
-@contextmanager
-def _short_switches(seconds: float) -> Iterator[None]:
-    """Let the servers' thread have its turn while a cell computes; restored afterwards."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, seconds))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)

@@ -170,6 +170,11 @@ class Settings(BaseSettings):
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )
+    gc_threshold: int = Field(
+        20_000,
+        ge=1,
+        description="Python searches for cyclic garbage once in so many allocations while the servers run.",
+    )
 
     @classmethod
     def load(cls, project: Path | None = None) -> Settings:

@@ -46,17 +46,17 @@ def test_loading_twice_changes_nothing(kernel: Kernel) -> None:
 
 
 def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, repository: Path) -> None:
-    before = kernel.run(
-        "import sys, threading; print(sorted(t.name for t in threading.enumerate()), sys.getswitchinterval())"
-    )
+    kernel.run("import gc, sys, threading")
+    state = "print(sorted(t.name for t in threading.enumerate()), sys.getswitchinterval(), gc.get_threshold())"
+    before = kernel.run(state)
     said = kernel.run(f'%workbench start --project "{repository}" --port 0')
     port = port_of(kernel)
     assert f"http://127.0.0.1:{port}" in said
     assert is_open(port)
+    assert kernel.run("print(sys.getswitchinterval(), gc.get_threshold()[0])") == "0.0005 20000\n"
     kernel.run("%workbench stop")
     assert not is_open(port)
-    after = kernel.run("print(sorted(t.name for t in threading.enumerate()), sys.getswitchinterval())")
-    assert after == before
+    assert kernel.run(state) == before
     assert "pid" not in json.loads((repository / ".aiswarm" / "server.json").read_text())
 
 

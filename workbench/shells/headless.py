@@ -8,6 +8,7 @@ import signal
 import click
 
 from workbench.app import Workbench
+from workbench.interpreter import rare_collections
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -20,7 +21,8 @@ def run(settings: Settings, port: int | None) -> None:
     Raises:
         WorkbenchError: see `Servers.start`; ``SERVER_FAILED``.
     """
-    asyncio.run(_until_signal(settings, port))
+    with rare_collections(settings.gc_threshold):
+        asyncio.run(_until_signal(settings, port))
 
 
 async def _until_signal(settings: Settings, port: int | None) -> None:

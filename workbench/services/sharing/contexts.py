@@ -8,6 +8,7 @@ from heapq import nlargest
 from typing import Annotated, Any
 
 from pydantic import Field
+from pydantic_core import to_json
 
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Level, Micros, Wire, uuid7
@@ -35,7 +36,7 @@ class NewContext(Wire):
 
     title: Title = ""
     content: str = ""
-    metadata: Metadata = {}
+    metadata: Metadata = Field(default_factory=dict)
 
 
 class Context(Wire):
@@ -243,10 +244,10 @@ def _bounded(content: str | None, settings: Settings) -> str | None:
 def _as_json(metadata: Mapping[str, Any] | None) -> str | None:
     if metadata is None:
         return None
-    text = json.dumps(metadata, separators=(",", ":"), ensure_ascii=False)
-    if len(text.encode()) > METADATA_BYTES:
+    encoded = to_json(metadata)
+    if len(encoded) > METADATA_BYTES:
         raise BadInput("TOO_LARGE", f"metadata may have at most {METADATA_BYTES:,} bytes of JSON.")
-    return text
+    return encoded.decode()
 
 
 def _emit(tx: Tx, kind: str, row: Row, **data: object) -> None:

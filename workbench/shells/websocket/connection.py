@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from cachetools import LRUCache
+from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from workbench.app import Workbench
@@ -56,7 +57,8 @@ class Connection:
         self._binding = Binding(self.client_id, self.origin, workbench.settings.max_failed_logins)
         self._turn = asyncio.Lock()
         self._subscriptions = Subscriptions(self._begin)
-        self._requests: LRUCache[Any, asyncio.Task[Reply]] = LRUCache(REMEMBERED_REQUESTS)
+        self._under_way: dict[bytes, asyncio.Task[Reply]] = {}
+        self._answered: LRUCache[bytes, bytes] = LRUCache(REMEMBERED_REQUESTS)
         self._watching: list[asyncio.Task[None]] = []
         self._announced: dict[str, Caller] = {}
         self._deciding: set[str] = set()
@@ -126,8 +128,9 @@ class Connection:
             if frame.action in CHANGES:
                 return await self._change(frame)
             caller = await self._speaker(frame)
-            earlier = self._earlier(caller, frame)
-        return await (asyncio.shield(earlier) if earlier else self._do(caller, frame))
+        if frame.action in ONCE and frame.request_id is not None:
+            return await self._do_once(caller, frame)
+        return await self._do(caller, frame)
 
     async def _change(self, frame: Frame) -> Reply:
         if frame.action == "authenticate":
@@ -138,20 +141,24 @@ class Connection:
             return await self._announce(caller, frame.data)
         return await self._select_tool(caller, frame)
 
-    def _earlier(self, caller: Caller, frame: Frame) -> asyncio.Task[Reply] | None:
-        """The handling of the same request, if it was sent before and did not fail; else remember this one."""
-        if frame.action not in ONCE or frame.request_id is None:
-            return None
+    async def _do_once(self, caller: Caller, frame: Frame) -> Reply:
+        """Answer as before, or together, if the same request was sent before; one that failed is done again."""
         writer = caller.agent if frame.action == "write" else None
-        request = frame.request_id if isinstance(frame.request_id, str) else json.dumps(frame.request_id)
-        key = (frame.action, type(frame.request_id), request, writer)
-        known = self._requests.get(key)
-        if known is not None and not (known.done() and (known.cancelled() or known.result().failed)):
-            return known
+        key = to_json([frame.action, writer, frame.request_id])
+        answered = self._answered.get(key)
+        if answered is not None:
+            return Reply(json.loads(answered))
+        if key in self._under_way:
+            return await asyncio.shield(self._under_way[key])
         current = asyncio.current_task()
         assert current is not None
-        self._requests[key] = current
-        return None
+        self._under_way[key] = current
+        try:
+            reply = await self._do(caller, frame)
+        finally:
+            del self._under_way[key]
+        self._answered[key] = to_json(reply.message)
+        return reply
 
     async def _do(self, caller: Caller, frame: Frame) -> Reply:
         match frame.action:
