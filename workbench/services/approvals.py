@@ -175,7 +175,7 @@ async def get_approval(
     approval_id: Int64,
     wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for the decision and its outcome.")] = 0,
 ) -> Approval:
-    """One request, and what was decided. Of an approved integration, the outcome is `queued` until it was merged."""
+    """Get an approval and its outcome. An approved integration is `queued` until it is merged."""
     return await ctx.feed.until(
         lambda tx: _require(tx, approval_id),
         lambda approval: approval.settled,
@@ -191,7 +191,7 @@ async def approve(
     approval_id: Int64,
     choices: Annotated[dict[str, Any], Field(description=CHOICES)] = {},
 ) -> Decision:
-    """Approve a request. An integration may have to wait for its turn: it is `queued`; see get_approval."""
+    """Approve a request. An integration may be `queued` first; get_approval waits until it has ended."""
     return await _answer(ctx, approval_id, True, choices)
 
 

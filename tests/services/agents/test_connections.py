@@ -97,7 +97,7 @@ async def test_an_agent_that_sends_no_heartbeat_falls_silent(timed: Workbench, c
     await timed.dispatch(ada, "heartbeat_and_get_tasks", {})
     async with timed.feed.subscribe("agent.deactivated", after=0) as events:
         clock.forward(1)
-        assert (await anext(events)).data == {"reason": "nothing was heard of it"}
+        assert (await anext(events)).data == {"reason": "no heartbeat"}
     assert (await state(timed))[0::2] == ("inactive", "offline")
     await timed.dispatch(ada, "heartbeat_and_get_tasks", {})
     assert (await state(timed))[0] == "active"

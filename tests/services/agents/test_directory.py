@@ -233,10 +233,10 @@ async def test_registrations_that_nobody_decides_on_are_dropped(timed: Workbench
     async with timed.feed.subscribe("agent.rejected", after=0) as events:
         clock.forward(timed.settings.pending_expires_seconds + 1)
         rejected = await anext(events)
-    assert rejected.data == {"reason": "nobody decided in time"}
+    assert rejected.data == {"reason": "not decided in time"}
     assert (await timed.call("list_approvals"))["approvals"] == []
     state = await timed.dispatch(ANONYMOUS, "registration_status", {"token": made["token"]})
-    assert (state["status"], state["reason"]) == ("rejected", "nobody decided in time")
+    assert (state["status"], state["reason"]) == ("rejected", "not decided in time")
 
 
 @pytest.mark.parametrize(("tool", "granted"), [("write", "write"), ("read", "read")])

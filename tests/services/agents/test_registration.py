@@ -95,7 +95,7 @@ async def test_capabilities_have_a_limit(workbench: Workbench) -> None:
 async def test_a_persona_is_found_whatever_its_case_and_must_exist(workbench: Workbench) -> None:
     made = await come(workbench, persona_id="Implementer")
     assert (await status(workbench, made["token"]))["persona_id"] == "implementer"
-    with pytest.raises(NotFound, match=r"PERSONA_NOT_FOUND: There is no persona 'wizard'\. There are: implementer"):
+    with pytest.raises(NotFound, match=r"PERSONA_NOT_FOUND: There is no persona 'wizard'\. Available: implementer"):
         await come(workbench, persona_id="wizard")
 
 

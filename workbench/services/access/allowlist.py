@@ -19,7 +19,7 @@ class AllowlistIds(Wire):
 @op(allow=Level.OPERATOR, reads=True)
 async def list_allowlist(ctx: Ctx) -> AllowlistIds:
     """List the ids on the allowlist; an empty list restricts nobody."""
-    return _shown(ctx)
+    return _current(ctx)
 
 
 @op(allow=Level.OPERATOR)
@@ -27,7 +27,7 @@ async def allow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
     """Add an id to the allowlist. The first id restricts access to the listed agents."""
     ctx.allowlist.add(access.check_agent_id(agent_id))
     await ctx.write(lambda tx: tx.emit("allowlist.changed", f"allowlist:{agent_id}", allowed=True))
-    return _shown(ctx)
+    return _current(ctx)
 
 
 @op(allow=Level.OPERATOR, destructive=True)
@@ -39,10 +39,10 @@ async def disallow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
         raise Conflict("FIXED_BY_SETTING", f"{agent_id!r} comes from the setting allowed_agents. Remove it there.")
     ctx.allowlist.remove(agent_id)
     await ctx.write(lambda tx: tx.emit("allowlist.changed", f"allowlist:{agent_id}", allowed=False))
-    return _shown(ctx)
+    return _current(ctx)
 
 
-def _shown(ctx: Ctx) -> AllowlistIds:
+def _current(ctx: Ctx) -> AllowlistIds:
     return AllowlistIds(
         ids=sorted(ctx.allowlist.ids()), fixed=sorted(ctx.allowlist.fixed), path=str(ctx.allowlist.path)
     )

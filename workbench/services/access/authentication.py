@@ -1,6 +1,6 @@
-"""Who is calling: an agent's token, or the id of one that a migration brought, and what it may do now.
+"""Authentication of agents: finds the caller by a token, or by id alone for agents that a migration imported.
 
-It only reads. The person's token is not known here, and what is permitted is decided in `ops`.
+This module only reads. It does not know the operator's token, and `ops` decides what a caller may do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SQL = beside(__file__)
 CACHED = 10_000
 STALE_SECONDS = 5.0
 _SHARED = frozenset({"team", "session", "project", "agent_tool"})
-"""What concerns agents besides themselves."""
+"""Nouns of events that may change what any agent may do."""
 
 
 class Identity(Wire):
@@ -39,10 +39,10 @@ class Identity(Wire):
 
 
 class CallerCache:
-    """Who tokens belong to, and what their agents may do now; rows are cached until an event changes them.
+    """Finds callers by token or id, and caches them until an event changes their agent.
 
-    What this process commits counts before anybody is answered. What another process commits, and what changes
-    without an event, counts within `STALE_SECONDS`. All methods but `forget` are for the loop's thread.
+    A change committed by this process takes effect before the commit is acknowledged. A change by another process, or
+    one without an event, takes effect within `STALE_SECONDS`. Call all methods except `forget` in the loop's thread.
     """
 
     def __init__(self, store: Store) -> None:
@@ -52,7 +52,7 @@ class CallerCache:
         self._changes: deque[Sequence[Row]] = deque()
 
     def forget(self, events: Sequence[Row]) -> None:
-        """Drop what events have changed; callable from any thread."""
+        """Drop the cached agents that these events changed; callable from any thread."""
         self._changes.append(events)
 
     async def identify(self, token: str) -> Caller:
@@ -69,10 +69,10 @@ class CallerCache:
         return known.now(self._store.now())
 
     async def identify_by_id(self, agent_id: str) -> Caller:
-        """A caller that a migration brought, by its id alone.
+        """The caller with an agent id, if a migration imported the agent and it has no token yet.
 
         Raises:
-            Unauthenticated: ``INVALID_AGENT`` (nobody has the id), ``TOKEN_REQUIRED`` (this agent has a token).
+            Unauthenticated: ``INVALID_AGENT`` (no agent has the id), ``TOKEN_REQUIRED`` (this agent needs a token).
         """
 
         def question(tx: Reader) -> Row:
@@ -86,7 +86,7 @@ class CallerCache:
         return (await self._read(question)).now(self._store.now())
 
     async def current(self, uid: str) -> Caller:
-        """An agent (internal id) as it stands now: grants change, and tools are disabled, while it is connected.
+        """The present caller for an agent (internal id): its grant or tool may change while it is connected.
 
         Raises:
             Unauthenticated: ``INVALID_TOKEN``.
@@ -117,7 +117,7 @@ class CallerCache:
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """An agent's row as a caller, as it is until its grant runs out."""
+    """A cached agent, and its caller until the grant expires."""
 
     uid: str
     token_hash: str | None
@@ -125,7 +125,7 @@ class _Agent:
     expires_at: int | None
 
     def now(self, now: int) -> Caller:
-        """The caller at a time, microseconds UTC."""
+        """The caller at a time (microseconds UTC)."""
         if self.expires_at is None or now < self.expires_at:
             return self.caller
         return replace(self.caller, level=Level.ANONYMOUS, barred="GRANT_EXPIRED")
@@ -162,7 +162,7 @@ async def identify(store: Store, token: str) -> Caller:
 
 @op(allow=Level.READ, reads=True)
 async def whoami(ctx: Ctx) -> Identity:
-    """Who the server takes you for."""
+    """Get the identity and permissions that the server has for you."""
     caller = ctx.caller
     return Identity(
         agent_id=caller.name,

@@ -28,7 +28,7 @@ class Permissions(Wire):
 
 
 class AgentTool(Wire):
-    """A tool that agents ask for and are granted."""
+    """A tool that agents can be granted."""
 
     id: str
     name: str
@@ -119,5 +119,5 @@ def _agent_tool(row: Row) -> AgentTool:
 
 @lru_cache(maxsize=64)
 def _permissions(text: str) -> Permissions:
-    """Permissions as they are stored; the same few texts are read with every message."""
+    """Parse stored permissions; cached, because each message reads the same few texts."""
     return Permissions(**json.loads(text))

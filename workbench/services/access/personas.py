@@ -33,7 +33,7 @@ class Persona(Wire):
 
     @property
     def lease_seconds(self) -> float | None:
-        """How long a lease of its tasks lasts without a heartbeat; None: as in the settings."""
+        """How long a lease of its tasks lasts without a heartbeat; None: the setting applies."""
         return None if self.lease_us is None else self.lease_us / SECOND
 
 
@@ -127,12 +127,12 @@ def require_persona(tx: Reader, persona_id: str) -> Persona:
     row = tx.one(SQL.get, id=persona_id.lower())
     if row is None:
         known = ", ".join(r["id"] for r in tx.all(SQL.list))
-        raise NotFound("PERSONA_NOT_FOUND", f"There is no persona {persona_id!r}. There are: {known}.")
+        raise NotFound("PERSONA_NOT_FOUND", f"There is no persona {persona_id!r}. Available: {known}.")
     return Persona(**row)
 
 
 async def sync(store: Store, settings: Settings) -> None:
-    """Update the table from the files: the built-in ones, and over them the project's.
+    """Update the table from the files; the project's override the built-in ones.
 
     Raises:
         BadInput: ``PERSONA_INVALID`` names the file.
@@ -161,7 +161,7 @@ def _save(tx: Tx, text: PersonaText, source: str) -> None:
 
 
 def _files(directory: Path) -> list[PersonaText]:
-    """The personas of a directory; of two files for one, `<id>.md`, which `save_persona` writes, comes last."""
+    """The personas of a directory. Of two files for one persona, `<id>.md`, which `save_persona` writes, comes last."""
     in_order = sorted(directory.glob("*.md"), key=lambda path: (not path.stem.lower().endswith(SUFFIX), path.name))
     return [_read(path) for path in in_order]
 

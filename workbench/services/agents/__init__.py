@@ -1,4 +1,4 @@
-"""Agents: they register, are admitted with a grant, connect, and are managed by a person (spec 1)."""
+"""Agents: registration, admission with a grant, presence, and changes by the operator (spec 1)."""
 
 from workbench.services.agents import (
     admission,

@@ -1,4 +1,4 @@
-"""Admission rules: who is admitted without a question each time (spec 1)."""
+"""Admission rules, which admit matching agents without asking the operator (spec 1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RuleName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0
 
 
 class Rule(Wire):
-    """Admits agents whose name matches a pattern, with a grant."""
+    """A rule that admits agents whose name matches a pattern, with a grant."""
 
     id: int
     name: str
@@ -45,18 +45,18 @@ async def add_admission_rule(
     ctx: Ctx,
     name: RuleName,
     pattern: Annotated[
-        str, Field(min_length=1, max_length=200, description="The agent's name, with * and ? as in a shell.")
+        str, Field(min_length=1, max_length=200, description="Pattern of names, with * and ? as in a shell.")
     ],
     loopback_only: Annotated[bool, Field(description="Only agents on this machine.")] = True,
-    grants: Annotated[dict[str, Any], Field(description=f"What they get: {grants.CHOICES}")] = {},
+    grants: Annotated[dict[str, Any], Field(description=f"Their grant: {grants.CHOICES}")] = {},
 ) -> Rule:
-    """Admit agents whose name matches from now on without asking; the rule's name stays in their history."""
+    """Add a rule that admits agents with a matching name without asking. Each approval records the rule."""
     grant = _parsed(grants)
 
     def change(tx: Tx) -> Rule:
         check(tx, grant)
         if tx.one(SQL.by_name, name=name):
-            raise Conflict("NAME_TAKEN", f"There is a rule {name!r} already. Remove it, or choose another name.")
+            raise Conflict("NAME_TAKEN", f"There is already a rule {name!r}. Remove it, or choose another name.")
         values = {"name": name, "pattern": pattern, "loopback": int(loopback_only), "grants": json.dumps(grants)}
         tx.one(SQL.add, values, now=tx.now)
         tx.emit("rule.added", f"rule:{name}", pattern=pattern, loopback_only=loopback_only, grants=grants)
@@ -67,17 +67,17 @@ async def add_admission_rule(
 
 @op(allow=Level.OPERATOR, reads=True)
 async def list_admission_rules(ctx: Ctx) -> Rules:
-    """The rules that admit agents without asking, in the order in which they are tried."""
+    """List the rules that admit agents without asking, in the order in which they are tried."""
     return Rules(rules=await ctx.read(_all))
 
 
 @op(allow=Level.OPERATOR, destructive=True)
 async def remove_admission_rule(ctx: Ctx, name: str) -> Ok:
-    """Ask again about agents that a rule admitted by itself; those it has admitted stay."""
+    """Remove an admission rule. The agents it admitted stay admitted."""
 
     def change(tx: Tx) -> Ok:
         if not tx.run(SQL.remove, name=name):
-            raise NotFound("RULE_NOT_FOUND", f"There is no rule {name!r}. list_admission_rules names them.")
+            raise NotFound("RULE_NOT_FOUND", f"There is no rule {name!r}. list_admission_rules lists them.")
         tx.emit("rule.removed", f"rule:{name}")
         return Ok()
 
@@ -86,12 +86,12 @@ async def remove_admission_rule(ctx: Ctx, name: str) -> Ok:
 
 def matching(tx: Reader, name: str, address: str | None) -> Rule | None:
     """The first rule that admits an agent of this name and origin."""
-    fitting = (rule for rule in _all(tx) if fnmatch.fnmatchcase(name, rule.pattern))
-    return next((rule for rule in fitting if not rule.loopback_only or _is_here(address)), None)
+    matches = (rule for rule in _all(tx) if fnmatch.fnmatchcase(name, rule.pattern))
+    return next((rule for rule in matches if not rule.loopback_only or _is_local(address)), None)
 
 
-def _is_here(address: str | None) -> bool:
-    """Whether an agent is on this machine; None: it is started from here."""
+def _is_local(address: str | None) -> bool:
+    """Whether an address is this machine; None: the request came from this process."""
     return address is None or address in access.LOOPBACK
 
 
@@ -105,5 +105,5 @@ def _all(tx: Reader) -> list[Rule]:
 def _parsed(chosen: Mapping[str, Any]) -> Grant:
     parsed = grants.parse(chosen)
     if parsed.agent_id:
-        raise grants.not_here("agent_id", "A rule admits many agents; each gets an id of its own.")
+        raise grants.choice_refused("agent_id", "a rule admits many agents, and each gets its own id; omit it")
     return parsed

@@ -1,4 +1,4 @@
-"""Changing admitted agents: their grant, name, place and token; bringing a deleted one back (spec 1)."""
+"""Changes to agents by the operator: grant, name, session, team and token; restoring deleted agents (spec 1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Changes = Annotated[dict[str, Any], Field(description=grants.CHOICES)]
 
 
 class IssuedToken(Wire):
-    """A fresh token; it is told this once, and the one before no longer works."""
+    """A new token, which is returned only this once. The agent's previous token no longer works."""
 
     agent_id: str
     token: str
@@ -30,7 +30,7 @@ class IssuedToken(Wire):
 
 @op(allow=Level.OPERATOR)
 async def update_agent(ctx: Ctx, agent_id: str, changes: Changes) -> Agent:
-    """Change what an agent was granted, its name, its id or its place. It holds from the next message on."""
+    """Change an agent's grant, name, id, session or team. Takes effect with its next message."""
     return (await _change(ctx, [agent_id], changes))[0]
 
 
@@ -38,19 +38,19 @@ async def update_agent(ctx: Ctx, agent_id: str, changes: Changes) -> Agent:
 async def assign_agents(
     ctx: Ctx, agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000)], changes: Changes
 ) -> AgentList:
-    """Change many agents at once, all or none: put them into a session or a team, give them a persona."""
+    """Change several agents at once, all or none: for example their session, team or persona."""
     return AgentList(agents=await _change(ctx, agent_ids, changes))
 
 
 @op(allow=Level.OPERATOR)
 async def issue_token(ctx: Ctx, agent_id: str) -> IssuedToken:
-    """Give an agent a new token. The one before stops working, and its connections end."""
+    """Issue a new token to an agent. The previous token stops working, and its connections are closed."""
     token = access.new_token("wba")
 
     def change(tx: Tx) -> None:
         agent = require_agent(tx, agent_id)
         if agent["registration_status"] in access.TURNED_AWAY:
-            raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Let it register anew.")
+            raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. It has to register again.")
         tx.run(SQL.set_token, id=agent["id"], token_hash=access.token_hash(token))
         tx.emit("agent.token_issued", f"agent:{agent['id']}", session=agent["session_id"])
 
@@ -60,7 +60,7 @@ async def issue_token(ctx: Ctx, agent_id: str) -> IssuedToken:
 
 @op(allow=Level.OPERATOR)
 async def restore_agent(ctx: Ctx, agent_id: str) -> Agent:
-    """Bring a deleted agent back, as it was."""
+    """Restore a deleted agent with its id, grant and token."""
 
     def change(tx: Tx) -> Agent:
         row = tx.one(SQL.deleted_one, agent_id=agent_id)

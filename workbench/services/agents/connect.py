@@ -1,7 +1,7 @@
-"""How to connect an agent: texts to copy, which work as they are once the token is put in.
+"""Instructions for connecting agents: texts to copy, which work once the agent's token is inserted.
 
-The texts are files in `data/instructions`, valid in themselves; what they say of a place is put right here.
-No text ever holds a token.
+The texts are valid files in `data/instructions`; their addresses, paths and names are replaced here. No text contains
+a token.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from workbench.services.agents.rows import require_agent
 from workbench.settings import shipped
 
 TEXTS = {
-    "websocket.py": ("websocket", "A script on a WebSocket", "python"),
+    "websocket.py": ("websocket", "Script, over WebSocket", "python"),
     "claude-code.sh": ("claude-code", "Claude Code", "shell"),
     "codex.toml": ("codex", "Codex", "toml"),
     "gemini.json": ("gemini", "Gemini CLI, in ~/.gemini/settings.json", "json"),
     "mcp.json": ("mcp", "Other MCP clients, over HTTP", "json"),
-    "stdio.json": ("mcp-stdio", "Other MCP clients, with a command; it needs no token", "json"),
+    "stdio.json": ("mcp-stdio", "Other MCP clients, over stdio; no token needed", "json"),
     "curl.sh": ("curl", "HTTP", "shell"),
 }
 """By file: id, title and language."""
@@ -30,7 +30,7 @@ TEXTS = {
 NAME = "my-agent"
 NETLOC = "127.0.0.1:8765"
 PROJECT = "/path/to/project"
-"""What the files say, and a running server knows better."""
+"""Values in the files that are replaced by those of the running server."""
 
 
 class Instruction(Wire):
@@ -53,13 +53,13 @@ class ConnectionInstructions(Wire):
 
 @op(allow=Level.OPERATOR, reads=True, needs_server=True)
 async def connection_instructions(
-    ctx: Ctx, agent_id: Annotated[str | None, Field(description="Write them for this agent.")] = None
+    ctx: Ctx, agent_id: Annotated[str | None, Field(description="Insert the id of this agent.")] = None
 ) -> ConnectionInstructions:
-    """How to connect agents, as texts to copy; put the agent's token where they say $WORKBENCH_TOKEN or wba_…."""
+    """Get instructions for connecting agents. Replace $WORKBENCH_TOKEN or wba_… in them with the agent's token."""
     assert ctx.server is not None, "it needs the server"
     if agent_id is not None:
         await ctx.read(lambda tx: require_agent(tx, agent_id))
-    known = {
+    replacements = {
         NETLOC: ctx.server.url.removeprefix("http://"),
         PROJECT: json.dumps(str(ctx.settings.project), ensure_ascii=False)[1:-1],
         NAME: agent_id or NAME,
@@ -69,14 +69,14 @@ async def connection_instructions(
         ws_url=ctx.server.ws_url,
         mcp_url=ctx.server.mcp_url,
         instructions=[
-            Instruction(id=id_, title=title, language=language, text=_text(file, known))
+            Instruction(id=id_, title=title, language=language, text=_text(file, replacements))
             for file, (id_, title, language) in TEXTS.items()
         ],
     )
 
 
-def _text(file: str, known: dict[str, str]) -> str:
+def _text(file: str, replacements: dict[str, str]) -> str:
     text = shipped("data", "instructions", file).read_text("utf-8")
-    for said, true in known.items():
-        text = text.replace(said, true)
+    for placeholder, value in replacements.items():
+        text = text.replace(placeholder, value)
     return text

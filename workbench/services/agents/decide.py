@@ -1,13 +1,11 @@
-"""A person's answer to a registration, or a rule's: an agent is admitted with a grant, or rejected."""
+"""Decisions about registrations, by the operator or a rule: the agent is admitted with a grant, or rejected."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from workbench.errors import (
-    WorkbenchError,
-)
+from workbench.errors import WorkbenchError
 from workbench.model import Registration, Role, Tool
 from workbench.ops import Ctx
 from workbench.rules import access
@@ -17,42 +15,42 @@ from workbench.services.agents import grants
 from workbench.services.agents.admission import Rule
 from workbench.services.agents.grants import Grant
 from workbench.services.agents.rows import agent_row
+from workbench.services.agents.status import set_status
 from workbench.services.approvals import Approval
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
-
-if TYPE_CHECKING:
-    pass
-from workbench.services.agents.status import set_status
 
 SQL = beside(__file__)
 
 
 def suggested_session(tx: Reader, parent: str | None) -> dict[str, Any] | None:
-    """The session of the agent that spawned this one, else the one that was used last."""
+    """The session of the agent that spawned this one, else the most recently used session."""
     found = tx.one(SQL.session_of, id=parent) if parent else None
     found = found or grants.last_session(tx)
     return dict(found) if found else None
 
 
 def admit_by_rule(tx: Tx, rule: Rule, agent_uid: str) -> str | None:
-    """The id a rule gives; None when its grant cannot be given any more: then a person is asked, and told why."""
-    question = approvals.open_question(tx, "registration", f"agent:{agent_uid}")
-    assert question is not None, "it was asked in this transaction"
+    """Admit an agent by a rule; its new id.
+
+    None if the rule's grant is no longer valid: `rule.failed` is emitted, and the approval waits for the operator.
+    """
+    approval = approvals.open_question(tx, "registration", f"agent:{agent_uid}")
+    assert approval is not None, "it was requested in this transaction"
     with tx.acting(f"rule:{rule.name}"):
         try:
-            agent_id = _admit(tx, question, agent_uid, rule.grants)
+            agent_id = _admit(tx, approval, agent_uid, rule.grants)
         except WorkbenchError as error:
             tx.emit("rule.failed", f"rule:{rule.name}", agent=agent_uid, code=error.code, error=error.message)
             return None
         outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
-        approvals.decide(tx, question, "approved", f"by the rule {rule.name}", outcome)
+        approvals.decide(tx, approval, "approved", f"by the rule {rule.name}", outcome)
     return agent_id
 
 
 @approvals.decision_handler("registration")
 async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Admit an agent with a grant, or turn it away."""
+    """Admit an agent with a grant, or reject it."""
 
     agent_uid = approval.subject.removeprefix("agent:")
 
@@ -81,16 +79,16 @@ def _admit(tx: Tx, approval: Approval, agent_uid: str, choices: Mapping[str, Any
     grant = _with_defaults(tx, agent, grants.parse(choices))
     granted = grants.apply(tx, agent, grant)
     tx.run(SQL.admit, id=agent_uid)
-    shown = {key: value for key, value in granted.items() if key != "assigned_agent_id"}
+    columns = {key: value for key, value in granted.items() if key != "assigned_agent_id"}
     session = granted.get("session_id")
-    told = {"agent_id": grant.agent_id, "role": grant.role, "tool": grant.tool or Tool.WRITE} | shown
-    tx.emit("agent.assigned", approval.subject, session=session, **told)
+    data = {"agent_id": grant.agent_id, "role": grant.role, "tool": grant.tool or Tool.WRITE} | columns
+    tx.emit("agent.assigned", approval.subject, session=session, **data)
     assert grant.agent_id is not None
     return grant.agent_id
 
 
 def _with_defaults(tx: Reader, agent: Row, grant: Grant) -> Grant:
-    """What a person did not say: a free id made of the name, the role of the persona, the session in use."""
+    """Fill in what was not chosen: a free id derived from the name, the persona's role, the suggested session."""
     chosen: dict[str, Any] = {}
     if not grant.agent_id:
         chosen["agent_id"] = free_agent_id(tx, grant.name or agent["name"])

@@ -29,8 +29,9 @@ Presence = Literal["active", "idle", "offline", "terminated"]
 class Agent(Wire):
     """An agent, as others see it.
 
-    `status` is about connections only (spec 1), `presence` also about heartbeats and the process: an active agent
-    holds a task, an idle one could take one, an offline one is silent, and a terminated one's process has ended.
+    `status` reflects connections only (spec 1), `presence` also heartbeats and the process: an active agent holds a
+    task, an idle one could take one, an offline one is silent or not admitted, and a terminated one's process has
+    ended.
     """
 
     agent_id: str
@@ -69,7 +70,7 @@ class Agents(Wire):
 
 
 class AgentList(Wire):
-    """Agents, complete."""
+    """All matching agents."""
 
     agents: list[Agent]
 
@@ -152,7 +153,7 @@ async def get_agent(ctx: Ctx, agent_id: str) -> Agent:
 def agent_by_uid(tx: Reader, agent_uid: str) -> Row:
     """The row of `agents_seen` of an existing agent, by its internal id."""
     row = tx.one(SQL.one, id=agent_uid)
-    assert row is not None, "the row was there a moment ago"
+    assert row is not None, "the agent exists"
     return row
 
 

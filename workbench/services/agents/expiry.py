@@ -1,4 +1,4 @@
-"""What time alone does to agents: nobody decided on a registration, or a grant has run out."""
+"""Expiry of registrations that were not decided in time, and of grants."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ SQL = beside(__file__)
 
 
 async def expire_due(ctx: Ctx) -> None:
-    """Reject registrations that nobody decided on in time, and end grants that have run out."""
+    """Reject registrations that were not decided in time, and end expired grants."""
     if await ctx.read(lambda tx: something_due(tx, ctx.settings)):
         await ctx.of(SYSTEM).write(lambda tx: expire_registrations(tx, ctx.settings))
 
 
 def expire_registrations(tx: Tx, settings: Settings) -> None:
-    """What time alone decides: registrations that nobody decided on, and grants that have run out."""
+    """Reject registrations that were not decided in time, and end expired grants, in the caller's transaction."""
     for row in tx.all(SQL.forgotten, before=tx.now - int(settings.pending_expires_seconds * SECOND)):
-        on_agent_exit(tx, row["id"], "nobody decided in time")
+        on_agent_exit(tx, row["id"], "not decided in time")
     for row in tx.all(SQL.run_out, now=tx.now):
         tx.run(SQL.expire, id=row["id"])
         tx.emit("agent.expired", f"agent:{row['id']}", session=row["session_id"])
         if row["registration_status"] in access.MAY_ACT:
-            set_status(tx, row["id"], Registration.INACTIVE, "the grant has run out")
+            set_status(tx, row["id"], Registration.INACTIVE, "the grant has expired")
 
 
 def something_due(tx: Reader, settings: Settings) -> bool:
-    """Whether `expire_registrations` would find anything; a few probes of indexes."""
+    """Whether `expire_registrations` has anything to do; costs two index lookups."""
     before = tx.now - int(settings.pending_expires_seconds * SECOND)
     return bool(tx.one(SQL.run_out, now=tx.now) or tx.one(SQL.forgotten, before=before))

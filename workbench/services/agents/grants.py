@@ -1,7 +1,7 @@
-"""What an agent is given by a person: id, place, persona, role, tool, access, and until when.
+"""Grants: an agent's id, name, session, team, persona, role, tool, access level and expiry.
 
-The same keys serve approvals, admission rules and later changes: one that is absent stays as it is,
-null clears it.
+Approvals, admission rules and later changes take the same keys: an absent key leaves the value unchanged, null
+clears it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SQL = beside(__file__)
 
 CHOICES = (
     "agent_id, name, session_id, team_id, persona_id, role, tool, access_level, and expires_at (ISO 8601) or "
-    "expires_in_seconds; what is absent stays as it is, null clears it."
+    "expires_in_seconds; omitted keys stay unchanged, null clears a value."
 )
 
 
 class Grant(Wire):
-    """The choices a person makes about an agent."""
+    """The operator's choices for an agent."""
 
     agent_id: str | None = None
     name: str | None = Field(None, min_length=1, max_length=100)
@@ -46,7 +46,7 @@ class Grant(Wire):
 
 
 def parse(choices: Mapping[str, Any]) -> Grant:
-    """Choices as a grant; those that are not there are not in `model_fields_set`.
+    """Parse choices into a grant, whose `model_fields_set` has only the given keys.
 
     Raises:
         BadInput: ``INVALID_ARGUMENTS``; `details.problems` names field and reason.
@@ -56,22 +56,22 @@ def parse(choices: Mapping[str, Any]) -> Grant:
     except ValidationError as error:
         problems = problems_of(error)
         raise BadInput(
-            "INVALID_ARGUMENTS", f"{first_problems(problems)}. The choices are {CHOICES}", problems=problems
+            "INVALID_ARGUMENTS", f"{first_problems(problems)}. Valid choices: {CHOICES}", problems=problems
         ) from None
 
 
 def nothing_chosen() -> BadInput:
-    """Refuses a change that changes nothing."""
-    return BadInput("INVALID_ARGUMENTS", f"Nothing is to be changed. The choices are {CHOICES}", problems=[])
+    """The error for a change without choices."""
+    return BadInput("INVALID_ARGUMENTS", f"No changes were given. Valid choices: {CHOICES}", problems=[])
 
 
-def not_here(field: str, why: str) -> BadInput:
-    """Refuses a choice that makes no sense where it was made."""
+def choice_refused(field: str, why: str) -> BadInput:
+    """The error for a choice that cannot be made here."""
     return BadInput("INVALID_ARGUMENTS", f"{field}: {why}", problems=[{"field": field, "reason": why}])
 
 
 def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
-    """Change an agent's row; what changed, by column, as it is now (times as ISO 8601).
+    """Apply a grant to an agent's row; the changed columns with their new values (times as ISO 8601).
 
     Raises:
         BadInput: ``BAD_AGENT_ID``. Conflict: ``AGENT_ID_TAKEN``, ``TEAM_ELSEWHERE``.
@@ -91,7 +91,7 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
 
 
 def check(tx: Reader, grant: Grant) -> None:
-    """Refuse a grant that names what is not there.
+    """Refuse a grant that names a persona, session or team that does not exist.
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``. Conflict: ``TEAM_ELSEWHERE``.
@@ -101,7 +101,7 @@ def check(tx: Reader, grant: Grant) -> None:
 
 
 def last_session(tx: Reader) -> Row | None:
-    """The session that an agent was put into last, if it is still there: `id`, `name`, `project`."""
+    """The session to which an agent was most recently assigned, of those not deleted: `id`, `name`, `project`."""
     return tx.one(SQL.last_session)
 
 
@@ -137,13 +137,13 @@ def _free(tx: Reader, agent: Row, agent_id: str) -> str:
     holders = tx.all(SQL.holder, agent_id=access.check_agent_id(agent_id))
     other = next((row for row in holders if row["id"] != agent["id"]), None)
     if other is not None:
-        gone = " by an agent that was deleted" if other["deleted_at"] is not None else ""
-        raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{agent_id}' already exists{gone}. Choose another.")
+        note = " (of a deleted agent)" if other["deleted_at"] is not None else ""
+        raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{agent_id}' already exists{note}. Choose another.")
     return agent_id
 
 
 def _place(tx: Reader, agent: Row, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Session and team that fit each other: a team that is in a session brings its members there."""
+    """A matching session and team: members of a team that is in a session are in that session."""
     session = agent["session_id"]
     if "session_id" in chosen:
         session = require_session(tx, chosen["session_id"])["id"] if chosen["session_id"] else None
@@ -154,7 +154,9 @@ def _place(tx: Reader, agent: Row, chosen: Mapping[str, Any]) -> dict[str, Any]:
     if team["session_id"] is None or team["session_id"] == session:
         return {"session_id": session, "team_id": team["id"]}
     if chosen.get("session_id"):
-        raise Conflict("TEAM_ELSEWHERE", f"The team {team['name']} is in another session. Move it, or leave one out.")
+        raise Conflict(
+            "TEAM_ELSEWHERE", f"The team {team['name']} is in another session. Move it, or omit one of them."
+        )
     return {"session_id": team["session_id"], "team_id": team["id"]}
 
 

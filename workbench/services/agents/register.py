@@ -1,22 +1,17 @@
-"""Agents register, and wait until they are admitted (spec 1).
+"""Registration of agents, and waiting for the decision (spec 1).
 
-The token is returned once, by the registration; only its hash is stored.
+The registration returns the token once; only its hash is stored.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import (
-    BadInput,
-    Refused,
-    Unauthenticated,
-    Unavailable,
-)
+from workbench.errors import BadInput, Refused, Unauthenticated, Unavailable
 from workbench.model import Level, Registration, Role, Tool, Wire, uuid7
 from workbench.ops import Ctx, Ok, op
 from workbench.rules import access
@@ -25,23 +20,20 @@ from workbench.services import approvals
 from workbench.services.access.authentication import identify
 from workbench.services.access.personas import require_persona
 from workbench.services.agents import admission
+from workbench.services.agents.decide import admit_by_rule, free_agent_id, suggested_session
 from workbench.services.agents.rows import agent_row
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
-if TYPE_CHECKING:
-    pass
-from workbench.services.agents.decide import admit_by_rule, free_agent_id, suggested_session
-
 SQL = beside(__file__)
 
-AgentName = Annotated[VisibleName, Field(description="What people will call this agent.")]
+AgentName = Annotated[VisibleName, Field(description="Display name of the agent.")]
 Capabilities = Annotated[dict[str, Any], Field(description="What the agent can do; free-form, at most 10 kB of JSON.")]
-WaitSeconds = Annotated[float, Field(ge=0, le=30, description="Wait this long for news before answering.")]
+WaitSeconds = Annotated[float, Field(ge=0, le=30, description="Wait this long for the decision before answering.")]
 
 
 class Registered(Wire):
-    """A registration that waits; the token is told this once and never again."""
+    """A registration, pending or admitted by a rule. The token is returned only this once."""
 
     agent_id: str
     status: Registration
@@ -51,7 +43,7 @@ class Registered(Wire):
 
 
 class RegistrationState(Wire):
-    """How a registration stands."""
+    """The state of a registration."""
 
     agent_id: str
     status: Registration
@@ -65,7 +57,7 @@ class RegistrationState(Wire):
 
 @op(allow=Level.ANONYMOUS, reads=True, tool=False)
 async def ping(ctx: Ctx) -> Ok:
-    """Answer that the server is there."""
+    """Check that the server answers."""
     return Ok()
 
 
@@ -74,10 +66,10 @@ async def register(
     ctx: Ctx,
     name: AgentName,
     capabilities: Capabilities = {},
-    persona_id: Annotated[str | None, Field(description="The kind of work wanted: implementer, reviewer, …")] = None,
+    persona_id: Annotated[str | None, Field(description="The persona to work as: implementer, reviewer, …")] = None,
     connection_id: Annotated[str | None, Field(max_length=200, description="The client id of the connection.")] = None,
 ) -> Registered:
-    """Register as a new agent. A person decides; keep the token, it is shown only now."""
+    """Register as a new agent. The operator decides. Keep the token: it is returned only once."""
     _check_capabilities(capabilities)
     token = access.new_token("wba")
 
@@ -86,11 +78,11 @@ async def register(
             tx, ctx, name, token, capabilities=capabilities, persona_id=persona_id, connection_id=connection_id
         )
 
-    return entered(ctx, await ctx.write(change))
+    return allow_admitted(ctx, await ctx.write(change))
 
 
-def entered(ctx: Ctx, made: Registered) -> Registered:
-    """What follows a registration outside the store: whom a rule admitted goes on the allowlist too."""
+def allow_admitted(ctx: Ctx, made: Registered) -> Registered:
+    """Put an agent that a rule admitted on the allowlist; called after the commit."""
     if made.status is Registration.ASSIGNED:
         ctx.allowlist.admit(made.agent_id)
     return made
@@ -99,11 +91,11 @@ def entered(ctx: Ctx, made: Registered) -> Registered:
 @op(allow=Level.ANONYMOUS, tool=False)
 async def register_agent(
     ctx: Ctx,
-    persona_id: Annotated[str, Field(description="The kind of work wanted: implementer, reviewer, …")],
-    name: Annotated[AgentName | None, Field(description="The persona's id when null.")] = None,
+    persona_id: Annotated[str, Field(description="The persona to work as: implementer, reviewer, …")],
+    name: Annotated[AgentName | None, Field(description="Display name; default: the persona's id.")] = None,
     capabilities: Capabilities = {},
 ) -> Registered:
-    """Register for work of a persona. A person decides; keep the token, it is shown only now."""
+    """Register to work as a persona. The operator decides. Keep the token: it is returned only once."""
     return await register(ctx, name or persona_id[:100], capabilities, persona_id)
 
 
@@ -120,11 +112,11 @@ def add_pending(
     profile: str | None = None,
     connection_id: str | None = None,
 ) -> Registered:
-    """Add an agent, and the question about it, in one transaction; a rule that fits answers it at once.
+    """Add an agent and its approval request, in one transaction; a matching rule admits it at once.
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``. Unavailable: ``TOO_MANY_PENDING``.
-        Refused: ``TOOL_DISABLED``: registering is switched off.
+        Refused: ``TOOL_DISABLED``: registration is disabled.
     """
     _check_open(tx, ctx)
     persona = require_persona(tx, persona_id) if persona_id else None
@@ -177,17 +169,17 @@ def add_pending(
 
 
 def _check_open(tx: Reader, ctx: Ctx) -> None:
-    """Limits are for strangers and for agents that spawn others, never for the person."""
+    """Check that registration is enabled and the limits are not reached; neither applies to the operator."""
     if ctx.caller.level is Level.OPERATOR:
         return
     open_ = tx.one(SQL.may_register)
     if open_ and not open_["enabled"]:
-        raise Refused("TOOL_DISABLED", "Registering is switched off for now. Ask the person to switch it on.")
+        raise Refused("TOOL_DISABLED", "Registration is disabled. Ask the operator to enable it.")
     waiting = tx.one(SQL.count_pending, address=ctx.caller.address)
     assert waiting is not None
     full = waiting["n"] >= ctx.settings.max_pending_agents
     if full or (waiting["from_there"] or 0) >= ctx.settings.max_pending_per_address:
-        raise Unavailable("TOO_MANY_PENDING", "Too many agents wait for a decision. Try again later.")
+        raise Unavailable("TOO_MANY_PENDING", "Too many registrations are waiting for a decision. Try again later.")
 
 
 @op(allow=Level.ANONYMOUS, reads=True)
@@ -196,7 +188,7 @@ async def registration_status(
     token: Annotated[str | None, Field(description="Your token, if the request does not carry it.")] = None,
     wait_seconds: WaitSeconds = 0,
 ) -> RegistrationState:
-    """Whether you are admitted yet; waits up to wait_seconds for the decision."""
+    """Get the state of your registration; waits up to wait_seconds for the decision."""
     caller = await identify(ctx.store, token) if token else ctx.caller
     if caller.agent is None:
         raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned.")
@@ -228,9 +220,9 @@ def _state(tx: Reader, subject: str) -> RegistrationState:
 
 
 _MESSAGES = {
-    Registration.REVOKED: "A person took this admission away.",
-    Registration.PENDING: "Not decided yet. Ask again with wait_seconds.",
-    Registration.REJECTED: "A person turned this registration down.",
+    Registration.REVOKED: "The operator revoked your admission.",
+    Registration.PENDING: "Not decided yet. Call again with wait_seconds.",
+    Registration.REJECTED: "Your registration was rejected.",
 }
 
 

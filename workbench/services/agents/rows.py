@@ -1,18 +1,10 @@
-"""The rows of agents: finding one by the id seen outside, or by the internal one."""
+"""Lookup of agents' rows, by their public id or their internal one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from workbench.errors import (
-    NotFound,
-)
+from workbench.errors import NotFound
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
-
-if TYPE_CHECKING:
-    pass
-
 
 SQL = beside(__file__)
 
@@ -29,7 +21,7 @@ def agent_row(tx: Reader, uid: str) -> Row | None:
 
 
 def require_agent(tx: Reader, agent_id: str) -> Row:
-    """The row of an agent by the id seen outside.
+    """The row of an agent by its public id (`agent_id`).
 
     Raises:
         NotFound: ``AGENT_NOT_FOUND``.
@@ -41,5 +33,5 @@ def require_agent(tx: Reader, agent_id: str) -> Row:
 
 
 def no_agent(agent_id: str) -> NotFound:
-    """What is raised for an id that nobody has, or nobody the caller may see."""
-    return NotFound("AGENT_NOT_FOUND", f"There is no agent {agent_id!r}. list_agents names them.")
+    """The error for an id of no agent, or of none that is visible to the caller."""
+    return NotFound("AGENT_NOT_FOUND", f"There is no agent {agent_id!r}. list_agents lists them.")

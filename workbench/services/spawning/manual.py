@@ -11,7 +11,7 @@ from pydantic import Field
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
-from workbench.services.agents.register import Registered, add_pending, entered
+from workbench.services.agents.register import Registered, add_pending, allow_admitted
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.spawning import startup, workplace
@@ -56,7 +56,7 @@ async def enlist_worker(
         more = {"persona_id": persona_id, "worktree": worktree, "profile": profile}
         return add_pending(tx, ctx, name or persona_id, token, capabilities={}, **more)
 
-    made = entered(ctx, await ctx.write(change))
+    made = allow_admitted(ctx, await ctx.write(change))
     agent_id, _ = await admitted(ctx, made, "auto")
     place = await ctx.read(lambda tx: workplace.place(tx, ctx, worktree))
     borrowed = await startup.borrowed(ctx, place)

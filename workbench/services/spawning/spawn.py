@@ -12,7 +12,7 @@ from workbench.model import Level, Registration, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
 from workbench.services import approvals
-from workbench.services.agents.register import Registered, add_pending, entered
+from workbench.services.agents.register import Registered, add_pending, allow_admitted
 from workbench.services.agents.rows import require_agent
 from workbench.services.processes import environments, processes, termination
 from workbench.services.processes.processes import ResourceLimits
@@ -172,7 +172,7 @@ async def _enter(
         return made, agent, take_slot(tx, ctx, agent)
 
     made, agent_uid, at_once = await ctx.write(change)
-    return entered(ctx, made), agent_uid, at_once
+    return allow_admitted(ctx, made), agent_uid, at_once
 
 
 async def admitted(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:
