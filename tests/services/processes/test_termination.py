@@ -1,4 +1,4 @@
-"""Ending agents' processes with all they started: on request, with their worktree, with the servers, after a crash."""
+"""Termination of agents' processes and what they started: on request, with their worktree or servers, after a crash."""
 
 from __future__ import annotations
 

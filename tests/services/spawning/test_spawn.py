@@ -187,13 +187,13 @@ async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Ser
 
 async def test_a_worker_that_is_not_confined_is_reported_as_such(settings: Settings) -> None:
     async with crowded(settings, confinement="off") as served:
-        said = {"enforced": False, "missing": ["switched off by the setting confinement"]}
+        said = {"enforced": False, "missing": ["disabled by the setting confinement"]}
         made = await spawn(served, name="walt")
         assert made["confinement"] == said
         await reached(served, await make(served, "true"), "completed")
         found = await process(served, "walt")
         assert found["confinement"] == said
-        assert "not confined in all: switched off" in Path(found["log"]).read_text()
+        assert "not confined in all: disabled" in Path(found["log"]).read_text()
 
 
 async def test_a_setting_requires_a_worktree_of_every_agent(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Agents as processes: profiles to run them, their confinement and environment, seeing and ending them (spec 3)."""
+"""Agents' processes: launch profiles, confinement, environments, resource usage and termination (spec 3)."""
 
 from workbench.services.processes import (
     departures,

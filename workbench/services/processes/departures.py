@@ -1,7 +1,4 @@
-"""Agents that leave: terminated, revoked, deleted or signed off. Their tasks are released, their process is ended.
-
-Only the planner that spawned an agent, or the operator, may end it.
-"""
+"""Agents that leave, by being terminated, revoked or deleted or by signing off: their tasks are released."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ Reason = Annotated[str, Field(max_length=1_000)]
 
 @op(allow=Level.PLANNER, destructive=True)
 async def terminate_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
-    """End an agent's process with everything it started, and release its tasks."""
+    """Terminate an agent's process and everything it started, and release its tasks."""
     row = await ctx.read(lambda tx: require_agent(tx, agent_id))
     require_authority(ctx.caller, row)
     if not await end(ctx, row["id"], reason):
@@ -49,13 +46,13 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
         return agent_uid
 
     agent_uid = await ctx.write(change)
-    await asyncio.to_thread(environments.forget, ctx.settings, agent_uid)
+    await asyncio.to_thread(environments.remove, ctx.settings, agent_uid)
     try:
         had_process = await end(ctx, agent_uid, reason)
     except Unavailable as error:
         if error.code != "PROCESS_SURVIVED":
             raise
-        had_process = True  # its tasks are released when the process has ended, or the lease
+        had_process = True  # its tasks are released when the process ends or their leases expire
     if not had_process:
         await ctx.write(lambda tx: attempts.release_all(tx, agent_uid, because))
     return await ctx.read(lambda tx: agent_of(ctx, require_agent(tx, agent_id)))
@@ -64,14 +61,14 @@ async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
 @op(allow=Level.READ, tool=False)
 async def deregister_agent(
     ctx: Ctx,
-    agent_id: Annotated[str | None, Field(description="Yourself when null; the operator may name any agent.")] = None,
+    agent_id: Annotated[str | None, Field(description="Default: yourself; only the operator may name others.")] = None,
 ) -> Ok:
     """Sign off: release your tasks and become inactive until you reconnect."""
     if agent_id not in (None, ctx.caller.name) and ctx.caller.level is not Level.OPERATOR:
-        raise Refused("FORBIDDEN", f"You are {ctx.caller.name}, not {agent_id}. Leave agent_id out.")
+        raise Refused("FORBIDDEN", f"You are {ctx.caller.name}, not {agent_id}. Omit agent_id.")
 
     if agent_id is None and ctx.caller.agent is None:
-        raise BadInput("AGENT_ONLY", "Name an agent: the operator is not registered.")
+        raise BadInput("AGENT_ONLY", "Give an agent_id: the operator is not an agent.")
 
     def change(tx: Tx) -> Ok:
         agent = require_agent(tx, agent_id or ctx.caller.name)
@@ -85,7 +82,7 @@ async def deregister_agent(
 
 @op(allow=Level.OPERATOR, destructive=True)
 async def delete_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
-    """Remove an agent from every list. Its history is kept, and restore_agent brings it back."""
+    """Delete an agent. Its history is kept, and restore_agent restores it."""
 
     def change(tx: Tx) -> Agent:
         agent = require_agent(tx, agent_id)

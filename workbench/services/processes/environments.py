@@ -1,4 +1,4 @@
-"""The variables that an agent was spawned with: kept for restarts, in a file that only the person can read.
+"""The environment variables that agents were spawned with, kept for restarts in files that only their owner can read.
 
 They are not in the store, because its rows are exported, queried and backed up, and variables often hold secrets.
 """
@@ -14,8 +14,8 @@ from workbench.errors import Unavailable
 from workbench.settings import Settings
 
 
-def keep(settings: Settings, agent_uid: str, environment: Mapping[str, str]) -> None:
-    """Keep the variables of an agent, if there are any. Blocks.
+def save(settings: Settings, agent_uid: str, environment: Mapping[str, str]) -> None:
+    """Save the variables of an agent, if there are any. Blocks.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
@@ -32,17 +32,17 @@ def keep(settings: Settings, agent_uid: str, environment: Mapping[str, str]) -> 
         raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
 
 
-def recall(settings: Settings, agent_uid: str) -> dict[str, str] | None:
-    """The variables that were kept; None if there are none, or the file is lost. Blocks."""
+def load(settings: Settings, agent_uid: str) -> dict[str, str] | None:
+    """The saved variables of an agent; None if there are none, or the file cannot be read. Blocks."""
     try:
-        kept = json.loads(_path(settings, agent_uid).read_text("utf-8"))
+        saved = json.loads(_path(settings, agent_uid).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return {str(name): str(value) for name, value in kept.items()} if isinstance(kept, dict) else None
+    return {str(name): str(value) for name, value in saved.items()} if isinstance(saved, dict) else None
 
 
-def forget(settings: Settings, agent_uid: str) -> None:
-    """Remove the variables of an agent. Blocks."""
+def remove(settings: Settings, agent_uid: str) -> None:
+    """Remove the saved variables of an agent. Blocks."""
     _path(settings, agent_uid).unlink(missing_ok=True)
 
 

@@ -1,6 +1,6 @@
-"""Agents as processes: what runs, what it uses, how it ended.
+"""Agents' processes: which ones run, what they use, and how they ended.
 
-Starting them is in `workbench.services.spawning`, ending them in `termination`.
+They are started in `workbench.services.spawning` and ended in `termination`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TAIL_BYTES = 256_000
 
 
 class ResourceLimits(Wire):
-    """What each task's command may use with all it starts; `tasks`: how many attempts it makes before it ends."""
+    """Limits of each task's command with everything it starts; `tasks`: attempts after which the agent ends."""
 
     cpu_seconds: float | None = Field(None, gt=0)
     memory_bytes: int | None = Field(None, ge=1_000_000, le=LARGEST_INT)
@@ -51,10 +51,10 @@ class Child(Wire):
 
 
 class Process(Wire):
-    """The process of a spawned agent, with all it started. `log_tail`: the last lines of its log.
+    """The process of a spawned agent, with everything it started. `log_tail` has the last lines of its log.
 
-    `cpu_percent` is of one processor, since the last call, or else since the process began. `reason` says why it ended;
-    while it is running, why it could not be ended.
+    `cpu_percent` is in percent of one processor, since the previous call or, for the first one, since the start.
+    `reason` says why the process ended or, while it runs, why it could not be ended.
     """
 
     agent_id: str
@@ -94,7 +94,7 @@ class ManagedAgents(Wire):
 
 @op(allow=Level.PLANNER, reads=True)
 async def get_managed_agents(ctx: Ctx) -> ManagedAgents:
-    """The agents you spawned, with their processes; for the operator, all that were spawned."""
+    """List the agents you spawned, with their processes. The operator gets all spawned agents."""
 
     def question(tx: Reader) -> list[tuple[Row, Row | None]]:
         rows = tx.all(SQL.managed, parent=ctx.caller.agent)
@@ -113,7 +113,7 @@ async def get_managed_agents(ctx: Ctx) -> ManagedAgents:
 async def get_agent_process_info(
     ctx: Ctx, agent_id: str, log_lines: Annotated[int, Field(ge=0, le=1_000)] = 50
 ) -> Process:
-    """The process of an agent you spawned: what it uses, its descendants, how it ended, the end of its log."""
+    """Get the process of an agent you spawned: its usage, descendants, exit code and the end of its log."""
 
     def question(tx: Reader) -> Row:
         agent = require_agent(tx, agent_id)
@@ -151,12 +151,12 @@ def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
     """
     row = tx.one(SQL.of_agent, agent=agent_uid)
     if row is None:
-        raise NotFound("PROCESS_NOT_FOUND", f"{agent_id} was not spawned here: it has no process.")
+        raise NotFound("PROCESS_NOT_FOUND", f"{agent_id} was not spawned by Workbench; it has no process.")
     return row
 
 
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
-    """The usage of the processes that are running, by agent."""
+    """The usage of the running processes, by agent."""
     refs = {row["agent_id"]: process_of(row) for row in rows if row["pid"] and row["ended_at"] is None}
     used = await asyncio.to_thread(ctx.processes.usage, list(refs.values())) if refs else {}
     return {agent: used[ref] for agent, ref in refs.items()}
@@ -201,7 +201,7 @@ def _state(row: Row) -> Literal["queued", "running", "ended"]:
 
 
 def _tail(log: Path, lines: int) -> list[str]:
-    """The last lines of a log. Tokens in them are blanked out."""
+    """The last lines of a log, with tokens redacted."""
     if not lines:
         return []
     try:

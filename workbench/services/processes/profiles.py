@@ -1,4 +1,4 @@
-"""Launch profiles: those that come with Workbench, overridden by the project's own in `.aiswarm/profiles/`."""
+"""Launch profiles: the shipped ones, and those in the project's `.aiswarm/profiles/`, which override them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Source = Literal["shipped", "project"]
 
 
 class ProfileSummary(Wire):
-    """A way to run an agent; `needs`: what it needs that is not installed or set here."""
+    """A launch profile. `needs` lists what it needs that is not installed or set here."""
 
     name: str
     summary: str
@@ -37,19 +37,19 @@ class Profiles(Wire):
 
 @op(allow=Level.PLANNER, reads=True)
 async def list_profiles(ctx: Ctx) -> Profiles:
-    """The ways to run an agent that spawn_agent takes, and what each needs that is not installed here."""
+    """List the profiles that spawn_agent accepts, and what each needs that is not installed or set here."""
     return Profiles(profiles=await asyncio.to_thread(_all, ctx.settings))
 
 
 def load(settings: Settings, name: str) -> rules.Profile:
-    """The profile of a name, with the shipped prompt if it has none. Blocks.
+    """The profile with a name; one that has a command but no prompt gets the shipped prompt. Blocks.
 
     Raises:
         NotFound: ``PROFILE_NOT_FOUND``. BadInput: ``PROFILE_INVALID``.
     """
     files = _files(settings)
     if name not in files:
-        raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. There are: {', '.join(sorted(files))}.")
+        raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {', '.join(sorted(files))}.")
     found = _read(files[name][0])
     if found.prompt is None and found.command is not None:
         return found.model_copy(update={"prompt": shipped("data", "profiles", "prompt.md").read_text("utf-8")})
@@ -62,14 +62,14 @@ def missing(profile: rules.Profile) -> list[str]:
 
 
 def programs(profile: rules.Profile) -> Iterator[Path]:
-    """The directories that have to be readable for the programs of a profile to run."""
+    """The directories that must be readable for a profile's programs to run."""
     for need in profile.needs:
         if not need.startswith("$") and (found := shutil.which(need)):
             yield from _installed(Path(found))
 
 
 def _installed(program: Path) -> Iterator[Path]:
-    """The directory of a program, and that of the file it links to; for a Node package, with what it depends on."""
+    """The directories of a program and of the file it links to; for a Node package, also of its dependencies."""
     yield program.parent
     real = program.resolve()
     modules = [parent for parent in real.parents if parent.name == "node_modules"]
@@ -119,5 +119,5 @@ def _read(path: Path) -> rules.Profile:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("PROFILE_INVALID", f"Profile {path.stem}: it cannot be read: {error}.") from None
+        raise BadInput("PROFILE_INVALID", f"Profile {path.stem} cannot be read: {error}.") from None
     return rules.parse(path.stem, text)

@@ -1,4 +1,4 @@
-"""Whether commands are confined to their worktree on this system, and what they may access."""
+"""Confinement of commands to their worktree: what this system enforces, and what commands may access."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.settings import Settings
 
 
 class Confinement(Wire):
-    """Whether commands run confined, and what of the confinement is not enforced, in words."""
+    """Whether commands run confined, and a description of each part that is not enforced."""
 
     enforced: bool
     missing: list[str]
@@ -23,7 +23,7 @@ class Confinement(Wire):
 class ConfinementSupport(Wire):
     """What this system can enforce, and what the settings ask for.
 
-    `abi` is the version of Landlock (0: there is none).
+    `abi` is the version of Landlock; 0 if there is none.
     """
 
     mode: Literal["auto", "required", "off"]
@@ -35,7 +35,7 @@ class ConfinementSupport(Wire):
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_confinement(ctx: Ctx) -> ConfinementSupport:
-    """How far commands are confined to their worktrees on this machine."""
+    """Get how far commands are confined to their worktrees on this machine."""
     return confinement_support(ctx.settings)
 
 
@@ -53,18 +53,18 @@ def confinement_support(settings: Settings) -> ConfinementSupport:
 
 
 def confinement_of(settings: Settings) -> Confinement:
-    """How far a command that is started now is confined.
+    """The confinement of a command that is started now.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``: the settings require more than this system enforces.
     """
     able = abilities()
     if settings.confinement == "off":
-        return Confinement(enforced=False, missing=["switched off by the setting confinement"])
+        return Confinement(enforced=False, missing=["disabled by the setting confinement"])
     if settings.confinement == "required" and not able.complete:
         raise Unavailable(
             "CONFINEMENT_UNAVAILABLE",
-            f"{able.summary} The setting confinement requires all of it: use a newer Linux, or allow less.",
+            f"{able.summary} The setting confinement=required needs all of it: use a newer Linux, or set it to auto.",
             missing=list(able.missing),
         )
     return Confinement(enforced=able.abi > 0, missing=list(able.missing))
@@ -80,7 +80,7 @@ def box(
     read: Iterable[Path] = (),
     connect: Iterable[int] = (),
 ) -> Box:
-    """What a command in a worktree may access, with what the settings add for all commands.
+    """What a command in a worktree may access, including what the settings allow to all commands.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.

@@ -1,8 +1,8 @@
-"""Ending agents' processes with all they started: on request, because their worktree goes, because the servers stop.
+"""Termination of agents' processes and everything they started: on request, with their worktree, or with the servers.
 
-A process that the system does not end, such as one in an uninterruptible sleep, is a *survivor*: its row has a reason
-and no end. It is logged, shown, and tried again by `end_survivors`. Nothing else waits for it or fails with it, and it
-takes no other agent's room: with SIGKILL pending it runs no more of its program.
+A process that SIGKILL does not end, such as one in uninterruptible sleep, is a *survivor*: its row has a reason and no
+end. It is logged and listed, and `end_survivors` tries again. Nothing else waits for it or fails because of it, and it
+occupies no slot: with SIGKILL pending it executes no more of its program.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from workbench.worker import scratch
 SQL = beside(__file__)
 
 KILL_SECONDS = 5.0
-"""How long a process may take to end after SIGKILL, before it counts as a survivor."""
+"""How long after SIGKILL a process may take to end before it counts as a survivor."""
 RETRY_KILL_SECONDS = 0.5
-"""The same for a survivor, which was killed before."""
+"""The same when a survivor is killed again."""
 
 log = logging.getLogger(__name__)
 
 
 async def end(ctx: Ctx, agent_uid: str, reason: str, *, keep: bool = False) -> bool:
-    """End the process of an agent, or its waiting for one; False when it has neither.
+    """End an agent's process, or cancel its pending start; False if it has neither.
 
     Args:
-        keep: it is about to be started again: it stays admitted, or goes on waiting for admission.
+        keep: the agent is about to be restarted, so its registration stays as it is.
 
     Raises:
-        Unavailable: ``PROCESS_SURVIVED``: the process is a survivor from now on.
+        Unavailable: ``PROCESS_SURVIVED``: the process is now a survivor.
     """
     row = await ctx.read(lambda tx: tx.one(SQL.running_of, agent=agent_uid))
     if row is None:
@@ -49,9 +49,9 @@ async def end(ctx: Ctx, agent_uid: str, reason: str, *, keep: bool = False) -> b
 
 
 async def end_all(ctx: Ctx, reason: str, worktree: str | None = None) -> None:
-    """End every process of an agent, or those of one worktree, at the same time; agents that wait get none.
+    """End all agents' processes, or those of one worktree, concurrently, and cancel pending starts.
 
-    Survivors, and failures of the store, are logged: what the processes are ended for goes on.
+    Survivors and store failures are logged, not raised, so that the caller can go on.
     """
     waiting = await ctx.read(lambda tx: tx.all(SQL.waiting, worktree=worktree))
     running = await ctx.read(lambda tx: tx.all(SQL.running, worktree=worktree))
@@ -59,15 +59,15 @@ async def end_all(ctx: Ctx, reason: str, worktree: str | None = None) -> None:
 
 
 async def recover(ctx: Ctx) -> None:
-    """End what an earlier server left running, and remove the scratch directories it left."""
+    """End the processes that an earlier server left running, and remove the scratch directories it left."""
     await end_all(ctx, "left over from an earlier server")
     await _for_each(await ctx.read(lambda tx: tx.all(SQL.left_scratch)), lambda row: _remove_scratch(ctx, row))
 
 
 async def reap(ctx: Ctx) -> None:
-    """Note the processes that ended by themselves, and end what they left behind.
+    """Record the processes that exited by themselves, and end what they left running.
 
-    Only then can others claim what they held: the command of a worker that was killed may still be running.
+    Their tasks are released only then: the command of a worker that was killed may still be running.
     """
     rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=None))
     exited = [row for row in rows if ctx.processes.ended_by_itself(process_of(row))]
@@ -75,37 +75,37 @@ async def reap(ctx: Ctx) -> None:
 
 
 async def end_survivors(ctx: Ctx) -> None:
-    """Try again to end the survivors, and note those that have ended since."""
+    """Try again to end the survivors, and record those that have ended since."""
     rows = await ctx.read(lambda tx: tx.all(SQL.survivors))
     await _for_each(rows, lambda row: _terminate(ctx, row, "agent.exited", row["reason"], again=True))
 
 
 def give_up(tx: Tx, agent_uid: str, reason: str, *, keep: bool = False) -> bool:
-    """Stop waiting for a process to be started for an agent; False if it did not wait.
+    """Cancel the pending start of an agent; False if none was pending.
 
-    Its token is replaced: should a process be started all the same by a server that has crashed, it can do nothing.
+    Its token is replaced, so that a process started by a server that has since crashed can do nothing.
     """
     if not tx.run(SQL.give_up, agent=agent_uid, reason=reason):
         return False
     tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(access.new_token("wba")))
     if not keep:
         tx.emit("agent.terminated", f"agent:{agent_uid}", pid=None, exit_code=None, reason=reason)
-        on_agent_exit(tx, agent_uid, reason or "it was ended before it began")
+        on_agent_exit(tx, agent_uid, reason or "it was terminated before it started")
     return True
 
 
 def process_of(row: Row) -> ProcessRef:
-    """The process that a row is about."""
+    """The process that a row describes."""
     return ProcessRef(row["pid"], row["started"], row["mark"])
 
 
 async def _terminate(ctx: Ctx, row: Row, kind: str, reason: str, *, keep: bool = False, again: bool = False) -> None:
-    """End a process and note its end; if it survives, note that instead.
+    """End a process and record its end; if it survives, record that instead.
 
-    When this is cancelled, the process is ended all the same, and `reap` notes it.
+    If this is cancelled, the process still ends, and `reap` records it.
 
     Args:
-        again: it is a survivor, that has been killed before.
+        again: the process is a survivor, which was killed before.
     """
     ref, grace = process_of(row), 0.0 if again else ctx.settings.terminate_grace_seconds
     with ctx.processes.ending(ref):
@@ -114,16 +114,16 @@ async def _terminate(ctx: Ctx, row: Row, kind: str, reason: str, *, keep: bool =
             await asyncio.to_thread(ctx.processes.terminate, ref, grace, patience)
         except Unavailable as error:
             survived = error
-            if await ctx.write(lambda tx: _note_survival(tx, row, reason, survived)):
+            if await ctx.write(lambda tx: _record_survival(tx, row, reason, survived)):
                 log.warning("agent %s: %s: %s", row["agent_id"], error.code, error.message)
             raise
-        await ctx.write(lambda tx: _note_end(tx, ctx, row, kind, reason, keep))
+        await ctx.write(lambda tx: _record_end(tx, ctx, row, kind, reason, keep))
     ctx.processes.forget(ref)
     await _remove_scratch(ctx, row)
 
 
-def _note_survival(tx: Tx, row: Row, reason: str, error: Unavailable) -> bool:
-    """Make a survivor of a process; False if it was one before."""
+def _record_survival(tx: Tx, row: Row, reason: str, error: Unavailable) -> bool:
+    """Record a process as a survivor; False if it already is one."""
     because = f"{reason.rstrip('.')}. {error.message}" if reason else error.message
     if not tx.run(SQL.survived, agent=row["agent_id"], pid=row["pid"], reason=because):
         return False
@@ -131,7 +131,7 @@ def _note_survival(tx: Tx, row: Row, reason: str, error: Unavailable) -> bool:
     return True
 
 
-def _note_end(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) -> None:
+def _record_end(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) -> None:
     code = ctx.processes.exit_code(process_of(row))
     values = {"agent": row["agent_id"], "pid": row["pid"], "exit_code": code, "reason": reason or None}
     if not tx.run(SQL.ended, values, now=tx.now):
@@ -150,10 +150,10 @@ async def _remove_scratch(ctx: Ctx, row: Row) -> None:
 
 
 async def _for_each(rows: Sequence[Row], work: Callable[[Row], Awaitable[object]]) -> None:
-    """Do something for all rows at the same time. A failure is logged and concerns its row only."""
+    """Do something for all rows concurrently. A failure is logged and does not affect other rows."""
     for row, result in zip(rows, await asyncio.gather(*map(work, rows), return_exceptions=True), strict=True):
         if isinstance(result, WorkbenchError):
-            if result.code == "PROCESS_SURVIVED":  # logged when it was noted
+            if result.code == "PROCESS_SURVIVED":  # already logged by `_terminate`
                 continue
             log.warning("agent %s: %s: %s", row["agent_id"], result.code, result.message)
         elif isinstance(result, BaseException):

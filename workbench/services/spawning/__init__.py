@@ -1,15 +1,15 @@
-"""Spawning agents: who may, where, with what; waiting for room; starting again.
+"""Spawning agents as processes: validation, queueing, launching and restarting.
 
-An agent has one process at a time, and the same identity in all of them. Its token is made anew each time a process
-is started, and is nowhere but in that process.
+An agent has one process at a time, and keeps its identity when it is restarted. Each process gets a new token, which
+exists nowhere else.
 
-- `request`: what an agent is spawned with, checked and kept
+- `request`: the parameters of an agent, validated and stored
 - `workplace`: the worktree it works in
 - `startup`: the configuration of its process
 - `launch`: starting its process
-- `queue`: agents that wait for room
-- `spawn`: spawning one, starting one again
-- `manual`: one that a person runs by hand
+- `queue`: agents that wait for a slot
+- `spawn`: the operations that spawn and restart agents
+- `manual`: workers that a person runs by hand
 """
 
 from workbench.services.spawning import (

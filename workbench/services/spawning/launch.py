@@ -1,4 +1,4 @@
-"""Launching the process of an agent that was given room, with its configuration and a new token."""
+"""Launches the process of an agent that has a slot, with its configuration and a new token."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ log = logging.getLogger(__name__)
 
 
 async def launch(ctx: Ctx, agent_uid: str) -> int:
-    """Start the process of an agent that was given room; its pid. If that fails, the agent waits no longer.
+    """Start the process of an agent that has a slot; its pid. If that fails, the agent is not queued again.
 
-    A caller that is cancelled does not end this half-way: every process that runs is noted.
+    Cancelling the caller does not interrupt this, so every process that runs is recorded.
 
     Raises:
-        NotFound: ``WORKTREE_NOT_FOUND``. Unavailable: ``SPAWN_FAILED``, …. Conflict: ``NOT_RUNNING``: ended meanwhile.
+        NotFound: ``WORKTREE_NOT_FOUND``. Unavailable: ``SPAWN_FAILED``, ….
+        Conflict: ``NOT_RUNNING``: the agent was terminated meanwhile.
     """
     return await ctx.repositories.shielded(_launch_or_give_up(ctx, agent_uid))
 
@@ -46,7 +47,7 @@ async def _launch_or_give_up(ctx: Ctx, agent_uid: str) -> int:
 
 
 async def _launch(ctx: Ctx, agent_uid: str) -> int:
-    spawn, place = await ctx.read(lambda tx: _given_room(tx, ctx, agent_uid))
+    spawn, place = await ctx.read(lambda tx: _spawn_and_place(tx, ctx, agent_uid))
     request, token = SpawnRequest.of(spawn), access.new_token("wba")
     environment = await environment_of(ctx, agent_uid, request)
     confinement = confinement_of(ctx.settings)
@@ -58,7 +59,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
             startup.worker_config, ctx, request, place, borrowed, token, scratch, environment, confinement
         )
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
-        await _note(ctx, agent_uid, request, ref, scratch, confinement)
+        await _record(ctx, agent_uid, request, ref, scratch, confinement)
     except (WorkbenchError, OSError) as error:
         await asyncio.to_thread(directories.remove, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
@@ -66,7 +67,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
 
 
 def _new_scratch() -> Path:
-    """A new directory for an agent's tasks. Blocks."""
+    """Create the scratch directory of an agent. Blocks."""
     try:
         return Path(tempfile.mkdtemp(prefix="workbench-"))
     except OSError as error:
@@ -77,9 +78,9 @@ def _not_started(error: OSError) -> Unavailable:
     return Unavailable("SPAWN_FAILED", f"The agent cannot be started: {error}.")
 
 
-def _given_room(tx: Reader, ctx: Ctx, agent_uid: str) -> tuple[Row, WorktreePlace | None]:
+def _spawn_and_place(tx: Reader, ctx: Ctx, agent_uid: str) -> tuple[Row, WorktreePlace | None]:
     spawn = tx.one(SQL.get, agent=agent_uid)
-    assert spawn is not None, "it was given room"
+    assert spawn is not None, "it has a slot"
     return spawn, workplace.place(tx, ctx, spawn["assigned_worktree"])
 
 
@@ -94,20 +95,20 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     )
 
 
-async def _note(
+async def _record(
     ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, scratch: Path, confinement: Confinement
 ) -> None:
-    """Write down the process of an agent. If that fails, or the agent was ended meanwhile, the process is ended too.
+    """Record the process of an agent. If that fails, or the agent was terminated meanwhile, end the process.
 
     Raises:
-        Conflict: ``NOT_RUNNING``. WorkbenchError: of the store.
+        Conflict: ``NOT_RUNNING``. WorkbenchError: an error of the store.
     """
     started = {"agent": agent_uid, "scratch": str(scratch), "confinement": confinement.model_dump_json()}
     values = {"agent": agent_uid, "pid": ref.pid, "started": ref.started, "mark": ref.mark, "profile": request.profile}
 
     def change(tx: Tx) -> None:
         if not tx.run(SQL.started, started):
-            raise Conflict("NOT_RUNNING", "The agent was ended while its process was started.")
+            raise Conflict("NOT_RUNNING", "The agent was terminated while its process was starting.")
         tx.run(SQL.process, values, log=str(processes.log_of(ctx, agent_uid)), now=tx.now)
         facts = {"pid": ref.pid, "profile": request.profile, "enforced": confinement.enforced}
         tx.emit("agent.spawned", f"agent:{agent_uid}", **facts, missing=confinement.missing)
@@ -120,7 +121,7 @@ async def _note(
 
 
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
-    """End a process that is noted nowhere."""
+    """End a process that was not recorded."""
     try:
         await asyncio.to_thread(ctx.processes.terminate, ref, 0.0)
     except Unavailable as error:
@@ -129,7 +130,7 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
 
 
 def _environment(ctx: Ctx) -> dict[str, str]:
-    """The person's environment without what could steer the worker, its interpreter first in PATH."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(RESERVED)}
-    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
-    return kept | {"PATH": path, "WORKBENCH_PROJECT": str(ctx.settings.project)}
+    """The server's environment without variables that could affect the worker; its interpreter is first in PATH."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(RESERVED)}
+    path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
+    return inherited | {"PATH": path, "WORKBENCH_PROJECT": str(ctx.settings.project)}

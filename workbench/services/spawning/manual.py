@@ -1,4 +1,4 @@
-"""Enlisting a worker that a person runs by hand: it is admitted, and its configuration is returned."""
+"""Workers that a person runs by hand: `enlist_worker` admits one and returns its configuration."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.spawning import startup, workplace
 from workbench.services.spawning.request import Environment, SpawnRequest, TaskId, check_environment, check_profile
-from workbench.services.spawning.spawn import admitted
+from workbench.services.spawning.spawn import approve_if_auto
 from workbench.store.base import Tx
 
 
 class Enlisted(Wire):
-    """A worker that a person runs by hand, and its configuration as JSON, with the agent's token in it."""
+    """An admitted worker and its configuration as JSON, which contains the agent's token."""
 
     agent_id: str
     config: str
@@ -31,7 +31,7 @@ class Enlisted(Wire):
 async def enlist_worker(
     ctx: Ctx,
     persona_id: str,
-    scratch: Annotated[str, Field(description="An empty directory of its own; who runs it removes it.")],
+    scratch: Annotated[str, Field(description="An empty directory for it alone; whoever runs the worker removes it.")],
     assigned_worktree: str | None = None,
     new_worktree: bool = False,
     name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
@@ -42,25 +42,25 @@ async def enlist_worker(
     limits: ResourceLimits = ResourceLimits(),
     mcp: bool = False,
 ) -> Enlisted:
-    """Admit a worker that a person runs by hand (`workbench worker`); the configuration is for its standard input."""
+    """Admit a worker that a person runs by hand (`workbench worker`), and get the configuration for its stdin."""
     check_environment(environment)
     request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
     await check_profile(ctx, request)
-    held = confinement_of(ctx.settings)
+    confinement = confinement_of(ctx.settings)
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
         worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
     token = access.new_token("wba")
 
     def change(tx: Tx) -> Registered:
-        more = {"persona_id": persona_id, "worktree": worktree, "profile": profile}
-        return add_pending(tx, ctx, name or persona_id, token, capabilities={}, **more)
+        place = {"persona_id": persona_id, "worktree": worktree, "profile": profile}
+        return add_pending(tx, ctx, name or persona_id, token, capabilities={}, **place)
 
     made = allow_admitted(ctx, await ctx.write(change))
-    agent_id, _ = await admitted(ctx, made, "auto")
+    agent_id, _ = await approve_if_auto(ctx, made, "auto")
     place = await ctx.read(lambda tx: workplace.place(tx, ctx, worktree))
     borrowed = await startup.borrowed(ctx, place)
     config = await asyncio.to_thread(
-        startup.worker_config, ctx, request, place, borrowed, token, Path(scratch), environment, held
+        startup.worker_config, ctx, request, place, borrowed, token, Path(scratch), environment, confinement
     )
     return Enlisted(agent_id=agent_id, config=config.as_json())

@@ -1,4 +1,4 @@
-"""Agents that wait for room: as many run as the settings allow, the others start in the order they were asked for."""
+"""The spawn queue: agents beyond the limits of the settings wait, and start in the order of their requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 async def start_queued(ctx: Ctx) -> None:
-    """Start agents that wait, as far as there is room; one that cannot be started waits no longer."""
+    """Start queued agents while there are free slots; one that cannot be started leaves the queue."""
     if not await ctx.read(lambda tx: _startable(tx, ctx)):
         return
     for agent_uid in await ctx.write(lambda tx: _take_slots(tx, ctx)):
@@ -26,18 +26,18 @@ async def start_queued(ctx: Ctx) -> None:
             await launch(ctx, agent_uid)
         except WorkbenchError as error:
             log.warning("agent %s: %s: %s", agent_uid, error.code, error.message)
-        except Exception:  # the others of the queue are started all the same
+        except Exception:  # the other queued agents still start
             log.exception("agent %s: its process could not be started", agent_uid)
 
 
 def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
-    """The agents of the queue that there is room for, in its order, without those of planners that have their share."""
+    """The queued agents that may start now, in order; those of planners at their limit are skipped."""
     busy = tx.all(SQL.busy)
-    room = ctx.settings.max_agents_running - len(busy)
+    free = ctx.settings.max_agents_running - len(busy)
     shares = Counter(row["spawned_by"] for row in busy if row["spawned_by"])
     found: list[Row] = []
     for row in tx.all(SQL.queue):
-        if len(found) >= room:
+        if len(found) >= free:
             break
         if row["spawned_by"] and shares[row["spawned_by"]] >= ctx.settings.max_agents_per_planner:
             continue
@@ -47,7 +47,7 @@ def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
 
 
 def take_slot(tx: Tx, ctx: Ctx, agent: str) -> bool:
-    """Let an agent start if there is room; False if it has to wait in the queue."""
+    """Give a queued agent a slot; False if it has to wait in the queue."""
     if agent in {row["agent_id"] for row in _startable(tx, ctx)}:
         tx.run(SQL.starting, agent=agent)
         return True
@@ -62,7 +62,7 @@ def _take_slots(tx: Tx, ctx: Ctx) -> list[str]:
             *access.MAY_ACT,
             Registration.PENDING,
         ):
-            termination.give_up(tx, row["agent_id"], "it is not admitted any more")
+            termination.give_up(tx, row["agent_id"], "it is no longer admitted")
         else:
             tx.run(SQL.starting, agent=row["agent_id"])
             taken.append(row["agent_id"])

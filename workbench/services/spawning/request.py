@@ -1,4 +1,4 @@
-"""What an agent is spawned with: checked before, and kept so that it can be started again."""
+"""The parameters that an agent is spawned with: validated, and stored for restarts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ Environment = Annotated[
     dict[str, str],
     Field(max_length=100, description="Extra variables; not WORKBENCH_*, LD_*, GIT_* or PYTHON*."),
 ]
-TaskId = Annotated[
-    Int64 | None, Field(description="The one task it is for, then it ends; null: whatever it can claim.")
-]
+TaskId = Annotated[Int64 | None, Field(description="Run only this task, then end; null: any tasks it can claim.")]
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnRequest:
-    """What an agent is spawned with; kept, so that it can be started again."""
+    """The parameters that an agent is spawned with, which are stored for restarts."""
 
     profile: str
     function: str | None
@@ -45,27 +43,27 @@ class SpawnRequest:
     has_environment: bool
 
     def as_json(self) -> str:
-        """As it is stored. The environment is not in it."""
+        """The stored form, without the environment."""
         names = ("function", "task_id", "mcp", "has_environment")
-        kept = {name: getattr(self, name) for name in names}
-        return json.dumps(kept | {"limits": self.limits.model_dump(exclude_none=True)})
+        values = {name: getattr(self, name) for name in names}
+        return json.dumps(values | {"limits": self.limits.model_dump(exclude_none=True)})
 
     @classmethod
     def of(cls, row: Row) -> SpawnRequest:
-        """What a row of `spawns` says."""
-        said: dict[str, Any] = json.loads(row["request"])
+        """The request in a row of `spawns`."""
+        stored: dict[str, Any] = json.loads(row["request"])
         return cls(
             row["profile"],
-            said.get("function"),
-            said.get("task_id"),
-            ResourceLimits(**said.get("limits", {})),
-            bool(said.get("mcp")),
-            bool(said.get("has_environment")),
+            stored.get("function"),
+            stored.get("task_id"),
+            ResourceLimits(**stored.get("limits", {})),
+            bool(stored.get("mcp")),
+            bool(stored.get("has_environment")),
         )
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Refuse variables that could steer the worker.
+    """Refuse variables that could affect the worker itself.
 
     Raises:
         BadInput: ``BAD_ENVIRONMENT``.
@@ -74,12 +72,12 @@ def check_environment(environment: Mapping[str, str]) -> None:
         if name.upper().startswith(RESERVED) or not name.isidentifier():
             raise BadInput(
                 "BAD_ENVIRONMENT",
-                f"The variable {name!r} may not be set; names that begin with {', '.join(RESERVED)} are kept.",
+                f"The variable {name!r} may not be set; names that begin with {', '.join(RESERVED)} are reserved.",
             )
 
 
 async def check_profile(ctx: Ctx, request: SpawnRequest) -> None:
-    """Refuse a profile that is not there, lacks what it needs, or takes another function than is named.
+    """Refuse a profile that does not exist or lacks what it needs, or a function that does not fit it.
 
     Raises:
         NotFound, BadInput: see `profiles.load`. Unavailable: ``PROFILE_UNAVAILABLE``. BadInput: ``BAD_FUNCTION``.
@@ -88,7 +86,7 @@ async def check_profile(ctx: Ctx, request: SpawnRequest) -> None:
     if lacks := profiles.missing(profile):
         raise Unavailable(
             "PROFILE_UNAVAILABLE",
-            f"The profile {profile.name} needs {', '.join(lacks)}, which is not here.",
+            f"The profile {profile.name} needs {', '.join(lacks)}, which is not installed or set here.",
             needs=lacks,
         )
     wants = any("{function}" in part for part in profile.command or ())
@@ -105,7 +103,7 @@ async def environment_of(ctx: Ctx, agent_uid: str, request: SpawnRequest) -> dic
     """
     if not request.has_environment:
         return {}
-    kept = await asyncio.to_thread(environments.recall, ctx.settings, agent_uid)
-    if kept is None:
-        raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are not kept any more. Spawn another.")
-    return kept
+    saved = await asyncio.to_thread(environments.load, ctx.settings, agent_uid)
+    if saved is None:
+        raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are lost. Spawn another agent.")
+    return saved

@@ -1,4 +1,4 @@
-"""Asking for an agent: a new one is spawned, or one is started again, at once or when there is room."""
+"""The operations that spawn and restart agents, at once or when a slot is free."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from workbench.store.base import Reader, Row, Tx
 
 
 class Spawned(Wire):
-    """An agent with a process, or that waits for one (`queued`). It works once its registration is approved."""
+    """A spawned agent, which runs or is `queued`. It works once its registration is approved."""
 
     agent_id: str
     status: Registration
@@ -50,26 +50,26 @@ async def spawn_agent(
     ctx: Ctx,
     persona_id: str,
     assigned_worktree: Annotated[
-        str | None, Field(description="The worktree the agent works in and may not leave; the task's when null.")
+        str | None, Field(description="The worktree to which the agent is confined; default: the task's.")
     ] = None,
-    new_worktree: Annotated[bool, Field(description="Make the worktree; of a free name, if none is given.")] = False,
+    new_worktree: Annotated[bool, Field(description="Create the worktree, with a free name if none is given.")] = False,
     name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
     environment: Environment = {},
-    profile: Annotated[str, Field(description="How it works: script runs each task's command; see list_profiles.")] = (
-        "script"
-    ),
+    profile: Annotated[
+        str, Field(description="Launch profile: script runs each task's command; see list_profiles.")
+    ] = ("script"),
     function: Annotated[str | None, Field(description="For the profile python: package.module:name.")] = None,
     task_id: TaskId = None,
     limits: ResourceLimits = ResourceLimits(),
     mcp: Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")] = False,
     approve: Annotated[
         Literal["auto", "ask"],
-        Field(description="Whether the operator's spawn is admitted at once; a planner's always asks."),
+        Field(description="auto: admit the operator's agent at once; a planner's always needs approval."),
     ] = "auto",
 ) -> Spawned:
     """Start a worker process with its own identity. It registers, waits for approval, then takes tasks.
 
-    When as many run as may, it waits for room, in the order of asking.
+    When no slot is free, it is queued.
     """
     check_environment(environment)
     request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
@@ -78,8 +78,8 @@ async def spawn_agent(
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
         worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
-    begun = _spawn(ctx, name or persona_id, persona_id, worktree, request, environment, approve)
-    return await ctx.repositories.shielded(begun)
+    spawning = _spawn(ctx, name or persona_id, persona_id, worktree, request, environment, approve)
+    return await ctx.repositories.shielded(spawning)
 
 
 async def _spawn(
@@ -91,15 +91,15 @@ async def _spawn(
     environment: Environment,
     approve: str,
 ) -> Spawned:
-    made, agent_uid, at_once = await _enter(ctx, name, persona_id, worktree, request)
+    made, agent_uid, at_once = await _register(ctx, name, persona_id, worktree, request)
     try:
-        await asyncio.to_thread(environments.keep, ctx.settings, agent_uid, environment)
-        agent_id, status = await admitted(ctx, made, approve)
+        await asyncio.to_thread(environments.save, ctx.settings, agent_uid, environment)
+        agent_id, status = await approve_if_auto(ctx, made, approve)
         pid = await launch(ctx, agent_uid) if at_once else None
     except WorkbenchError as error:
         reason = error.message
         await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
-        await asyncio.to_thread(environments.forget, ctx.settings, agent_uid)
+        await asyncio.to_thread(environments.remove, ctx.settings, agent_uid)
         raise
     return _spawned(ctx, agent_uid, agent_id, status, made.approval_id, pid, worktree)
 
@@ -130,9 +130,9 @@ async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
 
 
 async def _restart(ctx: Ctx, agent: Row) -> int | None:
-    """End the process of an agent and start another; its pid, or None if the agent has to wait for room."""
+    """End the process of an agent and start another; its pid, or None if the agent is queued."""
     agent_uid: str = agent["id"]
-    await termination.end(ctx, agent_uid, "it is started again", keep=True)
+    await termination.end(ctx, agent_uid, "restart", keep=True)
 
     def change(tx: Tx) -> bool:
         tx.run(SQL.queue_again, agent=agent_uid, now=tx.now)
@@ -142,17 +142,17 @@ async def _restart(ctx: Ctx, agent: Row) -> int | None:
     return await launch(ctx, agent_uid) if await ctx.write(change) else None
 
 
-async def _enter(
+async def _register(
     ctx: Ctx, name: str, persona_id: str, worktree: str | None, request: SpawnRequest
 ) -> tuple[Registered, str, bool]:
-    """Register the agent and its place in the queue, in one transaction; its internal id; whether there is room."""
+    """Register an agent and queue it, in one transaction; also its internal id, and whether it got a slot."""
 
     def change(tx: Tx) -> tuple[Registered, str, bool]:
         waiting = len(tx.all(SQL.queue))
         if waiting >= ctx.settings.max_agents_queued:
             raise Unavailable(
                 "TOO_MANY_AGENTS",
-                f"{waiting} agents wait for room, as many as the setting max_agents_queued allows. "
+                f"{waiting} agents are queued, as many as the setting max_agents_queued allows. "
                 "Terminate one, or wait until one ends.",
             )
         made = add_pending(
@@ -175,8 +175,8 @@ async def _enter(
     return allow_admitted(ctx, made), agent_uid, at_once
 
 
-async def admitted(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:
-    """Admit an agent at once if the operator asked for it so; its id, and where its registration stands."""
+async def approve_if_auto(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:
+    """Approve a registration at once if the operator chose that; the agent's id and registration status."""
     if approve != "auto" or ctx.caller.level is not Level.OPERATOR:
         return made.agent_id, made.status
     decision = await approvals.approve(ctx, made.approval_id)

@@ -1,4 +1,4 @@
-"""What a worker is told when it begins: where and how it works, with which token, what it may touch."""
+"""The configuration of a worker process: its worktree, profile, token, limits and sandbox."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def worker_config(
     place: WorktreePlace | None,
     borrowed: Sequence[Path],
     token: str,
-    own: Path,
+    scratch: Path,
     environment: Mapping[str, str],
-    held: Confinement,
+    confinement: Confinement,
 ) -> WorkerConfig:
-    """What the worker is told. Blocks."""
+    """Build the configuration of a worker. Blocks."""
     assert ctx.server is not None, "it needs the server"
     settings, profile = ctx.settings, profiles.load(ctx.settings, request.profile)
     return WorkerConfig(
         url=ctx.server.url,
         token=token,
-        scratch=own,
-        box=_box(ctx, profile, place, borrowed, own),
+        scratch=scratch,
+        box=_box(ctx, profile, place, borrowed, scratch),
         project=settings.project,
         profile=profile,
         agent_mcp_url=ctx.server.mcp_url,
@@ -42,7 +42,7 @@ def worker_config(
         task_id=request.task_id,
         limits=Limits(**request.limits.model_dump()),
         environment=environment,
-        missing=held.missing,
+        missing=confinement.missing,
         mcp_url=ctx.server.mcp_url if request.mcp else None,
         server_file=settings.server_file,
         heartbeat_seconds=settings.heartbeat_seconds,
@@ -59,9 +59,9 @@ async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:
     return await asyncio.to_thread(repository.object_directories)
 
 
-def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], own: Path) -> Box:
-    """What the commands of an agent may touch. Without a worktree: nothing but its scratch directory is written, and
-    the project is read but for what begins with a dot."""
+def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], scratch: Path) -> Box:
+    """What the commands of an agent may access. Without a worktree, they can write only to their scratch directory,
+    and read the project except its entries that begin with a dot."""
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
     server = urlsplit(ctx.server.url).port or 0
@@ -70,10 +70,10 @@ def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequ
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
     return sandbox.box(
         settings,
-        worktree=place.path if place else own,
-        git_dir=place.git_dir if place else own,
+        worktree=place.path if place else scratch,
+        git_dir=place.git_dir if place else scratch,
         objects=borrowed,
-        scratch=own,
+        scratch=scratch,
         read=read,
         connect=[server if port == "server" else port for port in profile.connect],
     )

@@ -1,4 +1,4 @@
-"""Where an agent works: in a worktree that its spawner may use, or outside of any."""
+"""Where a spawned agent works: in a worktree that the caller may use, or outside of any."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SQL = beside(__file__)
 def check(
     tx: Reader, ctx: Ctx, persona_id: str, worktree: str | None, task_id: int | None, new_worktree: bool
 ) -> str | None:
-    """Refuse what could never work; the worktree that was meant."""
+    """Refuse a persona, task or worktree that cannot be used; the worktree to use, which may be the task's."""
     persona = require_persona(tx, persona_id)
     if task_id is not None:
         task = visible_row(tx, ctx.caller, task_id)
@@ -39,7 +39,7 @@ def check(
 
 
 def check_place(tx: Reader, ctx: Ctx, worktree: str | None) -> None:
-    """Refuse a place where no agent of the caller's may work.
+    """Refuse a worktree, or none, that the caller's agents may not use.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``. Refused: ``FORBIDDEN``, ``WORKTREE_REQUIRED``.
@@ -47,7 +47,9 @@ def check_place(tx: Reader, ctx: Ctx, worktree: str | None) -> None:
     """
     if worktree is None:
         if not ctx.settings.spawn_outside_worktrees:
-            raise Refused("WORKTREE_REQUIRED", "Agents work in worktrees here. Name one, or ask for a new one.")
+            raise Refused(
+                "WORKTREE_REQUIRED", "Agents have to work in a worktree here. Give assigned_worktree or new_worktree."
+            )
         return
     check_owner(ctx.caller, _active(tx, access.check_worktree_name(worktree)))
 
@@ -60,7 +62,7 @@ def _active(tx: Reader, worktree: str) -> Row:
 
 
 def place(tx: Reader, ctx: Ctx, worktree: str | None) -> WorktreePlace | None:
-    """Where a worktree lies and its branch, for the worker; None outside of any.
+    """The directories and the branch of a worktree, for the worker; None for no worktree.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``.
@@ -68,14 +70,14 @@ def place(tx: Reader, ctx: Ctx, worktree: str | None) -> WorktreePlace | None:
     if worktree is None:
         return None
     row = _active(tx, worktree)
-    lies = place_of(ctx, row)
-    return WorktreePlace(worktree, lies.path, lies.git_dir, row["branch_name"])
+    location = place_of(ctx, row)
+    return WorktreePlace(worktree, location.path, location.git_dir, row["branch_name"])
 
 
-async def make_worktree(ctx: Ctx, name: str | None, like: str) -> str:
-    """A new worktree of the caller's; its name."""
+async def make_worktree(ctx: Ctx, name: str | None, default: str) -> str:
+    """Create a worktree for the caller; its name, by default derived from `default`."""
     if name is None:
-        base = re.sub(r"[^a-z0-9_-]+", "-", like.lower()).strip("-_")[:40] or "agent"
+        base = re.sub(r"[^a-z0-9_-]+", "-", default.lower()).strip("-_")[:40] or "agent"
         taken = {row["name"] for row in await ctx.read(lambda tx: tx.all(SQL.taken_names, prefix=base))}
         name = access.free_id(base, taken)
     return (await create_worktree(ctx, name)).name
