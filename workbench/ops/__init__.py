@@ -1,4 +1,4 @@
-"""Operations: who asks (`caller`), what can be asked (`operation`), and the one door between them (`dispatch`)."""
+"""Operations: their callers (`caller`), their definition (`operation`), and running them (`dispatch`)."""
 
 from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller, Ctx
 from workbench.ops.dispatch import dispatch

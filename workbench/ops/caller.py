@@ -1,4 +1,4 @@
-"""Who is asking, and what an operation is given."""
+"""The caller of an operation, and the context that the operation gets."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking. It comes from a credential, never from an argument.
+    """The caller of an operation, known from a credential, never from an argument.
 
-    `agent` is the internal id (`agents.id`) and `name` the one seen outside; an agent whose
-    registration is undecided is anonymous, but known.
+    `agent` is the internal id (`agents.id`) and `name` the public one. An agent whose registration is pending is
+    anonymous, but `agent` is set.
     """
 
     level: Level
@@ -44,16 +44,16 @@ class Caller:
     """Why an admitted agent may do nothing, or less than it was granted, for now: ``GRANT_EXPIRED``,
     ``TOOL_DISABLED`` or ``NOT_ALLOWLISTED``."""
     reads: bool = True
-    """Whether the tool `read` is switched on."""
+    """Whether the tool `read` is enabled."""
     active: bool = False
-    """Whether its registration is active; else the next operation makes it so."""
+    """Whether its registration is active; if not, its next operation activates it."""
     address: str | None = None
     client: str | None = None
-    """Where the request came from, and with what program; for the desk and for limits, never for trust."""
+    """The client's address and program: shown in the panel and used for limits, never trusted."""
 
     @property
     def narrowed(self) -> Caller:
-        """The same with the tool `read` alone, if it has more."""
+        """The same caller, restricted to the tool `read`."""
         if self.level <= Level.READ:
             return self
         if not self.reads:
@@ -74,11 +74,11 @@ class Caller:
 OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL)
 ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
 SYSTEM = Caller(Level.OPERATOR, "system", access=Access.SESSION_LEVEL)
-"""Workbench itself: what happens without anybody's asking."""
+"""Workbench itself: the actor of changes that nobody requested."""
 
 
 class Ctx(NamedTuple):
-    """What an operation is given: who asks, and the parts of the house it may use."""
+    """The context of an operation: its caller, and the parts of Workbench that it may use."""
 
     caller: Caller
     store: Store
@@ -89,21 +89,21 @@ class Ctx(NamedTuple):
     predictions: MergePredictions
     server: ServerInfo | None
     random: Callable[[], float]
-    """Uniform in [0, 1): randomness is an argument, as time is."""
+    """Uniform in [0, 1). Passed in, like the time, so that tests control it."""
     allowlist: Allowlist
     decision_handlers: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
     """Run when an approval is decided, by the kind of the approval."""
     repairs: Sequence[Callable[[Ctx, Repository], Awaitable[None]]]
-    """Finish or undo what a crash left half done in the repository; run before each exclusive use of it."""
+    """Finish or undo what a crash left unfinished in the repository; run before each exclusive use of it."""
 
     def of(self, caller: Caller) -> Ctx:
-        """The same, for another caller."""
+        """The same context for another caller."""
         return Ctx(caller, *self[1:])
 
     def write(self, change: Callable[[Tx], T]) -> Coroutine[Any, Any, T]:
-        """Change the store in the caller's name; see `Store.write`."""
+        """Change the store, with the caller as the actor; see `Store.write`."""
         return self.store.write(change, actor=self.caller.name)
 
     def read(self, question: Callable[[Reader], T]) -> Coroutine[Any, Any, T]:
-        """Ask the store; see `Store.read`."""
+        """Read from the store; see `Store.read`."""
         return self.store.read(question)

@@ -1,4 +1,4 @@
-"""The one door: find, authorise, validate, run. Nothing else decides who may call what."""
+"""Runs operations: find, authorise, validate, run. Only this module decides who may call what."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from workbench.rules.wire import json_safety
 async def dispatch(
     catalogue: Catalogue, ctx: Ctx, name: str, arguments: Mapping[str, Any], *, decoded: bool = False
 ) -> dict[str, Any]:
-    """The one door: find, authorise, validate, run; the result is JSON-ready.
+    """Find, authorise, validate and run an operation; the result is JSON-ready.
 
     Args:
-        decoded: the arguments come from `json_safety.decode`, and need not be checked again.
+        decoded: the arguments come from `json_safety.decode` and need no further check.
 
     Raises:
         NotFound: ``UNKNOWN_OPERATION``.
@@ -44,7 +44,7 @@ async def dispatch(
 
 
 def _require_json(name: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse values that could not be sent as JSON again: they would spoil every list they are in."""
+    """Refuse values that cannot be sent as JSON: stored, they would break every list that contains them."""
     try:
         json_safety.check(dict(arguments))
     except ValueError as error:
@@ -52,9 +52,9 @@ def _require_json(name: str, arguments: Mapping[str, Any]) -> None:
 
 
 _BARS = {
-    "NOT_ALLOWLISTED": "it is not on the allowlist. Ask the person to put it there.",
-    "GRANT_EXPIRED": "its grant has run out. Ask the person to prolong it.",
-    "TOOL_DISABLED": "the tool it was granted is switched off. Ask the person to switch it on.",
+    "NOT_ALLOWLISTED": "it is not on the allowlist. Ask the operator to add it.",
+    "GRANT_EXPIRED": "its grant has expired. Ask the operator to extend it.",
+    "TOOL_DISABLED": "the tool it was granted is disabled. Ask the operator to enable it.",
 }
 
 
@@ -66,12 +66,12 @@ def _authorise(op: Op, caller: Caller) -> None:
     if caller.level > Level.ANONYMOUS:
         raise Refused(
             "FORBIDDEN",
-            f"{op.name} is for a {op.allow.name.lower()}; {caller.name} is admitted as "
-            f"{caller.level.name.lower()}. Ask the person to change the grant if it should be.",
+            f"{op.name} requires the level {op.allow.name.lower()}; {caller.name} has the level "
+            f"{caller.level.name.lower()}. If it needs more, ask the operator to change its grant.",
         )
     if caller.agent is not None:
         raise Refused(
             "NOT_ASSIGNED",
-            f"{caller.name} is not admitted yet. Wait with registration_status until a person decides.",
+            f"{caller.name} is not admitted yet. Wait for the decision with registration_status.",
         )
     raise Unauthenticated("TOKEN_REQUIRED", f"{op.name} needs a token. Register to get one.")

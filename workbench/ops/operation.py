@@ -124,11 +124,11 @@ def op(
     """Make a coroutine function `(ctx: Ctx, …) -> Wire` an operation of its own name.
 
     Args:
-        allow: the least level that may call it.
+        allow: the lowest level that may call it.
         reads: it changes nothing.
-        destructive: it ends or discards something that cannot be had back.
-        needs_server: it makes sense only where the servers run; else ``NO_SERVER``.
-        tool: agents are offered it as an MCP tool.
+        destructive: it ends or discards something that cannot be restored.
+        needs_server: it works only where the servers run; elsewhere it raises ``NO_SERVER``.
+        tool: it is offered to agents as an MCP tool.
     """
 
     def mark(fn: Fn) -> Fn:
@@ -139,7 +139,7 @@ def op(
 
 
 def collect(services: Iterable[ModuleType]) -> Catalogue:
-    """The operations of some packages and modules by name, in alphabetical order; each name once."""
+    """The operations in packages and modules, by name, in alphabetical order; names are unique."""
     found: dict[str, Op] = {}
     for module in modules_of(services):
         for value in vars(module).values():
@@ -152,7 +152,7 @@ def collect(services: Iterable[ModuleType]) -> Catalogue:
 
 
 def modules_of(services: Iterable[ModuleType]) -> Iterator[ModuleType]:
-    """Some modules, with those that the packages among them import of their own."""
+    """Modules, and for packages also the submodules that they import."""
     for service in services:
         yield service
         below = (value for value in vars(service).values() if isinstance(value, ModuleType))
@@ -160,6 +160,6 @@ def modules_of(services: Iterable[ModuleType]) -> Iterator[ModuleType]:
 
 
 class Ok(Wire):
-    """Nothing to tell but that it was done."""
+    """Success, without further data."""
 
     ok: bool = True

@@ -1,7 +1,6 @@
-"""The store's contract: one writer, many readers, one event feed. It knows no concept of Workbench.
+"""The store's contract: one writer, many readers, one event feed. It is independent of Workbench's tables.
 
-A change is a function that is run in the writer's transaction; acknowledged means committed.
-Both databases keep this contract, and one set of tests proves it on each.
+A change is a function that runs in the writer's transaction; when it is acknowledged, it is committed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Reader(Protocol):
         ...
 
     def tuples(self, query: Query, values: Values = ..., /, **more: Any) -> list[tuple[Any, ...]]:
-        """Every row without the names of its columns: for very many of them."""
+        """Every row as a tuple, without column names: cheaper for very many rows."""
         ...
 
 
@@ -42,10 +41,10 @@ class Tx(Reader, Protocol):
     """A transaction that may change the store."""
 
     actor: str
-    """Who asked for the change; written into every event of it."""
+    """Who requested the change; recorded in each of its events."""
 
     def acting(self, actor: str) -> AbstractContextManager[None]:
-        """Have somebody else, such as a rule, be the actor while the block lasts."""
+        """Make somebody else, such as a rule, the actor within the block."""
         ...
 
     def run(self, query: Query, values: Values = ..., /, **more: Any) -> int:
@@ -57,19 +56,19 @@ class Tx(Reader, Protocol):
         ...
 
     def emit(self, kind: str, subject: str, /, **data: Any) -> None:
-        """Add an event (``<noun>.<past>``, about ``<noun>:<id>``) to this very transaction, at its end.
+        """Add an event (``<noun>.<past>``, about ``<noun>:<id>``) at the end of this transaction.
 
-        Reading events, a change does not meet its own.
+        A change that reads events does not see its own.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """How a store has been doing: commits of this process within the last seconds.
+    """Statistics of a store: the queued changes, and the latest commits of this process.
 
-    `commits` holds, for each, when it ended (`time.monotonic`), the changes it acknowledged, and the
-    seconds it took from taking the changes to the end of the commit.
+    For each commit, `commits` holds when it ended (`time.monotonic`), the number of changes in it, and the seconds
+    from taking the changes from the queue to the end of the commit.
     """
 
     queue: int
@@ -77,21 +76,21 @@ class StoreStats:
 
 
 class Store(Protocol):
-    """What services are given."""
+    """The store, as services use it."""
 
     def now(self) -> int:
         """The store's clock, microseconds UTC."""
         ...
 
     def stats(self) -> StoreStats:
-        """Changes that wait, and the latest commits (a few thousand at most)."""
+        """The number of queued changes, and the latest commits (a few thousand at most)."""
         ...
 
     async def write(self, change: Callable[[Tx], T], *, actor: str = ...) -> T:
         """Run `change` in a transaction and return what it returned, after the commit.
 
-        `change` may be run twice (a neighbour in the same commit failed), so it touches nothing
-        but the transaction. What it raises rolls it back alone and is raised here.
+        `change` may run twice (when another change in the same commit fails), so it must touch
+        nothing but the transaction. If it raises, it alone is rolled back, and the error is raised here.
 
         Raises:
             Unavailable: ``STORE_BUSY``, ``STORE_FULL``, ``STORE_READ_ONLY``, ``STORE_CORRUPT``,
@@ -104,5 +103,5 @@ class Store(Protocol):
         ...
 
     async def read_inline(self, question: Callable[[Reader], T]) -> T:
-        """Like `read`, for what takes a probe or two of an index: too little to hand to another thread."""
+        """Like `read`, but on the loop's thread: for one or two index lookups, too few to be worth another thread."""
         ...

@@ -1,7 +1,7 @@
-"""The feed: the events after a cursor, for everyone who follows them, also across processes.
+"""The feed: delivers the events after a cursor to every subscriber, also across processes.
 
-Events of this process come straight from its commits. Those of others are read from the store, where
-ten times a second is looked for them. Both reach every subscriber in order, once and without gaps.
+Events of this process come directly from its commits. Those of other processes are read from the store, which is
+polled ten times a second. Both reach every subscriber in order, once and without gaps.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 
 
 class FeedStore(Store, Protocol):
-    """What the feed needs of a store, beyond what services do."""
+    """The store, as the feed uses it."""
 
     def version(self) -> int:
-        """Changes when any process commits."""
+        """A number that changes when any process commits."""
         ...
 
 
@@ -65,7 +65,7 @@ def last_event_id(tx: Reader) -> int:
 
 @dataclass(slots=True)
 class FeedStats:
-    """Events that subscribers were given as they came, and those that were read from the store again for one."""
+    """Events that were handed to subscribers directly, and those that were read from the store again for one."""
 
     handed: int = 0
     fetched: int = 0
@@ -92,7 +92,7 @@ class Subscription:
         self._read_to = now_at if after is None else after
 
     def offer(self, event: Event) -> None:
-        """Hand over a new event of its kinds; a subscriber that lags too far is cut off instead of waited for."""
+        """Queue a new event for the subscriber; one that lags too far behind is cut off, not waited for."""
         if self._cut or self._subject not in (None, event.subject):
             return
         if len(self._live) >= self._limit:
@@ -109,7 +109,7 @@ class Subscription:
         """The next event.
 
         Raises:
-            Unavailable: ``READER_TOO_SLOW``; read on after the last event seen.
+            Unavailable: ``READER_TOO_SLOW``; continue after the last event received.
         """
         while not self._past and self._read_to < self._joined_at:
             await self._read_on()
@@ -142,12 +142,12 @@ class Subscription:
 def _too_slow() -> Unavailable:
     return Unavailable(
         "READER_TOO_SLOW",
-        "This reader fell too far behind and was cut off. Read on after the last event you saw.",
+        "This reader fell too far behind and was cut off. Continue after the last event you received.",
     )
 
 
 class Change:
-    """Whether anything has happened, without what: a wake-up that cannot overflow."""
+    """Signals that a matching event has happened, without the event itself, so that it cannot overflow."""
 
     def __init__(self, subject: str | None) -> None:
         self._subject = subject
@@ -155,7 +155,7 @@ class Change:
         self._news = asyncio.Event()
 
     def offer(self, event_id: int, subject: str) -> None:
-        """Note an event, if it is about the subject that is waited for."""
+        """Note an event, if it is about the subject."""
         if self._subject is None or self._subject == subject:
             self._newest = event_id
             self._news.set()
@@ -173,7 +173,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Followers:
-    """Who is handed the events of a kind."""
+    """Those who get the events of a kind."""
 
     subscriptions: Sequence[Subscription]
     changes: Sequence[Change]
@@ -199,40 +199,40 @@ class Feed:
 
     @property
     def readers(self) -> int:
-        """How many follow it now."""
+        """The number of its current followers."""
         return len(self._patterns)
 
     @property
     def patterns(self) -> frozenset[str]:
-        """What is followed now: ``*``, ``<noun>.*`` and kinds."""
+        """The patterns that are followed now: ``*``, ``<noun>.*`` and kinds."""
         return frozenset(pattern for patterns in self._patterns.values() for pattern in patterns)
 
     def committed(self, events: Sequence[Row]) -> None:
-        """Take over the events of a commit of this process, in order; callable from any thread."""
+        """Accept the events of a commit of this process, in order; callable from any thread."""
         self._committed.append(events)
         with suppress(RuntimeError):  # the loop has closed: there are no followers any more
             self._loop.call_soon_threadsafe(self._news.set)
 
     def on_foreign(self, callback: Callable[[Sequence[Row]], None]) -> None:
-        """Have `callback` called on the loop with events that were read from the store: all of other processes'."""
+        """Call `callback` on the loop with events read from the store, among them all of other processes."""
         self._foreign.append(callback)
 
     async def begin(self) -> None:
-        """Follow what is committed from now on; `run` does so itself if need be."""
+        """Start at the newest event; `run` does this itself if necessary."""
         await self._read_new()
 
     async def run(self) -> None:
-        """Deliver events until cancelled; what cannot be read now is tried again."""
+        """Deliver events until cancelled; a read that fails is tried again."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):  # `wait_for` loses a cancellation that meets the news
+                async with asyncio.timeout(POLL_SECONDS):  # `wait_for` can lose a cancellation
                     await self._news.wait()
             self._news.clear()
             try:
                 async with self._delivering:
                     await self._deliver()
             except WorkbenchError:
-                log.warning("the feed could not be read; it is tried again", exc_info=True)
+                log.warning("the feed could not be read; trying again", exc_info=True)
                 await asyncio.sleep(POLL_SECONDS)
 
     @asynccontextmanager
@@ -252,9 +252,9 @@ class Feed:
 
     @contextmanager
     def changed(self, *kinds: str, subject: str | None = None) -> Iterator[Change]:
-        """Be woken by events of `kinds`, about one subject or any.
+        """Get a `Change` that events of `kinds`, about one subject or any, wake.
 
-        Read the state together with `last_event_id`, then wait for what comes `after` that event.
+        Read the state together with `last_event_id`, then wait for a change `after` that event.
         """
         change = Change(subject)
         self._follow(change, kinds)
@@ -271,10 +271,10 @@ class Feed:
         subject: str | None = None,
         seconds: float,
     ) -> T:
-        """Ask the store until the answer is enough, again after each event of `kinds`; the last answer in any case.
+        """Read from the store, again after each event of `kinds`, until the answer is enough; the last answer.
 
         Args:
-            seconds: how long to ask; once at least.
+            seconds: how long to repeat the read, which is done at least once.
         """
         deadline = self._loop.time() + seconds
         with self.changed(*kinds, subject=subject) as change:
@@ -292,7 +292,7 @@ class Feed:
         self._routes.clear()
 
     def _followers(self, kind: str) -> _Followers:
-        """Those whose patterns match a kind, remembered until somebody joins or leaves."""
+        """The followers whose patterns match a kind, cached until one joins or leaves."""
         found = self._routes.get(kind)
         if found is None:
             matching = [follower for follower, patterns in self._patterns.items() if matches(kind, patterns)]
@@ -303,7 +303,7 @@ class Feed:
         return found
 
     async def _deliver(self) -> None:
-        """Hand over what this process has committed, and, now and then, what others have."""
+        """Hand over the events that this process has committed, and, at each poll, those of others."""
         if self._cursor is None:
             await self.begin()
         while self._committed:
@@ -313,7 +313,7 @@ class Feed:
             await self._read_new()
 
     def _hand_over_own(self) -> bool:
-        """Hand over the events of a commit; False if others' events come before them."""
+        """Hand over the events of one commit; False if events of other processes come before them."""
         assert self._cursor is not None
         cursor, batch = self._cursor, self._committed[0]
         if batch[0]["id"] > cursor + 1:
@@ -326,7 +326,7 @@ class Feed:
         return self._loop.time() - self._read_at >= POLL_SECONDS and self._store.version() != self._version
 
     async def _read_new(self) -> int:
-        """Hand over what the store has after the cursor; where that is then. The first time, begin at the newest."""
+        """Hand over the events in the store after the cursor; the new cursor. The first time, start at the newest."""
         self._read_at, self._version = self._loop.time(), self._store.version()
         if self._cursor is None:
             newest = await self._store.read(last_event_id)

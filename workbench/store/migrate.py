@@ -1,7 +1,7 @@
-"""Numbered `.sql` scripts, applied in order, each in a transaction, remembered by SHA-256 (spec 3).
+"""Migrations: numbered `.sql` scripts, applied in order, each in a transaction, recorded by SHA-256 (spec 3).
 
-A script headed ``-- rerunnable`` is run again when it changed, with a warning; any other changed
-script is drift, and so is a database that knows scripts this program does not.
+A script headed ``-- rerunnable`` is run again, with a warning, when it has changed. Any other changed script is
+refused as drift, and so is a database with scripts that this program does not know.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Script:
 
     @property
     def rerunnable(self) -> bool:
-        """Whether a changed script is simply run again."""
+        """Whether the script is run again when it has changed."""
         return self.text.startswith("-- rerunnable")
 
     def statements(self, dialect: Dialect) -> Iterator[str]:

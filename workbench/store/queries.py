@@ -1,10 +1,9 @@
-"""SQL lives in `.sql` files: this reads them, once, for both databases.
+"""Reads queries from `.sql` files, which are written once for both databases.
 
-A file holds queries headed `-- name: <identifier>`; parameters are `:named`. Text that several of
-them share stands once, above them, headed `-- part: <identifier>`, and is used as
-``{{identifier}}``. `-- use: <stem>` adds the queries of the file with that stem in the same
-directory, filled in with the parts above. What the two databases spell differently is a macro in double braces too, and
-these are all here:
+A file holds queries headed `-- name: <identifier>`; parameters are `:named`. Text that several queries share is
+defined once, above them, headed `-- part: <identifier>`, and used as ``{{identifier}}``. `-- use: <stem>` adds the
+queries of the file with that stem in the same directory, filled in with the parts above. What the two databases spell
+differently is also a macro in double braces; these are all of them:
 
 ==================  =================================  ==========================================
 macro               SQLite                             PostgreSQL
@@ -18,7 +17,7 @@ macro               SQLite                             PostgreSQL
 ``{{now}}``         the database's clock, microseconds UTC, for migrations
 ==================  =================================  ==========================================
 
-What only one of them has stands between ``{{sqlite}}`` or ``{{postgres}}`` and ``{{end}}``.
+Text for one database only is between ``{{sqlite}}`` or ``{{postgres}}`` and ``{{end}}``.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class Query:
 
     @cached_property
     def names_its_columns(self) -> bool:
-        """Whether it selects the same columns whatever a migration adds: nowhere `*`."""
+        """Whether it has no `*`, so that it selects the same columns whatever a migration adds."""
         return _STAR.search(self.text) is None
 
     @property

@@ -1,9 +1,9 @@
 """The store on SQLite: one writer thread with group commit, and reading connections beside it.
 
-Changes that meet in the queue share one transaction and one fsync. When one of them raises, the
+Changes that are queued together share one transaction and one fsync. When one of them raises, the
 transaction is rolled back and replayed with a savepoint around each, so that it fails alone.
-Writers of all processes, and checkpoints, hold one file lock (the fence): it is fair where
-SQLite's own busy handler starves, and it keeps a checkpoint from racing with a writer.
+Writers of all processes, and checkpoints, hold one file lock (the fence): it is fair, while SQLite's
+own busy handler lets writers starve, and it keeps a checkpoint from racing with a writer.
 
 Only this module may open the database file, and only through the standard library's SQLite: a
 second SQLite library in the process breaks the file locks of the first.
@@ -41,16 +41,16 @@ T = TypeVar("T")
 SQL = beside(__file__)
 MINIMUM_SQLITE = (3, 38, 0)
 BATCH = 512
-"""Changes in one transaction, at most."""
+"""The most changes in one transaction."""
 CHECKPOINT_PAGES = 1_000
 """The write-ahead log is folded into the database, by the commit itself, when it holds this many pages (4 MB)."""
 LOG_BYTES = 8 * 1024 * 1024
-"""The log is then written anew in its own place, which is far cheaper than to make its file grow
-again; when long readers have let it grow past this, it is cut."""
+"""After a checkpoint the log is overwritten in place, which is far cheaper than letting its file grow again; one
+that long reads have let grow beyond this size is truncated."""
 BUSY_SECONDS = 15.0
 """How long a writer waits for the writers of other processes."""
 LOCK_SECONDS = 2.0
-"""How long SQLite itself waits for those who do not know the fence."""
+"""How long SQLite itself waits for programs that do not use the fence."""
 READERS = 2
 STATS_COMMITS = 4_096
 
@@ -61,31 +61,31 @@ _STORAGE_ERRORS = {
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,  # no space for the index of the log
     sqlite3.SQLITE_READONLY: ("STORE_READ_ONLY", "The store's directory is read-only. Make it writable."),
-    sqlite3.SQLITE_CANTOPEN: ("STORE_UNREADABLE", "The store cannot be opened. Check the directory's rights."),
-    sqlite3.SQLITE_CORRUPT: ("STORE_CORRUPT", "The store is damaged. Stop, and restore a backup."),
-    sqlite3.SQLITE_NOTADB: ("STORE_CORRUPT", "The file is not a database. Stop, and restore a backup."),
-    sqlite3.SQLITE_IOERR: ("STORE_FAILED", "The disk failed under the store. Nothing was changed."),
+    sqlite3.SQLITE_CANTOPEN: ("STORE_UNREADABLE", "The store cannot be opened. Check the directory's permissions."),
+    sqlite3.SQLITE_CORRUPT: ("STORE_CORRUPT", "The store is damaged. Stop Workbench and restore a backup."),
+    sqlite3.SQLITE_NOTADB: ("STORE_CORRUPT", "The file is not a database. Stop Workbench and restore a backup."),
+    sqlite3.SQLITE_IOERR: ("STORE_FAILED", "The store's disk failed. Nothing was changed."),
 }
 
 log = logging.getLogger(__name__)
 
 
 def storage_error(error: BaseException) -> WorkbenchError | None:
-    """The coded form of a failure of the storage itself; None if the statement was at fault."""
+    """The coded error for a failure of the storage itself; None if the statement was at fault."""
     code = getattr(error, "sqlite_errorcode", None)
     known = (_STORAGE_ERRORS.get(code) or _STORAGE_ERRORS.get(code & 0xFF)) if code is not None else None
     return Unavailable(*known, reason=str(error)) if known else None
 
 
 class Connection(sqlite3.Connection):
-    """A connection that remembers how the columns of its statements are called: asking each time is slow."""
+    """A connection that caches the column names of its statements, because asking each time is slow."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._columns: dict[str, tuple[str, ...]] = {}
 
     def columns(self, query: Query, cursor: sqlite3.Cursor) -> tuple[str, ...]:
-        """The names of what `cursor` found; another process may have migrated what a `*` stands for."""
+        """The column names of a cursor; not cached for `*`, as another process may migrate the table."""
         found = self._columns.get(query.sqlite)
         if found is None:
             found = tuple(column[0] for column in cursor.description)
@@ -151,7 +151,7 @@ class SqliteTx(SqliteReader):
         self._db.executemany(query.sqlite, rows)
 
     def emit(self, kind: str, subject: str, /, **data: Any) -> None:
-        """See `Tx.emit`: those of all changes of a commit are added together."""
+        """See `Tx.emit`. The events of all changes of a commit are inserted together."""
         self.events.append(
             {
                 "at": self.now,
@@ -190,7 +190,7 @@ class SqliteStore:
         self._reading = threading.local()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         try:
-            with self._fence.held(BUSY_SECONDS):  # SQLite does not wait for another process that makes the file as well
+            with self._fence.held(BUSY_SECONDS):  # SQLite does not wait for another process that creates the file
                 self._writer = self._connect()
                 self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
                 self._version = self._connect()
@@ -206,13 +206,13 @@ class SqliteStore:
         return self._clock()
 
     def stats(self) -> StoreStats:
-        """See `Store.pulse`."""
+        """See `Store.stats`."""
         return StoreStats(self._jobs.qsize(), tuple(self._commits))
 
     async def write(self, change: Callable[[Tx], T], *, actor: str = "system") -> T:
         """See `Store.write`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        with self._closing:  # `close`, in any thread, begins before it or after it: what is queued is answered
+        with self._closing:  # `close`, in any thread, runs before or after this: what is queued is answered
             self._require_open()
             self._jobs.put(_Job(change, actor, future))
         return await future
@@ -225,15 +225,15 @@ class SqliteStore:
         return await answer
 
     async def read_inline(self, question: Callable[[Reader], T]) -> T:
-        """See `Store.read_inline`: it is answered on the loop's own thread."""
+        """See `Store.read_inline`."""
         with self._closing:
             self._require_open()
             return self._answer_read(question)
 
     def on_commit(self, callback: Callable[[Sequence[Row]], None]) -> None:
-        """Have `callback` called with the events of each commit that holds some.
+        """Call `callback` with the events of each commit that has any.
 
-        It is called in the writer's thread, before anybody who asked for a change of the commit is answered.
+        It is called in the writer's thread, before the changes of the commit are acknowledged.
         """
         self._on_commit.append(callback)
 
@@ -242,7 +242,7 @@ class SqliteStore:
         return int(self._version.execute("PRAGMA data_version").fetchone()[0])
 
     def close(self) -> None:
-        """Finish what is queued, then let go of the file. May be called twice."""
+        """Finish what is queued, then close the file. May be called twice."""
         with self._closing:
             if self._closed:
                 return
@@ -272,10 +272,10 @@ class SqliteStore:
         while batch := self._take():
             self._commit(batch)
             self._answer(batch)
-            batch.clear()  # those who asked let go of their answers, one by one; not this thread, of all at once
+            batch.clear()  # so that the requesters free their results one by one, not this thread all at once
 
     def _take(self) -> list[_Job]:
-        """What is queued; an empty list when the store closes."""
+        """The queued changes; an empty list when the store closes."""
         job = self._jobs.get()
         batch: list[_Job] = []
         while job is not None:
@@ -298,7 +298,7 @@ class SqliteStore:
                     events = self._transaction(batch, self._together if len(batch) > 1 else self._one_by_one)
                 except _Replay:
                     events = self._transaction(batch, self._one_by_one)
-        except Exception as error:  # the batch is one transaction: its failure is everybody's
+        except Exception as error:  # the batch is one transaction: all of it fails
             for job in batch:
                 job.error = _own(error)
             return
@@ -323,7 +323,7 @@ class SqliteStore:
     def _together(self, batch: list[_Job]) -> Sequence[Row]:
         try:
             return self._add([event for job in batch for event in self._apply(job)])
-        except BaseException as error:  # whatever it is, it is for whoever asked, not for the writer's thread
+        except BaseException as error:  # raised to whoever requested the change, not in the writer's thread
             if storage_error(error):
                 raise
             raise _Replay from error
@@ -350,7 +350,7 @@ class SqliteStore:
         return tx.events
 
     def _add(self, events: list[dict[str, Any]]) -> Sequence[Row]:
-        """Add events, which get their ids thereby: in one transaction they follow each other."""
+        """Insert events and set their ids, which are consecutive within a transaction."""
         if events:
             self._writer.executemany(SQL.add_event.sqlite, events)
             (last,) = self._writer.execute("SELECT last_insert_rowid()").fetchone()
@@ -386,7 +386,7 @@ class SqliteStore:
 
 
 def _own(error: Exception) -> Exception:
-    """The failure of a batch for one of those who asked: an exception that several raise would collect tracebacks."""
+    """A copy of a batch's failure for one change: an exception that is raised repeatedly would collect tracebacks."""
     if isinstance(error, WorkbenchError):
         return type(error)(error.code, error.message, **error.details)
     made = storage_error(error) or copy(error)
@@ -399,7 +399,7 @@ def _merged(values: Values | None, more: Values) -> Values:
 
 
 def _raisable(error: BaseException) -> BaseException:
-    """The error as a future takes it: a `StopIteration` would leave it, and its neighbours, unanswered."""
+    """The error in a form that a future accepts: a `StopIteration` would leave it, and the others, unanswered."""
     if not isinstance(error, StopIteration):
         return error
     made = RuntimeError(f"raised StopIteration({error})")
@@ -422,7 +422,7 @@ def _resolve(batch: list[_Job]) -> None:
 
 
 def _connect(path: Path) -> Connection:
-    """A connection with the settings that all of them share (see the store's notes on durability)."""
+    """Open a connection with the settings that all connections share."""
     db = sqlite3.connect(
         path,
         isolation_level=None,
@@ -435,7 +435,7 @@ def _connect(path: Path) -> Connection:
         for pragma in (
             "journal_mode = WAL",
             "synchronous = FULL",
-            "wal_autocheckpoint = 0",  # the writer's alone, within the fence
+            "wal_autocheckpoint = 0",  # only the writer checkpoints, within the fence
             f"journal_size_limit = {LOG_BYTES}",
             "foreign_keys = ON",
             "temp_store = MEMORY",
@@ -450,7 +450,7 @@ def _connect(path: Path) -> Connection:
 
 
 def open_store(path: Path, clock: Callable[[], int] = wall_clock) -> SqliteStore:
-    """Open (and make, and migrate) the store of a project. Blocks for some milliseconds.
+    """Open the store of a project, and create and migrate it if necessary. Blocks for some milliseconds.
 
     Raises:
         Unavailable: ``SQLITE_TOO_OLD``, ``PROJECT_UNWRITABLE``, ``STORE_UNREADABLE``,

@@ -21,7 +21,7 @@ SQL = beside(__file__)
 Kinds = Annotated[list[str], Field(max_length=50, description="`*`, `<noun>.*` or kinds, such as task.completed.")]
 
 PAGES = 10
-"""Reads of `PAGE` events that one answer takes, at most."""
+"""The most reads of `PAGE` events for one answer."""
 
 _OF_OPERATORS = frozenset({"approval", "rule", "allowlist", "agent_tool"})
 _OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team"})
@@ -47,20 +47,22 @@ async def list_events(
 ) -> Events:
     """List the events after an event, in order; if there is none yet, wait for one.
 
-    A page may be empty although more follow, because each call searches a part of a long history.
+    A page may be empty although more follow, because each call searches only a part of a long history.
     """
     start = await ctx.read(last_event_id) if after is None else after
-    about = await ctx.read(lambda tx: _subject(tx, subject)) if subject else None
+    full_subject = await ctx.read(lambda tx: _subject(tx, subject)) if subject else None
 
     def wanted(found: Event) -> bool:
-        fits = matches(found.kind, kinds) and about in (None, found.subject)
+        fits = matches(found.kind, kinds) and full_subject in (None, found.subject)
         return fits and may_see(ctx.caller, found)
 
     loop = asyncio.get_running_loop()
     deadline = loop.time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
-    with ctx.feed.changed(*kinds, subject=about) as change:
+    with ctx.feed.changed(*kinds, subject=full_subject) as change:
         while True:
-            found = await ctx.read(partial(_fitting, subject=about, start=start, limit=limit, wanted=wanted))
+            found = await ctx.read(
+                partial(_next_matching, subject=full_subject, start=start, limit=limit, wanted=wanted)
+            )
             left = deadline - loop.time()
             if found.events or left <= 0 or (found.is_end and not await change.after(found.last, left)):
                 return Events(events=found.events, next_after=found.last)
@@ -92,29 +94,31 @@ def _subject(tx: Reader, subject: str) -> str:
 
 
 class _Found(NamedTuple):
-    """Events that are wanted, the id of the last one that was read, and whether that was the newest."""
+    """Matching events, the id of the last event that was read, and whether that was the newest."""
 
     events: list[Event]
     last: int
     is_end: bool
 
 
-def _fitting(tx: Reader, *, subject: str | None, start: int, limit: int, wanted: Callable[[Event], bool]) -> _Found:
-    """The next events that are wanted, of a part of the history."""
-    fitting: list[Event] = []
+def _next_matching(
+    tx: Reader, *, subject: str | None, start: int, limit: int, wanted: Callable[[Event], bool]
+) -> _Found:
+    """The next matching events in a part of the history."""
+    matching: list[Event] = []
     last, size = start, limit
     for _ in range(PAGES):
         page = _page(tx, subject, last, size)
         for found in page:
             last = found.id
             if wanted(found):
-                fitting.append(found)
-                if len(fitting) == limit:
-                    return _Found(fitting, last, is_end=False)
+                matching.append(found)
+                if len(matching) == limit:
+                    return _Found(matching, last, is_end=False)
         if len(page) < size:
-            return _Found(fitting, last, is_end=True)
+            return _Found(matching, last, is_end=True)
         size = PAGE
-    return _Found(fitting, last, is_end=False)
+    return _Found(matching, last, is_end=False)
 
 
 def _page(tx: Reader, subject: str | None, start: int, limit: int) -> list[Event]:

@@ -17,7 +17,7 @@ from workbench.store.queries import Query, beside
 
 SQL = beside(__file__)
 LARGEST = 64 * 1024 * 1024
-"""The most characters of an export, which is made and sent as a whole."""
+"""The most characters in an export, which is built and sent as a whole."""
 PAGE = 100
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -19,7 +19,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-ProjectRef = Annotated[str, Field(description="Id, or name.")]
+ProjectRef = Annotated[str, Field(description="Id or name.")]
 
 
 class Project(Wire):
@@ -115,6 +115,6 @@ def require_project(tx: Reader, ref: str, *, deleted: bool = False, visible_to: 
 
 
 def page(tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None) -> Projects:
-    """Some of the projects that are visible to a caller; see `space.page`."""
+    """One page of the projects that are visible to a caller; see `space.page`."""
     found = space.page(tx, PROJECT, caller, wanted, limit, cursor)
     return Projects(projects=[*found.spaces], total=found.total, next_cursor=found.next_cursor)

@@ -21,7 +21,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-SessionRef = Annotated[str, Field(description="Id, or name.")]
+SessionRef = Annotated[str, Field(description="Id or name.")]
 
 
 class Session(Wire):
@@ -138,7 +138,7 @@ def require_session(tx: Reader, ref: str, *, deleted: bool = False, visible_to: 
 def page(
     tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, project_id: str | None
 ) -> Sessions:
-    """Some of the sessions that are visible to a caller, of a project (id or name) or of all; see `space.page`.
+    """One page of the sessions visible to a caller, of a project (id or name) or of all; see `space.page`.
 
     Raises:
         NotFound: ``PROJECT_NOT_FOUND``.

@@ -1,7 +1,7 @@
-"""Spaces, that is projects, sessions and teams: names, visibility, search, pages, deletion and restoring.
+"""Spaces (projects, sessions and teams): names, visibility, search, pages, deletion and restoration.
 
-A name is unique among the spaces of a kind that are in the same parent and not deleted. What is in a deleted space
-counts as deleted too until that one is restored. The queries are in `space.sql`, which each kind's own file completes.
+A name is unique among the spaces of a kind that are in the same parent and not deleted. The contents of a deleted space
+count as deleted until it is restored. The queries are in `space.sql`, which the file of each kind completes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[M]):
-    """One page of spaces, the number of all that fit, and the cursor of the next page."""
+    """One page of spaces, the number of all that match, and the cursor of the next page."""
 
     spaces: Sequence[M]
     total: int
@@ -126,7 +126,7 @@ def update(tx: Tx, kind: Kind[M], row: Row, name: str | None, description: str |
 
 
 def delete(tx: Tx, kind: Kind[M], row: Row) -> M:
-    """Mark a space as deleted, and with it what is in it."""
+    """Mark a space, and thereby its contents, as deleted."""
     tx.run(kind.sql.set_deleted, id=row["id"], at=tx.now)
     return _changed(tx, kind, Change.DELETED, row["id"])
 
@@ -143,7 +143,7 @@ def restore(tx: Tx, kind: Kind[M], row: Row) -> M:
 
 
 def require_free(tx: Reader, kind: Kind[M], parent: str | None, name: str, besides: str | None = None) -> None:
-    """Check that no space in a parent has a name yet, other than the one with the id `besides`.
+    """Check that no space in a parent has a name, except the one with the id `besides`.
 
     Raises:
         Conflict: ``NAME_TAKEN``.

@@ -21,7 +21,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-TeamRef = Annotated[str, Field(description="Id, or name.")]
+TeamRef = Annotated[str, Field(description="Id or name.")]
 IntoSession = Annotated[str | None, Field(description="Its session (id or name); null for none.")]
 
 
@@ -146,7 +146,7 @@ def require_team(tx: Reader, ref: str, *, deleted: bool = False, visible_to: Cal
 
 
 def page(tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, session_id: str | None) -> Teams:
-    """Some of the teams that are visible to a caller, of a session (id or name) or of all; see `space.page`.
+    """One page of the teams visible to a caller, of a session (id or name) or of all; see `space.page`.
 
     Raises:
         NotFound: ``SESSION_NOT_FOUND``.
