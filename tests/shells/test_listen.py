@@ -129,6 +129,6 @@ def test_a_port_that_needs_more_rights_is_no_taken_port(tmp_path: Path) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert ran.stdout == (
-        "PORT_NOT_PERMITTED: This user may not bind port 80; ports below 1024 usually need more rights. "
+        "PORT_NOT_PERMITTED: This user may not bind port 80; ports below 1024 usually need more privileges. "
         "Choose another, or 0 for any free port.\nTrue\n"
     )

@@ -1,1 +1,1 @@
-"""Shells turn bytes into `dispatch()` and the feed into bytes. They hold no rule and no SQL."""
+"""Shells translate between protocols and `dispatch()` or the feed. They contain no rules and no SQL."""

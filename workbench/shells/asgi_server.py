@@ -1,4 +1,4 @@
-"""Uvicorn on a socket that listens already, in a task of its own, beside the program's other work."""
+"""Runs uvicorn on a listening socket, in its own task beside the program's other work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class _Uvicorn(uvicorn.Server):
-    """Leaves signals to the program, tells when it answers, and closes its connections when its loop fails."""
+    """Leaves signals to the program, sets `answers` when ready, and closes its connections when its loop fails."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -36,7 +36,7 @@ class _Uvicorn(uvicorn.Server):
     async def main_loop(self) -> None:
         try:
             await super().main_loop()
-        except Exception:  # what follows closes the connections
+        except Exception:  # uvicorn then closes the connections
             log.exception("the servers failed")
 
 
@@ -47,10 +47,10 @@ async def serving(
     """Serve an application until the block ends. The block gets the task that serves, to notice when it fails.
 
     Args:
-        around: entered before the first request and left after the last one, both in the task that serves.
+        around: entered before the first request and exited after the last one, both in the task that serves.
 
     Raises:
-        Unavailable: ``SERVER_FAILED``: it does not start. The reason is in the log.
+        Unavailable: ``SERVER_FAILED``: it did not start. The reason is in the log.
     """
     server = _Uvicorn(_config(app, settings))
     running = asyncio.create_task(_serve(server, around, bound))
@@ -64,19 +64,19 @@ async def serving(
         answers.cancel()
         server.should_exit = True
         await asyncio.wait({running})
-        if left := set(server.server_state.tasks):  # uvicorn has cancelled them, and does not wait for them to end
+        if left := set(server.server_state.tasks):  # uvicorn has cancelled them without waiting for their end
             await asyncio.wait(left)
 
 
 def server_failed() -> Unavailable:
-    """What is raised when the servers cannot start, or end by themselves."""
+    """The error when the servers cannot start, or end by themselves."""
     return Unavailable(
-        "SERVER_FAILED", "The servers failed; the log (.aiswarm/logs/server.log in a notebook) says why. Start again."
+        "SERVER_FAILED", "The servers failed; see the log (.aiswarm/logs/server.log in a notebook), then start again."
     )
 
 
 async def _serve(server: _Uvicorn, around: AbstractAsyncContextManager[None], bound: socket.socket) -> None:
-    """The task's outermost handler: who waits for the task learns that it ended, the log says why."""
+    """The task's outermost handler: whoever waits for the task learns that it ended, and the log has the reason."""
     try:
         async with around:
             await server.serve(sockets=[bound])
@@ -89,7 +89,7 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         app,
         log_config=None,
         access_log=False,
-        proxy_headers=False,  # else a client could claim another address by a header
+        proxy_headers=False,  # else a client could fake its address with a header
         lifespan="off",
         ws="websockets-sansio",
         ws_max_size=settings.max_frame_bytes,

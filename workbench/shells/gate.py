@@ -1,11 +1,10 @@
-"""The door in front of every endpoint: which hosts and origins may knock, how often, and whose token came along.
+"""The gate in front of every endpoint: checks Host and Origin, limits requests, and identifies the caller.
 
-A web page that a person visits must not reach the servers (DNS rebinding, cross-site requests), so
-Host and Origin are checked before anything else. The caller is left in `scope["state"]["caller"]`.
+A web page that a person visits must not reach the servers (DNS rebinding, cross-site requests), so Host and Origin are
+checked first. The caller is stored in `scope["state"]["caller"]`.
 
-Only what `LOOPBACK` names is this machine. The other addresses of 127.0.0.0/8 count as
-elsewhere: nobody reaches a person's server by them unless something forwards, and what forwards
-may speak for a stranger.
+Only the addresses in `LOOPBACK` count as this machine. Other addresses of 127.0.0.0/8 count as remote: in practice only
+forwarders use them, possibly for remote clients.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ HEALTH = ("/health", "/healthz")
 CLIENT_LENGTH = 200
 REMEMBERED_ADDRESSES = 4_096
 ENDS = {"agent.revoked": "REVOKED", "agent.deleted": "REVOKED", "agent.token_issued": "TOKEN_REPLACED"}
-"""What makes a token good for nothing, and how that is called."""
+"""Events that invalidate a token, and the close reason for each."""
 
 
 class Gate:
-    """ASGI middleware: refuses strangers' pages and floods, and says who is asking.
+    """ASGI middleware: refuses foreign web pages and floods, and identifies the caller.
 
     Args:
-        clock: seconds that only go forward.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, app: ASGIApp, workbench: Workbench, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,7 +62,7 @@ class Gate:
             return
         headers = Headers(scope=scope)
         try:
-            _check_neighbour(headers, _own_names(scope, self.workbench.settings))
+            _check_host(headers, _own_names(scope, self.workbench.settings))
             caller = await self._caller(scope, headers)
         except WorkbenchError as error:
             await refuse(error, scope, receive, send)
@@ -74,7 +73,7 @@ class Gate:
         await self.app(scope, receive, send)
 
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
-        """Who asks, from where and with what; who shows no token, or a wrong one, may do so only so often."""
+        """The caller, with its address and program. Requests without a valid token are limited per address."""
         address = _peer(scope)
         try:
             _check_access(address, headers, self.workbench.settings)
@@ -92,12 +91,12 @@ class Gate:
 
 
 class Allowance:
-    """How many requests each address has left; the one heard of longest ago is forgotten when there are too many."""
+    """Limits the requests of each address; keeps the `REMEMBERED_ADDRESSES` that were used last."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
         self._per_minute = per_minute
         self._clock = clock
-        self._paces: OrderedDict[str | None, TokenBucket] = OrderedDict()
+        self._buckets: OrderedDict[str | None, TokenBucket] = OrderedDict()
 
     def spend(self, address: str | None) -> None:
         """Count a request.
@@ -106,11 +105,11 @@ class Allowance:
             TooMany: ``RATE_LIMITED``.
         """
         now = self._clock()
-        pace = self._paces.setdefault(address, TokenBucket(self._per_minute / 60, 60, now))
-        self._paces.move_to_end(address)
-        if len(self._paces) > REMEMBERED_ADDRESSES:
-            self._paces.popitem(last=False)
-        if not pace.take(now):
+        bucket = self._buckets.setdefault(address, TokenBucket(self._per_minute / 60, 60, now))
+        self._buckets.move_to_end(address)
+        if len(self._buckets) > REMEMBERED_ADDRESSES:
+            self._buckets.popitem(last=False)
+        if not bucket.take(now):
             wait = math.ceil(60 / self._per_minute)
             raise TooMany(
                 "RATE_LIMITED",
@@ -120,7 +119,7 @@ class Allowance:
 
 
 async def refuse(error: WorkbenchError, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with a coded error; a WebSocket is refused before it is accepted, likewise, if the server can do that."""
+    """Answer with a coded error. A WebSocket gets the same HTTP response if the server supports that, else a close."""
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008, "reason": error.code})
         return
@@ -128,7 +127,7 @@ async def refuse(error: WorkbenchError, scope: Scope, receive: Receive, send: Se
 
 
 def failure(error: WorkbenchError) -> JSONResponse:
-    """The answer that tells of an error: `{"success": false, "error": {code, message, details, status}}`."""
+    """The response for an error: `{"success": false, "error": {code, message, details, status}}`."""
     headers = {}
     if error.code == "INVALID_TOKEN":
         headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
@@ -138,7 +137,7 @@ def failure(error: WorkbenchError) -> JSONResponse:
 
 
 def check_address(settings: Settings) -> None:
-    """Whether the servers may bind the address they are to bind.
+    """Check that the settings allow the servers to bind their address.
 
     Raises:
         Refused: ``REMOTE_NOT_ALLOWED``. Unauthenticated: ``ACCESS_TOKEN_REQUIRED``.
@@ -154,14 +153,14 @@ def check_address(settings: Settings) -> None:
 
 
 def client_name(client: str) -> str | None:
-    """What a client calls itself, fit to be shown: printable, and not long."""
+    """A client's own name, made fit for display: printable and short."""
     return "".join(c for c in client if c.isprintable())[:CLIENT_LENGTH].strip() or None
 
 
 async def revoked(workbench: Workbench, caller: Caller) -> str:
-    """Why, as soon as an agent's token is good for nothing any more: its live connections end then.
+    """Wait until an agent's token becomes invalid, which ends its connections; the reason.
 
-    ``REVOKED`` (or deleted), or ``TOKEN_REPLACED``. Of a caller that is no agent it never returns.
+    The reason is ``REVOKED`` (also for a deleted agent) or ``TOKEN_REPLACED``. Never returns for other callers.
     """
     if caller.agent is None:
         await asyncio.Event().wait()
@@ -174,7 +173,7 @@ async def revoked(workbench: Workbench, caller: Caller) -> str:
 
 
 async def unless_revoked(workbench: Workbench, caller: Caller, work: Coroutine[Any, Any, T]) -> T:
-    """What `work`, which may wait, answers; it is ended when the caller's token becomes good for nothing.
+    """The result of `work`, which may wait; it is cancelled when the caller's token becomes invalid.
 
     Raises:
         Unauthenticated: ``INVALID_TOKEN``.
@@ -186,7 +185,7 @@ async def unless_revoked(workbench: Workbench, caller: Caller, work: Coroutine[A
         if end.done():
             raise Unauthenticated("INVALID_TOKEN", f"The token was revoked or replaced: {await end}.")
         answer = await working
-        await workbench.renewed(caller)  # what woke it may be the very revocation
+        await workbench.renewed(caller)  # the event that ended the wait may be the revocation
         return answer
     finally:
         working.cancel()
@@ -194,9 +193,9 @@ async def unless_revoked(workbench: Workbench, caller: Caller, work: Coroutine[A
 
 
 def _own_names(scope: Scope, settings: Settings) -> frozenset[str]:
-    """The hosts this server is known by; where others may come, also the address that they came to.
+    """The host names that clients may use; if remote clients are allowed, also the address they connected to.
 
-    That is what they were told, or one of all the machine's addresses; a name that a page made point here is neither.
+    That is the configured host, or one of the machine's addresses. A name that a web page points here is neither.
     """
     if not settings.allow_remote:
         return LOOPBACK
@@ -204,16 +203,16 @@ def _own_names(scope: Scope, settings: Settings) -> frozenset[str]:
     return LOOPBACK | {settings.host.lower()} | ({server[0]} if server else set())
 
 
-def _check_neighbour(headers: Headers, own: frozenset[str]) -> None:
+def _check_host(headers: Headers, own: frozenset[str]) -> None:
     if _host("//" + headers.get("host", "")) not in own:
-        raise BadInput("BAD_HOST", "Workbench answers to its own addresses only. Use http://127.0.0.1.")
+        raise BadInput("BAD_HOST", "Workbench answers only under its own addresses. Use http://127.0.0.1.")
     origin = headers.get("origin")
     if origin is not None and _host(origin) not in own:
-        raise Refused("BAD_ORIGIN", "Web pages from elsewhere may not talk to Workbench.")
+        raise Refused("BAD_ORIGIN", "Web pages of other sites may not use Workbench.")
 
 
 def _check_access(address: str | None, headers: Headers, settings: Settings) -> None:
-    """Who comes from elsewhere brings the access token of this server, besides a token of its own."""
+    """A client on another machine has to send this server's access token, besides its own token."""
     if address is None or address in LOOPBACK:
         return
     secret = _secret(settings)
@@ -240,13 +239,13 @@ def _not_remote() -> Refused:
 
 
 def _is_stranger(caller: Caller) -> bool:
-    """Nobody who is known by a token, be it of an agent that still waits."""
+    """Whether the caller sent no token. A pending agent with a token is no stranger."""
     return caller.level is Level.ANONYMOUS and caller.agent is None
 
 
 def _is_counted(scope: Scope) -> bool:
-    """A WebSocket says who it is once it is open, and has limits of its own; asking how the server is must always work,
-    because one that is not found well is taken for one that is gone."""
+    """Whether a request counts against the limit. A WebSocket authenticates later and has its own limits. Health checks
+    must always work: a server that fails one is taken for stopped."""
     return scope["type"] == "http" and scope["path"] not in HEALTH
 
 
@@ -268,12 +267,12 @@ def _bearer(headers: Headers) -> str | None:
 
 
 def _offered(headers: Headers, prefix: str) -> str | None:
-    """What a WebSocket client offered as a subprotocol: browsers cannot send headers."""
+    """A value that a WebSocket client sent as a subprotocol, because browsers cannot send headers."""
     offered = [part.strip() for part in headers.get("sec-websocket-protocol", "").split(",")]
     return next((part.removeprefix(prefix) for part in offered if part.startswith(prefix)), None)
 
 
 def _principal(caller: Caller) -> AuthenticatedUser:
-    """The MCP library binds a session to this, so that nobody can use another's session."""
+    """The user to which the MCP library binds a session, so that nobody can use another's session."""
     identity = caller.agent or caller.name
     return AuthenticatedUser(AccessToken(token="", client_id=identity, subject=identity, scopes=[]))

@@ -1,4 +1,4 @@
-"""`workbench serve`: the same servers as in a kernel, in a process of their own."""
+"""`workbench serve`: the same servers as in a kernel, in their own process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(settings: Settings, port: int | None) -> None:
-    """Serve until SIGINT or SIGTERM, which also end a start; a second one ends the process at once.
+    """Serve until SIGINT or SIGTERM, also during the start; a second signal ends the process at once.
 
     Raises:
         WorkbenchError: see `Servers.start`; ``SERVER_FAILED``.

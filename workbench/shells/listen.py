@@ -1,4 +1,4 @@
-"""The listening socket of the servers: which address and port it gets, and what is said when it gets none."""
+"""The listening socket of the servers: chooses its address and port, and explains failures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from workbench.settings import Settings
 
 BACKLOG = 1_024
 SEARCHED_PORTS = 20
-"""How many ports from the preferred one on are tried before the system chooses."""
+"""How many ports, starting with the preferred one, are tried before the system chooses."""
 _LAST_PORT = 65_535
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Addresses that stand for all of this machine, and the one by which programs on it reach the server."""
+"""Addresses that mean every interface, and the address by which local programs then reach the server."""
 
 Address = tuple[socket.AddressFamily, str]
 
@@ -43,7 +43,7 @@ async def listen(settings: Settings, port: int | None, last: int | None) -> sock
 
 
 def netloc(bound: socket.socket) -> str:
-    """Host and port of a listening socket as they stand in addresses; IPv6 hosts are in brackets."""
+    """Host and port of a listening socket in URL form; IPv6 hosts are in brackets."""
     host, port = bound.getsockname()[:2]
     host = _EVERY_ADDRESS.get(host, host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -55,7 +55,7 @@ def _candidates(preferred: int, last: int | None) -> Iterator[int]:
 
 
 async def _resolve(host: str) -> Address:
-    """The address that a host name or a literal address stands for; IPv4 if it has several."""
+    """The address of a host name or literal address; IPv4 if it has several."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(
             host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -95,7 +95,7 @@ def _failure(error: OSError, host: str, port: int) -> Unavailable:
         case errno.EACCES | errno.EPERM:
             return Unavailable(
                 "PORT_NOT_PERMITTED",
-                f"This user may not bind port {port}; ports below 1024 usually need more rights. "
+                f"This user may not bind port {port}; ports below 1024 usually need more privileges. "
                 "Choose another, or 0 for any free port.",
             )
         case errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT:

@@ -45,7 +45,7 @@ def application(workbench: Workbench, manager: StreamableHTTPSessionManager, sto
 
 
 class Servers:
-    """The servers of one process, from `start` to `stop`. Starts and stops take turns."""
+    """The servers of one process, from `start` to `stop`. Starts and stops never overlap."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
@@ -94,7 +94,7 @@ class Servers:
         return info
 
     async def wait(self) -> NoReturn:
-        """Wait until the servers end by themselves, which they do only when they fail.
+        """Wait until the servers end by themselves, which happens only when they fail.
 
         Raises:
             Unavailable: ``SERVER_FAILED``.
@@ -104,7 +104,7 @@ class Servers:
         raise server_failed()
 
     async def stop(self) -> None:
-        """Stop, in reverse order of the start; nothing is left behind. May be called twice, and during a start.
+        """Stop in reverse order of the start, leaving nothing behind. May be called twice, and during a start.
 
         A caller that is cancelled does not interrupt the stop: the next start or stop waits until it is complete.
         """
@@ -123,7 +123,7 @@ class Servers:
             await stack.aclose()
 
     def _clear_file(self) -> None:
-        """What still names these servers is not believed: they do not answer any more."""
+        """Clear `server.json`. A file that cannot be cleared does no harm, because its servers no longer answer."""
         try:
             self._file.clear()
         except Unavailable as error:
@@ -132,12 +132,12 @@ class Servers:
 
 def _log_failure(stopped: asyncio.Task[None]) -> None:
     if not stopped.cancelled() and (error := stopped.exception()):
-        log.error("the servers did not stop in good order", exc_info=error)
+        log.error("the servers did not stop cleanly", exc_info=error)
 
 
 @contextlib.contextmanager
 def _election(settings: Settings) -> Any:
-    """One process serves a project: the lock is free again when that process ends, however it ends."""
+    """Hold the lock that lets only one process serve a project; it is released however that process ends."""
     with file_lock.held(settings.home / "server.lock") as held:
         if not held:
             known = ServerFile(settings.server_file).load()

@@ -1,8 +1,7 @@
 """HTTP: `/health`, `POST /api/ops/<name>`, `GET /api/ops`, the feed as `GET /api/events`, and the endpoints of `rest`.
 
-Answers are `{"success": true, "data": …}` or `{"success": false, "error": {code, message, details}}`, but
-for the endpoints without a prefix, which tell plain data (see `rest`). `GET /api/openapi.json` describes
-all of it to whoever is admitted; but for `/health` nothing is told to strangers.
+Responses are `{"success": true, "data": …}` or `{"success": false, "error": {code, message, details}}`; endpoints
+without a prefix return plain data (see `rest`). `GET /api/openapi.json` describes all of it to admitted callers.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[
     """The HTTP endpoints of a workbench.
 
     Args:
-        stopping: set when the servers are about to stop: whoever waits is answered then.
+        stopping: set when the servers are about to stop; waiting requests are then answered.
     """
     shell = _Shell(workbench, stopping or asyncio.Event())
     return [
@@ -56,7 +55,7 @@ def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[
 
 
 class _Shell:
-    """What is answered at the addresses."""
+    """The handlers of the endpoints."""
 
     def __init__(self, workbench: Workbench, stopping: asyncio.Event) -> None:
         self._workbench = workbench
@@ -64,19 +63,19 @@ class _Shell:
         self._described = cache(lambda: openapi.document(workbench.catalogue))
 
     async def health(self, request: Request) -> Response:
-        """Whether the server is there, and which one it is."""
+        """Say that the server answers, and identify it by its nonce."""
         server = self._workbench.server
         return JSONResponse({"status": "ok", "nonce": server.nonce if server else None})
 
     async def catalogue(self, request: Request) -> Response:
-        """What the caller may call."""
+        """The operations that the caller may call."""
         level = _caller(request).level
         ops = [op for op in self._workbench.catalogue.values() if op.allow <= level]
         described = [{"name": op.name, "help": op.help, "input_schema": op.input_schema} for op in ops]
         return _success({"operations": described})
 
     async def description(self, request: Request) -> Response:
-        """The OpenAPI document; whoever may know who it is may know what there is."""
+        """The OpenAPI document, for every caller that may use `whoami`."""
         await self._asked(request, "whoami", {})
         return JSONResponse(self._described())
 
@@ -103,7 +102,7 @@ class _Shell:
         return answer
 
     async def events(self, request: Request) -> Response:
-        """The feed: a page of it, or a stream for those who accept one. `Last-Event-ID` resumes a stream."""
+        """A page of the feed, or a stream if the client accepts one. `Last-Event-ID` resumes a stream."""
         listing = self._workbench.catalogue["list_events"]
         arguments = rest.from_query(listing, request.query_params.multi_items())
         if resumed := request.headers.get("last-event-id"):
@@ -135,7 +134,7 @@ class _Shell:
                 finally:
                     asked.cancel()
         except Unauthenticated:
-            return  # the token is good for nothing any more, and it was noticed here first
+            return  # the token became invalid, and this noticed it first
         except WorkbenchError as error:
             yield ServerSentEvent(json.dumps(error.as_dict()), event="error")
         finally:
@@ -143,7 +142,7 @@ class _Shell:
                 end.cancel()
 
     async def _next_page(self, caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:
-        """What comes next, for the caller as it stands now."""
+        """The next page of events, with the caller's present permissions."""
         return await self._workbench.dispatch(await self._workbench.renewed(caller), "list_events", arguments)
 
     async def _asked(
@@ -154,11 +153,11 @@ class _Shell:
         work = self._workbench.dispatch(caller, name, arguments, decoded=decoded)
         if not arguments.get("wait_seconds"):
             return await work
-        # What only waits is not worth going on with when nobody is there any more; anything else is done to its end.
+        # A request that only waits ends when its client leaves; any other is completed.
         return await self._attended(request, unless_revoked(self._workbench, caller, work))
 
     async def _attended(self, request: Request, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """What `work` answers, as long as the client waits for it.
+        """The result of `work`, unless the client leaves or the servers stop first.
 
         Raises:
             ClientDisconnect: the client has left. Unavailable: ``NO_SERVER``.
@@ -175,7 +174,7 @@ class _Shell:
                 task.cancel()
 
     async def _body(self, request: Request) -> dict[str, Any]:
-        """The object that was sent; nothing sent is an empty one."""
+        """The request body as an object; an empty body is an empty object."""
         limit = self._workbench.settings.max_frame_bytes
         raw = bytearray()
         async for chunk in request.stream():
@@ -189,12 +188,12 @@ class _Shell:
         except ValueError as error:
             raise BadInput("INVALID_ARGUMENTS", f"The arguments are not JSON: {error}.", problems=[]) from None
         if not isinstance(arguments, dict):
-            raise BadInput("BAD_MESSAGE", "The body is a JSON object with the arguments.")
+            raise BadInput("BAD_MESSAGE", "The body must be a JSON object with the arguments.")
         return arguments
 
 
 class _Stream(EventSourceResponse):
-    """A stream of events that ends in good order, also when uvicorn cuts it off; `held` is let go of then."""
+    """A stream of events that ends cleanly, also when uvicorn cancels it; `held` is closed at the end."""
 
     def __init__(self, content: AsyncIterator[ServerSentEvent], held: AsyncExitStack) -> None:
         super().__init__(content)
@@ -204,7 +203,7 @@ class _Stream(EventSourceResponse):
         async with self._held:
             try:
                 await super().__call__(scope, receive, send)
-            except asyncio.CancelledError:  # uvicorn waits no longer
+            except asyncio.CancelledError:  # uvicorn no longer waits
                 await send({"type": "http.response.body", "body": b""})
 
 
@@ -212,23 +211,21 @@ def _plain(endpoint: rest.Endpoint, result: dict[str, Any]) -> Response:
     """A result as the clients of spec 1's server expect it."""
     if endpoint.rows is None:
         return JSONResponse(result)
-    told = {"X-Total-Count": result.get("total"), "X-Next-Cursor": result.get("next_cursor")}
-    headers = {name: str(value) for name, value in told.items() if value is not None}
+    values = {"X-Total-Count": result.get("total"), "X-Next-Cursor": result.get("next_cursor")}
+    headers = {name: str(value) for name, value in values.items() if value is not None}
     return JSONResponse(result[endpoint.rows], headers=headers)
 
 
 async def no_such_endpoint(request: Request, error: Exception) -> Response:
-    """The coded answer to an address, or a method of one, that there is not."""
+    """The coded response for an endpoint, or a method of one, that does not exist."""
     assert isinstance(error, HTTPException)
     allowed = (error.headers or {}).get("Allow")
     if allowed is None:
-        return failure(
-            NotFound("NO_SUCH_ENDPOINT", "There is nothing at this address. GET /api/openapi.json says what.")
-        )
+        return failure(NotFound("NO_SUCH_ENDPOINT", "No such endpoint. GET /api/openapi.json lists them."))
     answer = failure(
         WrongMethod(
             "METHOD_NOT_ALLOWED",
-            f"This address takes {allowed}, not {request.method}.",
+            f"This endpoint takes {allowed}, not {request.method}.",
             allowed=sorted(allowed.split(", ")),
         )
     )
@@ -237,7 +234,7 @@ async def no_such_endpoint(request: Request, error: Exception) -> Response:
 
 
 def _coded(endpoint: Endpoint) -> Endpoint:
-    """The outermost handler: whatever goes wrong becomes a coded answer."""
+    """The outermost handler: turns every error into a coded response."""
 
     async def guarded(request: Request) -> Response:
         try:
@@ -245,18 +242,18 @@ def _coded(endpoint: Endpoint) -> Endpoint:
         except WorkbenchError as error:
             return failure(error)
         except ClientDisconnect:
-            return Response()  # to nobody
-        except asyncio.CancelledError:  # uvicorn stops, and waits no longer
+            return Response()  # nobody receives it
+        except asyncio.CancelledError:  # uvicorn stops, and no longer waits
             return failure(_stopped())
         except Exception:
             log.exception("%s %s failed", request.method, request.url.path)
-            return failure(WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how."))
+            return failure(WorkbenchError("INTERNAL_ERROR", "The server failed; see its log."))
 
     return guarded
 
 
 def _stopped() -> Unavailable:
-    return Unavailable("NO_SERVER", "The server was stopped. Ask again when one runs.")
+    return Unavailable("NO_SERVER", "The server was stopped. Try again when one is running.")
 
 
 def _caller(request: Request) -> Caller:

@@ -1,6 +1,6 @@
-"""The HTTP interface described as an OpenAPI 3.1 document, made from the catalogue and the table of `rest`.
+"""The OpenAPI 3.1 document of the HTTP interface, generated from the catalogue and the table of `rest`.
 
-Schemas are the operations' own, so the description cannot say anything else than what is checked.
+It uses the operations' own schemas, so it always describes what is checked.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Json = dict[str, Any]
 
 STATUSES = {
     "400": "The request itself is wrong; sending it again cannot help.",
-    "401": "Nobody is known to be asking: no token, or a wrong one.",
-    "403": "The caller is known and may not do this.",
-    "404": "What the request names is not there, or not for this caller.",
-    "409": "The request is fine, the state of the world is not.",
+    "401": "The caller is unknown: there is no token, or a wrong one.",
+    "403": "The caller is known but may not do this.",
+    "404": "What the request names does not exist, or is not visible to this caller.",
+    "409": "The request is valid, but conflicts with the present state.",
     "429": "Too many requests without a valid token; Retry-After says how many seconds to wait.",
     "503": "A resource outside the request failed.",
 }
@@ -37,7 +37,7 @@ ERROR_ANSWER: Json = {
             "type": "object",
             "required": ["code", "message", "details", "status"],
             "properties": {
-                "code": {"type": "string", "description": "Stable; it never changes its meaning."},
+                "code": {"type": "string", "description": "Stable; its meaning never changes."},
                 "message": {"type": "string", "description": "What is wrong, and the next step."},
                 "details": {"type": "object"},
                 "status": {"type": "integer"},
@@ -52,13 +52,13 @@ PAGE_HEADERS: Json = {
 TOKEN: Json = {"type": "http", "scheme": "bearer", "description": "An agent's token (`wba_…`) or the operator's."}
 FOR_ALL: list[Json] = [{}, {"token": []}]
 DESCRIPTION = (
-    "Every operation is `POST /api/ops/<name>` with its arguments as a JSON object. Some also have an address of "
-    "their own: under `/api` in the same envelope, and without a prefix as plain JSON."
+    "Every operation is `POST /api/ops/<name>` with its arguments as a JSON object. Some also have their own path: "
+    "under `/api` in the same envelope, and without a prefix as plain JSON."
 )
 
 
 def document(catalogue: Catalogue) -> Json:
-    """The whole description; JSON-ready."""
+    """The whole document, JSON-ready."""
     schemas = _Schemas(catalogue)
     paths: dict[str, Json] = {}
     for path, method, described in (*_operations(catalogue, schemas), *_rest(catalogue, schemas), *_others(schemas)):
@@ -78,7 +78,7 @@ def document(catalogue: Catalogue) -> Json:
 
 
 class _Schemas:
-    """The operations' arguments and results, as references to what they share."""
+    """The schemas of the operations' arguments and results, as references to shared ones."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         inputs: list[Any] = []
@@ -88,20 +88,20 @@ class _Schemas:
         self.shared: Json = whole.get("$defs", {})
 
     def arguments(self, op: str) -> Json:
-        """What an operation takes."""
+        """The schema of an operation's arguments."""
         return self._found[op, "validation"]
 
     def result(self, op: str) -> Json:
-        """What it answers."""
+        """The schema of an operation's result."""
         return self._found[op, "serialization"]
 
     def fields(self, schema: Json) -> Json:
-        """The properties of an object that a reference leads to."""
+        """The properties of a referenced object."""
         properties: Json = self.shared[schema["$ref"].rpartition("/")[2]].get("properties", {})
         return properties
 
     def required(self, op: str) -> list[str]:
-        """The arguments that an operation must be given."""
+        """The required arguments of an operation."""
         names: list[str] = self.shared[self.arguments(op)["$ref"].rpartition("/")[2]].get("required", [])
         return names
 
@@ -132,14 +132,14 @@ def _rest(catalogue: Catalogue, schemas: _Schemas) -> Described:
 
 
 def _others(schemas: _Schemas) -> Described:
-    """What is neither an operation nor an endpoint of `rest`."""
+    """The endpoints that are neither an operation nor in `rest`."""
     anything: Json = {"type": "object"}
     health = {"type": "object", "properties": {"status": {"const": "ok"}, "nonce": {"type": ["string", "null"]}}}
     for path in ("/health", "/healthz"):
         yield (
             path,
             "get",
-            {"summary": "Whether the server is there.", "security": FOR_ALL} | _answers(_answer("It is.", health)),
+            {"summary": "Whether the server answers.", "security": FOR_ALL} | _answers(_answer("It does.", health)),
         )
     listed = _answer("The operations.", _enveloped(anything))
     yield (

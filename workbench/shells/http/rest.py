@@ -1,12 +1,12 @@
-"""REST as data: which operation a method and a path mean, and how a request becomes its arguments.
+"""The REST endpoints as data: the operation for each method and path, and how a request becomes its arguments.
 
-Two families have the same paths. Those without a prefix are the endpoints of spec 1's server and
-answer plain JSON: a list as an array of rows (`X-Total-Count` and `X-Next-Cursor` tell the rest),
-anything else as an object. Those under `/api` answer `{"success": true, "data": …}` with the
-operation's whole result, as `POST /api/ops/<name>` does. Errors have one coded form in both.
+There are two families with the same paths. Endpoints without a prefix are those of spec 1's server and return plain
+JSON: a list as an array of rows (with the headers `X-Total-Count` and `X-Next-Cursor`), anything else as an object.
+Those under `/api` return `{"success": true, "data": …}` with the operation's whole result, like `POST /api/ops/<name>`.
+Both have the same form of errors.
 
-A new context is its own body, and so are the changes of an agent; elsewhere the body's fields are the
-operation's arguments. Nothing is decided here: an endpoint is another name of an operation.
+For a new context, and for changes of an agent, the body as a whole is one argument; elsewhere the body's fields are the
+arguments. Nothing is decided here: an endpoint is another name for an operation.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Endpoint:
     """One method of one path.
 
     Args:
-        path: with the names of the operation's arguments in braces.
-        rows: the field of the result that is the list, where the result is a page of one.
-        body: the argument that is the whole body; without it the body's fields are the arguments.
+        path: with the names of arguments in braces.
+        rows: the field with the list, if the result is a page of one.
+        body: the argument that is the whole body; None: the body's fields are the arguments.
     """
 
     method: str
@@ -42,7 +42,7 @@ class Endpoint:
     def arguments(
         self, op: Op, path: Mapping[str, str], query: Iterable[tuple[str, str]], body: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The operation's arguments. What the path says goes before the body, and that before the query string.
+        """The operation's arguments. The path takes precedence over the body, and the body over the query string.
 
         Raises:
             BadInput: ``INVALID_ARGUMENTS``: an object in the query string is not JSON.
@@ -104,9 +104,9 @@ def by_path(catalogue: Catalogue) -> dict[str, dict[str, Endpoint]]:
 
 
 def from_query(op: Op, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """A query string as arguments: lists by comma or repeated, objects as JSON, the rest by what the schema allows.
+    """Arguments from a query string: lists by commas or repetition, objects as JSON, the rest as the schema allows.
 
-    What fits no schema stays a text; the operation says what is wrong with it.
+    A value that fits no schema stays text; the operation's validation reports it.
 
     Raises:
         BadInput: ``INVALID_ARGUMENTS``.
@@ -124,7 +124,7 @@ def from_query(op: Op, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _scalar(types: set[str], text: str) -> Any:
-    """Truth values and fractions are read by the operation; here is what it could take for something else."""
+    """Convert integers and null. Validation reads booleans and fractions from text itself."""
     if "integer" in types and re.fullmatch(r"-?\d{1,19}", text):
         return int(text)
     return None if text == "null" and "null" in types and "string" not in types else text
@@ -143,4 +143,6 @@ def _object(op: Op, name: str, text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         problems = [{"field": name, "reason": "It is not JSON"}]
-        raise BadInput("INVALID_ARGUMENTS", f"{op.name}: {name} is an object, as JSON.", problems=problems) from None
+        raise BadInput(
+            "INVALID_ARGUMENTS", f"{op.name}: {name} must be an object, as JSON.", problems=problems
+        ) from None

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, inside the server: calls go straight to the workbench, for the caller the gate found."""
+"""MCP over streamable HTTP inside the server: calls run in this process, for the caller that the gate identified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.shells.mcp.server import Context, server
 
 
 class InProcess:
-    """MCP calls go straight to the workbench; the gate has said who asks."""
+    """A backend that runs calls in this process, for the caller that the gate identified."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
@@ -37,7 +37,7 @@ def _caller(ctx: Context) -> Caller:
 
 
 def sessions(workbench: Workbench) -> StreamableHTTPSessionManager:
-    """The MCP endpoint's sessions."""
+    """The session manager of the MCP endpoint."""
     return StreamableHTTPSessionManager(
         server(workbench.catalogue, InProcess(workbench)),
         max_request_body_size=workbench.settings.max_frame_bytes,
@@ -45,6 +45,6 @@ def sessions(workbench: Workbench) -> StreamableHTTPSessionManager:
 
 
 async def end_sessions(manager: StreamableHTTPSessionManager) -> None:
-    """Close the streams of MCP clients in good order; uvicorn would wait for them, then cut them off."""
+    """Close the streams of MCP clients cleanly; uvicorn would wait for them and then cut them off."""
     for transport in list(manager._server_instances.values()):
         await transport.terminate()

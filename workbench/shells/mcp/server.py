@@ -1,8 +1,8 @@
-"""The MCP shell: tools are the operations a caller may use, over streamable HTTP at `/mcp`.
+"""The MCP server: its tools are the operations that a caller may use.
 
-The list depends on the bearer token alone; without one it is `register` and
-`registration_status`, and whoever was admitted connects again with its token. Both protocol eras are
-served. The low-level server is used because the schemas and the validation are the operations' own.
+The list depends on the token alone. Without one it is `register` and `registration_status`; an admitted agent connects
+again with its token. Old and new protocol versions are served. The low-level server is used because the operations
+have their own schemas and validation.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from workbench.ops import Catalogue, Op
 from workbench.shells.gate import client_name
 
 INSTRUCTIONS = (
-    "Workbench coordinates a team of agents. Without a token you may register and wait for a person to "
-    "admit you (registration_status with wait_seconds). Over HTTP, connect again then with your token as "
+    "Workbench coordinates a team of agents. Without a token, call register and wait for a person to "
+    "admit you (registration_status with wait_seconds). Over HTTP, then connect again with your token as "
     "`Authorization: Bearer`. Then: heartbeat_and_get_tasks, claim_task, work in your worktree, "
     "report_task_progress, complete_task or fail_task. A claim is a lease: keep calling the heartbeat."
 )
@@ -50,7 +50,7 @@ class Backend(Protocol):
     """Where tool calls go: into this process, or over HTTP to the server."""
 
     async def level(self, ctx: Context) -> Level:
-        """What the caller of a request may do."""
+        """The level of a request's caller."""
         ...
 
     async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -61,10 +61,10 @@ class Backend(Protocol):
 def server(catalogue: Catalogue, backend: Backend, news: SubscriptionBus | None = None) -> Server[Any]:
     """An MCP server whose tools are the operations of a catalogue.
 
-    They are described when they are first listed: their schemas are not what a person's start waits for.
+    Their descriptions are built when they are first listed, so that schemas do not delay the start.
 
     Args:
-        news: where it is told that the list has changed, for clients that may subscribe to that.
+        news: announces changes of the list to clients that subscribe to them.
     """
     described = cache(tool)
 
@@ -81,7 +81,7 @@ def server(catalogue: Catalogue, backend: Backend, news: SubscriptionBus | None 
         version=__version__,
         title="Workbench",
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=lambda name: None,  # else each call lists the tools first, to look for headers' schemas
+        get_tool_input_schema=lambda name: None,  # else each call lists the tools first, to find schemas of headers
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_subscriptions_listen=ListenHandler(news) if news is not None else None,
@@ -90,7 +90,7 @@ def server(catalogue: Catalogue, backend: Backend, news: SubscriptionBus | None 
 
 
 def offered(ops: Iterable[Op], level: Level) -> list[Op]:
-    """The tools a level is shown, in a fixed order. Who is admitted is not asked to register again."""
+    """The tools offered to a level, in a fixed order; admitted callers are not offered registration."""
     least = Level.ANONYMOUS if level is Level.ANONYMOUS else Level.READ
     return [op for op in ops if op.tool and least <= op.allow <= level]
 
@@ -107,7 +107,7 @@ def tool(op: Op) -> Tool:
 
 
 def _introduce(ctx: Context) -> None:
-    """Who calls is shown with the name that its client gave itself; that of the HTTP library says little."""
+    """Set the caller's client to the name that the MCP client gives itself, not that of its HTTP library."""
     if ctx.request is not None and ctx.session.client_params is not None:
         client = ctx.session.client_params.client_info
         state = ctx.request.state
@@ -115,14 +115,14 @@ def _introduce(ctx: Context) -> None:
 
 
 async def _coded(run: Callable[[], Awaitable[dict[str, Any]]]) -> CallToolResult:
-    """The outermost handler: results are structured, and so are errors."""
+    """The outermost handler: returns results and errors as structured content."""
     try:
         return _result(await run())
     except WorkbenchError as error:
         return _failure(error)
     except Exception:
         log.exception("a tool call failed")
-        return _failure(WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how."))
+        return _failure(WorkbenchError("INTERNAL_ERROR", "The server failed; see its log."))
 
 
 def _failure(error: WorkbenchError) -> CallToolResult:

@@ -1,7 +1,7 @@
 """`workbench mcp`: MCP on standard input and output, forwarded to the running server.
 
-Without a token it offers registration; once a person has admitted the agent, it continues with the
-token that registering returned, and announces the new tools.
+Without a token it offers registration. It then uses the token that the registration returned, and announces the new
+tools once a person has admitted the agent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Forwarding:
         await self._stack.aclose()
 
     async def level(self, ctx: mcp.Context) -> Level:
-        """What the token allows now; while no server answers, what it allowed last."""
+        """The token's present level; while no server answers, the last known one."""
         try:
             self._level = Level[(await self._client.call("whoami"))["level"].upper()]
         except WorkbenchError as error:
@@ -68,10 +68,10 @@ class Forwarding:
         return self._level
 
     async def call(self, ctx: mcp.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Forward a call. The token that a registration returns is used for the calls that follow."""
+        """Forward a call. After a registration, the following calls use the token that it returned."""
         result = await self._client.call(name, **arguments)
         if name == "register":
-            # Calls that are under way go on with the former client, which is closed at the end.
+            # Calls in progress keep the former client, which is closed at the end.
             self._client = await self._stack.enter_async_context(HttpClient(self._url, result["token"]))
             await self._stop_announcing()
             self._announce_later(ctx.session)
@@ -93,16 +93,18 @@ class Forwarding:
             if await self._decision() not in access.MAY_ACT:
                 return
             await self._news.publish(ToolsListChanged())
-            if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:  # those get only what they subscribe to
+            if (
+                session.protocol_version not in MODERN_PROTOCOL_VERSIONS
+            ):  # newer clients get only what they subscribe to
                 await session.send_tool_list_changed()
-        except Exception:  # the next list of tools has them all the same
+        except Exception:  # the next list of tools has them anyway
             log.exception("the new tools could not be announced")
 
     async def _decision(self) -> Registration:
-        """How the registration stands once it is decided. A server that is away is waited for.
+        """The status of the registration once it is decided. Waits while the server does not answer.
 
         Raises:
-            WorkbenchError: the registration is not known any more.
+            WorkbenchError: the registration no longer exists.
         """
         pauses = backoff()
         while True:

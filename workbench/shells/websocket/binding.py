@@ -1,6 +1,6 @@
-"""As whom the messages of a connection come: what it is bound to, and which tool it has selected.
+"""The binding of a connection to a caller: who sends its messages, and with which tool.
 
-Pure: no socket and no `await`. What the store says of a caller is an argument.
+Pure: no socket and no `await`. What the store knows about a caller is an argument.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workbench.rules.wire import message
 from workbench.rules.wire.message import Frame
 
 CHANGES = frozenset({"authenticate", "announce", "select_tool"})
-"""Actions that change as whom the messages after them come."""
+"""Actions that change the caller of the messages after them."""
 READING_OR_WRITING = frozenset({"read", "write", "request_contexts"})
 
 
@@ -23,9 +23,9 @@ class Binding:
     """The caller of one connection.
 
     Args:
-        client_id: the name in the connection's address; it may stand for the bound agent.
-        origin: who the handshake came from: its address and client program hold for all that is bound.
-        max_failed_logins: how many failed authentications there may be.
+        client_id: the name in the connection's URL; messages may give it in place of the bound agent's id.
+        origin: the caller of the handshake; its address and client program apply to every bound caller.
+        max_failed_logins: the number of failed authentications after which the connection is closed.
     """
 
     def __init__(self, client_id: str, origin: Caller, max_failed_logins: int) -> None:
@@ -34,7 +34,7 @@ class Binding:
         self._origin = origin
         self._logins_left = max_failed_logins
         self._known: Caller | None = None
-        self._shown = self.caller = self.from_here(ANONYMOUS)
+        self._present = self.caller = self.from_here(ANONYMOUS)
 
     @property
     def is_anonymous(self) -> bool:
@@ -46,35 +46,35 @@ class Binding:
         return replace(caller, address=self._origin.address, client=self._origin.client)
 
     def bind(self, caller: Caller) -> bool:
-        """Make a caller the one whose messages come from now on; whether that is another agent than before."""
+        """Bind the connection to a caller; whether that is another agent than before."""
         changed = caller.agent != self.caller.agent
         self.caller, self._known = caller, None
         return changed
 
     def release(self) -> None:
-        """Bind to nobody."""
+        """Bind the connection to nobody."""
         self.bind(self.from_here(ANONYMOUS))
 
     def select(self, tool: str) -> None:
-        """Use a tool from now on: with `read`, a caller may do no more than read."""
+        """Select a tool: with `read`, the caller may only read."""
         self.tool, self._known = Tool(tool), None
 
     def present(self, known: Caller) -> Caller:
-        """The bound caller as the store knows it now, with the smaller of what was granted and selected."""
+        """The bound caller as the store knows it now, with the lesser of the granted and the selected tool."""
         if known is not self._known:
             here = self.from_here(known)
-            self._known, self._shown = known, self.narrowed(here)
-        return self._shown
+            self._known, self._present = known, self.narrowed(here)
+        return self._present
 
     def narrowed(self, caller: Caller) -> Caller:
-        """A caller with the smaller of what was granted and selected."""
+        """A caller with the lesser of the granted and the selected tool."""
         return caller if caller.agent is None or self.tool is Tool.WRITE else caller.narrowed
 
     def check_sender(self, caller: Caller, frame: Frame, *, names_agents: bool) -> None:
-        """After authentication a message speaks for its connection only.
+        """Refuse a message that names another sender than the connection's authenticated caller.
 
         Args:
-            names_agents: `agent_id` is an argument of the action, and does not say who speaks.
+            names_agents: `agent_id` is an argument of the action and does not name the sender.
 
         Raises:
             Refused: ``FORBIDDEN``.
@@ -89,7 +89,7 @@ class Binding:
                 raise Refused("FORBIDDEN", f"This connection is {caller.name}; it cannot speak for {sender}.")
 
     def claimed_id(self, caller: Caller, frame: Frame) -> str | None:
-        """The agent id that an old client's message claims: it reads or writes before it has authenticated.
+        """The agent id that an old client claims in a message that reads or writes without authentication.
 
         Raises:
             Unauthenticated: ``TOKEN_REQUIRED``: it claims none.
@@ -102,7 +102,7 @@ class Binding:
         return agent_id
 
     def count_failure(self, error: WorkbenchError, frame: Frame | None) -> bool:
-        """Count a failed authentication; whether it was one too many."""
+        """Count a failed authentication; whether the limit is reached."""
         if frame is None or not frame.claims or not isinstance(error, Unauthenticated):
             return False
         self._logins_left -= 1
@@ -110,7 +110,7 @@ class Binding:
 
 
 def credentials(data: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The token and the agent id of an `authenticate`; without a token there is an id.
+    """The token and the agent id in an `authenticate`: at least one of them.
 
     Raises:
         Unauthenticated: ``TOKEN_REQUIRED``.
@@ -124,17 +124,17 @@ def credentials(data: dict[str, Any]) -> tuple[str | None, str | None]:
 
 
 def check_owner(caller: Caller, agent_id: Any) -> None:
-    """Refuse a token that is not that of the agent id sent with it.
+    """Refuse a token that does not belong to the agent id sent with it.
 
     Raises:
         Unauthenticated: ``INVALID_TOKEN``.
     """
     if agent_id not in (None, caller.name, f"pending_{caller.agent}"):
-        raise Unauthenticated("INVALID_TOKEN", "The token is not that of this agent_id.")
+        raise Unauthenticated("INVALID_TOKEN", "The token does not belong to this agent_id.")
 
 
 def announced(data: dict[str, Any]) -> str:
-    """The id that an old client announces itself with.
+    """The id with which an old client announces itself.
 
     Raises:
         BadInput: ``BAD_MESSAGE``.

@@ -1,11 +1,11 @@
-"""What the messages of one WebSocket mean (spec 1): binding it to a caller, reading and writing, operations, events.
+"""Handles the messages of one WebSocket (spec 1): authentication, reading and writing, operations, subscriptions.
 
-Messages of one connection are handled side by side and answered in order: send the next one after
-the reply when order matters. But each is taken as coming from whom the messages before it have bound
-the connection to, and with the tool they selected: a client that authenticates need not wait to go on.
+Messages of one connection are handled concurrently and answered in order: when order matters, send the next message
+after the reply. But each message comes from the caller, and uses the tool, that the messages before it have set: a
+client need not wait for the reply to `authenticate`.
 
-A `write` or `register` with a `request_id` that was answered, among the last 256 of them on this
-connection, is answered as it was then, and nothing is done: a request that is sent again writes once.
+The request ids of the last 256 `write` and `register` messages of a connection are idempotency keys: a request that is
+sent again gets the reply of the first one, and nothing is done.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from workbench.shells.websocket.subscriptions import Subscriptions, Wanted
 
 REMEMBERED_REQUESTS = 256
 ONCE = frozenset({"register", "write"})
-"""Actions that are done once for one `request_id`."""
+"""Actions that are done only once for a `request_id`."""
 DECIDED = ("agent.assigned", "agent.rejected", "agent.revoked", "agent.deleted")
 CLOSE_IDLE = 1008
 CLOSE_AUTHENTICATION = 4401
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class Connection:
-    """One client: who it is bound to, and what it is subscribed to."""
+    """One client: its caller and its subscriptions."""
 
     def __init__(self, workbench: Workbench, scope: Scope, receive: Receive, send: Send) -> None:
         self._workbench = workbench
@@ -72,7 +72,7 @@ class Connection:
         return self._binding.is_anonymous and not self._deciding
 
     async def serve(self) -> None:
-        """Talk until the client leaves."""
+        """Serve until the client leaves."""
         await self._socket.accept(SUBPROTOCOL if SUBPROTOCOL in self._subprotocols else None)
         try:
             await self._socket.attempt(self._greet)
@@ -82,7 +82,7 @@ class Connection:
             await self._disappear()
 
     async def _greet(self) -> None:
-        """Ask for a tool; an operator misses nothing that happens after the question."""
+        """Ask for a tool. Binds the origin first, so that an operator misses no registration after the prompt."""
         try:
             await self._bind(self.origin)
         finally:
@@ -92,7 +92,7 @@ class Connection:
             self._await_decision(bound)
 
     async def _end_when_idle(self) -> None:
-        """Close the connection of a client that stays anonymous: it takes a place that others could have."""
+        """Close the connection of a client that stays anonymous, so that others can connect."""
         await asyncio.sleep(self._workbench.settings.idle_anonymous_seconds)
         if self.is_anonymous:
             await self._socket.end(CLOSE_IDLE, "IDLE")
@@ -104,7 +104,7 @@ class Connection:
         frame = None
         try:
             if text is None:
-                raise BadInput("BAD_MESSAGE", "Send text frames; binary ones are not understood.")
+                raise BadInput("BAD_MESSAGE", "Send text frames; binary ones are not supported.")
             frame = message.parse(text, self.client_id)
             reply = await self._act(frame)
         except WorkbenchError as error:
@@ -123,7 +123,7 @@ class Connection:
         return Reply(content, close=(CLOSE_AUTHENTICATION, "TOO_MANY_FAILED_LOGINS") if too_many else None)
 
     async def _act(self, frame: Frame) -> Reply:
-        """One after the other, messages find out as whom they come; then they go on side by side."""
+        """Find the caller of each message in order, then handle the messages concurrently."""
         async with self._turn:
             if frame.action in CHANGES:
                 return await self._change(frame)
@@ -173,17 +173,17 @@ class Connection:
                 return Reply(message.response("unsubscribe", {"ended": ended}))
         return await self._operate(caller, frame)
 
-    # As whom a message comes.
+    # The caller of a message.
 
     async def _speaker(self, frame: Frame) -> Caller:
-        """Who sent a message: an old client says so with each one that reads or writes, and the first binds."""
+        """The caller of a message. An old client gives its id with each read or write; the first one binds it."""
         caller = await self._caller()
         self._binding.check_sender(caller, frame, names_agents=self._names_agents(frame.action))
         agent_id = self._binding.claimed_id(caller, frame)
         return caller if agent_id is None else await self._bound_to_id(agent_id)
 
     async def _caller(self) -> Caller:
-        """The bound caller, as it stands now."""
+        """The bound caller, with its present permissions."""
         bound = self._binding.caller
         if bound.agent is None:
             return bound
@@ -195,7 +195,7 @@ class Connection:
         return self._binding.present(known)
 
     def _names_agents(self, action: str) -> bool:
-        """Whether an operation has `agent_id` as an argument, so that it does not tell who speaks."""
+        """Whether an operation has `agent_id` as an argument, so that it does not name the sender."""
         operation = self._workbench.catalogue.get(action)
         return operation is not None and "agent_id" in operation.parameters
 
@@ -232,7 +232,7 @@ class Connection:
         return Reply(message.registration_success(result), then=lambda: self._await_decision(waiting))
 
     def _await_decision(self, waiting: Caller) -> None:
-        """Have the client told what the person decides, once."""
+        """Send the client the operator's decision, once."""
         assert waiting.agent is not None
         if waiting.agent not in self._deciding:
             self._deciding.add(waiting.agent)
@@ -247,12 +247,12 @@ class Connection:
         await self._socket.send(message.decision(state, Registration(state["status"]) in access.MAY_ACT))
 
     async def _announce(self, caller: Caller, data: dict[str, Any]) -> Reply:
-        """How clients from before registration identify themselves: known ones are bound, others register."""
+        """Identify a client that predates registration: known agents are bound, others are registered."""
         agent_id = announced(data)
         if caller.level > Level.ANONYMOUS:
             return Reply(message.authentication_success(caller.name, caller.tool))
         if not await self._workbench.allowed(agent_id):
-            raise Refused("NOT_ALLOWLISTED", f"{agent_id} is not on the allowlist. Ask the person to put it there.")
+            raise Refused("NOT_ALLOWLISTED", f"{agent_id} is not on the allowlist. Ask the operator to add it.")
         try:
             known = await self._workbench.identify_by_id(agent_id)
         except Unauthenticated as error:
@@ -281,17 +281,17 @@ class Connection:
         return await self._bound_to(known)
 
     async def _bound_to(self, known: Caller) -> Reply:
-        """Bind the connection and say so; a caller that is not admitted is told why, and later what was decided."""
+        """Bind the connection and confirm it. A pending agent gets an error, and later the decision."""
         caller = self._binding.from_here(known)
         if caller.level is Level.ANONYMOUS and not caller.barred:
             refusal = message.error(message.not_assigned(), "authenticate")
             return Reply(refusal, then=lambda: self._await_decision(caller))
-        await self._workbench.dispatch(caller, "whoami", {})  # raises why a barred one may not act
+        await self._workbench.dispatch(caller, "whoami", {})  # raises the reason if the caller is barred
         await self._bind(caller)
         return Reply(message.authentication_success(caller.name, self._binding.narrowed(caller).tool))
 
     async def _bind(self, caller: Caller) -> None:
-        """From now on the connection is this caller's, until its admission is taken away."""
+        """Bind the connection to a caller until the caller is revoked."""
         async with self._appearing:
             if caller.agent != self._binding.caller.agent:
                 self._subscriptions.end()
@@ -305,7 +305,7 @@ class Connection:
                 self._watching.append(self._socket.begin(partial(self._announce_newcomers, page["next_after"])))
 
     async def _appear(self, caller: Caller) -> None:
-        """Show an admitted agent as connected from now on, and the one before it no longer."""
+        """Record an admitted agent as connected, and the previous one as disconnected."""
         agent = caller.agent if caller.level > Level.ANONYMOUS else None
         if agent == self._present:
             return
@@ -316,12 +316,12 @@ class Connection:
             self._present = agent
 
     async def _disappear(self) -> None:
-        """Show the agent that was connected as connected no longer."""
+        """Record the connected agent as disconnected."""
         self._present = None
         try:
             await self._presence.aclose()
         except WorkbenchError:
-            log.warning("that %s disconnected could not be recorded", self._binding.caller.name, exc_info=True)
+            log.warning("the disconnection of %s could not be recorded", self._binding.caller.name, exc_info=True)
 
     async def _end_when_revoked(self, caller: Caller) -> None:
         reason = await revoked(self._workbench, caller)
@@ -331,7 +331,7 @@ class Connection:
     # Operations.
 
     async def _read_or_write(self, caller: Caller, frame: Frame) -> Reply:
-        """Reading and writing as the spec has it."""
+        """Read or write as spec 1 defines it."""
         if caller.level is Level.ANONYMOUS and not caller.barred:
             raise message.not_assigned()
         if frame.action == "request_contexts":
@@ -372,14 +372,14 @@ class Connection:
             async for found in events:
                 caller = await self._caller()
                 if caller.level is Level.ANONYMOUS:
-                    await self._workbench.dispatch(caller, "whoami", {})  # raises why it may not act
+                    await self._workbench.dispatch(caller, "whoami", {})  # raises the reason
                 if may_see(caller, found):
                     await self._socket.send(message.event(found.model_dump(mode="json"), wanted.request_id))
 
     async def _announce_newcomers(self, after: int) -> None:
         async with self._workbench.feed.subscribe("agent.registered", after=after) as events:
             async for found in events:
-                with contextlib.suppress(NotFound):  # already decided, by somebody or a rule: it has another id
+                with contextlib.suppress(NotFound):  # already decided: the agent has another id
                     wanted = {"agent_id": found.data["agent_id"]}
                     agent = await self._workbench.dispatch(self._binding.caller, "get_agent", wanted)
                     await self._socket.send(message.new_pending_agent(agent))

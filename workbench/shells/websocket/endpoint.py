@@ -29,12 +29,12 @@ def route(workbench: Workbench) -> WebSocketRoute:
 
 
 def _is_worth_a_record(record: logging.LogRecord) -> bool:
-    """A client that breaks the protocol is closed with 1007; nothing has failed here."""
+    """Drop records about clients that break the protocol: they are closed with 1007, and nothing failed here."""
     return record.msg != BROKEN_TEXT
 
 
 class Endpoint:
-    """An ASGI application for connections: refuses one too many, and keeps those that are open."""
+    """An ASGI application for WebSocket connections, which limits how many are open."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
@@ -50,7 +50,7 @@ class Endpoint:
             return
         self._open.add(connection)
         try:
-            # Cancelled: uvicorn stops, and waits no longer.
+            # Cancelled: uvicorn stops, and no longer waits.
             with contextlib.suppress(asyncio.CancelledError, Disconnected):
                 await connection.serve()
         finally:
@@ -58,7 +58,7 @@ class Endpoint:
 
 
 def _check_client_id(client_id: str) -> None:
-    """People read it, and it is stored with every connection.
+    """Refuse a client id that is long or not printable: people read it, and each connection stores it.
 
     Raises:
         BadInput: ``BAD_CLIENT_ID``.
@@ -68,7 +68,7 @@ def _check_client_id(client_id: str) -> None:
 
 
 def _check_room(newcomer: Connection, others: Iterable[Connection], most: int) -> None:
-    """Anonymous clients of one address take at most half of the room.
+    """Refuse a connection over the limit; anonymous clients of one address may use at most half of it.
 
     Raises:
         Unavailable: ``TOO_MANY_CONNECTIONS``.
@@ -78,4 +78,4 @@ def _check_room(newcomer: Connection, others: Iterable[Connection], most: int) -
     anonymous = [other for other in there if other.is_anonymous and other.origin.address == address]
     is_anonymous = newcomer.origin.level is Level.ANONYMOUS and newcomer.origin.agent is None
     if len(there) >= most or (is_anonymous and len(anonymous) >= max(most // 2, 1)):
-        raise Unavailable("TOO_MANY_CONNECTIONS", "The server has no room for another connection. Try again later.")
+        raise Unavailable("TOO_MANY_CONNECTIONS", "The server has too many connections. Try again later.")

@@ -1,7 +1,7 @@
-"""One WebSocket as bytes in and out: messages come in at a limited pace, and are answered in the order they came.
+"""One WebSocket as a stream of messages: limits their rate, and sends the replies in the order of the messages.
 
-What a message means is not known here. Errors have an owner: those of a handler are its own; those of what runs beside
-the replies are sent to the client; any other is logged, and closes the connection with 1011.
+Independent of what messages mean. A handler turns its errors into replies; errors of background work are sent to the
+client; any other error is logged and closes the connection with 1011.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from workbench.rules.wire.message import Message
 from workbench.settings import Settings
 
 SETTLE_SECONDS = 5.0
-"""How long the messages of a client that has left may take to be done."""
+"""How long messages may still be handled after their client has left."""
 BURST_SECONDS = 10.0
 FAREWELL_SECONDS = 1.0
-"""How long a client that does not read may delay the end of its connection."""
+"""How long a client that does not read may delay the close of its connection."""
 CLOSE_FLOODING = 1008
 CLOSE_INTERNAL_ERROR = 1011
 
@@ -42,7 +42,7 @@ class Disconnected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is answered, and what happens once the answer is sent."""
+    """A reply, and what to do once it is sent."""
 
     message: Message
     then: Callable[[], object] | None = None
@@ -50,12 +50,12 @@ class Reply:
 
     @property
     def failed(self) -> bool:
-        """Whether it tells of an error."""
+        """Whether it reports an error."""
         return bool(self.message["type"] == "error")
 
 
 Handle = Callable[[str | None], Coroutine[Any, Any, Reply]]
-"""Answers the text of a message; None stands for a binary one. It raises nothing."""
+"""Handles the text of a message (None for a binary one) and returns the reply. It never raises."""
 
 
 class MessageSocket:
@@ -64,7 +64,7 @@ class MessageSocket:
     def __init__(self, receive: Receive, send: Send, settings: Settings) -> None:
         self._receive = receive
         self._send = send
-        self._pace = settings.max_messages_per_second
+        self._rate = settings.max_messages_per_second
         self._most = settings.max_in_flight
         self._room = asyncio.Event()
         self._handling: deque[asyncio.Task[Reply]] = deque()
@@ -85,17 +85,17 @@ class MessageSocket:
         self._is_open = True
 
     async def serve(self, handle: Handle) -> None:
-        """Talk until either side ends it. Messages are handled side by side: none waits for another's commit."""
-        talking = [asyncio.create_task(work) for work in (self._listen(handle), self._answer(), self._until_ended())]
+        """Serve until either side ends the connection. Messages are handled concurrently: none waits for a commit."""
+        loops = [asyncio.create_task(work) for work in (self._listen(handle), self._answer(), self._until_ended())]
         try:
-            done, _ = await asyncio.wait(talking, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 await self._report(task)
         finally:
-            await self._wind_up(talking)
+            await self._wind_up(loops)
 
     async def send(self, content: Message) -> None:
-        """Send a message, after those that are being sent.
+        """Send a message after those already being sent.
 
         Raises:
             Disconnected: the connection has ended.
@@ -107,7 +107,7 @@ class MessageSocket:
             await self._transmit({"type": "websocket.send", "text": text})
 
     async def end(self, code: int, reason: str, last: Message | None = None) -> None:
-        """Close, after a last message; a client that does not read is not waited for."""
+        """Close after an optional last message, without waiting for a client that does not read."""
         with contextlib.suppress(TimeoutError, Disconnected):
             async with asyncio.timeout(FAREWELL_SECONDS):
                 if last is not None:
@@ -119,14 +119,14 @@ class MessageSocket:
         self._ended.set()
 
     def begin(self, work: Work, action: str | None = None, request_id: Any = None) -> asyncio.Task[None]:
-        """Do something beside the replies until the connection ends; errors are sent as those of `action`."""
+        """Start background work, which is cancelled when the connection ends; errors are sent as those of `action`."""
         task = asyncio.create_task(self.attempt(work, action, request_id))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return task
 
     async def attempt(self, work: Work, action: str | None = None, request_id: Any = None) -> None:
-        """Do something; what goes wrong is sent to the client, if it is still there."""
+        """Do some work; errors are sent to the client if it is still connected."""
         with contextlib.suppress(Disconnected):
             try:
                 await work()
@@ -135,19 +135,19 @@ class MessageSocket:
             except Disconnected:
                 raise
             except Exception:
-                log.exception("what a connection does beside its replies failed")
+                log.exception("background work of a connection failed")
                 await self.send(message.reply(message.error(internal_error(), action), request_id))
 
     async def _transmit(self, event: Message) -> None:
         try:
             await self._send(event)
-        except OSError as error:  # how ASGI servers say that the client has left
+        except OSError as error:  # raised by ASGI servers when the client has left
             self._is_open = False
             raise Disconnected from error
 
     async def _listen(self, handle: Handle) -> None:
         clock = asyncio.get_running_loop().time
-        bucket = TokenBucket(self._pace, BURST_SECONDS, clock())
+        bucket = TokenBucket(self._rate, BURST_SECONDS, clock())
         while True:
             received = await self._receive()
             if received["type"] == "websocket.disconnect":
@@ -167,11 +167,11 @@ class MessageSocket:
         self._answered.set()
 
     async def _cut_off(self) -> None:
-        why = f"More than {self._pace} messages a second are too many. Connect again, and slow down."
+        why = f"The limit is {self._rate} messages a second. Connect again and send fewer."
         await self.end(CLOSE_FLOODING, "FLOODING", message.error(Refused("FLOODING", why), None))
 
     async def _answer(self) -> None:
-        """Send the replies, each when those before it are sent."""
+        """Send the replies in order."""
         while True:
             await self._answered.wait()
             self._answered.clear()
@@ -194,9 +194,9 @@ class MessageSocket:
             log.error("a connection failed", exc_info=error)
             await self.end(CLOSE_INTERNAL_ERROR, "INTERNAL_ERROR", message.error(internal_error(), None))
 
-    async def _wind_up(self, talking: list[asyncio.Task[None]]) -> None:
-        """Finish what the client asked for before it left, within a time; end what only waits."""
-        for task in (*talking, *self._background):
+    async def _wind_up(self, loops: list[asyncio.Task[None]]) -> None:
+        """Cancel background work, and give messages in progress some time to finish."""
+        for task in (*loops, *self._background):
             task.cancel()
         try:
             if self._handling:
@@ -205,9 +205,9 @@ class MessageSocket:
             left = [*self._handling, *self._background]
             for unfinished in left:
                 unfinished.cancel()
-            await asyncio.gather(*talking, *left, return_exceptions=True)
+            await asyncio.gather(*loops, *left, return_exceptions=True)
 
 
 def internal_error() -> WorkbenchError:
-    """The error of a defect in the server."""
-    return WorkbenchError("INTERNAL_ERROR", "The server failed; its log says how.")
+    """The error for a defect in the server."""
+    return WorkbenchError("INTERNAL_ERROR", "The server failed; see its log.")

@@ -1,4 +1,4 @@
-"""The subscriptions of one connection: each follows the feed in a task of its own, until it is ended."""
+"""The subscriptions of one connection. Each follows the feed in its own task until it is ended."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Wanted:
 
 
 class Subscriptions:
-    """Tasks by the request that began them.
+    """The tasks of the subscriptions, with the ids of their requests.
 
     Args:
-        begin: starts a task that follows what is wanted.
+        begin: starts the task of a subscription.
     """
 
     def __init__(self, begin: Callable[[Wanted], asyncio.Task[None]]) -> None:
@@ -33,16 +33,19 @@ class Subscriptions:
         self._tasks: dict[asyncio.Task[None], Any] = {}
 
     def require_room(self) -> None:
-        """Refuse one more than there may be.
+        """Refuse another subscription when the limit is reached.
 
         Raises:
             Conflict: ``TOO_MANY_SUBSCRIPTIONS``.
         """
         if len(self._tasks) >= MAX_SUBSCRIPTIONS:
-            raise Conflict("TOO_MANY_SUBSCRIPTIONS", f"A connection has at most {MAX_SUBSCRIPTIONS} subscriptions.")
+            raise Conflict(
+                "TOO_MANY_SUBSCRIPTIONS",
+                f"A connection may have at most {MAX_SUBSCRIPTIONS} subscriptions. End one first.",
+            )
 
     def add(self, wanted: Wanted) -> None:
-        """Begin a subscription; one with the same request id is replaced."""
+        """Start a subscription; it replaces one with the same request id."""
         if wanted.request_id is not None:
             self.end(wanted.request_id)
         task = self._begin(wanted)
@@ -50,7 +53,7 @@ class Subscriptions:
         task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
 
     def end(self, request_id: Any = None) -> int:
-        """End the subscription of a request, or all without one; how many were ended."""
+        """End the subscription of a request, or all if None; how many were ended."""
         ending = [task for task, made in self._tasks.items() if request_id in (None, made)]
         for task in ending:
             task.cancel()
@@ -59,12 +62,12 @@ class Subscriptions:
 
 
 def arguments(data: dict[str, Any]) -> dict[str, Any]:
-    """What a `subscribe` asks for, as arguments of `list_events`.
+    """The data of a `subscribe`, as arguments of `list_events`.
 
     Raises:
         BadInput: ``INVALID_ARGUMENTS``.
     """
     wanted = {key: value for key, value in data.items() if key != "agent_id"}
     if wanted.keys() - {"after", "kinds"} or wanted.get("kinds") == []:
-        raise BadInput("INVALID_ARGUMENTS", "subscribe takes kinds (at least one) and after, and nothing else.")
+        raise BadInput("INVALID_ARGUMENTS", "subscribe takes only kinds (at least one) and after.")
     return wanted
