@@ -1,7 +1,7 @@
 """Workbench: run a team of AI agents from a Jupyter notebook.
 
-The names below are the public ones; they are imported when they are first used, so that
-`import workbench` and `%load_ext workbench` stay fast.
+The names below are public. Each is imported on first use, so that `import workbench` and `%load_ext workbench` stay
+fast.
 """
 
 from __future__ import annotations

@@ -42,12 +42,12 @@ class Allowlist:
         return self._listed | self._fixed
 
     def allows(self, agent_id: str) -> bool:
-        """Whether an agent of this id may act."""
+        """Whether the agent with this id may act."""
         ids = self.ids()
         return not ids or agent_id in ids
 
     def add(self, agent_id: str) -> None:
-        """Add an id, at the end of the file.
+        """Add an id at the end of the file.
 
         Raises:
             Unavailable: ``ALLOWLIST_UNREADABLE``, ``PROJECT_UNWRITABLE``.
@@ -66,7 +66,7 @@ class Allowlist:
             self.add(agent_id)
 
     def rename(self, before: str, after: str) -> None:
-        """Replace an agent's id in one step: at no moment are both missing."""
+        """Replace an agent's id in one step, so that it is never missing."""
         if before != after and before in self.ids():
             self._write([*(line for line in self._lines() if _id(line) != before), after])
 
@@ -81,7 +81,7 @@ class Allowlist:
 
     def _file_stamp(self) -> _Stamp | None:
         try:
-            found = os.stat(self._name)  # noqa: PTH116 (which is half as fast, and this is asked for every message)
+            found = os.stat(self._name)  # noqa: PTH116 (pathlib is half as fast, and this runs for every message)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -40,7 +40,7 @@ from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 
 PRESENCE = 15 * SECOND
-"""How often at most it is noted that an agent is there, whatever it asks for."""
+"""The least time between two records of an agent's presence."""
 AGENTS_NOTED = 10_000
 RESTART_SECONDS = 1.0
 
@@ -95,7 +95,7 @@ class Workbench:
             "running gates": Duty(0.25, gate_runner.check_all, serving=True),
             "predicting conflicts": Duty(1.0, conflicts.watch, serving=True),
         }
-        """What is done again and again, each supervised by itself: none waits for another."""
+        """Periodic work. Each duty is supervised separately, so none waits for another."""
 
     @classmethod
     @asynccontextmanager
@@ -111,8 +111,8 @@ class Workbench:
 
         Args:
             clock: the time, microseconds UTC.
-            steady: a clock that nobody can set, in microseconds from anywhere. Beside another `clock` than the
-                host's there is none unless it is given, and that clock goes right whatever it does.
+            steady: a monotonic clock, in microseconds, to detect changes of the system's time. With another `clock`
+                than the system's there is none unless given, and `clock` itself counts as monotonic.
 
         Raises:
             Unavailable, Conflict: see `open_store`. BadInput: ``PERSONA_INVALID``.
@@ -143,7 +143,7 @@ class Workbench:
     async def dispatch(
         self, caller: Caller, name: str, arguments: Mapping[str, Any], *, decoded: bool = False
     ) -> dict[str, Any]:
-        """Run an operation for a caller, and note that its agent is there; see `workbench.ops.dispatch`."""
+        """Run an operation for a caller, and record its agent's presence; see `workbench.ops.dispatch`."""
         if caller.agent is not None and caller.level > Level.ANONYMOUS:
             await self._note_presence(caller, caller.agent, name)
         return await dispatch(self.catalogue, self._ctx.of(caller), name, arguments, decoded=decoded)
@@ -153,7 +153,7 @@ class Workbench:
         return await self.dispatch(OPERATOR, name, arguments)
 
     async def identify(self, token: str) -> Caller:
-        """Whose token this is.
+        """The caller that a token belongs to.
 
         Raises:
             Unauthenticated: ``INVALID_TOKEN``.
@@ -165,11 +165,11 @@ class Workbench:
         return self._if_allowed(await self._callers.identify(token))
 
     async def identify_by_id(self, agent_id: str) -> Caller:
-        """An agent that a migration brought, by its id alone; see `CallerCache.identify_by_id`."""
+        """The caller for an agent that a migration imported, by id alone; see `CallerCache.identify_by_id`."""
         return self._if_allowed(await self._callers.identify_by_id(agent_id))
 
     async def _note_presence(self, caller: Caller, agent_uid: str, name: str) -> None:
-        """An agent that asks for more than how its registration stands is active; noted so often at most."""
+        """Make an agent active when it calls an operation that needs admission, at most every `PRESENCE`."""
         now, wanted = self.store.now(), self.catalogue.get(name)
         if wanted is None or wanted.allow is Level.ANONYMOUS:
             return
@@ -179,30 +179,32 @@ class Workbench:
         try:
             await self.store.write(lambda tx: presence.touch_presence(tx, agent_uid), actor=caller.name)
         except Unavailable:
-            log.warning("the presence of %s could not be noted", caller.name, exc_info=True)
+            log.warning("the presence of %s could not be recorded", caller.name, exc_info=True)
 
     @asynccontextmanager
     async def connected(self, caller: Caller, transport: Transport, client_id: str) -> AsyncIterator[None]:
-        """An agent is connected as long as the block lasts: it is shown as such, and is active."""
+        """Record an agent as connected, and therefore active, within the block."""
         server = self.server.nonce if self.server else ""
         opening = asyncio.create_task(
             self.store.write(lambda tx: presence.opened(tx, caller, transport, client_id, server), actor=caller.name)
         )
         try:
-            await asyncio.shield(opening)  # who stops waiting for a commit does not undo it: what opened is closed
+            await asyncio.shield(
+                opening
+            )  # a cancelled wait does not undo the commit, so what was opened is closed below
             yield
         finally:
             opened = await opening
             await self.store.write(lambda tx: presence.closed(tx, opened), actor=caller.name)
 
     async def renewed(self, caller: Caller) -> Caller:
-        """A caller as it stands now, with where it came from; see `CallerCache.current`."""
+        """A caller with its present permissions, and the same address and client; see `CallerCache.current`."""
         if caller.agent is None:
             return caller
         return replace(await self.current(caller.agent), address=caller.address, client=caller.client)
 
     async def current(self, agent_uid: str) -> Caller:
-        """An agent (internal id) as it stands now; the same object as long as nothing has changed.
+        """The present caller for an agent (internal id); the same object as long as nothing changes.
 
         Raises:
             Unauthenticated: ``INVALID_TOKEN``.
@@ -210,7 +212,7 @@ class Workbench:
         return self._if_allowed(await self._callers.current(agent_uid))
 
     async def allowed(self, agent_id: str) -> bool:
-        """Whether the allowlist lets an agent of this id act.
+        """Whether the allowlist lets the agent with this id act.
 
         Raises:
             Unavailable: ``ALLOWLIST_UNREADABLE``.
@@ -223,7 +225,7 @@ class Workbench:
         return replace(caller, level=Level.ANONYMOUS, barred="NOT_ALLOWLISTED")
 
     async def serving(self, server: ServerInfo | None) -> None:
-        """Say that the servers run (or, with None, that they stopped): what a crash left is settled first."""
+        """Set the running servers, after cleaning up what a crash left; None: they have stopped."""
         if server is not None:
             await termination.recover(self._ctx)
             await recovery.recover(self._ctx)
@@ -233,11 +235,11 @@ class Workbench:
 
     @property
     def server(self) -> ServerInfo | None:
-        """The servers of this process, while they run."""
+        """The server of this process, while it runs."""
         return self._ctx.server
 
     async def end_workers(self) -> None:
-        """End every process that was spawned from here."""
+        """End every process that was spawned from this project."""
         await termination.end_all(self._ctx, "the workbench was stopped")
 
     async def _repeat(self, duty: Duty) -> None:
@@ -248,7 +250,7 @@ class Workbench:
 
 
 async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
-    """The store, opened in a thread; when the caller is cancelled meanwhile, it is closed again."""
+    """Open the store in a thread; if the caller is cancelled meanwhile, close it again."""
     opening = asyncio.create_task(asyncio.to_thread(open_store, path, clock))
     try:
         return await asyncio.shield(opening)
@@ -259,18 +261,18 @@ async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
 
 
 def _since_boot() -> int:
-    """A clock that nobody can set, in microseconds."""
+    """A monotonic clock, in microseconds."""
     return time.monotonic_ns() // 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """Something that is done again and again.
+    """Periodic work.
 
     Args:
-        seconds: the pause before each time.
-        perform: does it once.
-        serving: only while the servers run.
+        seconds: the pause before each run.
+        perform: does the work once.
+        serving: run it only while the servers run.
     """
 
     seconds: float
@@ -279,12 +281,12 @@ class Duty:
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Keep a side task going: a failure (a full disk, a busy store) is logged, and it is started again."""
+    """Keep a side task running: a failure (a full disk, a busy store) is logged, and the task is restarted."""
     while True:
         try:
             await work()
         except Exception:
-            log.exception("%s failed; it is started again", name)
+            log.exception("%s failed; restarting it", name)
             await asyncio.sleep(RESTART_SECONDS)
 
 
@@ -294,7 +296,7 @@ def _decision_handlers(modules: Iterable[ModuleType]) -> dict[str, Any]:
 
 
 def _ignore_state(settings: Settings) -> None:
-    """Keep the state directory out of the person's commits; what is written by people stays in."""
+    """Keep the state directory out of the user's commits, except the files that people write."""
     ignore = settings.home / ".gitignore"
     if not ignore.exists():
         ignore.write_text(

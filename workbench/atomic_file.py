@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever else writes them and after a crash; and the ends of others."""
+"""Writes files atomically, so that no crash or other writer leaves a partial file; reads the ends of files."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from workbench.errors import Unavailable
 
 EVERYBODY = 0o666
-"""Readable as the user's umask has it."""
+"""The umask decides who may read it."""
 
 
 def replace(path: Path, text: str, mode: int = EVERYBODY) -> None:
-    """Have a file hold a text, in UTF-8, from one moment to the next; directories on the way are made.
+    """Replace a file atomically by one with a text, in UTF-8; creates missing directories.
 
-    Of several that write at once, the last one stays.
+    If several writers do this at once, the last one wins.
 
     Args:
-        mode: of the file, less the umask; an old one of the same name loses its own.
+        mode: the mode of the new file, before the umask. The mode of a replaced file is not kept.
 
     Raises:
-        Unavailable: ``PROJECT_UNWRITABLE``; the file is as it was.
+        Unavailable: ``PROJECT_UNWRITABLE``; the file is unchanged.
     """
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:

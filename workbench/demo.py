@@ -20,7 +20,7 @@ NOTEBOOK = "00_quickstart.ipynb"
 
 
 def run(repo: Path | None, plan: Path | None, workers: int, output: Path) -> Table:
-    """Execute the quickstart with papermill; a summary, and the paths of the results.
+    """Execute the quickstart with papermill; a summary and the paths of the results.
 
     Args:
         repo: the user's git repository; None: the shipped sample.

@@ -1,17 +1,17 @@
-"""Every failure that reaches a user, an agent or a log, as one tree with stable codes.
+"""Every error that reaches a user, an agent or a log, as one class tree with stable codes.
 
     WorkbenchError
     ├── BadInput        400  the request itself is wrong; sending it again cannot help
-    ├── Unauthenticated 401  nobody is known to be asking
-    ├── Refused         403  the caller is known and may not do this
-    ├── NotFound        404  what the request names is not there
-    ├── WrongMethod     405  the address is right, what is to be done there is not (HTTP only)
-    ├── Conflict        409  the request is fine, the state of the world is not
-    ├── TooMany         429  the caller asks too often; later the same request is fine
+    ├── Unauthenticated 401  the caller is unknown
+    ├── Refused         403  the caller is known but may not do this
+    ├── NotFound        404  what the request names does not exist
+    ├── WrongMethod     405  the endpoint exists, but not for this method (HTTP only)
+    ├── Conflict        409  the request is valid, but conflicts with the present state
+    ├── TooMany         429  too many requests; the same one succeeds later
     └── Unavailable     503  a resource outside the request failed (disk, port, git, peer)
 
-`code` is the contract: it never changes meaning, and every shell carries it as it is. `message`
-is for a person or a model and says what to do next. `details` is JSON-ready.
+`code` is the contract: its meaning never changes, and every shell passes it on unchanged. `message` is for a person or
+a model and says what to do next. `details` is JSON-ready.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class WorkbenchError(Exception):
 
     Args:
         code: stable upper-case identifier, such as ``TASK_NOT_FOUND``.
-        message: one or two sentences: what is wrong, and the next step.
+        message: one or two sentences: what is wrong, and what to do next.
         details: JSON-ready facts about this occurrence.
     """
 
@@ -61,25 +61,25 @@ class Refused(WorkbenchError):
 
 
 class NotFound(WorkbenchError):
-    """What the request names does not exist, or not for this caller."""
+    """What the request names does not exist, or is not visible to this caller."""
 
     status = 404
 
 
 class WrongMethod(WorkbenchError):
-    """The address is right and the method is not; `details.allowed` names those that are."""
+    """The endpoint does not take this method; `details.allowed` names those it takes."""
 
     status = 405
 
 
 class Conflict(WorkbenchError):
-    """The request contradicts the present state."""
+    """The request conflicts with the present state."""
 
     status = 409
 
 
 class TooMany(WorkbenchError):
-    """The caller asks too often; `details.retry_after_seconds` says when to ask again."""
+    """The caller sends too many requests; `details.retry_after_seconds` says when to try again."""
 
     status = 429
 
@@ -93,7 +93,7 @@ class Unavailable(WorkbenchError):
 def from_dict(error: Mapping[str, Any]) -> WorkbenchError:
     """Rebuild the error that `as_dict` described, so that a client raises what the server raised.
 
-    Whatever is missing or of another type, from a peer that is no Workbench, is left out.
+    Missing values, and values of another type, which only other programs send, are left out.
     """
     family = {cls.status: cls for cls in WorkbenchError.__subclasses__()}
     status, details = error.get("status"), error.get("details")

@@ -1,7 +1,7 @@
-"""Locks between processes: a lock file has one holder at a time, and is free again when that process ends.
+"""Locks between processes: a lock file has one holder at a time, and is released when that process ends.
 
-Several processes and threads may wait for one. `filelock` takes a lock only if its file is still there, so
-that a holder may remove the file; it follows no link, and a forked child does not inherit what is held.
+Several processes and threads may wait for a lock. `filelock` acquires one only if its file still exists, so a holder
+may remove the file. It follows no link, and forked children do not inherit the lock.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ POLL_SECONDS = 0.02
 
 @contextmanager
 def held(path: Path, wait_seconds: float = 0.0, *, remove: bool = False) -> Iterator[bool]:
-    """Hold the lock file at `path`, which is made if need be; whether it is held, or another holder kept it.
+    """Hold the lock file at `path`, creating it if necessary; yields False if another holder kept it.
 
     Args:
         wait_seconds: how long to wait for another holder.
-        remove: remove the file at the end, while it is still held.
+        remove: remove the file at the end, while the lock is still held.
 
     Raises:
-        Unavailable: ``PROJECT_UNWRITABLE``: the file cannot be made, or is a link.
+        Unavailable: ``PROJECT_UNWRITABLE``: the file cannot be created, or is a link.
     """
     from filelock import FileLock, Timeout  # takes 40 ms to import
 
-    # Not of one thread: it may be released by another one than took it.
+    # Not bound to a thread: another thread may release it.
     lock = FileLock(path, mode=0o600, thread_local=False, fallback_to_soft=False, poll_interval=POLL_SECONDS)
     try:
         lock.acquire(wait_seconds)

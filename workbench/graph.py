@@ -1,4 +1,4 @@
-"""The graph of tasks: an SVG in a notebook, a table elsewhere. Dependencies are left of what depends on them."""
+"""The graph of tasks: an SVG in a notebook, a table elsewhere. Dependencies are to the left of their dependents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH, HEIGHT, ACROSS, DOWN = 190, 30, 56, 12
 LETTERS = 25
 
 Place = tuple[int, float]
-"""Column and row, from 0; a row may lie between two."""
+"""Column and row, from 0; rows may be fractional."""
 NO_TASKS = "There are no tasks. Create some with a plan."
 
 
@@ -27,7 +27,8 @@ NO_TASKS = "There are no tasks. Create some with a plan."
 class Graph:
     """Tasks as `list_tasks` returns them, and pairs of ids: a task, and one that it depends on.
 
-    A pair may name another task, which is then mentioned, not drawn. `empty` is the text without tasks.
+    A pair may name a task that is not among the tasks; it is then mentioned, not drawn. `empty` is the text shown
+    without tasks.
     """
 
     tasks: Sequence[Mapping[str, Any]]
@@ -117,7 +118,7 @@ def _corner(place: Place) -> tuple[float, float]:
 
 
 def places(ids: Sequence[int], pairs: Sequence[tuple[int, int]]) -> dict[int, Place]:
-    """Where each task is drawn: right of its dependencies, near the tasks it is linked to; those without links below.
+    """Where each task is drawn: right of its dependencies and near its neighbours; tasks without links are below.
 
     Args:
         pairs: `(later, earlier)`, both among the ids, without cycles.
@@ -154,7 +155,7 @@ def _layers(ids: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[i
 def _depths(
     ids: Sequence[int], before: Mapping[int, list[int]], after: Mapping[int, list[int]]
 ) -> Iterator[tuple[int, int]]:
-    """The column of each task: as far left as possible; without dependencies, just before its first dependant."""
+    """The column of each task: as far left as possible; without dependencies, just before its first dependent."""
     depth: dict[int, int] = {}
     missing = {task_id: len(before.get(task_id, ())) for task_id in ids}
     ready = [task_id for task_id in ids if not missing[task_id]]

@@ -1,4 +1,4 @@
-"""A daemon thread with an event loop of its own, for programs that have none: notebooks, plain scripts."""
+"""A daemon thread with its own event loop, for programs that have none, such as notebooks and scripts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Main = Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]
-"""The coroutine of such a thread: calls its argument with what it opened, and runs until it is cancelled."""
+"""The thread's coroutine: passes what it opened to its argument, and runs until it is cancelled."""
 
 
 class LoopThread(Generic[T]):
     """Runs one coroutine in a daemon thread; other threads submit further coroutines to its loop.
 
-    An interrupt (KeyboardInterrupt) may cut any method short; the same method can then be called again.
+    An interrupt (KeyboardInterrupt) may end any method early; the method can then be called again.
 
     Args:
-        name: of the thread.
-        main: what it runs. Once it has ended, everything that was submitted is cancelled and the thread ends.
-        ended: makes the error of work that is submitted too late, or is cut off by the end.
+        name: the name of the thread.
+        main: the coroutine it runs. When it ends, all submitted work is cancelled and the thread ends.
+        ended: creates the error for work that is submitted too late, or is cancelled at the end.
     """
 
     def __init__(self, name: str, main: Main[T], ended: Callable[[], Exception]) -> None:
@@ -43,21 +43,21 @@ class LoopThread(Generic[T]):
 
     @property
     def opened(self) -> T | None:
-        """What `main` opened; None before, and as soon as a stop is requested or the thread has ended."""
+        """What `main` opened; None before that, and once a stop is requested or the thread has ended."""
         if self._is_closed or self._stop_requested or not self._opened.done() or self._opened.exception() is not None:
             return None
         return self._opened.result()
 
     @property
     def failure(self) -> BaseException | None:
-        """What `main` raised after it had opened something, if it has ended that way."""
+        """What `main` raised after it had opened something, if anything."""
         return self._failure
 
     def start(self, stop_seconds: float) -> T:
-        """Start the thread and wait for what `main` opens. To be called once.
+        """Start the thread and return what `main` opens. Call it once.
 
         Args:
-            stop_seconds: how long to wait for the end of the thread if this fails or is interrupted.
+            stop_seconds: how long to wait for the thread to end if this fails or is interrupted.
 
         Raises:
             Exception: what `main` raised before it opened anything.
@@ -70,7 +70,7 @@ class LoopThread(Generic[T]):
             raise
 
     def stop(self, timeout: float) -> bool:
-        """Cancel `main` and wait until the thread has ended; whether it has. May be called again."""
+        """Cancel `main` and wait for the thread to end; whether it has. May be called again."""
         self._stop_requested = True
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -83,7 +83,7 @@ class LoopThread(Generic[T]):
         """Run a coroutine on the loop; cancelling the future cancels the coroutine.
 
         Raises:
-            Exception: as `ended` makes it; the future may fail with it too.
+            Exception: the error from `ended`; the future may also fail with it.
         """
         result: Future[R] = Future()
         with self._submitting:
@@ -117,7 +117,7 @@ class LoopThread(Generic[T]):
             asyncio.run(self._hold())
         except asyncio.CancelledError:
             pass
-        except BaseException as error:  # whoever waits for the thread gets it, not the program's standard error
+        except BaseException as error:  # raised to whoever waits for the thread, not printed
             failure = error
         self._close()
         if not self._opened.done():
@@ -134,21 +134,21 @@ class LoopThread(Generic[T]):
                 await self._main(self._opened.set_result)
         finally:
             self._close()
-            await asyncio.sleep(0)  # what was submitted before begins, so that it is cancelled with all the rest
+            await asyncio.sleep(0)  # lets work that was just submitted begin, so that it is cancelled with the rest
 
     def _close(self) -> None:
-        """Take no more work."""
+        """Accept no more work."""
         with self._submitting:
             self._is_closed = True
 
     def _cancel_main(self) -> None:
-        """Once only: a second cancellation would interrupt what `main` does to close in good order."""
+        """Cancel `main` only once: a second cancellation would interrupt its cleanup."""
         if self._main_task is not None:
             self._main_task.cancel()
             self._main_task = None
 
     def _deliver(self, result: Future[R], running: Future[R]) -> None:
-        """Hand the outcome of a coroutine to whoever submitted it, unless they have cancelled it."""
+        """Set the result of submitted work, unless its future was cancelled."""
         if self._pending.pop(result, None) is None or not result.set_running_or_notify_cancel():
             return
         if running.cancelled():
@@ -159,10 +159,10 @@ class LoopThread(Generic[T]):
             result.set_result(running.result())
 
     def _drop(self, result: Future[Any], work: Coroutine[Any, Any, Any]) -> None:
-        """Work that the loop did not finish: an exit inside of it ended it at once."""
+        """Fail work that the loop did not finish, because an exit inside the loop ended it at once."""
         if self._pending.pop(result, None) is None:
             return
-        with contextlib.suppress(ValueError, RuntimeError):  # it has begun
+        with contextlib.suppress(ValueError, RuntimeError):  # it is running
             work.close()
         if result.set_running_or_notify_cancel():
             result.set_exception(self._ended())

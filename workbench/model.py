@@ -1,6 +1,6 @@
-"""Words that every layer shares: time on the wire, identifiers, and rows with a meaning of their own.
+"""Types that every layer shares: times, identifiers, enums, events and the base class of wire models.
 
-No I/O, no SQL and no rule lives here.
+Contains no I/O, no SQL and no rules.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ def iso(at: int) -> str:
 
 @lru_cache(maxsize=1_024)
 def _to_the_second(at: int) -> str:
-    """Many rows of an answer are of the same second."""
+    """Cached, because many rows of a result are from the same second."""
     return datetime.fromtimestamp(at, UTC).isoformat()[:-6]
 
 
 Micros = Annotated[int, PlainSerializer(iso, return_type=str, when_used="json")]
-"""Microseconds UTC since the epoch inside, an ISO 8601 string at every edge."""
+"""Microseconds UTC since the epoch internally, an ISO 8601 string in JSON."""
 
 
 LARGEST_INT = 2**63 - 1
 """The largest whole number that both databases hold."""
 
 Int64 = Annotated[int, Field(ge=-LARGEST_INT - 1, le=LARGEST_INT), WithJsonSchema({"type": "integer"})]
-"""A whole number that both databases hold; its JSON Schema leaves the bounds out: agents pay for every byte."""
+"""A whole number that both databases hold. Its JSON Schema omits the bounds, because agents pay for every byte."""
 
 
 def wall_clock() -> int:
-    """The time now, in microseconds UTC since the epoch."""
+    """The current time, in microseconds UTC since the epoch."""
     return time.time_ns() // 1_000
 
 
 def uuid7(now: int) -> UUID:
-    """A UUID version 7 (RFC 9562 §5.7) for a time in microseconds: sorts by that millisecond."""
+    """A UUID version 7 (RFC 9562 §5.7) for a time in microseconds; sorts by its millisecond."""
     random = int.from_bytes(os.urandom(10), "big")
     high = (now // 1_000) << 80 | 0x7 << 76 | (random >> 62 & 0xFFF) << 64
     return UUID(int=high | 0b10 << 62 | random & (1 << 62) - 1)
@@ -60,7 +60,7 @@ class Wire(BaseModel):
 
 
 class Level(IntEnum):
-    """How much a caller may do; each level includes the ones before it (DESIGN: who may call)."""
+    """How much a caller may do; each level includes the ones before it."""
 
     ANONYMOUS = 0
     READ = 1
@@ -77,7 +77,7 @@ class Tool(StrEnum):
 
 
 class Role(StrEnum):
-    """What an agent does in a team: a worker takes tasks, a planner also makes them."""
+    """What an agent does in a team: a worker takes tasks, a planner also creates them."""
 
     WORKER = "worker"
     PLANNER = "planner"
@@ -103,7 +103,7 @@ class TaskState(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What it means for a task that one it depends on has failed or was cancelled."""
+    """What happens to a task when one of its dependencies fails or is cancelled."""
 
     BLOCK = "block"
     CANCEL = "cancel"
@@ -134,7 +134,7 @@ class Event(Wire):
 
 
 class ServerInfo(Wire):
-    """The running server, as `.aiswarm/server.json` names it; the token stays in that file."""
+    """The running server, as described in `.aiswarm/server.json`, without the operator's token."""
 
     pid: int
     started: float

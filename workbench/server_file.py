@@ -1,8 +1,8 @@
 """`.aiswarm/server.json`: which server runs, and how the operator reaches it. Mode 0600.
 
-The file may be left over from a server that crashed: here it is believed only if a process of its pid and start
-time runs; `client.discovery` also asks the server for its nonce. After a clean stop it keeps just the port and the
-token, so that a restart answers at the same address, to the same token.
+The file may be left over from a crashed server: its server counts only if a process with its pid and start time runs,
+and `client.discovery` also asks the server for its nonce. After a clean stop the file keeps only the port and the
+token, so that a restarted server has the same address and token.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from workbench import atomic_file
 from workbench.model import ServerInfo
 
 CLOCK_SLACK = 2.0
-"""Seconds by which the start time that the system reports of a process may change."""
+"""Seconds by which the start time that the system reports for a process may change."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the file holds; None for what is missing, damaged, or of a process that has ended."""
+    """The content of the file; None for what is missing or damaged, or if the process has ended."""
 
     info: ServerInfo | None = None
     operator_token: str | None = None
@@ -37,7 +37,7 @@ class ServerFile:
         self.path = path
 
     def load(self) -> Known:
-        """Read the file. Nothing is raised: what is damaged counts as missing."""
+        """Read the file. Never raises: damaged content counts as missing."""
         try:
             raw = json.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -56,7 +56,7 @@ class ServerFile:
         )
 
     def save(self, info: ServerInfo, operator_token: str) -> None:
-        """Name the running server.
+        """Write the running server to the file.
 
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.
@@ -64,7 +64,7 @@ class ServerFile:
         self._write({**info.model_dump(), "port": _port(info), "operator_token": operator_token})
 
     def clear(self) -> None:
-        """Name no server, and keep the port and the token for the next one.
+        """Remove the server from the file, but keep the port and the token for the next one.
 
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.

@@ -1,4 +1,4 @@
-"""Every limit and choice, with a safe default.
+"""The settings: every limit and choice, with a safe default.
 
 Each is also an environment variable `WORKBENCH_<NAME>`, and a line `name = value` in the project's
 `.aiswarm/settings.toml`; the variable takes precedence.
@@ -36,7 +36,7 @@ from workbench.errors import BadInput
 PACKAGE = Path(__file__).parent
 PREFIX = "WORKBENCH_"
 GIT_SECONDS = 10.0
-"""How long git may take to say where a repository begins."""
+"""How long git may take to find the root of a repository."""
 
 
 def shipped(*parts: str) -> Path:
@@ -66,7 +66,7 @@ def _current() -> Path:
         return Path.cwd()
     except OSError:
         raise BadInput(
-            "NOT_A_DIRECTORY", "The current directory does not exist any more. Change to another, or give --project."
+            "NOT_A_DIRECTORY", "The current directory no longer exists. Change to another one, or give --project."
         ) from None
 
 
@@ -84,7 +84,7 @@ class Settings(BaseSettings):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
-        BadInput: ``BAD_SETTINGS``: names every setting that is wrong, where it stands, and why.
+        BadInput: ``BAD_SETTINGS``: names every setting that is wrong, where it is set, and why.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
@@ -93,7 +93,7 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address that the servers listen on.")
     allow_remote: bool = Field(False, description="Let the servers listen on another address than loopback.")
     access_token: SecretStr | None = Field(
-        None, description="Secret that every connection from another machine has to send, besides its own token."
+        None, description="Secret that clients on other machines have to send besides their own token."
     )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
@@ -104,11 +104,11 @@ class Settings(BaseSettings):
     retry_cap_seconds: float = Field(300.0, ge=0, description="Longest wait before a retry.")
     wait_limit_seconds: float = Field(30.0, ge=0, description="Longest wait of a long poll.")
 
-    max_pending_agents: int = Field(256, ge=1, description="Registrations that may wait for a decision at once.")
+    max_pending_agents: int = Field(256, ge=1, description="Most registrations that may wait for a decision.")
     max_pending_per_address: int = Field(64, ge=1, description="The same, from one address.")
     pending_expires_seconds: float = Field(86_400.0, gt=0, description="How long a registration waits for a decision.")
     silent_seconds: float = Field(
-        90.0, gt=0, description="An agent that is not connected and sends nothing for so long is inactive."
+        90.0, gt=0, description="How long an agent without a connection may send nothing before it becomes inactive."
     )
     allowed_agents: str = Field(
         "",
@@ -116,11 +116,13 @@ class Settings(BaseSettings):
     )
     max_connections: int = Field(2_000, ge=1, description="WebSocket connections served at once.")
     idle_anonymous_seconds: float = Field(
-        300.0, gt=0, description="How long a WebSocket may stay open whose client neither registers nor authenticates."
+        300.0, gt=0, description="How long a WebSocket may stay open if its client neither registers nor authenticates."
     )
     max_frame_bytes: int = Field(1_048_576, ge=1_024, description="Largest WebSocket frame or request body.")
-    max_in_flight: int = Field(64, ge=1, description="Messages of one connection that are handled at once.")
-    max_messages_per_second: int = Field(200, ge=1, description="Messages of one connection, over ten seconds.")
+    max_in_flight: int = Field(64, ge=1, description="Messages of one connection that are handled concurrently.")
+    max_messages_per_second: int = Field(
+        200, ge=1, description="Rate limit of one connection, averaged over ten seconds."
+    )
     max_anonymous_requests_per_minute: int = Field(600, ge=1, description="Requests without a token from one address.")
     max_failed_logins: int = Field(5, ge=1, description="Failed authentications before a connection is closed.")
     max_result_bytes: int = Field(1_048_576, ge=1_024, description="Largest result data of a task, as JSON.")
@@ -128,7 +130,7 @@ class Settings(BaseSettings):
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
     feed_queue: int = Field(1_000, ge=1, description="Events by which a slow reader may lag before it is disconnected.")
 
-    max_agents_running: int = Field(32, ge=1, description="Worker processes of this project at once.")
+    max_agents_running: int = Field(32, ge=1, description="Most worker processes of this project.")
     max_agents_per_planner: int = Field(8, ge=1, description="The same, of one planner.")
     max_agents_queued: int = Field(256, ge=1, description="Agents that may wait in the queue.")
     spawn_outside_worktrees: bool = Field(
@@ -136,13 +138,13 @@ class Settings(BaseSettings):
         description="Allow agents without a worktree: they can read the project, and what they write is deleted.",
     )
     worker_patience_seconds: float = Field(
-        600.0, gt=0, description="How long a worker waits for its server to come back."
+        600.0, gt=0, description="How long a worker waits for an unreachable server."
     )
     terminate_grace_seconds: float = Field(5.0, ge=0, description="Time between SIGTERM and SIGKILL.")
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="Shell commands that have to pass on the merged result, such as `pytest -q`: one a line, or a "
+        description="Shell commands that have to pass on the merged result, such as `pytest -q`: one per line, or a "
         "list in JSON or TOML. They run confined, in a temporary worktree.",
     )
     gate_seconds: float = Field(600.0, gt=0, description="How long one gate may take.")
@@ -158,9 +160,11 @@ class Settings(BaseSettings):
         description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start "
         "otherwise; off: never.",
     )
-    confinement_read: str = Field("", description="Further paths that workers may read and execute, separated by ':'.")
+    confinement_read: str = Field(
+        "", description="Additional paths that workers may read and execute, separated by ':'."
+    )
     confinement_write: str = Field(
-        "", description="Further paths that workers may change, separated by ':'; such as /dev/shm."
+        "", description="Additional paths that workers may change, separated by ':', such as /dev/shm."
     )
     confinement_connect: str = Field(
         "",
@@ -178,7 +182,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, project: Path | None = None) -> Settings:
-        """The settings of a project that exists; by default that of the current directory.
+        """The settings of an existing project; by default that of the current directory.
 
         Raises:
             BadInput: ``NOT_A_DIRECTORY``, ``BAD_SETTINGS``.
@@ -187,7 +191,7 @@ class Settings(BaseSettings):
         if not os.path.isdir(root):  # noqa: PTH112 (raises where a directory above may not be entered)
             raise BadInput(
                 "NOT_A_DIRECTORY",
-                f"{root} is not a directory. Make it, or choose another project with --project or {PREFIX}PROJECT.",
+                f"{root} is not a directory. Create it, or choose another project with --project or {PREFIX}PROJECT.",
             )
         return cls(project=root)
 
@@ -207,7 +211,7 @@ class Settings(BaseSettings):
     @field_validator("integration_gates", mode="before")
     @classmethod
     def _commands(cls, given: Any) -> Any:
-        """Lines, or the JSON list, of an environment variable as a list without blanks."""
+        """Parse the lines, or the JSON list, of an environment variable, and drop blank commands."""
         if isinstance(given, str):
             given = json.loads(given) if given.lstrip().startswith("[") else given.splitlines()
         if not isinstance(given, list | tuple):
@@ -241,7 +245,7 @@ class Settings(BaseSettings):
 
     @property
     def server_file(self) -> Path:
-        """Names the running server and holds the operator's token; mode 0600."""
+        """The file with the running server and the operator's token; mode 0600."""
         return self.home / "server.json"
 
     @property
@@ -256,7 +260,7 @@ class Settings(BaseSettings):
 
     @property
     def repositories(self) -> Path:
-        """The worktrees' own git directories. Workers write there: nothing in it is trusted."""
+        """The worktrees' own git directories. Workers write there, so nothing in them is trusted."""
         return self.home / "repositories"
 
     @property
@@ -266,17 +270,17 @@ class Settings(BaseSettings):
 
     @property
     def gates(self) -> Path:
-        """Merge results while gates run on them."""
+        """Temporary worktrees with the merge results on which gates run."""
         return self.home / "gates"
 
     @property
     def trash(self) -> Path:
-        """Bundles of discarded work that is nowhere else."""
+        """Bundles of discarded work that exists nowhere else."""
         return self.home / "trash"
 
 
 def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:
-    """The coded form of values that do not fit; values are not repeated, because they may be secret."""
+    """The coded error for invalid values, which are not repeated, because they may be secret."""
     project = Path(given["project"]) if "project" in given else find_project()
     sources = [(_source(str(one["loc"][0]), given, project), one["msg"]) for one in error.errors()]
     wrong = "; ".join(f"{where}: {reason}" for (where, _), reason in sources)
@@ -285,7 +289,7 @@ def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:
 
 
 def _source(name: str, given: Mapping[str, Any], project: Path) -> tuple[str, str]:
-    """Where the value of a setting comes from, and what to do about a wrong one."""
+    """Where the value of a setting comes from, and how to correct it."""
     environment = {variable.upper(): value for variable, value in os.environ.items()}
     variable, file = PREFIX + name.upper(), settings_file.settings_path(project)
     if environment.get(variable) == given[name]:

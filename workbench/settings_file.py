@@ -1,4 +1,4 @@
-"""`.aiswarm/settings.toml`: the settings that a project keeps, and in which line each stands."""
+"""`.aiswarm/settings.toml`: the settings of a project, and the line of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.errors import BadInput
 
 
 def settings_path(project: Path) -> Path:
-    """Where a project keeps its settings."""
+    """The path of a project's settings file."""
     return project / ".aiswarm" / "settings.toml"
 
 
@@ -40,13 +40,13 @@ def read(path: Path, known: Iterable[str]) -> dict[str, Any]:
 
 
 def place(path: Path, name: str) -> str:
-    """Where a setting stands, for messages: the file, and the line if it can be found."""
+    """Where a setting is set, for messages: the file, and the line if it can be found."""
     line = line_of(path, name)
     return str(path) if line is None else f"{path}, line {line}"
 
 
 def line_of(path: Path, name: str) -> int | None:
-    """The line of a file, counted from 1, that sets a name; None when no line plainly does."""
+    """The number, from 1, of the line that sets a name; None if none is found."""
     setting = re.compile(rf"""\s*\[{{0,2}}\s*["']?{re.escape(name)}["']?\s*[=.\]]""")
     lines = enumerate(path.read_text("utf-8").splitlines(), 1)
     return next((number for number, line in lines if setting.match(line)), None)

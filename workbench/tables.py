@@ -1,7 +1,7 @@
 """Tables for people: the same rows as text in a terminal and as HTML in a notebook.
 
-Not `rich`: it passes escape sequences and text direction marks through, cuts cells at 80 columns where there is no
-terminal, has no HTML tables, and takes 20 ms more to import and 80 times as long for a thousand rows.
+`rich` is not used: it passes escape sequences and text direction marks through, cuts tables at 80 columns where there
+is no terminal, has no HTML tables, takes 20 ms longer to import, and 80 times as long for a thousand rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARKS = {
 
 
 class State(str):
-    """The state of a task; in HTML with a mark of its own shape and colour, so that neither alone tells it."""
+    """The state of a task. In HTML its mark differs in shape and colour, so that neither alone is needed to tell."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Page:
-    """Tables under titles, one after the other."""
+    """A sequence of tables with titles."""
 
     parts: Sequence[tuple[str, Table]]
     data: Any = field(default=None, repr=False)
@@ -120,7 +120,7 @@ class Page:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """The number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
     from wcwidth import wcswidth  # rarely needed

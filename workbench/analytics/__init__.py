@@ -1,1 +1,1 @@
-"""Questions about what happened, answered by DuckDB from the live store. Nothing here writes to the store."""
+"""Queries and reports over the live store with DuckDB. Nothing here writes to the store."""

@@ -160,7 +160,7 @@ EVENT_COLUMNS = {
 
 @dataclass(frozen=True)
 class Update:
-    """What was read from the store: events, rows by table, and the keys they replace by noun (None: all)."""
+    """Data read from the store: events, rows by table, and the keys that they replace, by noun (None: all)."""
 
     events: list[Row]
     rows: dict[str, list[Row]]
@@ -169,7 +169,7 @@ class Update:
 
 
 class Live:
-    """A DuckDB database in memory that follows one store. It may be queried from any thread."""
+    """An in-memory DuckDB database that follows one store; callable from any thread."""
 
     def __init__(self) -> None:
         self._db: duckdb.DuckDBPyConnection | None = None
@@ -242,7 +242,7 @@ class Live:
 
 
 def read_update(tx: Reader, cursor: int) -> Update:
-    """What changed in the store after an event, as of one moment."""
+    """The changes in the store after an event, in one snapshot."""
     last = last_event_id(tx)
     events: list[Row] = []
     while cursor < last and (page := tx.all(SQL.events, after=events[-1]["id"] if events else cursor, limit=PAGE)):

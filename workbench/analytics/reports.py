@@ -1,4 +1,4 @@
-"""Standard reports: a DataFrame and, for some, a picture."""
+"""Standard reports: a DataFrame and, for some, a chart."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Report:
     chart: altair.Chart | None = field(default=None, repr=False)
 
     def save(self, path: Path) -> Path:
-        """Write the picture; the suffix chooses the format: .png, .svg or .html.
+        """Save the chart; the suffix chooses the format: .png, .svg or .html.
 
         Raises:
             BadInput: ``NO_PICTURE``.
         """
         if self.chart is None:
-            raise BadInput("NO_PICTURE", f"The report {self.name} has no picture; use its `frame`.")
+            raise BadInput("NO_PICTURE", f"The report {self.name} has no chart; use its `frame`.")
         self.chart.save(str(path), **({"scale_factor": 2} if path.suffix == ".png" else {}))
         return path
 
@@ -58,14 +58,14 @@ def report(name: str, ask: Ask) -> Report:
     """
     path = QUERIES / f"{name}.sql"
     if name not in names():
-        raise BadInput("UNKNOWN_REPORT", f"There is no report {name!r}. There are: {', '.join(names())}.")
+        raise BadInput("UNKNOWN_REPORT", f"There is no report {name!r}. Available: {', '.join(names())}.")
     frame = ask(path.read_text("utf-8")).df()
     chart = _gantt(frame) if name == "gantt" and len(frame) else None
     return Report(name, frame, chart)
 
 
 def names() -> list[str]:
-    """The standard reports."""
+    """The names of the standard reports."""
     return sorted(path.stem for path in QUERIES.glob("*.sql"))
 
 
@@ -80,13 +80,13 @@ OUTCOMES = {
 
 
 def _gantt(frame: pandas.DataFrame) -> altair.Chart:
-    """Each attempt as a bar: who worked on what, when, and how it ended."""
+    """Each attempt as a bar from its start to its end, coloured by its outcome."""
     import altair as alt
 
     rows = json.loads(frame.to_json(orient="records"))
     order = list(dict.fromkeys(row["task"] for row in rows))
-    seen = [outcome for outcome in OUTCOMES if outcome in set(frame["outcome"])]
-    scale = alt.Scale(domain=seen, range=[OUTCOMES[outcome] for outcome in seen])
+    present = [outcome for outcome in OUTCOMES if outcome in set(frame["outcome"])]
+    scale = alt.Scale(domain=present, range=[OUTCOMES[outcome] for outcome in present])
     colour = alt.Color("outcome:N", title=None, scale=scale, legend=alt.Legend(orient="top"))
     chart: alt.Chart = (
         alt.Chart(alt.Data(values=rows), width=640, height=alt.Step(26), background="white")

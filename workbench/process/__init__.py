@@ -1,13 +1,13 @@
-"""Operating-system processes with all their descendants: started, found, measured, and ended so that none is left.
+"""Operating-system processes with all their descendants: starting, finding, measuring and ending them.
 
-- `reference`: a process that is never confused with another of the same pid
-- `marks`: the variable that descendants inherit and are known by
+- `reference`: a process identified so that another with the same pid is not mistaken for it
+- `marks`: the environment variable that descendants inherit and are found by
 - `tree`: a process with its descendants: finding, signalling, waiting, measuring
 - `subreaper`: becoming the parent of descendants whose own parents ended
-- `streams`: what a process reads and where its output goes
+- `streams`: the standard input and the log of a process
 - `table`: the processes started here: their exit codes, and ending them
 
-Everything blocks: an event loop calls it in a thread. The server and the worker use the same code.
+Everything blocks, so event loops call it in a thread. The server and the worker use the same code.
 """
 
 from workbench.process.marks import MARK, marked, new_mark

@@ -1,7 +1,7 @@
-"""Marks: every process that is started here gets one in its environment, and its descendants inherit it.
+"""Marks: every process started here gets one in its environment, and its descendants inherit it.
 
-A process whose parents ended, and that made a session of its own, is still known by its mark. The variable holds the
-marks of all starts above a process, the latest last.
+A mark identifies a descendant even if its parents ended and it created its own session. The variable holds the marks of
+all starts above a process, the latest last.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def marks_of(process: psutil.Process) -> Sequence[str]:
 
 
 def own_mark(process: psutil.Process) -> str | None:
-    """The mark that a process was started with, unless this process has it too."""
+    """The mark with which a process was started; None if this process has it too."""
     mark = marks_of(process)[-1:]
     return mark[0] if mark and mark[0] not in os.environ.get(MARK, "") else None

@@ -1,4 +1,4 @@
-"""A process by its pid and start time: the system reuses pids."""
+"""Identifies a process by its pid and start time, because the system reuses pids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import psutil
 
 _CLOCK_SECONDS = 2.0
-"""Start times that differ by less are the same: the system derives them from a clock that may be corrected."""
+"""Start times that differ by less count as equal: the system derives them from a clock that may be corrected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class ProcessRef:
     Args:
         pid: its process id.
         started: psutil's `create_time`, in seconds since the epoch.
-        mark: what its descendants inherit (see `marks`); None if that is not known.
+        mark: the mark that its descendants inherit (see `marks`); None if unknown.
     """
 
     pid: int
@@ -28,13 +28,13 @@ class ProcessRef:
 
     @classmethod
     def of_new(cls, pid: int, mark: str) -> ProcessRef:
-        """A process that was started a moment ago, even if it has ended and was waited for since."""
+        """A process that was just started, even if it has already ended and been reaped."""
         with suppress(psutil.NoSuchProcess):
             return cls(pid, psutil.Process(pid).create_time(), mark)
         return cls(pid, time.time(), mark)
 
     def find(self) -> psutil.Process | None:
-        """The process itself, as long as it runs or is a zombie."""
+        """The process itself, while it runs or is a zombie."""
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.pid)
             if abs(process.create_time() - self.started) < _CLOCK_SECONDS:

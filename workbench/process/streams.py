@@ -1,4 +1,4 @@
-"""What a process reads, and the file that its output is appended to."""
+"""The standard input of a process, and the log file to which its output is appended."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import IO
 
 @contextmanager
 def open_input(text: str) -> Iterator[IO[bytes]]:
-    """A file without a name that holds the text as UTF-8: unlike a pipe, it does not wait for its reader.
+    """An unnamed file that holds the text as UTF-8; unlike a pipe, writing it does not wait for a reader.
 
-    It is in memory where the system can do that: a confined process may then not open it again as `/dev/stdin`.
+    It is in memory where the system supports that; a confined process then cannot open it again as `/dev/stdin`.
     """
     with os.fdopen(os.memfd_create("stdin"), "r+b") if hasattr(os, "memfd_create") else _temporary() as file:
         file.write(text.encode())
@@ -24,7 +24,7 @@ def open_input(text: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_log(log: Path) -> Iterator[int]:
-    """A descriptor that appends to a log, which only its owner may read. Its directory is made."""
+    """A descriptor that appends to a log, which only its owner may read. Creates the directory."""
     log.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     descriptor = os.open(log, flags, 0o600)

@@ -1,4 +1,4 @@
-"""Adopting orphans (Linux): descendants whose parents end become children of this process, not of init."""
+"""Adopts orphans (Linux): descendants whose parents end become children of this process, not of init."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of descendants whose own parents end; False where the system cannot do that."""
+    """Become the parent of descendants whose own parents end; False where the system does not support that."""
     if sys.platform != "linux":
         return False
     return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def reap_orphans(*, except_pid: int) -> None:
-    """Collect the exit status of children that have ended, so that they are zombies no longer.
+    """Reap the children that have ended.
 
     Args:
-        except_pid: a child that was started, not adopted; what started it waits for it.
+        except_pid: a child that was started here, not adopted; the code that started it waits for it.
     """
     for child in psutil.Process().children():
         with suppress(ChildProcessError, psutil.Error):
@@ -32,6 +32,6 @@ def reap_orphans(*, except_pid: int) -> None:
 
 
 def reaped_cpu_seconds() -> float:
-    """Processor seconds of all children of this process that have ended and were waited for."""
+    """Processor seconds of all reaped children of this process."""
     times = psutil.Process().cpu_times()
     return float(times.children_user + times.children_system)

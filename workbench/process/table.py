@@ -1,4 +1,4 @@
-"""Starting processes, their exit codes, and ending them, also those that an earlier server started."""
+"""Starts processes, keeps their exit codes, and ends processes, including those that an earlier server started."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ class ProcessTable:
         stdin_text: str | None = None,
         log: Path,
     ) -> ProcessRef:
-        """Start a command in a session and process group of its own.
+        """Start a command in its own session and process group.
 
-        It reads `stdin_text` (UTF-8; None: nothing) and then the end of the file. What it writes is
-        appended to `log`, made with mode 0600. `env` is its whole environment, to which a mark is
-        added.
+        Its standard input is `stdin_text` (UTF-8; None: empty). Its output is appended to `log`, which is created with
+        mode 0600. `env` is its whole environment, to which a mark is added.
 
         Raises:
             Unavailable: ``COMMAND_NOT_FOUND``, ``SPAWN_FAILED``.
@@ -64,7 +63,7 @@ class ProcessTable:
         return ref
 
     def alive(self, ref: ProcessRef) -> bool:
-        """Whether the process itself still runs; one that ended and was not waited for does not."""
+        """Whether the process itself still runs; a zombie does not."""
         if child := self._children.get(ref):
             return child.poll() is None
         found = ref.find()
@@ -72,7 +71,7 @@ class ProcessTable:
 
     @contextmanager
     def ending(self, ref: ProcessRef) -> Iterator[None]:
-        """While this lasts, the end of the process does not count as one by itself."""
+        """Within the block, the process does not count as having ended by itself."""
         self._ending[ref] += 1
         try:
             yield
@@ -88,7 +87,7 @@ class ProcessTable:
     def exit_code(self, ref: ProcessRef) -> int | None:
         """Its exit code, or minus the signal that ended it; None while it runs or if it was not started here.
 
-        Asking ends a zombie.
+        Reaps a zombie.
         """
         child = self._children.get(ref)
         return child.poll() if child else None
@@ -99,9 +98,9 @@ class ProcessTable:
         self._samples.pop(ref, None)
 
     def usage(self, refs: Sequence[ProcessRef]) -> dict[ProcessRef, Usage]:
-        """What processes use with their descendants.
+        """The usage of processes with their descendants.
 
-        `cpu_percent` is since the last call for the same process, or else since the process began.
+        `cpu_percent` is since the previous call for the same process or, for the first one, since the process began.
         """
         running = list(running_processes())
         return {ref: self._usage(ref, running) for ref in refs}

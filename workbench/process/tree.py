@@ -1,8 +1,8 @@
-"""A process with all its descendants, also those that made a session of their own or whose parents ended.
+"""A process with all its descendants, including those that created their own session or whose parents ended.
 
-Descendants are found by their ancestry while their parents live, by the sessions that the tree is known to have made,
-and by the mark they inherit. One is missed only if it left its ancestry and wiped its environment before the first
-search; a process that adopts orphans finds that one too.
+Descendants are found by their ancestry while their parents live, by the sessions that the tree is known to have
+created, and by the mark they inherit. One is missed only if it left its ancestry and cleared its environment before the
+first search; a process that adopts orphans finds that one too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KILL_SECONDS = 5.0
 
 _POLL_SECONDS = 0.02
 _SCANS = 5
-"""How often the list of processes is read again, for those that were started meanwhile."""
+"""How often the list of processes is read, to include those that were started meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a tree uses: processor seconds so far, percent of one processor, bytes of memory now; its descendants.
+    """The usage of a tree: processor seconds so far, percent of one processor, bytes of memory, and its descendants.
 
-    Memory is the sum of what is resident: pages that are shared count for each.
+    Memory is the sum of the resident sizes: shared pages count for each process.
     """
 
     cpu_seconds: float = 0.0
@@ -55,7 +55,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class RunningProcess:
-    """What is needed to decide whether a process belongs to a tree."""
+    """The facts that decide whether a process belongs to a tree."""
 
     process: psutil.Process
     parent: int
@@ -63,12 +63,12 @@ class RunningProcess:
 
     @cached_property
     def marks(self) -> Sequence[str]:
-        """See `marks_of`; read when it is asked for, because that costs more than the rest."""
+        """See `marks_of`; read on first use, because that costs more than the rest."""
         return marks_of(self.process)
 
 
 def running_processes() -> Iterator[RunningProcess]:
-    """All processes but this one and zombies, those included that are started while the list is read."""
+    """All processes except this one and zombies, including those started while the list is read."""
     known = {os.getpid()}
     for _ in range(_SCANS):
         new = set(psutil.pids()) - known
@@ -84,12 +84,12 @@ def running_processes() -> Iterator[RunningProcess]:
 class ProcessTree:
     """A process with its descendants.
 
-    What `find` once found stays known, and so does its session: everything in that session descends from the tree.
+    It remembers each process that `find` found, and its session: everything in that session descends from the tree.
 
     Args:
         root: the process. It may have ended.
-        adopts_orphans: this process is a subreaper (`adopt_orphans`) and `root` is the only child that it has started:
-            everything below this process belongs to the tree.
+        adopts_orphans: this process is a subreaper (`adopt_orphans`), and `root` is the only child that it has started,
+            so that everything below this process belongs to the tree.
     """
 
     def __init__(self, root: ProcessRef, *, adopts_orphans: bool = False) -> None:
@@ -101,15 +101,15 @@ class ProcessTree:
         self._mark = root.mark or (own_mark(process) if process else None)
         self._adopter = os.getpid() if adopts_orphans else None
         self._reaped_seconds = reaped_cpu_seconds() if adopts_orphans else 0.0
-        # The start time of a root that has ended cannot be compared: its session may be another's of the same number.
-        # One without any mark is; so is every one, if the system has been started again since.
+        # The start time of an ended root cannot be compared, so its session id may have been reused. It has been if a
+        # process in that session has no mark, or if the system has been rebooted since.
         self._root_ended = not psutil.pid_exists(root.pid) and root.started > psutil.boot_time()
 
     def find(self, running: Iterable[RunningProcess] | None = None) -> Sequence[psutil.Process]:
         """The members that run now.
 
         Args:
-            running: all processes, if they were listed already.
+            running: all processes, if they are already listed.
         """
         members: dict[int, psutil.Process] = {}
         outside, before = self._take(running_processes() if running is None else running, members), 0
@@ -119,9 +119,9 @@ class ProcessTree:
         return list(members.values())
 
     def _take(self, rows: Iterable[RunningProcess], members: dict[int, psutil.Process]) -> list[RunningProcess]:
-        """Add the processes of the tree to its members; the others.
+        """Add the processes of the tree to its members, and return the others.
 
-        Each is decided on as soon as it is listed: a moment later it may have ended, and its child be known by nothing.
+        Each is checked as soon as it is listed: it may end a moment later, and its child then could not be recognised.
         """
         outside = []
         for row in rows:
@@ -143,10 +143,10 @@ class ProcessTree:
         return self._mark is not None and self._mark in row.marks
 
     def terminate(self, grace: float, kill_seconds: float = KILL_SECONDS) -> bool:
-        """End all: SIGTERM, up to `grace` seconds, SIGKILL. False if nothing was running.
+        """End all: SIGTERM, up to `grace` seconds, then SIGKILL. False if nothing was running.
 
-        The root's group gets SIGTERM before the others, and half of the grace to end these itself: a supervisor must
-        not take the end of its command for a failure of the command.
+        The root's group gets SIGTERM first, and half of the grace to end the others itself, so that a supervisor does
+        not mistake the end of its command for a failure.
 
         Raises:
             Unavailable: ``PROCESS_SURVIVED``: `details.pids` did not end within `kill_seconds` of SIGKILL.
@@ -180,10 +180,10 @@ class ProcessTree:
             reap_orphans(except_pid=self._root.pid)
 
     def usage(self, running: Iterable[RunningProcess] | None = None) -> Usage:
-        """What the members use now, and the processor time of orphans that were adopted and have ended.
+        """The present usage of the members, plus the processor time of adopted orphans that have ended.
 
         Args:
-            running: as of `find`.
+            running: see `find`.
         """
         members = list(_measured(self.find(running)))
         return Usage(
@@ -193,7 +193,7 @@ class ProcessTree:
         )
 
     def _seconds_of_orphans(self) -> float:
-        """Processor seconds of what was adopted and has ended."""
+        """Processor seconds of adopted orphans that have ended."""
         if self._adopter is None:
             return 0.0
         reap_orphans(except_pid=self._root.pid)
@@ -204,7 +204,7 @@ class ProcessTree:
         return [process for process in members if _group_of(process.pid) == self._root.pid]
 
     def _signal_group(self, number: int) -> None:
-        """Signal the whole group at once: nothing in it has the time to fork."""
+        """Signal the whole group at once, so that nothing in it has time to fork."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._root.pid, number)
 
@@ -215,11 +215,11 @@ class ProcessTree:
             self._signal_group(number)
         for process in set(members) - group:
             with suppress(psutil.Error):
-                process.send_signal(number)  # psutil does not signal another process that has got the pid
+                process.send_signal(number)  # psutil does not signal another process that reuses the pid
 
 
 def _wait(processes: Sequence[psutil.Process], seconds: float) -> None:
-    """Wait until processes have ended, but not longer."""
+    """Wait until processes have ended, for at most some seconds."""
     deadline = time.monotonic() + seconds
     while any(map(is_running, processes)) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
@@ -228,7 +228,7 @@ def _wait(processes: Sequence[psutil.Process], seconds: float) -> None:
 def _measured(processes: Iterable[psutil.Process]) -> Iterator[Member]:
     for process in processes:
         with suppress(psutil.Error):
-            seconds = sum(process.cpu_times()[:4])  # with those of children that were waited for
+            seconds = sum(process.cpu_times()[:4])  # including reaped children
             yield Member(process.pid, process.name(), seconds, process.memory_info().rss)
 
 
