@@ -1,4 +1,4 @@
-"""The IPython extension: `%load_ext workbench`. Loading is fast; the servers' imports happen in their thread."""
+"""The IPython extension: `%load_ext workbench`. Loading is fast, because the servers are imported in their thread."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(ipython: InteractiveShell) -> None:
-    """Register `%workbench`, `%%plan` and `%%wsql`."""
+    """Register `%workbench`, `%%plan`, `%%persona` and `%%wsql`."""
     from kernel_ext import magics
 
     magics.load(ipython)
 
 
 def unload_ipython_extension(ipython: InteractiveShell) -> None:
-    """Stop what runs and unregister the magics."""
+    """Stop the servers and unregister the magics."""
     from kernel_ext import magics
 
     magics.unload(ipython)

@@ -1,4 +1,4 @@
-"""The servers of a project in a kernel: one daemon thread with one event loop owns all of them."""
+"""Runs a project's servers in a kernel: one daemon thread with one event loop owns all of them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STOP_SECONDS = 15.0
-"""How long a stop is waited for: longer than processes get to end."""
+"""How long to wait for a stop: longer than processes may take to end."""
 RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Pauses between attempts to start while another process has the project's lock and does not answer (yet)."""
+"""Pauses between attempts to start while another process holds the project's lock but does not answer."""
 
 Call = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
@@ -47,10 +47,10 @@ class Serving:
 
 
 class KernelHost:
-    """Serves a project beside the kernel's own work; attaches when another process serves it.
+    """Serves a project beside the kernel's own work, or attaches to another process that serves it.
 
-    Its methods are called in any thread of the kernel but its own, and block until they are done. An interrupt
-    may cut each of them short; then it can be called again.
+    Call its methods in any thread except its own; they block until they are done. An interrupt may end any of them
+    early; it can then be called again.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -59,7 +59,7 @@ class KernelHost:
 
     @property
     def serving(self) -> Serving | None:
-        """How operations are reached, while they are."""
+        """How operations are reached, while the host runs."""
         return self._thread.opened if self._thread else None
 
     @property
@@ -84,14 +84,14 @@ class KernelHost:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing is left of any start."""
+        """Whether everything that was started has stopped."""
         return self._thread is None
 
     def start(self, port: int | None = None) -> ServerInfo:
-        """Start the servers, or attach to the process that serves this project already.
+        """Start the servers, or attach to the process that already serves this project.
 
-        When they run already, nothing is done. A start that fails or is interrupted leaves nothing behind, or what
-        `stop` stops.
+        Does nothing if they already run. A start that fails or is interrupted leaves nothing behind, except what `stop`
+        stops.
 
         Raises:
             Unavailable: see `listen` and `open_store`; ``STILL_STOPPING``. BadInput, Refused: see `Servers.start`.
@@ -111,8 +111,8 @@ class KernelHost:
         """Stop everything that `start` started; may be called twice.
 
         Raises:
-            Unavailable: ``STILL_STOPPING``: it takes longer; call it again. Other errors: what went wrong when the
-                servers stopped; they are stopped all the same.
+            Unavailable: ``STILL_STOPPING``: it takes longer; call it again. Other errors: what went wrong while the
+                servers stopped; they have stopped nevertheless.
         """
         thread = self._thread
         if thread is None:
@@ -120,7 +120,7 @@ class KernelHost:
         if not thread.stop(STOP_SECONDS):
             raise Unavailable(
                 "STILL_STOPPING",
-                f"The servers are not stopped after {STOP_SECONDS:.0f} s. Run `%workbench stop` again to wait on; "
+                f"The servers still run after {STOP_SECONDS:.0f} s. Run `%workbench stop` again to go on waiting; "
                 f"{self.settings.logs / 'server.log'} may say what they wait for.",
             )
         self._thread = None
@@ -179,7 +179,7 @@ class KernelHost:
         return self._thread
 
     def _answering(self) -> ServerInfo | None:
-        """The server, if it still answers: another process may have ended, or serve at another address by now."""
+        """The server, if it still answers: another process may have ended, or serve at another address now."""
         if self._thread is None or self.serving is None:
             return None
         if self.serving.workbench is not None:
@@ -190,7 +190,7 @@ class KernelHost:
         return info if self._thread.call(is_running(info)) else None
 
     def _forget_failure(self) -> None:
-        """Stop what is left of an earlier run; why that ended is in the log."""
+        """Stop what is left of an earlier run; the log says why it ended."""
         try:
             self.stop()
         except Exception:
@@ -199,12 +199,12 @@ class KernelHost:
 
 
 def not_started() -> Unavailable:
-    """What is raised before `%workbench start`."""
+    """The error before `%workbench start`."""
     return Unavailable("NOT_STARTED", "Workbench is not running in this kernel. Run `%workbench start`.")
 
 
 async def _main(settings: Settings, port: int | None, opened: Callable[[Serving], None]) -> None:
-    """What the host's thread runs: serve, or be attached, until cancelled or until the servers end by themselves."""
+    """The coroutine of the host's thread: serve or stay attached until cancelled, or until the servers end."""
     async with AsyncExitStack() as stack:
         stack.enter_context(server_log(settings))
         stack.enter_context(short_switches(settings.switch_interval_seconds))
@@ -215,7 +215,7 @@ async def _main(settings: Settings, port: int | None, opened: Callable[[Serving]
 
 
 async def _open(stack: AsyncExitStack, settings: Settings, port: int | None) -> Serving:
-    """Serve, or attach to the process that does; one that is just starting or stopping is waited for."""
+    """Serve, or attach to the process that does. Waits for one that is just starting or stopping."""
     for pause in RETRY_SECONDS:
         if (serving := await _serve(stack, settings, port) or await _attach(stack, settings)) is not None:
             return serving
@@ -246,7 +246,7 @@ async def _serve(stack: AsyncExitStack, settings: Settings, port: int | None) ->
 
 
 async def _attach(stack: AsyncExitStack, settings: Settings) -> Serving | None:
-    """Call the process that serves the project; None if none answers."""
+    """Attach to the process that serves the project; None if none answers."""
     from workbench.client import HttpClient
     from workbench.client.discovery import find_server
 

@@ -1,4 +1,4 @@
-"""`%workbench`, `%%plan`, `%%persona` and `%%wsql`. Thin: the subcommands are those of the command line."""
+"""The magics `%workbench`, `%%plan`, `%%persona` and `%%wsql`; the subcommands are those of the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load(shell: InteractiveShell) -> None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Stop what runs and take the magics back, also when stopping fails."""
+    """Unregister the magics and stop the servers; the magics are removed even if stopping fails."""
     magics = getattr(shell, _ATTRIBUTE, None)
     if magics is None:
         return
@@ -42,7 +42,7 @@ def unload(shell: InteractiveShell) -> None:
 
 
 def explained(magic: Callable[..., Any]) -> Callable[..., Any]:
-    """Failures of Workbench are one clear message in the cell, not a traceback."""
+    """Show failures of Workbench as one clear message in the cell, without a traceback."""
 
     @wraps(magic)
     def guarded(self: WorkbenchMagics, *args: str) -> Any:
@@ -64,7 +64,7 @@ def explained(magic: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def words(line: str) -> list[str]:
-    """The words of a line, quoted as in a shell (IPython's own parser would keep the quotes).
+    """The words of a line, quoted as in a shell; IPython's own parser would keep the quotes.
 
     Raises:
         UsageError: a quotation is not closed.
@@ -84,7 +84,7 @@ def read(file: str) -> str:
     """The text of a file.
 
     Raises:
-        UsageError: it cannot be read, or is not text in UTF-8.
+        UsageError: it cannot be read, or is not UTF-8 text.
     """
     try:
         return Path(file).read_text("utf-8")
@@ -94,7 +94,7 @@ def read(file: str) -> str:
 
 @magics_class
 class WorkbenchMagics(Magics):
-    """The magics of one kernel; they own its one session."""
+    """The magics of a kernel, which own its session."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -102,7 +102,7 @@ class WorkbenchMagics(Magics):
 
     @property
     def session(self) -> Session:
-        """The kernel's session; made at its first use, because its imports take time."""
+        """The kernel's session, created on first use because its imports take time."""
         if self._session is None:
             from kernel_ext.session import Session
 
@@ -110,7 +110,7 @@ class WorkbenchMagics(Magics):
         return self._session
 
     def close(self) -> None:
-        """Stop what runs."""
+        """Stop the servers."""
         self.shell.user_ns.pop("wb", None)
         if self._session is not None:
             self._session.stop()
@@ -123,27 +123,29 @@ class WorkbenchMagics(Magics):
     def workbench(self, line: str) -> Any:
         """Run a team of agents from this notebook.
 
-        The subcommands are those of the `workbench` command, and start, stop and panel.
+        The subcommands are those of the `workbench` command, plus start, stop, panel and report.
         """
-        shown = self.session.run(words(line) or ["status"])
+        result = self.session.run(words(line) or ["status"])
         self.shell.user_ns["wb"] = self.session
-        return None if shown == 0 else shown  # 0: what was asked for is printed, such as help
+        return None if result == 0 else result  # 0: the output, such as help, is already printed
 
     @cell_magic
     @explained
     @magic_arguments()
     @argument("-o", "--out", help="bind what was created (plan, tasks, worktrees) to this variable")
     @argument("--file", default="", help="read the plan from this file instead of the cell, unless empty")
-    @argument("--name", default=None, help="use this name instead of the plan's own")
-    @argument("--again", action="store_true", help="when the plan's name is taken, add a number to it")
+    @argument("--name", default=None, help="use this name instead of the one in the plan")
+    @argument("--again", action="store_true", help="if the plan's name is taken, add a number to it")
     @argument(
-        "--update", action="store_true", help="change the plan of this name; tasks that have begun stay as they are"
+        "--update",
+        action="store_true",
+        help="change the existing plan of this name; tasks that have begun stay unchanged",
     )
     @argument("--dry-run", action="store_true", help="only show what would change")
     def plan(self, line: str, cell: str) -> Any:
-        """Create the tasks of a plan: all of them, or none and every problem with its line.
+        """Create the tasks of a plan: all of them, or none, with a list of every problem and its line.
 
-        The cell is YAML or a Markdown checklist. The same text again changes nothing.
+        The cell is YAML or a Markdown checklist. Running the same text again changes nothing.
         """
         from workbench.cli import planned
 
@@ -158,7 +160,7 @@ class WorkbenchMagics(Magics):
     @cell_magic
     @explained
     @magic_arguments()
-    @argument("name", help="its id; it takes precedence over a built-in one")
+    @argument("name", help="its id; overrides a built-in persona with this id")
     @argument("-o", "--out", help="bind the persona to this variable")
     def persona(self, line: str, cell: str) -> Any:
         """Save a persona of this project: instructions for its agents in Markdown, with optional front matter."""
@@ -183,7 +185,7 @@ class WorkbenchMagics(Magics):
         return frame
 
     def complete(self, shell: Any, event: Any) -> list[str]:
-        """Subcommands first, then those of the one that was chosen, then options."""
+        """Complete subcommands, then the commands of a group, then options."""
         given = event.line.split()[1:]
         done = given if event.line.endswith(" ") else given[:-1]
         commands = self.session.tree.commands

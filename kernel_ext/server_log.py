@@ -1,4 +1,4 @@
-"""The servers' log while they run in a kernel: into `.aiswarm/logs/server.log`, never into the user's cells."""
+"""Logging of servers in a kernel: to `.aiswarm/logs/server.log`, never into the user's cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Redacting(logging.Formatter):
 
 
 class _LogFile(logging.FileHandler):
-    """A file. When it cannot be opened or written, records are lost: code that logs does not fail for that, and
+    """A log file. If it cannot be opened or written, records are lost, but the code that logs does not fail, and
     nothing is printed into the user's cells."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -51,4 +51,4 @@ def _handler(settings: Settings) -> logging.Handler:
         path.parent.mkdir(parents=True, exist_ok=True)
         return _LogFile(path, encoding="utf-8", delay=True)
     except OSError:
-        return logging.NullHandler()  # opening the store says what is wrong with the directory
+        return logging.NullHandler()  # opening the store reports what is wrong with the directory

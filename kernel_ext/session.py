@@ -1,4 +1,4 @@
-"""`wb`: a notebook's interface to a project. There is one in a kernel; `%workbench` makes it."""
+"""`wb`: a notebook's interface to a project. A kernel has one, which `%workbench` creates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kernel_ext.panels.desk import Desk
 
 NOT_HERE = {"serve", "mcp", "demo", "sql", "token", "worker"}
-"""Commands that a kernel does not have: they would block it, are magics of their own, or print a secret that the
+"""Commands that are not available in a kernel: they would block it, have their own magic, or print a secret that the
 notebook would store."""
 
 
@@ -43,7 +43,7 @@ class Session:
         self._desks: list[Desk] = []
         self.tree = _tree()
         # atexit is too late: the executors that stopping needs are closed by then.
-        # These run last in, first out, so the executors' own, which their import registers, has to come before.
+        # Callbacks run last in, first out, so the executors' own, registered by their import, has to come first.
         threading._register_atexit(self._stop_at_exit)  # type: ignore[attr-defined]
 
     @property
@@ -59,12 +59,16 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        """The settings of the project that is open."""
+        """The settings of the open project."""
         return self.host.settings
 
     @property
     def server(self) -> ServerInfo:
-        """Where the servers answer."""
+        """The running server.
+
+        Raises:
+            Unavailable: ``NOT_STARTED``.
+        """
         if self.host.info is None:
             raise not_started()
         return self.host.info
@@ -72,7 +76,7 @@ class Session:
     def start(self, project: Path | None = None, port: int | None = None) -> cli.Note:
         """Start the servers for a project, or attach to the process that serves it.
 
-        A start that fails or is interrupted leaves nothing behind, or what `stop` stops.
+        A start that fails or is interrupted leaves nothing behind, except what `stop` stops.
 
         Raises:
             BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``. Other errors: see `KernelHost.start`.
@@ -107,18 +111,18 @@ class Session:
             self.stop()
 
     def run(self, words: Sequence[str]) -> Any:
-        """Run a command of `%workbench` and return what it has to show.
+        """Run a command of `%workbench` and return its result.
 
         Raises:
             ClickException: the command is wrong. WorkbenchError: it fails.
         """
         try:
             return self.tree.main(list(words), prog_name="%workbench", obj=self, standalone_mode=False)
-        except click.Abort as error:  # how click names an interrupt
+        except click.Abort as error:  # click's error for an interrupt
             raise KeyboardInterrupt from error
 
     def panel(self) -> Desk:
-        """The panel: the inbox, agents, tasks and worktrees, live."""
+        """Open the panel, which shows the inbox, agents, tasks and worktrees live."""
         from kernel_ext.panels.desk import Desk
 
         desk = Desk(self.host)
@@ -138,14 +142,14 @@ class Session:
         return self._host.info if self._host is not None else None
 
     def as_agent(self, token: str) -> NotebookAgent:
-        """An agent that is code of the notebook: its calls are made with this token."""
+        """An agent that is code in the notebook, and makes its calls with this token."""
         return NotebookAgent(self.host, token)
 
     async def decided(self, *approval_ids: int, auto: bool = False) -> list[dict[str, Any]]:
-        """Wait until a person has decided and what was approved has been done; with `auto`, approve all at once.
+        """Wait until the operator has decided and approved work is done; with `auto`, approve everything first.
 
-        The panel stays usable meanwhile. Returns the approvals in the order of their ids here: `outcome`
-        is the new agent, or whether the worktree was integrated or refused.
+        The panel stays usable meanwhile. Returns the approvals in the order of the given ids. Their `outcome` is the
+        new agent, or whether the worktree was integrated or refused.
 
         Raises:
             NotFound: ``APPROVAL_NOT_FOUND``. Other errors, with `auto`: see the operation ``approve``.
@@ -187,7 +191,7 @@ class Session:
         return table
 
     def task(self, task_id: int) -> Page:
-        """One task: its state, attempts, the end of its log, its result.
+        """Show a task: its state, attempts, result and the end of its log.
 
         Raises:
             NotFound: ``TASK_NOT_FOUND``.
@@ -196,9 +200,9 @@ class Session:
         return page
 
     def graph(self, plan: str | None = None) -> Graph | cli.Note:
-        """The dependencies, drawn from left to right; of one plan, or of all tasks.
+        """The graph of dependencies, from left to right, of one plan or of all tasks.
 
-        More than 200 tasks are only counted: the panel's Tasks tab has the graph of all.
+        More than 200 tasks are only counted; the panel's Tasks tab shows the graph of all.
         """
         chosen = [] if plan is None else [f"--plan={plan}"]
         drawn: Graph | cli.Note = self.run(["graph", *chosen])
@@ -216,7 +220,7 @@ class Session:
     async def _changes(self) -> Update:
         if self.host.workbench is not None:
             return await refresh(self._live, self.host.workbench.store)
-        # Another process serves the project: open its store for reading, and close it again.
+        # Another process serves the project: open its store to read, and close it again.
         store = await asyncio.to_thread(open_store, self.settings.database)
         try:
             return await refresh(self._live, store)
@@ -230,7 +234,7 @@ class Session:
 
 
 class NotebookAgent:
-    """An agent that is code of the notebook."""
+    """An agent that is code in the notebook."""
 
     def __init__(self, host: KernelHost, token: str) -> None:
         self._host = host
@@ -246,7 +250,7 @@ class NotebookAgent:
 
 
 def _tree() -> click.Group:
-    """The commands of the command line, and those that only a kernel has."""
+    """The commands of the command line, plus those that only a kernel has."""
     group = click.Group("workbench", context_settings={"help_option_names": ["-h", "--help"]})
     for command in cli.COMMANDS:
         if command.name not in NOT_HERE:
@@ -268,14 +272,14 @@ def start(session: Session, project: Path | None, port: int | None) -> cli.Note:
 @click.command()
 @click.pass_obj
 def stop(session: Session) -> cli.Note:
-    """Stop the servers and every process that was spawned."""
+    """Stop the servers and every spawned process."""
     return session.stop()
 
 
 @click.command()
 @click.pass_obj
 def panel(session: Session) -> Any:
-    """Show the panel: the inbox, agents, tasks and worktrees, live."""
+    """Show the panel with the inbox, agents, tasks and worktrees, live."""
     return session.panel()
 
 

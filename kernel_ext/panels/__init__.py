@@ -1,7 +1,7 @@
-"""Panels: one panel is one stem (`desk.py`, `src/desk.js`, `static/desk.js`). This module has what they share.
+"""The base of panels. The files of a panel have the same stem (`desk.py`, `src/desk.js`, `static/desk.js`).
 
 A panel is live only where a notebook page shows it. Elsewhere (papermill, nbval, nbconvert, a terminal) it opens no
-comm and is shown as plain tables that are the same on every run.
+comm and is displayed as plain tables that are the same on every run.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from IPython.core.getipython import get_ipython
 from workbench.tables import Page, Table
 
 STATIC = Path(__file__).parent / "static"
-"""What `npm run build` makes of `src/`."""
+"""The output of `npm run build` from `src/`."""
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class PanelClosed(Exception):
-    """The page has closed the panel: nothing can be sent to it any more."""
+    """The page has closed the panel: nothing more can be sent to it."""
 
 
 def has_frontend() -> bool:
@@ -38,7 +38,7 @@ def has_frontend() -> bool:
 
 
 class Panel(anywidget.AnyWidget):
-    """Base class of the panels. A subclass names its bundle, handles messages, and describes itself as tables."""
+    """Base class of the panels. A subclass names its bundle, handles messages, and summarises itself as tables."""
 
     def __init__(self, **traits: Any) -> None:
         super().__init__(**traits)
@@ -50,8 +50,8 @@ class Panel(anywidget.AnyWidget):
             return
         super().open()
         comm = self.comm
-        # ipykernel 7.4 sends a message of the page to the shell that last published on the comm, which may be the
-        # main one, busy with a cell. JupyterLab's own choice is a subshell, which answers at once.
+        # ipykernel 7.4 routes a page's message to the shell that last published on the comm, which may be the main one,
+        # busy with a cell. JupyterLab's own choice is a subshell, which answers at once.
         if comm is not None and hasattr(type(comm), "_reply_subshell_for"):
             comm._reply_subshell_for = lambda data, default: default
 
@@ -59,17 +59,17 @@ class Panel(anywidget.AnyWidget):
         """Send a message to the page; callable from any thread.
 
         Raises:
-            PanelClosed: the panel is closed. Anything else that is raised is a defect of the message.
+            PanelClosed: the panel is closed. Any other error is a defect in the message.
         """
         if self.comm is None or getattr(self.comm, "_closed", False):
             raise PanelClosed
         self.send(dict(content), buffers)
 
     def on_message(self, content: Mapping[str, Any]) -> None:
-        """Handle a message of the page. It may run in any thread: check it, hand it on, return at once."""
+        """Handle a message from the page. May run in any thread: check the message, hand it on, and return at once."""
 
     def summary(self) -> list[tuple[str, Table]]:
-        """What the panel shows, as titled tables, without ports, random ids and times."""
+        """The panel's content as titled tables, without ports, random ids and times."""
         raise NotImplementedError
 
     def _on_message(self, _: Any, content: Any, __: Any) -> None:

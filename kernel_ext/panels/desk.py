@@ -1,4 +1,4 @@
-"""The desk: what waits for a decision, and how the work goes."""
+"""The panel of `%workbench panel`: the inbox, and the state of agents, tasks, worktrees and processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN_AGENTS = 50
 SHOWN_TASKS = 50
-"""The static tables have at most so many rows; the panel itself shows all."""
+"""The most rows of the static tables; the panel itself shows all."""
 INDENT = "· "
 
 
@@ -29,7 +29,7 @@ class Desk(Panel):
     """The panel of `%workbench panel`, live: inbox, tasks, worktrees, agents, projects, administration.
 
     Args:
-        host: a started `KernelHost`. When it is stopped the panel says so; when it runs again the panel goes on.
+        host: a started `KernelHost`. When it stops, the panel says so; when it runs again, the panel continues.
     """
 
     _esm = STATIC / "desk.js"
@@ -52,14 +52,14 @@ class Desk(Panel):
             self._requests.take(content)
 
     def close(self) -> None:
-        """Stop following the feed. The page keeps what it shows, and says how to continue; may be called twice."""
+        """Stop following the feed. The page keeps its content and says how to continue. May be called twice."""
         self._closed_with = Unavailable(
             "PANEL_CLOSED", "Workbench was stopped. Run `%workbench start`, then run this cell again."
         )
         self._publisher.stop(self._closed_with)
 
     def summary(self) -> list[tuple[str, Table]]:
-        """The inbox, the first agents and tasks, worktrees and processes; or why Workbench does not answer."""
+        """The inbox, the first agents and tasks, the worktrees and processes; or why Workbench does not answer."""
         host = self._workbench_host
         try:
             approvals = host.call("list_approvals", status="pending")["approvals"]
@@ -69,18 +69,18 @@ class Desk(Panel):
             processes = _rows(host, "processes")
         except WorkbenchError as error:
             return [("Workbench", Table([], [], f"{error.code}: {error.message}"))]
-        shown = [
+        sections = [
             ("Waiting for you", inbox_table(approvals)),
             ("Agents", agent_table(agents)),
             (task_heading(tasks), task_table(tasks)),
             ("Worktrees", worktree_table(worktrees)),
             ("Processes", process_table(processes)),
         ]
-        return [(title, table) for title, table in shown if table.rows or title not in ("Worktrees", "Processes")]
+        return [(title, table) for title, table in sections if table.rows or title not in ("Worktrees", "Processes")]
 
 
 def _rows(host: KernelHost, table: str) -> Mapping[Any, Row]:
-    """A table; empty where the project cannot have one: without a repository there are no worktrees."""
+    """A table; empty where the project cannot have one, such as worktrees without a repository."""
     try:
         return host.submit(READERS[table](host.acall)).result()
     except BadInput:
@@ -94,7 +94,7 @@ def inbox_table(approvals: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
-    """The first admitted agents, without what changes with time."""
+    """The first admitted agents, without values that change with time."""
     admitted = [a for a in agents if a["registration_status"] not in ("pending", "rejected")]
     rows = [
         [
@@ -152,7 +152,7 @@ def worktree_table(worktrees: Mapping[str, Row]) -> Table:
 
 
 def process_table(processes: Mapping[str, Row]) -> Table:
-    """Agents that Workbench started, without what changes with time."""
+    """Agents that Workbench started, without values that change with time."""
     rows = [
         [
             agent_id,

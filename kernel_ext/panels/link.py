@@ -1,4 +1,4 @@
-"""What the two directions of a panel's connection share: the host, the way to the page, and messages."""
+"""Shared by both directions of a panel's connection: the types of the host and of `send`, and errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from workbench.errors import WorkbenchError
 T = TypeVar("T")
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
-"""Sends a message with its buffers to the page, from any thread. Raises `PanelClosed`; anything else is a defect."""
+"""Sends a message with its buffers to the page, from any thread. Raises `PanelClosed`; any other error is a defect."""
 
 log = logging.getLogger(__name__)
 
 
 class Host(Protocol):
-    """What a panel needs of `KernelHost`."""
+    """The part of `KernelHost` that a panel uses."""
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine on the host's loop. Raises `WorkbenchError` when there is none."""
@@ -31,9 +31,9 @@ class Host(Protocol):
 
 
 def try_to_send(send: Send, message: Mapping[str, Any]) -> bool:
-    """Send a message without buffers where no caller is left to handle a failure; whether it was sent.
+    """Send a message without buffers, where no caller could handle a failure; whether it was sent.
 
-    A closed panel is expected, any other failure is logged.
+    A closed panel is normal; any other failure is logged.
     """
     try:
         send(dict(message), [])
@@ -46,5 +46,5 @@ def try_to_send(send: Send, message: Mapping[str, Any]) -> bool:
 
 
 def internal_error() -> WorkbenchError:
-    """What a page is shown of a defect."""
+    """The error that a page gets for a defect."""
     return WorkbenchError("INTERNAL_ERROR", "Workbench failed. The cause is in .aiswarm/logs/server.log.")

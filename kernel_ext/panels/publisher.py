@@ -1,8 +1,8 @@
-"""From the project to a panel: its tables once, then what changes, a few times a second.
+"""Publishes a project's tables to a panel: a snapshot, then the changes, a few times a second.
 
 The kernel sends all rows as a `snapshot`, then each change as a `diff` with the version that it applies to. A page that
-has missed a message asks for a new snapshot (`resync`). Everything here runs on the host's loop and calls operations by
-name, so it is the same when another process serves the project.
+missed a message requests a new snapshot (`resync`). Everything here runs on the host's loop and calls operations by
+name, so it works the same when another process serves the project.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from workbench.errors import BadInput, WorkbenchError
 PACE_SECONDS = 0.125
 """Least time between two messages: at most eight a second."""
 REFRESH_SECONDS = 10.0
-"""How often tables are read that change without an event, such as when an agent was last active."""
+"""How often to read tables that change without an event, such as when an agent was last active."""
 RETRY_SECONDS = 1.0
 TASK_COST = 20
-"""Reading one task by itself costs as much as this many in a list."""
+"""Reading one task alone costs as much as this many in a list."""
 MOST_SUBJECTS = 1_000
-"""Of more subjects a page is sent none: then anything may have changed."""
+"""The most subjects sent to a page; if there are more, it is told that anything may have changed."""
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +46,7 @@ class Publisher:
     subjects of the events behind it, or null), `retrying` (after an error), `stopped`. The first snapshot
     comes without the tables of `SLOW`, which follow as they are read.
 
-    A message that cannot be sent ends the following: after a pause it begins anew with a snapshot. A closed panel ends
-    the publisher.
+    After a message that cannot be sent, it pauses and starts again with a snapshot. A closed panel ends the publisher.
     """
 
     def __init__(self, host: Host, send: Send, *, pace: float = PACE_SECONDS) -> None:
@@ -57,14 +56,14 @@ class Publisher:
         self._task: asyncio.Task[None] | None = None
         self._tables: Tables | None = None
         self._version = 0
-        self._rest_until = 0.0
+        self._paused_until = 0.0
         self._refresh_at = 0.0
         self._stale = {name: asyncio.Event() for name in SLOW}
         self._snapshot_wanted = asyncio.Event()
         self._stop_reason: dict[str, Any] | None = None
 
     def resync(self) -> None:
-        """Send a snapshot, and follow the project if that is not done yet; callable from any thread."""
+        """Send a snapshot, and start following the project if necessary; callable from any thread."""
         try:
             self._host.submit(self._resync())
         except WorkbenchError as error:
@@ -92,7 +91,7 @@ class Publisher:
             try_to_send(self._send, {"kind": "stopped", "error": self._stop_reason})
 
     async def _follow_once(self) -> bool:
-        """Follow until something fails; whether to try again."""
+        """Follow the project until something fails; whether to try again."""
         try:
             await self._follow()
         except PanelClosed:
@@ -102,7 +101,7 @@ class Publisher:
                 return False
             problem = error
         except Exception:
-            log.exception("the publisher of a panel failed and begins anew")
+            log.exception("the publisher of a panel failed; starting again")
             problem = internal_error()
         try_to_send(self._send, {"kind": "retrying", "error": problem.as_dict()})
         return True
@@ -130,8 +129,8 @@ class Publisher:
             self._send_snapshot(self._tables or {})
 
     async def _gather(self, events: list[dict[str, Any]], cursor: int) -> tuple[set[str], int]:
-        """The subjects of all events until the next message may be sent, and the cursor after them."""
-        await asyncio.sleep(max(0.0, self._rest_until - _now()))
+        """Collect events until the next message may be sent: their subjects, and the cursor after them."""
+        await asyncio.sleep(max(0.0, self._paused_until - _now()))
         subjects = {event["subject"] for event in events}
         while True:
             page = await self._events(cursor, 0)
@@ -148,11 +147,11 @@ class Publisher:
     async def _publish(self, subjects: set[str]) -> None:
         began = _now()
         self._send_diff(await self._reread(subjects), subjects)
-        # Many tasks are read less often: reading takes at most a quarter of the loop's time.
-        self._rest_until = _now() + max(self._pace, 3 * (_now() - began))
+        # Reading takes at most a quarter of the loop's time, so many tasks are read less often.
+        self._paused_until = _now() + max(self._pace, 3 * (_now() - began))
 
     def _send_diff(self, fresh: Tables, subjects: Iterable[str] = ()) -> None:
-        """Send what differs in tables that were read again."""
+        """Send the differences in tables that were read again."""
         before = self._tables or {}
         self._tables = {**before, **fresh}
         added: Change = {name: {"set": [], "removed": []} for name in fresh if name not in before}
@@ -163,7 +162,7 @@ class Publisher:
             self._send({"kind": "diff", "base": base, "ver": self._version, "touched": known}, [_json(change)])
 
     async def _follow_slow(self, name: str) -> None:
-        """Read one table of `SLOW`, and again when it may have changed, at most half of the time."""
+        """Read one table of `SLOW`, and again when it may have changed; reading takes at most half of the time."""
         while True:
             self._stale[name].clear()
             began = _now()
@@ -172,13 +171,13 @@ class Publisher:
             await self._stale[name].wait()
 
     async def _read_slow(self, name: str) -> Mapping[Any, Row]:
-        """The table; after an error the rows that are known, and one with the empty id that holds the error."""
+        """The table; after an error the rows known so far, and a row with the empty id that holds the error."""
         try:
             return await READERS[name](self._host.acall)
         except WorkbenchError as problem:
             error = problem
         except Exception:
-            log.exception("the table of %s could not be read; it is tried again", name)
+            log.exception("the table of %s could not be read; trying again", name)
             error = internal_error()
         if not isinstance(error, BadInput):  # such as: there is no repository
             asyncio.get_running_loop().call_later(RETRY_SECONDS, self._stale[name].set)
@@ -225,7 +224,7 @@ class Publisher:
 
 
 async def _until_one_fails(*work: Coroutine[Any, Any, None]) -> None:
-    """Run all of it at once. The first failure ends the rest, and is raised."""
+    """Run coroutines concurrently. The first failure cancels the others and is raised."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

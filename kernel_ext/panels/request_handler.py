@@ -1,9 +1,8 @@
-"""From a panel to the project: what a person does, each request run once and answered by its id.
+"""Handles a panel's requests: runs each one once and answers it by its id.
 
-A panel acts as the operator, and may ask for every operation: whether it is allowed is decided behind them, in
-`dispatch`, as for every caller. A list of operations for panels would protect nothing. A page that can send these
-messages can run code in the kernel; and one that cannot could still admit agents and issue tokens, which is what panels
-are for, and have the rest done with those.
+A panel acts as the operator and may call every operation; `dispatch` decides whether a call is allowed, as for every
+caller. A list of operations for panels would protect nothing: a page that can send these messages can also run code in
+the kernel, and one that cannot could still admit agents and issue tokens, which panels are for, and act through those.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from workbench.ops import Catalogue, Op, collect
 from workbench.services import SERVICES
 
 ACCEPTED_SECONDS = 5.0
-"""A request that takes longer is reported as accepted: it goes on, and the page waits for it without a limit."""
+"""A request that takes longer is reported as accepted: it continues, and the page waits for it without a limit."""
 KEPT_ANSWERS = 256
 
 log = logging.getLogger(__name__)
@@ -31,11 +30,12 @@ class RequestHandler:
     """Runs the requests of one panel.
 
     A request is `{"kind": "action", "request", "op", "arguments"}`. It is answered with
-    `{"kind": "answer", "request", "ok", "outcome" | "error"}`, after `{"kind": "accepted", "request"}` when it takes
-    long. The id in `request` is an idempotency key: what comes again is answered again and not run again. Answers of
-    operations that only read are not kept, they are read again; nor are those with a token, which is sent once.
+    `{"kind": "answer", "request", "ok", "outcome" | "error"}`, after `{"kind": "accepted", "request"}` if it takes
+    long. The id in `request` is an idempotency key: a repeated request is answered again but not run again. Answers of
+    operations that only read are not kept: a repeated request reads again. Nor are answers with a token, which is sent
+    only once.
 
-    `{"kind": "asset", "request", "name"}` asks for a bundle of `static/`; the answer has its text in a buffer.
+    `{"kind": "asset", "request", "name"}` asks for a bundle of `static/`; the answer holds it in a buffer.
     """
 
     def __init__(self, host: Host, send: Send, *, accepted_after: float = ACCEPTED_SECONDS) -> None:
@@ -118,14 +118,14 @@ def _asset(name: Any) -> bytes:
     """
     assets = {path.stem: path for path in STATIC.glob("*.js")}
     if name not in assets:
-        raise BadInput("BAD_MESSAGE", f"There is no asset {name!r}. There are: {', '.join(sorted(assets))}.")
+        raise BadInput("BAD_MESSAGE", f"There is no asset {name!r}. Available: {', '.join(sorted(assets))}.")
     return assets[name].read_bytes()
 
 
 def _checked(message: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name, arguments = message.get("op"), message.get("arguments")
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        raise BadInput("BAD_MESSAGE", "A request names an operation in `op` and has an object of `arguments`.")
+        raise BadInput("BAD_MESSAGE", "A request needs the name of an operation in `op` and an object in `arguments`.")
     return name, {str(key): value for key, value in arguments.items()}
 
 
@@ -134,6 +134,6 @@ def _failed(request: str, error: WorkbenchError) -> dict[str, Any]:
 
 
 def _log_failure(done: Future[None]) -> None:
-    """Every request is answered, unless the host stops meanwhile; then the publisher reports that."""
+    """Log a failure to answer. If the host stopped meanwhile, the publisher reports that instead."""
     if not done.cancelled() and (error := done.exception()) is not None:
         log.error("a request of a panel failed", exc_info=error)

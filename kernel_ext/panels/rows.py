@@ -9,7 +9,7 @@ Row = dict[str, Any]
 Tables = Mapping[str, Mapping[Any, Row]]
 """Rows by their `id`, by the name of their table."""
 Change = dict[str, dict[str, list[Any]]]
-"""`{table: {"set": [row, …], "removed": [id, …]}}`, only of tables in which something changed."""
+"""`{table: {"set": [row, …], "removed": [id, …]}}`, with only the tables in which something changed."""
 
 _TASK_FIELDS = (
     "id",
@@ -30,7 +30,7 @@ _TASK_FIELDS = (
     "error_message",
 )
 _ERROR_LENGTH = 200
-"""Longer error messages are cut; `get_task` has the whole."""
+"""Longer error messages are cut; `get_task` returns all of it."""
 
 
 def task_rows(tasks: Iterable[Mapping[str, Any]], edges: Iterable[tuple[int, int]]) -> dict[int, Row]:
@@ -42,7 +42,7 @@ def task_rows(tasks: Iterable[Mapping[str, Any]], edges: Iterable[tuple[int, int
 
 
 def task_row(task: Mapping[str, Any], dependencies: Sequence[int]) -> Row:
-    """The row of a task, without what is null or false. Roll-ups are computed from the rows."""
+    """The row of a task, without null or false values. Roll-ups are computed from the rows."""
     values = ((field, task.get(field)) for field in _TASK_FIELDS)
     row = {field: value for field, value in values if value is not None and value is not False}
     if "error_message" in row:
@@ -64,16 +64,16 @@ def in_tree(tasks: Mapping[Any, Row]) -> Iterator[tuple[Row, int]]:
 
 
 def agent_row(agent: Mapping[str, Any]) -> Row:
-    """The row of an agent, without what is null. Its capabilities are read when its details are opened."""
+    """The row of an agent, without null values. Its capabilities are read when its details are opened."""
     return {name: value for name, value in agent.items() if value is not None and name != "capabilities"}
 
 
 _LISTED_FILES = 200
-"""The row of a worktree names at most so many uncommitted files; `uncommitted` is the number of all."""
+"""The most uncommitted files in the row of a worktree; `uncommitted` is the number of all."""
 
 
 def worktree_row(worktree: Mapping[str, Any]) -> Row:
-    """The row of a worktree: counts instead of its files. Its agents and tasks are known from their own rows."""
+    """The row of a worktree, with counts instead of its files. Its agents and tasks are in their own rows."""
     left_out = ("files", "dirty", "agents", "open_tasks")
     dirty, files = worktree.get("dirty", []), worktree.get("files", [])
     counts = {"changed": len(files), "uncommitted": len(dirty), "dirty": dirty[:_LISTED_FILES]}
@@ -87,11 +87,11 @@ def conflict_rows(found: Mapping[str, Any]) -> dict[str, Row]:
 
 
 _MOVING = frozenset({"cpu_seconds", "cpu_percent", "memory_bytes", "children", "log_tail"})
-"""What changes without an event: a page polls it while it is visible."""
+"""Fields that change without an event: a page polls them while it is visible."""
 
 
 def process_row(agent: Mapping[str, Any]) -> Row | None:
-    """The row of a managed agent's process, without what changes without an event; None if there never was one."""
+    """The row of a managed agent's process, without the fields in `_MOVING`; None if there never was one."""
     process = agent.get("process")
     if process is None:
         return None
@@ -112,7 +112,7 @@ def waits_for(row: Row, tasks: Mapping[Any, Row]) -> list[int]:
 
 
 def diff(old: Tables, new: Tables) -> Change:
-    """What turns `old` into `new`; empty when nothing changed."""
+    """The change that turns `old` into `new`; empty if nothing changed."""
     found: Change = {}
     for name in {**old, **new}:
         before, after = old.get(name, {}), new.get(name, {})
@@ -124,7 +124,7 @@ def diff(old: Tables, new: Tables) -> Change:
 
 
 def apply(old: Tables, change: Change) -> dict[str, dict[Any, Row]]:
-    """`old` with a change applied: what the page does, here as the contract and for tests."""
+    """`old` with a change applied. The page does this itself; here it is the contract, for tests."""
     made = {name: dict(rows) for name, rows in old.items()}
     for name, part in change.items():
         table = made.setdefault(name, {})

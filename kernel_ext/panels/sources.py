@@ -1,4 +1,4 @@
-"""Where each table of a panel comes from: an operation, and the events after which it is read again."""
+"""The source of each table of a panel: an operation, and the events after which it is read again."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Read = Callable[[Call], Coroutine[Any, Any, Mapping[Any, Row]]]
 """Reads a table."""
 
 CLOCK = "clock"
-"""Stands for time among the nouns of events: when an agent was last active changes without an event."""
+"""Represents time among the nouns of events: some values, such as when an agent was last active, change without one."""
 
 
 @dataclass(frozen=True)
 class Source:
     """One table: the operation that lists it, read to its last page.
 
-    `nouns` are those of the events after which it is read again; `key` is the field with the id of a row. Rows that
-    are None are left out.
+    `nouns` are the nouns of the events after which it is read again; `key` is the field with the id of a row. Items for
+    which `row` returns None are left out.
     """
 
     op: str
@@ -40,7 +40,7 @@ class Source:
 
 
 async def pages(call: Call, op: str, name: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What an operation lists in a field, to its last page."""
+    """All items that an operation lists in a field, to its last page."""
     found: list[dict[str, Any]] = []
     more: dict[str, Any] = dict(arguments)
     while True:
@@ -110,7 +110,7 @@ READERS: Mapping[str, Read] = {
 SLOW = ("worktrees", "conflicts", "processes")
 """Tables that need git or the operating system; the others do not wait for them.
 
-When one cannot be read, its row with the empty id has the error: `{"id": "", "error": …}`.
+If one cannot be read, its row with the empty id holds the error: `{"id": "", "error": …}`.
 """
 
 _NOUNS: Mapping[str, Collection[str]] = {
