@@ -57,7 +57,7 @@ async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None
 async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
     assert names() == ["gantt", "tasks", "totals"]
     for name in ("nothing", "../views", "", "tasks.sql"):
-        with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*There are: gantt, tasks, totals"):
+        with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*Available: gantt, tasks, totals"):
             await made(workbench, name)
 
 
