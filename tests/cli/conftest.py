@@ -1,0 +1,46 @@
+"""The `workbench` command as a person types it, without a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran
+from workbench.cli import main
+
+Type = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
+    """`run("tasks", "--limit", "5")`: the command in the project, where no server runs."""
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(repository))
+    monkeypatch.delenv("WORKBENCH_TOKEN", raising=False)
+
+    def typed(*arguments: str) -> Ran:
+        status = 0
+        try:
+            main(arguments)
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Ran(status, *capsys.readouterr())
+
+    return typed
+
+
+def data(ran: Ran) -> Any:
+    """What a command that succeeded printed as JSON."""
+    assert (ran.status, ran.err) == (0, "")
+    return json.loads(ran.out)
+
+
+PLAN = """\
+plan: penguins
+tasks:
+  - {name: count, title: Count them, persona: implementer, worktree: island}
+  - {name: judge, title: Judge the count, persona: reviewer, after: [count]}
+"""

@@ -1,0 +1,53 @@
+"""The commands that decide approvals."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Type, data
+from tests.conftest import Command, Ran, git
+from workbench.app import Workbench
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+
+def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
+    for name in ("Ada", "Bob", "Eve", "Joe"):
+        run("call", "register", f"name={name}")
+    ran = run("approve", "1", "2", "99")
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.splitlines()[1:] == [
+        "1   Ada is assigned",
+        "2   Bob is assigned",
+        "99  APPROVAL_NOT_FOUND: There is no approval 99.",
+    ]
+    assert run("approve", "3", "4", "--id", "one").status == 2
+    assert [d["ok"] for d in data(run("--json", "reject", "--all", "--reason", "Enough"))] == [True, True]
+    assert run("reject", "--all").out == "Nothing needs your approval.\n"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("end", "ran"),
+    [
+        ("true", Ran(0, "id  outcome\n1   lab is integrated\n", "")),
+        ("false", Ran(1, "", "GATES_FAILED: The gates did not pass on the merge with the newest target.\n")),
+    ],
+)
+async def test_an_approved_merge_is_waited_for(settings: Settings, command: Command, end: str, ran: Ran) -> None:
+    gate = f'until test -e "$HOME/go"; do sleep 0.05; done; {end}'
+    gated = settings.model_copy(update={"integration_gates": (gate,)})
+    async with Workbench.open(gated) as workbench, Servers(workbench) as servers:
+        await servers.start(0)
+        made = await workbench.call("create_worktree", name="lab")
+        git("commit", "--allow-empty", "-qm", "Count", cwd=Path(made["path"]))
+        await workbench.call("integrate_worktree", worktree_name="lab")
+        approving = asyncio.create_task(command("approve", "1"))
+        home = settings.gates / "1" / "scratch"
+        while (await workbench.call("list_approvals"))["approvals"] or not home.exists():
+            await asyncio.sleep(0.02)
+        (home / "go").touch()
+        assert await approving == ran

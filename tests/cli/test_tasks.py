@@ -1,0 +1,156 @@
+"""The commands about tasks and plans."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import PLAN, Type, data
+from tests.conftest import Command, Served
+from workbench.cli.tasks import NEAR
+from workbench.graph import LIMIT
+
+
+def test_a_plan_says_what_happened_to_it_or_would(run: Type, tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(PLAN)
+
+    def said(*options: str) -> list[str]:
+        return run("plan", str(file), *options).out.splitlines()
+
+    new = ["+ count: Count them", "+ judge: Judge the count"]
+    table = ["task  name in the plan", "1     count", "2     judge"]
+    assert said("--dry-run") == ["Plan penguins: would be created; nothing was changed.", *new]
+    assert said() == ["Plan penguins: created, 2 tasks.", *table]
+    assert said() == said("--dry-run") == said("--update") == ["Plan penguins: unchanged.", *table]
+    file.write_text(PLAN.replace("Count them", "Count all"))
+    change = "~ count: title Count them → Count all"
+    assert said("--update", "--dry-run") == ["Plan penguins: would be changed; nothing was changed.", change, *table]
+    assert said("--update") == ["Plan penguins: changed.", change, *table]
+    file.write_text("plan: one\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    assert said()[0] == "Plan one: created, 1 task."
+    assert data(run("--json", "plan", str(file), "--dry-run"))["changed"] is False
+
+
+def test_a_task_is_shown_steered_and_made_to_wait(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    run("plan", str(tmp_path / "plan.yaml"))
+    run("call", "register", "name=Ada", "persona_id=implementer")
+    run("approve", "1")
+    assert run("priority", "1", "-5").out == "Task 1 has priority -5.\n"
+    assert run("assign", "1", "Ada").out == "Task 1 is reserved for Ada.\n"
+    assert run("assign", "1", "none").out == "Any agent may claim task 1.\n"
+    assert run("depend", "2", "1", "--remove").out == "Task 2 depends on no task.\n"
+    assert run("depend", "1", "2").out == "Task 1 depends on 2.\n"
+    assert run("depend", "2", "1").err.startswith("DEPENDENCY_CYCLE: ")
+    assert run("cancel", "2", "--reason", "Not needed").out == "Cancelled task 2.\n"
+    shown = run("task", "1").out
+    assert shown.startswith("1 Count them\n")
+    assert "blocked" in shown
+    assert "It has not been claimed yet." in shown
+    assert run("retry", "2", "--max-retries", "5").out == "Task 2 is retried.\n"
+    told = data(run("--json", "task", "2"))
+    assert (told["task"]["max_retries"], told["task"]["status"], told["log"]) == (5, "pending", [])
+
+
+def test_a_task_says_how_what_keeps_it_waiting_and_what_is_under_it_stand(run: Type) -> None:
+    parts = [{"title": "Part", "persona_id": "tester", "parent_task_id": 1}] * 2
+    whole = {"title": "Whole", "persona_id": "planner"}
+    run("call", "create_tasks", f"tasks={json.dumps([whole])}")
+    run("call", "create_tasks", f"tasks={json.dumps(parts)}")
+    run("depend", "1", "2", "3")
+    run("cancel", "2")
+    facts = {" ".join(line.split()) for line in run("task", "1").out.splitlines()}
+    assert {"blocked by 2 (cancelled; retry it), 3 (pending)", "subtasks 2 (cancelled), 3 (pending)"} <= facts
+    assert "subtasks" not in run("task", "2").out
+    assert "blocked by" not in run("task", "2").out
+    assert data(run("--json", "task", "1"))["task"]["blocked_by"] == [2, 3]
+    many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 3}] * (NEAR + 1)
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    run("depend", "3", *map(str, range(4, NEAR + 5)))
+    facts = {" ".join(line.split()) for line in run("task", "3").out.splitlines()}
+    told = ", ".join(f"{number} (pending)" for number in range(4, NEAR + 4))
+    assert {f"blocked by {told}, …", f"subtasks {told}, …"} <= facts
+
+
+def test_a_task_is_cancelled_with_what_is_under_it_and_what_is_to_go_with_it(run: Type) -> None:
+    whole = {"title": "Whole", "persona_id": "planner"}
+    part = {"title": "Part", "persona_id": "tester", "parent_task_id": 2}
+    later = {"title": "Later", "persona_id": "tester", "dependencies": [3], "on_failure": "cancel"}
+    for tasks in ([whole, whole], [part], [later]):
+        run("call", "create_tasks", f"tasks={json.dumps(tasks)}")
+    assert run("cancel", "1").out == "Cancelled task 1.\n"
+    assert run("cancel", "2").out == "Cancelled task 2, and with it 3, 4.\n"
+    many = [{"title": "Part", "persona_id": "tester", "parent_task_id": 2}] * (NEAR + 1)
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    run("retry", "2")
+    told = ", ".join(map(str, range(5, NEAR + 5)))
+    assert run("cancel", "2").out == f"Cancelled task 2, and with it {told}, ….\n"
+
+
+def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    run("plan", str(tmp_path / "plan.yaml"))
+    assert run("graph", "--plan", "penguins").out.splitlines() == [
+        "id  title            status   after",
+        "1   Count them       pending",
+        "2   Judge the count  blocked  1",
+    ]
+    assert data(run("--json", "graph"))["dependencies"] == [[2, 1]]
+    many = [{"title": "t", "persona_id": "tester"}] * LIMIT
+    run("call", "create_tasks", f"tasks={json.dumps(many)}")
+    assert run("graph").out.startswith(f"There are more than {LIMIT} tasks")
+    assert len(run("graph", "--plan", "penguins").out.splitlines()) == 3
+
+
+def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    run("plan", str(tmp_path / "plan.yaml"))
+    run("priority", "2", "900")
+
+    def listed(*options: str) -> list[int]:
+        return [task["id"] for task in data(run("--json", "tasks", *options))]
+
+    assert listed("--sort", "priority") == listed("--sort", "newest") == [2, 1]
+    assert listed("--persona", "reviewer") == [2]
+    assert listed("--worktree", "island") == [1]
+    assert listed("--agent", "ada") == listed("--session", "none") == listed("--parent", "1") == []
+    assert run("tasks").out.splitlines()[2].split()[:5] == ["2", "Judge", "the", "count", "blocked"]
+    for order, ids in (("id", [1, 2]), ("priority", [2, 1])):
+        more = run("tasks", "--sort", order, "--limit", "1").out.splitlines()[-1]
+        assert more.startswith("… more: --cursor ")
+        assert listed("--sort", order, "--limit", "1") == ids[:1]
+        assert listed("--sort", order, "--limit", "1", "--cursor", more.split()[-1]) == ids[1:]
+
+
+def test_no_tasks_are_told_from_none_that_match(run: Type) -> None:
+    for command in ("tasks", "graph"):
+        assert run(command).out == "There are no tasks. Create some with a plan.\n"
+        assert run(command, "--plan", "penguins").out == "No task matches.\n"
+    assert run("tasks", "--sort", "newest", "--limit", "5").out == run("tasks").out
+    assert run("tasks", "--status", "failed").out == "No task matches.\n"
+
+
+def test_the_states_of_tasks_are_named_by_the_help_and_where_one_is_wrong(run: Type) -> None:
+    for told in (run("tasks", "--help").out, run("tasks", "--status", "lost").err):
+        assert "in_progress" in told
+        assert "cancelled" in told
+
+
+@pytest.mark.anyio
+async def test_of_a_long_log_the_end_is_shown_and_as_much_as_is_asked_for(served: Served, command: Command) -> None:
+    made = await served.workbench.call("register", name="ada", persona_id="implementer")
+    await served.workbench.call("approve", approval_id=made["approval_id"])
+    ada = await served.workbench.identify(made["token"])
+    await served.workbench.call("create_task", title="Talk", persona_id="implementer")
+    await served.workbench.dispatch(ada, "claim_task", {})
+    for number in range(1, 31):
+        await served.workbench.dispatch(ada, "report_task_progress", {"task_id": 1, "progress_note": f"note-{number}"})
+    for options, first in (((), 11), (("--log", "3"), 28), (("--log", "30"), 1), (("--log", "500"), 1)):
+        out = (await command("task", "1", *options)).out
+        assert [word for word in out.split() if word.startswith("note-")] == [f"note-{n}" for n in range(first, 31)]
+        assert ("lines; --log shows more" in out) == (first > 1)
+    assert len(data(await command("--json", "task", "1", "--log", "3"))["log"]) == 3
+    assert "note-" not in (await command("task", "1", "--log", "0")).out

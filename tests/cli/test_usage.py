@@ -1,0 +1,92 @@
+"""Help, options and usage errors of the `workbench` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.conftest import Type, data
+from workbench.cli import cli
+
+
+@pytest.mark.parametrize("name", cli.commands)
+def test_every_command_explains_itself(run: Type, name: str) -> None:
+    ran = run(name, "--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith(f"Usage: workbench {name}")
+    explained = cli.commands[name].help
+    assert explained
+    assert " ".join(explained.split()) in " ".join(ran.out.split())
+
+
+def test_the_command_itself_lists_all_others(run: Type) -> None:
+    for asked in ("--help", "-h"):
+        ran = run(asked)
+        assert ran.status == 0
+        listed = {line.split()[0] for line in ran.out.partition("Commands:")[2].splitlines() if line}
+        assert listed == set(cli.commands)
+    assert run("--version").out.startswith("workbench, version ")
+
+
+BAD_USAGE = [
+    ["no-such-command"],
+    ["tasks", "--no-such-option"],
+    ["tasks", "--limit", "many"],
+    ["tasks", "one", "two"],
+    ["approve"],
+    ["approve", "one"],
+    ["approve", "1", "--expires", "soon"],
+    ["approve", "1", "--tool", "all"],
+    ["reject"],
+    ["grant", "ada"],
+    ["move", "ada"],
+    ["rules", "add", "night"],
+    ["rules", "no-such-command"],
+    ["export", "secrets"],
+    ["task"],
+    ["task", "one"],
+    ["depend", "1"],
+    ["priority", "1", "high"],
+    ["tasks", "--sort", "colour"],
+    ["tasks", "--status", "lost"],
+    ["personas", "save", "no-such-file.md"],
+    ["plan"],
+    ["plan", "no-such-file.yaml"],
+    ["serve", "--port", "65536"],
+    ["serve", "--port", "-1"],
+    ["demo", "--workers", "0"],
+    ["--project", __file__, "status"],
+]
+
+
+@pytest.mark.parametrize("arguments", BAD_USAGE, ids=" ".join)
+def test_bad_usage_ends_with_2_and_says_what_is_wrong(run: Type, arguments: list[str]) -> None:
+    ran = run(*arguments)
+    assert (ran.status, ran.out) == (2, "")
+    assert "Error: " in ran.err
+
+
+def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
+    run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("projects", "add", "Lab")
+    run("sessions", "add", "Lab", "Day 1")
+    for arguments in (["projects"], ["projects", "list"], ["sessions", "--project", "Lab"]):
+        assert len(data(run(*arguments, "--json"))) == 1
+        assert run(*arguments, "--json") == run("--json", *arguments)
+    assert run("priority", "99", "-5", "--json").err == run("--json", "priority", "99", "-5").err
+    assert data(run("--json", "projects", "list", "--project", str(tmp_path))) == []
+    assert data(run("--project", "/no/where", "projects", "list", "--json", "--project", str(tmp_path))) == []
+    monkeypatch.setenv("WORKBENCH_PROJECT", "/no/where")
+    assert data(run("tasks", "--json", "--project", str(tmp_path))) == []
+    assert run("tasks", "--project", __file__).status == 2
+
+
+def test_no_option_is_without_help_and_no_name_is_taken_twice() -> None:
+    options = [option for c in cli.commands.values() for option in c.params if isinstance(option, click.Option)]
+    assert all(option.name for option in options)
+    for command in cli.commands.values():
+        names = [name for parameter in command.params for name in parameter.opts]
+        assert len(names) == len(set(names))

@@ -1,0 +1,51 @@
+"""Commands in a project that a server serves: the server is asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.cli.conftest import data
+from tests.conftest import Command, Ran, Served
+
+
+@pytest.mark.anyio
+async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, command: Command) -> None:
+    ran = await command("--json", "spawn", "implementer", "--name", "ada")
+    assert data(ran)["status"] == "assigned"
+    [agent] = (await served.workbench.call("list_agents"))["agents"]
+    assert agent["agent_id"] == "ada"
+    limits = ("--wall", "60", "--memory", "2G", "--env", "A=b=c")
+    ran = await command("--json", "spawn", "implementer", "--name", "bob", "--new-worktree", *limits)
+    assert data(ran)["worktree"] == "bob"
+    found = data(await command("--json", "logs", "bob", "--lines", "5"))
+    assert found["limits"] == {"cpu_seconds": None, "memory_bytes": 2 * 10**9, "wall_seconds": 60, "tasks": None}
+    ran = await command("ps")
+    assert [line.split()[:2] for line in ran.out.splitlines()[1:3]] == [["ada", "running"], ["bob", "running"]]
+    ran = await command("restart", "ada")
+    assert ran.out.startswith("ada runs as process ")
+    ran = await command("terminate", "ada", "--reason", "Enough")
+    assert ran == Ran(0, "Ended ada.\n", "")
+    assert {one["agent_id"]: one["state"] for one in data(await command("--json", "ps", "--all"))} == {
+        "ada": "ended",
+        "bob": "running",
+    }
+    following = asyncio.create_task(command("logs", "bob", "--follow"))
+    while not following.done():
+        await command("terminate", "bob")
+        await asyncio.wait({following}, timeout=1)
+    assert "admitted as bob" in following.result().out
+    assert "script" in (await command("profiles")).out
+
+
+@pytest.mark.anyio
+async def test_how_things_stand_names_the_server(served: Served, command: Command) -> None:
+    assert ["server", served.info.url] in [line.split() for line in (await command("status")).out.splitlines()]
+
+
+@pytest.mark.anyio
+async def test_how_to_connect_is_printed_to_be_copied(served: Served, command: Command) -> None:
+    ran = await command("connect")
+    assert served.info.mcp_url in ran.out
+    assert "# Claude Code" in ran.out
