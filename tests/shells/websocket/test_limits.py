@@ -1,0 +1,79 @@
+"""Limits of the WebSocket: connections, idleness, registrations and floods."""
+
+from __future__ import annotations
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from tests.conftest import Admit, Served, Talks
+from tests.shells.websocket.conftest import accepted, closed, limited, why_not
+
+pytestmark = pytest.mark.anyio
+
+
+@limited(max_connections=2)
+async def test_no_more_connections_are_taken_than_the_limit(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    _, second = await talk("one", ada.token), await talk("two")
+    with pytest.raises(InvalidStatus) as caught:
+        await connect(f"{served.info.ws_url}/three", subprotocols=["wb.v1", f"bearer.{ada.token}"])
+    assert why_not(caught.value) == (503, "TOO_MANY_CONNECTIONS")
+    await second.socket.close()
+    third = await accepted(f"{served.info.ws_url}/three")
+    assert (await third.say("three", "ping"))["type"] == "ping_response"
+    await third.socket.close()
+
+
+@limited(max_connections=4)
+async def test_strangers_from_one_address_take_half_of_the_connections(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    first, _ = await talk("one"), await talk("two")
+    with pytest.raises(InvalidStatus) as caught:
+        await connect(f"{served.info.ws_url}/three")
+    assert why_not(caught.value) == (503, "TOO_MANY_CONNECTIONS")
+    await talk("ada", subprotocols=["wb.v1", f"bearer.{ada.token}"])
+    await first.say("one", "register", name="Eve")
+    await talk("three")
+
+
+@limited(idle_anonymous_seconds=1)
+async def test_who_neither_registers_nor_authenticates_is_sent_away_after_a_while(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    waiting, known, idle = await talk("waiting"), await talk("known", ada.token), await talk("idle")
+    await waiting.say("waiting", "register", name="Eve")
+    assert await closed(idle) == (1008, "IDLE")
+    assert await closed(await talk("later")) == (1008, "IDLE")
+    for line in (waiting, known):
+        assert (await line.say("ada" if line is known else "waiting", "ping"))["type"] == "ping_response"
+
+
+@limited(max_pending_per_address=3)
+async def test_repeated_frames_are_answered_again_and_registrations_are_limited(talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk()
+    for number in range(3):
+        assert (await line.say("me", "ping", request_id=1))["request_id"] == 1
+        assert (await line.say("me", "authenticate", token=ada.token, request_id=2))["agent_id"] == "ada"
+        assert (await line.say("me", "register", name="Eve", request_id=[number]))["type"] == "registration_success"
+    assert (await line.say("me", "register", name="Eve"))["code"] == "TOO_MANY_PENDING"
+
+
+@limited(max_messages_per_second=20)
+async def test_who_floods_is_told_and_cut_off(served: Served, talk: Talks) -> None:
+    line, other = await talk("flood"), await talk("calm")
+    for _ in range(10_000):
+        await line.send("flood", "ping")
+    assert await closed(line) == (1008, "FLOODING")
+    assert (await other.say("calm", "ping"))["type"] == "ping_response"
+
+
+async def test_a_burst_within_the_limit_is_answered(talk: Talks) -> None:
+    line = await talk()
+    for number in range(2_000):
+        await line.send("me", "ping", request_id=number)
+    assert [(await line.hear())["request_id"] for _ in range(2_000)] == list(range(2_000))

@@ -1,0 +1,167 @@
+"""What a client may say by WebSocket, and how every message is answered."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.conftest import Admit, Served, Talks
+from tests.rules.wire.test_message import BAD_FRAMES
+from tests.shells.websocket.conftest import closed, limited
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_bound_connection_speaks_for_nobody_else(talk: Talks, admit: Admit) -> None:
+    ada, _ = await admit("ada"), await admit("bob")
+    line = await talk("me", ada.token)
+    for action in ("whoami", "claim_task", "subscribe", "select_tool", "no_such_action"):
+        reply = await line.say("bob", action)
+        assert (reply["type"], reply["code"], reply["action"]) == ("error", "FORBIDDEN", action)
+    assert (await line.say("ada", "claim_task", agent_id="bob"))["code"] == "FORBIDDEN"
+    for name in ("me", "ada"):
+        assert (await line.say(name, "claim_task", agent_id="ada"))["type"] == "claim_task_response"
+
+
+async def test_before_that_the_first_element_is_free(talk: Talks) -> None:
+    assert (await (await talk("me")).say("somebody", "ping"))["type"] == "ping_response"
+
+
+async def test_a_connection_can_be_bound_anew(talk: Talks, admit: Admit) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    line = await talk("me", ada.token)
+    assert (await line.say("bob", "authenticate", token=bob.token))["agent_id"] == "bob"
+    assert (await line.say("bob", "whoami"))["data"]["agent_id"] == "bob"
+    assert (await line.say("ada", "whoami"))["code"] == "FORBIDDEN"
+
+
+async def test_who_selected_reading_cannot_write(talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me")
+    await line.say("me", "select_tool", tool="read")
+    assert (await line.say("me", "authenticate", token=ada.token))["tool"] == "read"
+    assert (await line.say("ada", "list_tasks"))["type"] == "list_tasks_response"
+    assert (await line.say("ada", "claim_task"))["code"] == "FORBIDDEN"
+
+
+async def test_the_selection_counts_also_after_authentication(talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    await line.say("ada", "select_tool", tool="read")
+    assert (await line.say("ada", "claim_task"))["code"] == "FORBIDDEN"
+    await line.say("ada", "select_tool", tool="write")
+    assert (await line.say("ada", "claim_task"))["type"] == "claim_task_response"
+
+
+async def test_who_was_granted_reading_cannot_select_more(talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada", tool="read")
+    line = await talk("me")
+    await line.say("me", "select_tool", tool="write")
+    assert (await line.say("me", "authenticate", token=ada.token))["tool"] == "read"
+    assert (await line.say("ada", "claim_task"))["code"] == "FORBIDDEN"
+
+
+async def test_the_operator_may_come_by_websocket(served: Served, talk: Talks) -> None:
+    line = await talk("desk", served.workbench.operator_token)
+    assert (await line.say("desk", "list_approvals"))["data"] == {"approvals": []}
+
+
+async def test_what_is_not_known_is_echoed(talk: Talks) -> None:
+    assert await (await talk()).say("me", "dance", tempo=120) == {
+        "type": "echo",
+        "original": {"agent": "me", "action": "dance", "data": {"tempo": 120}},
+    }
+
+
+async def test_every_kind_of_reply_carries_the_id_of_its_request(talk: Talks) -> None:
+    line = await talk()
+    for number, (action, kind) in enumerate(
+        {
+            "ping": "ping_response",
+            "dance": "echo",
+            "get_task": "error",
+            "authenticate": "error",
+            "register": "registration_success",
+        }.items()
+    ):
+        reply = await line.say("me", action, request_id=number)
+        assert (reply["type"], reply["request_id"]) == (kind, number)
+
+
+async def test_nothing_that_is_no_frame_ends_the_connection(talk: Talks) -> None:
+    line = await talk()
+    for text in (*BAD_FRAMES.values(), b'["me", "ping", {}]', b"\xff\x00"):
+        await line.socket.send(text)
+        reply = await line.hear()
+        assert (reply["type"], reply["code"], reply["action"]) == ("error", "BAD_MESSAGE", None)
+    assert (await line.say("me", "ping"))["type"] == "ping_response"
+
+
+async def test_what_is_echoed_comes_back_as_it_was(talk: Talks) -> None:
+    line = await talk()
+    data = {"text": "ö🐧\u2028\x7f", "numbers": [10**40, -0.5, 1e300], "deep": [[[[[{}]]]]]}
+    assert (await line.say("me", "dance", **data))["original"]["data"] == data
+
+
+async def test_text_that_is_not_utf8_ends_the_connection(talk: Talks, caplog: pytest.LogCaptureFixture) -> None:
+    line = await talk()
+    await line.socket.send(b"\xff\xfe", text=True)
+    assert (await closed(line))[0] == 1007
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@limited(max_frame_bytes=1_024)
+async def test_a_frame_that_is_too_large_ends_the_connection(talk: Talks) -> None:
+    line = await talk()
+    room = 1_024 - len('["me", "ping", {"request_id": ""}]')
+    assert (await line.say("me", "ping", request_id="x" * room))["type"] == "ping_response"
+    await line.send("me", "ping", request_id="x" * (room + 1))
+    assert (await closed(line))[0] == 1009
+
+
+@limited(max_in_flight=8)
+async def test_many_messages_at_once_are_answered_in_order(talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada", role="planner")
+    line = await talk("me", ada.token)
+    actions = ["ping", "create_task", "dance", "list_tasks", "get_task"] * 40
+    arguments = {"create_task": {"title": "One of many", "persona_id": "tester"}, "get_task": {"task_id": 10**9}}
+    for number, action in enumerate(actions):
+        await line.send("ada", action, request_id=number, **arguments.get(action, {}))
+    assert [(await line.hear())["request_id"] for _ in actions] == list(range(len(actions)))
+
+
+async def test_a_request_that_comes_again_is_answered_again_and_done_once(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    await served.workbench.call("create_project", name="Apollo")
+    session = await served.workbench.call("create_session", project_id="Apollo", name="Day one")
+    ada, bob = await admit("ada", session_id=session["id"]), await admit("bob", session_id=session["id"])
+    line = await talk("me", ada.token)
+    registering = {"name": "Eve", "request_id": "r"}
+    writing = {"content": {"title": "Once"}, "request_id": 7}
+    for _ in range(3):  # also while the first is under way
+        await line.send("me", "register", **registering)
+        await line.send("me", "write", **writing)
+    first, *again = [(await line.hear(), await line.hear()) for _ in range(3)]
+    assert again == [first, first]
+    assert [reply["type"] for reply in first] == ["registration_success", "write_response"]
+    assert len((await served.workbench.call("list_approvals"))["approvals"]) == 1
+    assert len((await served.workbench.call("read"))["data"]) == 1
+    await line.say("me", "authenticate", token=bob.token)
+    assert (await line.say("me", "write", **writing))["context_id"] != first[1]["context_id"]
+    for number in range(256):
+        await line.send("me", "write", content={"title": "Later"}, request_id=f"later {number}")
+    assert {(await line.hear())["type"] for _ in range(256)} == {"write_response"}
+    assert (await line.say("me", "register", **registering))["token"] != first[0]["token"]
+
+
+async def test_what_failed_is_done_when_it_comes_again(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    writing = {"content": {"title": "At last"}, "request_id": 7}
+    assert (await line.say("me", "write", **writing))["code"] == "SESSION_REQUIRED"
+    await served.workbench.call("create_project", name="Apollo")
+    session = await served.workbench.call("create_session", project_id="Apollo", name="Day one")
+    await served.workbench.call("update_agent", agent_id="ada", changes={"session_id": session["id"]})
+    assert (await line.say("me", "write", **writing))["status"] == "success"

@@ -1,0 +1,133 @@
+"""Selecting a tool, registering, and waiting to be admitted, by WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.conftest import Served, Talks
+from tests.shells.websocket.conftest import connections_of, events_of, limited
+from workbench.rules.wire import message
+from workbench.store.base import Tx
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_client_is_first_asked_for_a_tool(served: Served) -> None:
+    async with connect(f"{served.info.ws_url}/me") as socket:
+        assert json.loads(await socket.recv()) == message.prompt()
+
+
+async def test_reading_or_writing_needs_an_id_first(talk: Talks) -> None:
+    line = await talk("me")
+    for tool in ("read", "write"):
+        assert await line.say("me", "select_tool", tool=tool) == message.agent_id_required("me", tool)
+
+
+async def test_there_is_no_other_tool(talk: Talks) -> None:
+    line = await talk()
+    others: list[Any] = ["admin", "", None, 5, {"read": True}, ["read"]]
+    for tool in others:
+        reply = await line.say("me", "select_tool", tool=tool)
+        assert (reply["type"], reply["code"]) == ("error", "INVALID_TOOL")
+        assert reply["message"] == "Invalid tool selection. Must be 'register', 'read', or 'write'"
+
+
+@pytest.mark.parametrize("action", ["register", "select_tool"])
+async def test_registering_makes_a_pending_agent_and_tells_the_token_once(
+    served: Served, talk: Talks, action: str
+) -> None:
+    selection = {"tool": "register"} if action == "select_tool" else {}
+    line = await talk("robot-7")
+    reply = await line.say("robot-7", action, name="Test Agent", capabilities={"nlp": True}, **selection)
+    assert reply["type"] == "registration_success"
+    assert reply["status"] == "pending"
+    assert reply["agent_id"].startswith("pending_")
+    assert reply["token"].startswith("wba_")
+    assert reply["message"] == "Registration successful. Waiting for human assignment of permanent agent_id."
+    [agent] = (await served.workbench.call("list_agents"))["agents"]
+    assert (agent["name"], agent["capabilities"]) == ("Test Agent", {"nlp": True})
+    everything = json.dumps([agent, await served.workbench.call("list_approvals"), await events_of(served)])
+    assert reply["token"] not in everything
+
+
+@pytest.mark.parametrize(("client_id", "name"), [("robot-7", "Agent_robot-7"), ("r" * 200, f"Agent_{'r' * 94}")])
+async def test_who_gives_no_name_is_named_for_its_connection(
+    served: Served, talk: Talks, client_id: str, name: str
+) -> None:
+    assert (await (await talk(client_id)).say(client_id, "register"))["type"] == "registration_success"
+    [agent] = (await served.workbench.call("list_agents"))["agents"]
+    assert agent["name"] == name
+
+
+async def test_who_waits_is_told_that_it_was_admitted(served: Served, talk: Talks) -> None:
+    line = await talk()
+    made = await line.say("me", "register", name="Ada")
+    choices = {"agent_id": "ada", "tool": "read"}
+    await served.workbench.call("approve", approval_id=made["approval_id"], choices=choices)
+    assert await line.hear() == {"type": "agent_assigned", "agent_id": "ada", "session_id": None, "tool": "read"}
+    reply = await line.say("me", "authenticate", agent_id="ada", token=made["token"])
+    assert reply == message.authentication_success("ada", "read")
+
+
+async def test_who_waits_is_told_that_it_was_rejected_and_why(served: Served, talk: Talks) -> None:
+    line = await talk()
+    made = await line.say("me", "register", name="Ada")
+    await served.workbench.call("reject", approval_id=made["approval_id"], reason="Not today")
+    assert await line.hear() == {"type": "registration_rejected", "reason": "Not today"}
+
+
+async def test_who_came_with_a_pending_token_may_work_once_admitted(served: Served, talk: Talks) -> None:
+    made = await served.workbench.call("register", name="Ada")
+    line = await talk("me", subprotocols=["wb.v1", f"bearer.{made['token']}"])
+    assert (await line.say("me", "authenticate", token=made["token"]))["code"] == "NOT_ASSIGNED"
+    await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    assert (await line.hear())["type"] == "agent_assigned"
+    assert (await line.say("me", "whoami"))["data"]["agent_id"] == "ada"
+    assert await connections_of(served, "ada") == ("connected", 1)
+    assert (await line.say("me", "authenticate", agent_id=made["agent_id"], token=made["token"]))["agent_id"] == "ada"
+
+
+async def test_a_pending_id_is_of_no_use_to_who_has_found_it(served: Served, talk: Talks) -> None:
+    made = await served.workbench.call("register", name="Ada")
+    line = await talk("thief")
+    assert (await line.say("thief", "authenticate", agent_id=made["agent_id"]))["code"] == "TOKEN_REQUIRED"
+    assert (await line.say(made["agent_id"], "whoami"))["code"] == "TOKEN_REQUIRED"
+    assert (await line.say("thief", "registration_status", token=made["agent_id"]))["code"] == "INVALID_TOKEN"
+
+
+async def test_who_a_rule_admits_is_told_after_its_registration(served: Served, talk: Talks) -> None:
+    await served.workbench.call("add_admission_rule", name="friends", pattern="Ada*")
+    operator = await talk("desk", served.workbench.operator_token)
+    line = await talk()
+    made = await line.say("me", "register", name="Ada")
+    assert (made["type"], made["status"]) == ("registration_success", "assigned")
+    assert (await line.hear())["type"] == "agent_assigned"
+    await line.say("me", "register", name="Eve")
+    assert (await operator.hear())["name"] == "Eve"
+
+
+@limited(feed_queue=1)
+async def test_who_waits_is_told_also_when_others_are_decided_in_throngs(served: Served, talk: Talks) -> None:
+    line = await talk()
+    made = await line.say("me", "register", name="Ada")
+
+    def throng(tx: Tx) -> None:
+        for number in range(20):
+            tx.emit("agent.assigned", f"agent:{number}")
+
+    await served.workbench.store.write(throng)
+    await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    assert (await line.hear())["type"] == "agent_assigned"
+
+
+async def test_who_waits_is_woken_by_decisions_alone(served: Served, talk: Talks) -> None:
+    line = await talk()
+    await line.say("me", "register", name="Ada")
+    decisions = {"agent.assigned", "agent.rejected", "agent.revoked", "agent.deleted"}
+    while served.workbench.feed.patterns != decisions:
+        await asyncio.sleep(0.001)

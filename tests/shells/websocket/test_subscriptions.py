@@ -1,0 +1,107 @@
+"""Events by WebSocket: where a subscription begins, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Served, Talks
+from tests.shells.websocket.conftest import events_of, hear_until, limited
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_subscribing_streams_what_happens(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    last = (await events_of(served))[-1]["id"]
+    line = await talk("me", ada.token)
+    reply = await line.say("ada", "subscribe", after=last, kinds=["task.*"], request_id="s")
+    assert reply == {"type": "subscribe_response", "data": {"after": last}, "request_id": "s"}
+    await served.workbench.call("register", name="Not asked for")
+    for number in (1, 2, 3):
+        await served.workbench.call("create_task", title=f"Task {number}", persona_id="tester")
+    heard = [await line.hear() for _ in range(3)]
+    assert [m["data"]["data"]["title"] for m in heard] == ["Task 1", "Task 2", "Task 3"]
+    created = [e for e in await events_of(served) if e["kind"] == "task.created"]
+    assert heard == [{"type": "event", "data": event, "request_id": "s"} for event in created]
+    assert (await line.say("ada", "ping"))["type"] == "ping_response"
+
+
+async def test_a_subscription_begins_where_it_is_told_to(served: Served, talk: Talks, admit: Admit) -> None:
+    line = await talk("desk", served.workbench.operator_token)
+    await admit("ada")
+    past = await events_of(served)
+    await line.send("desk", "subscribe", after=past[2]["id"])
+    heard: list[dict[str, Any]] = []
+    while len(heard) < 1 + len(past[3:]):
+        said = await line.hear()
+        heard += [said] if said["type"] != "new_pending_agent" else []  # told unless it was admitted by then
+    assert heard[0]["type"] == "subscribe_response"
+    assert [m["data"] for m in heard[1:]] == past[3:]
+
+
+async def test_strangers_may_not_subscribe(talk: Talks) -> None:
+    assert (await (await talk()).say("me", "subscribe"))["code"] == "TOKEN_REQUIRED"
+
+
+async def test_events_never_come_before_the_answer_to_subscribing(served: Served, talk: Talks) -> None:
+    line = await talk("desk", served.workbench.operator_token)
+    for number in range(10):
+        await line.send("desk", "create_task", title=f"Task {number}", persona_id="tester")
+        await line.send("desk", "subscribe", after=0, kinds=["task.*"], request_id=number)
+    heard: list[Any] = []
+    while len(heard) < 120:  # twenty replies, and ten events for each subscription
+        heard.append(await line.hear())
+    for number in range(10):
+        mine = [m["type"] for m in heard if m.get("request_id") == number]
+        assert mine == ["subscribe_response"] + ["event"] * 10
+
+
+@limited(feed_queue=50)
+async def test_a_reader_that_is_too_slow_is_cut_off_and_nobody_waits_for_it(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    quick, slow = await admit("quick", role="planner"), await admit("slow", role="planner")
+    sluggard = await talk("slow", slow.token)
+    other = await talk("quick", quick.token)
+    assert (await sluggard.say("slow", "subscribe", after=None, kinds=["task.*"]))["type"] == "subscribe_response"
+    assert (await other.say("quick", "subscribe", after=None, kinds=["task.*"]))["type"] == "subscribe_response"
+    sluggard.socket.transport.pause_reading()
+    for _ in range(200):
+        await served.workbench.store.write(lambda tx: tx.emit("task.noted", "task:1", note="x" * 100_000))
+        assert (await other.hear())["type"] == "event"
+    sluggard.socket.transport.resume_reading()
+    last = (await hear_until(sluggard, "error"))[-1]
+    assert (last["code"], last["action"]) == ("READER_TOO_SLOW", "subscribe")
+    assert (await sluggard.say("slow", "ping"))["type"] == "ping_response"
+
+
+async def test_a_subscription_can_be_ended_and_is_replaced_by_its_repetition(
+    served: Served, talk: Talks, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    for _ in range(3):
+        await line.say("ada", "subscribe", after=None, kinds=["task.*"], request_id="a")
+    await line.say("ada", "subscribe", after=None, kinds=["task.*"], request_id="b")
+    assert (await line.say("ada", "unsubscribe", subscription="b"))["data"] == {"ended": 1}
+    await served.workbench.call("create_task", title="One", persona_id="tester")
+    assert (await line.hear())["request_id"] == "a"
+    assert (await line.say("ada", "unsubscribe"))["data"] == {"ended": 1}
+
+
+async def test_a_connection_has_a_limited_number_of_subscriptions(talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    for _ in range(16):
+        assert (await line.say("ada", "subscribe", after=None))["type"] == "subscribe_response"
+    assert (await line.say("ada", "subscribe", after=None))["code"] == "TOO_MANY_SUBSCRIPTIONS"
+
+
+@pytest.mark.parametrize(
+    "data", [{"kinds": []}, {"kinds": "task.*"}, {"after": -1}, {"after": "x"}, {"limit": 5}], ids=str
+)
+async def test_what_makes_no_subscription_is_refused(talk: Talks, admit: Admit, data: dict[str, Any]) -> None:
+    ada = await admit("ada")
+    assert (await (await talk("me", ada.token)).say("ada", "subscribe", **data))["code"] == "INVALID_ARGUMENTS"
