@@ -1,0 +1,63 @@
+"""Legacy databases to bring, and what is in a database."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.legacy import make_legacy
+from workbench.errors import WorkbenchError
+from workbench.legacy import LegacyImport, import_legacy
+from workbench.model import SECOND
+from workbench.settings import Settings
+
+SAMPLES = ["small", "full", "without-contexts", "registered"]
+
+NOW = 1_800_000_000 * SECOND
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    """A directory with every sample."""
+    make_legacy.make(tmp_path / "samples")
+    return tmp_path / "samples"
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """Where tests put a legacy database of their own."""
+    return tmp_path / "legacy.db"
+
+
+def asked(path: Path, question: str) -> list[dict[str, Any]]:
+    """What a database answers."""
+    with closing(sqlite3.connect(path)) as db:
+        db.row_factory = sqlite3.Row
+        return [dict(row) for row in db.execute(question)]
+
+
+def column(path: Path, question: str) -> list[Any]:
+    """The only column of what a database answers."""
+    return [next(iter(row.values())) for row in asked(path, question)]
+
+
+def dump(path: Path) -> list[str]:
+    """Everything that is in a database; in what order its parts were made does not count."""
+    with closing(sqlite3.connect(path)) as db:
+        return sorted(db.iterdump())
+
+
+def added(imported: LegacyImport) -> dict[str, int]:
+    """How many rows were added, where any were."""
+    return {table: counted.added for table, counted in imported.tables.items() if counted.added}
+
+
+def refused(settings: Settings, source: Path) -> WorkbenchError:
+    """How a migration was refused."""
+    with pytest.raises(WorkbenchError) as error:
+        import_legacy(settings, source)
+    return error.value
