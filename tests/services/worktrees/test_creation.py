@@ -1,0 +1,235 @@
+"""Creating worktrees in a real repository, also an odd one, under any name."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.services.worktrees.lab import ask, commit, everything, kinds, make, one
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = pytest.mark.anyio
+
+
+# Creating
+
+
+async def test_a_worktree_is_a_directory_with_a_branch_of_its_own(workbench: Workbench, repository: Path) -> None:
+    made = await workbench.call("create_worktree", name="lab")
+    place = repository / ".aiswarm" / "worktrees" / "lab"
+    assert (made["path"], made["branch_name"], made["integration_target"]) == (str(place), "wb/lab/main", "main")
+    assert (made["status"], made["created_by"]) == ("active", "operator")
+    assert git("branch", "--show-current", cwd=place) == "wb/lab/main"
+    assert git("rev-parse", "HEAD", cwd=place) == git("rev-parse", "main", cwd=repository)
+    assert (place / "README.md").read_text() == "# A project\n"
+    assert git("status", "--porcelain", cwd=repository) == ""
+    assert await kinds(workbench) == ["worktree.created"]
+
+
+async def test_a_worktree_starts_where_it_is_told(workbench: Workbench, repository: Path) -> None:
+    git("switch", "-q", "-c", "dev", cwd=repository)
+    tip = commit(repository)
+    git("switch", "-q", "main", cwd=repository)
+    made = await workbench.call("create_worktree", name="lab", branch_name="feature/x", source_branch="dev")
+    assert (made["branch_name"], made["integration_target"]) == ("feature/x", "dev")
+    assert git("rev-parse", "feature/x", cwd=repository) == tip
+
+
+async def test_the_branch_the_person_is_on_is_the_default(workbench: Workbench, repository: Path) -> None:
+    git("switch", "-q", "-c", "dev", cwd=repository)
+    made = await workbench.call("create_worktree", name="lab")
+    assert made["integration_target"] == "dev"
+
+
+HOSTILE = {
+    "BAD_WORKTREE_NAME": [{"name": n} for n in ("../x", "a/b", "-x", "A", ".", "a b", "x\n", "é", "main")],
+    "INVALID_ARGUMENTS": [{"name": n} for n in ("", "x" * 51, "x\0", 7, None)],
+    "BAD_BRANCH_NAME": [
+        {"name": "lab", "branch_name": n}
+        for n in ("-x", "--help", "a..b", "HEAD", "x.lock", "a b", "@{-1}", "x/", "a" * 40)
+    ],
+    "BRANCH_EXISTS": [{"name": "lab", "branch_name": n} for n in ("main", "main/x")],
+    "BRANCH_NOT_FOUND": [{"name": "lab", "source_branch": n} for n in ("gone", "--help", "main~1", "HEAD^", "-x")],
+}
+
+
+@pytest.mark.parametrize("code", HOSTILE)
+async def test_a_name_that_git_or_a_path_could_misread_is_refused_and_leaves_nothing(
+    workbench: Workbench, repository: Path, code: str
+) -> None:
+    before = everything(repository)
+    for arguments in HOSTILE[code]:
+        with pytest.raises(WorkbenchError, match=f"^{code}"):
+            await workbench.call("create_worktree", **arguments)
+    assert everything(repository) == before
+    assert (await workbench.call("get_worktree_status"))["worktrees"] == []
+    assert list((repository / ".aiswarm").glob("worktrees/*")) == []
+    assert len(git("worktree", "list", cwd=repository).splitlines()) == 1
+
+
+async def test_two_worktrees_cannot_have_the_same_name(workbench: Workbench, repository: Path) -> None:
+    await make(workbench)
+    with pytest.raises(Conflict, match="WORKTREE_EXISTS"):
+        await make(workbench, branch_name="other")
+    (repository / ".aiswarm" / "worktrees" / "old").mkdir()
+    with pytest.raises(Conflict, match="WORKTREE_PATH_TAKEN"):
+        await make(workbench, "old")
+    assert (repository / ".aiswarm" / "worktrees" / "old").is_dir()
+
+
+async def test_of_two_who_create_the_same_at_once_one_does(workbench: Workbench, repository: Path) -> None:
+    calls = [make(workbench, "lab"), make(workbench, "lab"), make(workbench, "two"), make(workbench, "three")]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [a.code for a in answers if isinstance(a, WorkbenchError)] == ["WORKTREE_EXISTS"]
+    assert sorted(p.name for p in (repository / ".aiswarm" / "worktrees").iterdir()) == ["lab", "three", "two"]
+    assert len(git("worktree", "list", cwd=repository).splitlines()) == 4
+
+
+async def test_a_project_may_be_a_part_of_a_repository(repository: Path, settings: Settings) -> None:
+    part = repository / "part"
+    commit(repository, "part.txt")
+    part.mkdir()
+    async with Workbench.open(settings.model_copy(update={"project": part}, deep=True)) as workbench:
+        place = await make(workbench)
+        assert (place / "README.md").exists()
+        commit(place)
+        await workbench.call("approve", approval_id=await ask(workbench))
+        assert (repository / "new.txt").exists()
+
+
+async def test_a_project_that_is_no_repository_has_no_worktrees_but_everything_else(tmp_path: Path) -> None:
+    async with Workbench.open(Settings(project=tmp_path / "plain")) as workbench:
+        for name, arguments in (("create_worktree", {"name": "lab"}), ("get_worktree_status", {})):
+            with pytest.raises(BadInput, match="NOT_A_REPOSITORY"):
+                await workbench.call(name, **arguments)
+        await workbench.call("create_task", title="t", persona_id="tester")
+        async with Servers(workbench) as servers:
+            await servers.start(0)
+
+
+async def test_a_repository_without_a_commit_says_so(tmp_path: Path) -> None:
+    git("init", "-q", cwd=tmp_path)
+    async with Workbench.open(Settings(project=tmp_path)) as workbench:
+        with pytest.raises(BadInput, match="NO_COMMITS"):
+            await make(workbench)
+
+
+# Odd repositories
+
+
+async def test_a_bare_repository_is_refused(tmp_path: Path) -> None:
+    git("init", "-q", "--bare", cwd=tmp_path)
+    async with Workbench.open(Settings(project=tmp_path)) as workbench:
+        with pytest.raises(BadInput, match="BARE_REPOSITORY"):
+            await make(workbench)
+
+
+async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workbench, repository: Path) -> None:
+    git("checkout", "-q", "--detach", cwd=repository)
+    git("branch", "-q", "-m", "main", "trunk", cwd=repository)
+    with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
+        await make(workbench)
+    place = await make(workbench, source_branch="trunk")
+    commit(place)
+    await workbench.call("approve", approval_id=await ask(workbench))
+    assert git("show", "trunk:new.txt", cwd=repository) == "new"
+
+
+async def test_a_shallow_repository_with_submodules_works(tmp_path: Path, repository: Path) -> None:
+    commit(repository, "second.txt")
+    inner = tmp_path / "inner"
+    shutil.copytree(repository, inner)
+    allow = ("-c", "protocol.file.allow=always")
+    git(*allow, "submodule", "--quiet", "add", f"file://{inner}", "inner", cwd=repository)
+    git("commit", "-q", "-m", "A submodule", cwd=repository)
+    shallow = tmp_path / "shallow"
+    git(*allow, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow), cwd=tmp_path)
+    async with Workbench.open(Settings(project=shallow)) as workbench:
+        place = await make(workbench)
+        commit(place)
+        assert (await one(workbench))["ahead"] == 1
+        await workbench.call("approve", approval_id=await ask(workbench))
+        assert (shallow / "new.txt").exists()
+        assert git("fsck", "--connectivity-only", cwd=shallow) == ""
+
+
+async def test_names_that_differ_in_case_alone_can_change_places(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    git("mv", "README.md", "Readme.md", cwd=place)
+    git("commit", "-q", "-m", "Rename", cwd=place)
+    files = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
+    assert [(file["status"], file["old_path"], file["path"]) for file in files] == [("R", "README.md", "Readme.md")]
+    await workbench.call("approve", approval_id=await ask(workbench))
+    assert sorted(path.name for path in repository.glob("*.md")) == ["Readme.md"]
+
+
+# Hostile names
+
+
+def hostile_names() -> list[str]:
+    """200 names that a path, git, a shell, a database or a person could misread."""
+    letters = "/\\\0\n\r\t \"'`$&|;<>()[]{}*?~^:@!#%=+,.\x07\x1b\x7f\u202e\u200b\ufeffé\U0001f4a9\ud800İß"
+    inside = [f"a{letter}b" for letter in letters]
+    edges = [made for letter in letters for made in (f"{letter}a", f"a{letter}", letter * 2)]
+    words = ["..", ".", "-", "--", "-rf", "--help", "HEAD", "head", "main", "master", "con", "nul", "aux", "prn", "A"]
+    words += ["../x", "../../etc", "/etc", "a/../b", "a/b", "./a", "~", "~root", "_", "_a", "objects", "refs", "trash"]
+    words += [
+        "a" * 51,
+        "a" * 5_000,
+        "..git",
+        ".git",
+        "x.lock",
+        "a\n",
+        "\na",
+        "",
+        " ",
+        "   ",
+        "ａ",
+        "1" * 51,
+        "a\x00/etc",
+    ]
+    words += [
+        "${HOME}",
+        "$(id)",
+        "`id`",
+        "%00",
+        "%2e%2e",
+        "a%2fb",
+        "'; DROP TABLE worktrees; --",
+        "\\..\\x",
+        "c:",
+        "a:b",
+    ]
+    return list(dict.fromkeys(words + inside + edges))[:200]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, repository: Path) -> None:
+    names = hostile_names()
+    assert len(set(names)) == 200
+    await make(workbench, "before")
+    before = everything(repository)
+    for name in names:
+        with pytest.raises(WorkbenchError, match=r"^(BAD_WORKTREE_NAME|INVALID_ARGUMENTS)"):
+            await workbench.call("create_worktree", name=name)
+        for op in ("get_worktree_diff", "discard_worktree", "update_worktree", "integrate_worktree"):
+            with pytest.raises(WorkbenchError, match=r"^(WORKTREE_NOT_FOUND|INVALID_ARGUMENTS)"):
+                await workbench.call(op, worktree_name=name)
+        try:
+            made = await workbench.call("create_worktree", name="lab", branch_name=name)
+        except WorkbenchError as error:
+            assert error.code in ("BAD_BRANCH_NAME", "BRANCH_EXISTS", "INVALID_ARGUMENTS")
+        else:
+            assert git("branch", "--show-current", cwd=Path(made["path"])) == name
+            await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
+        assert everything(repository) == before
+    for kind in ("worktrees", "repositories", "scratch"):
+        assert {path.name for path in (repository / ".aiswarm" / kind).iterdir()} <= {"before"}

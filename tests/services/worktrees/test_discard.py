@@ -1,0 +1,156 @@
+"""Giving up a worktree without losing what is nowhere else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.services.worktrees.lab import approval, ask, commit, make, one
+from workbench.app import Workbench
+from workbench.errors import Conflict, WorkbenchError
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_discarding_keeps_the_branch_and_takes_the_question_back(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    tip = commit(place)
+    question = await ask(workbench)
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", reason="Dead end.")
+    assert (discarded["status"], discarded["integrated_commit"]) == ("discarded", None)
+    assert not place.exists()
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
+    assert (await approval(workbench, question))["status"] == "rejected"
+    assert not (repository / "new.txt").exists()
+    event = (await workbench.call("list_events", kinds=["worktree.discarded"]))["events"][0]
+    assert event["data"] == {"reason": "Dead end.", "branch_kept": True, "bundle": None}
+
+
+async def test_a_name_can_be_used_again_with_another_branch(workbench: Workbench) -> None:
+    commit(await make(workbench))
+    await workbench.call("discard_worktree", worktree_name="lab")
+    with pytest.raises(Conflict, match="BRANCH_EXISTS"):
+        await make(workbench)
+    place = await make(workbench, branch_name="wb/lab/2")
+    assert place.exists()
+    found = await one(workbench)
+    assert (found["status"], found["ahead"], found["branch_name"]) == ("active", 0, "wb/lab/2")
+
+
+async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    (place / "draft.txt").write_text("a draft\n")
+    with pytest.raises(Conflict, match="WORKTREE_DIRTY") as refused:
+        await workbench.call("discard_worktree", worktree_name="lab")
+    assert refused.value.details["files"] == ["draft.txt"]
+    assert (place / "draft.txt").read_text() == "a draft\n"
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    bundle = Path(discarded["bundle"])
+    assert bundle.parent == repository / ".aiswarm" / "trash"
+    assert not place.exists()
+    assert git("for-each-ref", "refs/workbench", cwd=repository) == ""
+    git("fetch", "-q", str(bundle), "refs/workbench/saved/lab/uncommitted:refs/heads/back", cwd=repository)
+    assert git("show", "back:draft.txt", cwd=repository) == "a draft"
+
+
+async def test_commits_that_are_nowhere_else_are_not_given_up_without_force(
+    workbench: Workbench, repository: Path, tmp_path: Path
+) -> None:
+    tip = commit(await make(workbench))
+    with pytest.raises(Conflict, match="COMMITS_ONLY_HERE") as refused:
+        await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
+    assert refused.value.details["commits"] == 1
+    assert (await one(workbench))["status"] == "active"
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
+    assert (discarded["status"], discarded["branch_kept"]) == ("discarded", False)
+    assert git("branch", "--list", "wb/*", cwd=repository) == ""
+    git("clone", "-q", "--no-local", str(repository), str(tmp_path / "clone"), cwd=tmp_path)
+    git("fetch", "-q", discarded["bundle"], "refs/heads/*:refs/heads/*", cwd=tmp_path / "clone")
+    assert git("rev-parse", "wb/lab/main", cwd=tmp_path / "clone") == tip
+
+
+async def test_commits_and_what_was_not_committed_after_them_are_saved_together(
+    workbench: Workbench, repository: Path
+) -> None:
+    place = await make(workbench)
+    tip = commit(place)
+    (place / "draft.txt").write_text("a draft\n")
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
+    git("reflog", "expire", "--expire=now", "--all", cwd=repository)
+    git("gc", "-q", "--prune=now", cwd=repository)
+    git("fetch", "-q", discarded["bundle"], "refs/*:refs/back/*", cwd=repository)
+    assert git("rev-parse", "refs/back/heads/wb/lab/main", cwd=repository) == tip
+    assert git("show", "refs/back/workbench/saved/lab/uncommitted:draft.txt", cwd=repository) == "a draft"
+
+
+async def test_other_branches_and_a_stash_of_a_worktree_are_not_lost_either(
+    workbench: Workbench, repository: Path
+) -> None:
+    place = await make(workbench)
+    git("switch", "-q", "-c", "idea", cwd=place)
+    idea = commit(place, "idea.txt")
+    git("switch", "-q", "wb/lab/main", cwd=place)
+    (place / "README.md").write_text("# Stashed\n")
+    git("stash", "-q", cwd=place)
+    with pytest.raises(Conflict, match="COMMITS_ONLY_HERE") as refused:
+        await workbench.call("discard_worktree", worktree_name="lab")
+    assert refused.value.details["refs"] == ["refs/heads/idea", "refs/stash"]
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    git("fetch", "-q", discarded["bundle"], "refs/*:refs/back/*", cwd=repository)
+    assert git("rev-parse", "refs/back/workbench/saved/lab/heads/idea", cwd=repository) == idea
+    assert git("show", "refs/back/workbench/saved/lab/stash:README.md", cwd=repository) == "# Stashed"
+    assert git("for-each-ref", "refs/workbench", "refs/heads/idea", "refs/stash", cwd=repository) == ""
+
+
+async def test_a_branch_that_others_contain_goes_without_a_bundle(workbench: Workbench, repository: Path) -> None:
+    tip = commit(await make(workbench))
+    assert (await one(workbench))["commit"] == tip
+    git("branch", "kept", "wb/lab/main", cwd=repository)
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)
+    assert (discarded["bundle"], discarded["branch_kept"]) == (None, False)
+    assert git("branch", "--list", "wb/*", cwd=repository) == ""
+    assert git("rev-parse", "kept", cwd=repository) == tip
+
+
+async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    (place / "draft.txt").write_text("a draft\n")
+    (repository / ".aiswarm" / "repositories" / "lab" / "HEAD").write_text("nonsense")
+    with pytest.raises(WorkbenchError):
+        await workbench.call("discard_worktree", worktree_name="lab")
+    assert (await one(workbench))["problem"]
+    discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    assert (Path(discarded["bundle"]) / "files" / "draft.txt").read_text() == "a draft\n"
+    assert not place.exists()
+
+
+async def test_a_worktree_whose_files_are_gone_can_be_given_up(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    tip = commit(place)
+    await one(workbench)
+    shutil.rmtree(place)
+    found = await one(workbench)
+    assert (found["commit"], found["status"]) == (tip, "active")
+    assert found["problem"].startswith("WORKTREE_GONE")
+    with pytest.raises(WorkbenchError, match="WORKTREE_GONE"):
+        await workbench.call("update_worktree", worktree_name="lab")
+    assert (await workbench.call("discard_worktree", worktree_name="lab"))["status"] == "discarded"
+    assert git("worktree", "list", cwd=repository).count("\n") == 0
+
+
+async def test_what_was_left_uncommitted_when_a_worktree_was_merged_is_saved(
+    workbench: Workbench, repository: Path
+) -> None:
+    place = await make(workbench)
+    commit(place)
+    question = await ask(workbench)
+    (place / "late.txt").write_text("late\n")
+    await workbench.call("approve", approval_id=question)
+    assert not place.exists()
+    (saved,) = (await workbench.call("list_events", kinds=["worktree.saved"]))["events"]
+    ref = "refs/workbench/saved/lab/uncommitted"
+    git("fetch", "-q", saved["data"]["bundle"], f"{ref}:refs/heads/back", cwd=repository)
+    assert git("show", "back:late.txt", cwd=repository) == "late"

@@ -1,0 +1,60 @@
+"""Who may do what with worktrees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Admitted
+from tests.services.worktrees.lab import approval, commit, make
+from workbench.app import Workbench
+from workbench.confinement import abilities
+from workbench.errors import Refused
+
+pytestmark = pytest.mark.anyio
+
+
+async def planner(workbench: Workbench, admit: Admit, name: str) -> Admitted:
+    """A planner."""
+    found: Admitted = await admit(name, "planner")
+    return found
+
+
+async def test_a_planner_manages_only_its_own_worktrees(workbench: Workbench, admit: Admit) -> None:
+    paula, pete = [await planner(workbench, admit, name) for name in ("paula", "pete")]
+    made = await workbench.dispatch(paula.caller, "create_worktree", {"name": "lab"})
+    commit(Path(made["path"]))
+    assert made["created_by"] == "paula"
+    for name in ("integrate_worktree", "request_integration", "discard_worktree"):
+        with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to paula"):
+            await workbench.dispatch(pete.caller, name, {"worktree_name": "lab"})
+    asked = await workbench.dispatch(paula.caller, "request_integration", {"worktree_name": "lab"})
+    assert (await approval(workbench, asked["approval_id"]))["requester"] == "paula"
+    assert (await workbench.dispatch(paula.caller, "discard_worktree", {"worktree_name": "lab"}))["status"] == (
+        "discarded"
+    )
+
+
+async def test_a_worker_may_look_but_not_touch(workbench: Workbench, admit: Admit) -> None:
+    await make(workbench)
+    ada = await admit("ada")
+    assert (await workbench.dispatch(ada.caller, "get_worktree_status", {}))["worktrees"][0]["name"] == "lab"
+    for name, arguments in {
+        "create_worktree": {"name": "other"},
+        "integrate_worktree": {"worktree_name": "lab"},
+        "discard_worktree": {"worktree_name": "lab"},
+    }.items():
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await workbench.dispatch(ada.caller, name, arguments)
+
+
+async def test_a_command_runs_in_a_worktree_and_touches_nothing_else(
+    workbench: Workbench, repository: Path, command: Any
+) -> None:
+    await make(workbench)
+    assert (await command("worktrees", "run", "lab", "--", "sh", "-c", "exit 7")).status == 7
+    assert (await command("worktrees", "run", "lab", "git", "log", "-1", "--format=%s")).out == "Start\n"
+    ran = await command("worktrees", "run", "lab", "--", "sh", "-c", f"echo x > {repository}/x")
+    assert (ran.status != 0, (repository / "x").exists()) == (abilities().abi > 0, abilities().abi == 0)

@@ -1,0 +1,111 @@
+"""How a worktree stands, and how it differs from its target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.services.worktrees.lab import ask, commit, make, one
+from workbench.app import Workbench
+from workbench.errors import NotFound
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_status_tells_commits_files_conflicts_and_open_tasks(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    assert (await one(workbench))["files"] == []
+    commit(place, "new.txt", "a\nb\n")
+    tip = commit(place, "README.md", "# Theirs\n")
+    (place / "blob").write_bytes(b"\0\1")
+    (place / "uncommitted.txt").write_text("not yet")
+    commit(repository, "README.md", "# Mine\n")
+    for worktree in ("lab", "lab", "other"):
+        await workbench.call("create_task", title="t", persona_id="tester", target_worktree=worktree)
+    await workbench.call("cancel_task", task_id=1)
+    found = await one(workbench)
+    assert (found["commit"], found["ahead"], found["behind"]) == (tip, 2, 1)
+    assert {f["path"]: (f["added"], f["removed"]) for f in found["files"]} == {"new.txt": (2, 0), "README.md": (1, 1)}
+    assert (found["conflicts"], found["agents"], found["open_tasks"]) == (["README.md"], [], 1)
+
+
+async def test_the_list_has_the_active_ones_oldest_first_and_by_name_any(workbench: Workbench) -> None:
+    for name in ("b", "a", "c"):
+        await make(workbench, name)
+    await workbench.call("discard_worktree", worktree_name="a")
+    names = [w["name"] for w in (await workbench.call("get_worktree_status"))["worktrees"]]
+    assert names == ["b", "c"]
+    assert (await one(workbench, "a"))["status"] == "discarded"
+    with pytest.raises(NotFound, match="WORKTREE_NOT_FOUND"):
+        await one(workbench, "z")
+
+
+async def test_a_branch_that_somebody_deleted_comes_back_from_its_worktree(
+    workbench: Workbench, repository: Path
+) -> None:
+    tip = commit(await make(workbench))
+    assert (await one(workbench))["commit"] == tip
+    git("update-ref", "-d", "refs/heads/wb/lab/main", cwd=repository)
+    assert (await one(workbench))["commit"] == tip
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
+
+
+async def test_a_target_that_somebody_deleted_does_not_spoil_the_list(workbench: Workbench, repository: Path) -> None:
+    git("branch", "dev", cwd=repository)
+    tip = commit(await make(workbench, source_branch="dev"))
+    git("branch", "-q", "-D", "dev", cwd=repository)
+    found = await one(workbench)
+    assert (found["commit"], found["ahead"], found["conflicts"]) == (tip, 0, [])
+    with pytest.raises(NotFound, match="BRANCH_NOT_FOUND"):
+        await ask(workbench)
+
+
+async def test_the_difference_is_shown_file_by_file(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    (place / "blob").write_bytes(b"\0\1")
+    commit(place, "sub.txt", "a\nb\n")
+    tip = commit(place, "README.md", "# Theirs\n")
+    found = await workbench.call("get_worktree_diff", worktree_name="lab")
+    assert (found["worktree"], found["target"], found["commit"]) == ("lab", "main", tip)
+    files = {file["path"]: file for file in found["files"]}
+    assert {name: file["status"] for name, file in files.items()} == {"README.md": "M", "blob": "A", "sub.txt": "A"}
+    assert "-# A project\n+# Theirs\n" in files["README.md"]["patch"]
+    assert (files["sub.txt"]["added"], files["blob"]["binary"], files["blob"]["patch"]) == (2, True, None)
+    only = await workbench.call("get_worktree_diff", worktree_name="lab", path="README.md")
+    assert [file["path"] for file in only["files"]] == ["README.md"]
+
+
+async def test_what_is_not_committed_is_shown_on_request(workbench: Workbench) -> None:
+    place = await make(workbench)
+    assert (await one(workbench))["dirty"] == []
+    (place / "README.md").write_text("# Changed\n")
+    (place / "new").mkdir()
+    (place / "new" / "one.txt").write_text("new\n")
+    found = (await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True))["files"]
+    assert [(file["path"], file["status"]) for file in found] == [("README.md", "M"), ("new/one.txt", "A")]
+    below = await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True, path="new")
+    assert [file["path"] for file in below["files"]] == ["new/one.txt"]
+    assert (await one(workbench))["dirty"] == ["README.md", "new/"]
+    commit(place, "more.txt")
+    assert (await one(workbench))["dirty"] == []
+
+
+async def test_a_long_difference_is_cut(settings: Settings) -> None:
+    async with Workbench.open(settings.model_copy(update={"max_diff_bytes": 2_000})) as workbench:
+        place = await make(workbench)
+        commit(place, "a.txt", "short\n")
+        commit(place, "b.txt", "long\n" * 10_000)
+        first, second = (await workbench.call("get_worktree_diff", worktree_name="lab"))["files"]
+        assert ("+short" in first["patch"], first["truncated"]) == (True, False)
+        assert (second["patch"], second["truncated"], second["added"]) == (None, True, 10_000)
+
+
+async def test_what_was_merged_can_still_be_looked_at(workbench: Workbench) -> None:
+    commit(await make(workbench))
+    await workbench.call("approve", approval_id=await ask(workbench))
+    found = await workbench.call("get_worktree_diff", worktree_name="lab")
+    assert [file["path"] for file in found["files"]] == ["new.txt"]
+    assert (await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True))["files"] == []

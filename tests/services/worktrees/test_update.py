@@ -1,0 +1,70 @@
+"""Bringing the target into a worktree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import git
+from tests.services.worktrees.lab import commit, kinds, make
+from workbench.app import Workbench
+from workbench.errors import Conflict
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_update_brings_the_target_in(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    commit(place)
+    mine = commit(repository, "mine.txt")
+    updated = await workbench.call("update_worktree", worktree_name="lab")
+    assert (updated["merged"], updated["conflicts"]) == (True, [])
+    assert git("rev-parse", "HEAD", cwd=place) == updated["commit"]
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == updated["commit"]
+    assert (place / "mine.txt").exists()
+    git("merge-base", "--is-ancestor", mine, "wb/lab/main", cwd=repository)
+    again = await workbench.call("update_worktree", worktree_name="lab")
+    assert (again["merged"], again["commit"]) == (False, updated["commit"])
+    assert "worktree.updated" in await kinds(workbench)
+
+
+async def test_an_update_with_conflicts_lists_them_and_changes_nothing(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    tip = commit(place, "README.md", "# Theirs\n")
+    commit(repository, "README.md", "# Mine\n")
+    updated = await workbench.call("update_worktree", worktree_name="lab")
+    assert updated == {"worktree": "lab", "commit": tip, "merged": False, "conflicts": ["README.md"]}
+    assert git("status", "--porcelain", cwd=place) == ""
+    assert (place / "README.md").read_text() == "# Theirs\n"
+
+
+async def test_an_update_does_not_touch_uncommitted_work(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    (place / "README.md").write_text("work of hours")
+    commit(repository, "README.md", "# Mine\n")
+    with pytest.raises(Conflict, match="WORKTREE_DIRTY") as refused:
+        await workbench.call("update_worktree", worktree_name="lab")
+    assert refused.value.details["files"] == ["README.md"]
+    assert (place / "README.md").read_text() == "work of hours"
+
+
+async def test_an_update_waits_until_no_task_runs_there(workbench: Workbench, settle: Any, repository: Path) -> None:
+    ada = await settle("ada", "lab")
+    task = await workbench.call("create_task", title="t", persona_id="implementer", target_worktree="lab")
+    await workbench.dispatch(ada.caller, "claim_task", {})
+    commit(repository, "mine.txt")
+    with pytest.raises(Conflict, match="WORKTREE_BUSY") as refused:
+        await workbench.call("update_worktree", worktree_name="lab")
+    assert refused.value.details["tasks"] == [task["id"]]
+    await workbench.dispatch(ada.caller, "complete_task", {"task_id": task["id"]})
+    assert (await workbench.call("update_worktree", worktree_name="lab"))["merged"]
+
+
+async def test_a_worktree_on_another_branch_is_not_updated(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    git("switch", "-q", "-c", "elsewhere", cwd=place)
+    commit(repository, "mine.txt")
+    with pytest.raises(Conflict, match="WORKTREE_ELSEWHERE"):
+        await workbench.call("update_worktree", worktree_name="lab")
