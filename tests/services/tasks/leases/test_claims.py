@@ -1,0 +1,204 @@
+"""Claiming tasks: which, by whom, and one holder each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Admitted, Clock
+from tests.services.tasks.leases.calls import beat, claim, do, enter, get, kinds, make
+from workbench.app import Workbench
+from workbench.errors import Conflict
+from workbench.model import SECOND, iso
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_claim_gives_the_task_under_its_lease(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada, task = await admit("ada"), await make(workbench, run="echo hi")
+    clock.forward(5)
+    found = await claim(workbench, ada)
+    assert (found["id"], found["status"], found["attempt"], found["assigned_agent_id"]) == (task, "claimed", 1, "ada")
+    assert (found["run"], found["progress"], found["started_at"]) == ("echo hi", 0, None)
+    assert found["claimed_at"] == iso(clock.now)
+    assert found["lease_expires_at"] == iso(clock.now + 120 * SECOND)
+    assert await kinds(workbench) == ["task.created", "task.claimed"]
+
+
+async def test_tasks_are_taken_reserved_first_then_by_priority_then_by_age(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await admit("bob")
+    low = await make(workbench, priority=-1)
+    old, young = await make(workbench), await make(workbench)
+    high = await make(workbench, priority=900)
+    mine = await make(workbench, "mine", "tester", priority=-1_000, assigned_agent_id="ada", target_worktree="lab")
+    await make(workbench, priority=999, assigned_agent_id="bob")
+    await make(workbench, "not my work", "tester", priority=999)
+    await make(workbench, "not my place", target_worktree="lab", priority=999)
+    await make(workbench, "not yet", dependencies=[low], priority=0)
+    order = [mine, high, old, young, low]
+    assert [t["id"] for t in (await beat(workbench, ada))["available"]] == order
+    assert [t["id"] for t in (await beat(workbench, ada, limit=2))["available"]] == order[:2]
+    for task in order:
+        assert (await claim(workbench, ada))["id"] == task
+        await do(workbench, ada, "complete_task", task)
+    assert (await claim(workbench, ada))["title"] == "not yet"
+
+
+async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workbench: Workbench, settle: Admit) -> None:
+    ada = await settle("ada", "lab")
+    inside, anywhere = await make(workbench, target_worktree="lab"), await make(workbench, priority=600)
+    elsewhere = await make(workbench, target_worktree="other", priority=999)
+    assert [t["id"] for t in (await beat(workbench, ada))["available"]] == [anywhere, inside]
+    with pytest.raises(Conflict, match="another persona, worktree, session or agent"):
+        await claim(workbench, ada, task_id=elsewhere)
+    assert (await claim(workbench, ada, task_id=inside))["worktree"] == "lab"
+
+
+async def test_a_reviewer_without_a_worktree_takes_what_belongs_to_none(workbench: Workbench, admit: Admit) -> None:
+    rex = await admit("rex", "reviewer")
+    await make(workbench, "elsewhere", "reviewer", target_worktree="lab")
+    here = await make(workbench, "here", "reviewer")
+    assert (await claim(workbench, rex))["id"] == here
+    await do(workbench, rex, "complete_task", here)
+    assert await claim(workbench, rex) is None
+
+
+async def test_without_a_persona_only_what_is_reserved_can_be_taken(workbench: Workbench) -> None:
+    made = await workbench.call("register", name="nil")
+    await workbench.call("approve", approval_id=made["approval_id"])
+    nil = Admitted("nil", made["token"], await workbench.identify(made["token"]))
+    await make(workbench)
+    assert await claim(workbench, nil) is None
+    mine = await make(workbench, assigned_agent_id="nil")
+    assert (await claim(workbench, nil))["id"] == mine
+
+
+async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada, first = await admit("ada"), await make(workbench)
+    await make(workbench, priority=999, assigned_agent_id="ada")
+    held = await claim(workbench, ada, task_id=first)
+    clock.forward(50)
+    assert await claim(workbench, ada) == await claim(workbench, ada, task_id=first) == held
+    assert (await kinds(workbench)).count("task.claimed") == 1
+
+
+async def test_of_several_that_are_held_the_one_in_progress_goes_first(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    first, second = await make(workbench), await make(workbench)
+    await claim(workbench, ada, task_id=first)
+    await claim(workbench, ada, task_id=second)
+    await do(workbench, ada, "start_task", second)
+    assert (await claim(workbench, ada))["id"] == second
+    assert [t["id"] for t in (await beat(workbench, ada))["holding"]] == [second, first]
+
+
+async def test_an_agent_may_hold_several_that_it_names(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = await admit("ada")
+    long, short = await make(workbench), await make(workbench, lease_seconds=60)
+    await claim(workbench, ada, task_id=short)
+    await claim(workbench, ada, task_id=long)
+    work = await beat(workbench, ada)
+    assert [t["id"] for t in work["holding"]] == [long, short]
+    assert work["lease_expires_at"] == iso(clock.now + 60 * SECOND)
+    assert (await claim(workbench, ada))["id"] == long
+
+
+async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Workbench, admit: Admit) -> None:
+    agents = [await admit(f"a{n}") for n in range(6)]
+    task = await make(workbench)
+    found = await asyncio.gather(*(claim(workbench, agent) for agent in agents))
+    assert [t["id"] for t in found if t] == [task]
+    other = await make(workbench)
+    by_name = [claim(workbench, agent, task_id=other) for agent in agents]
+    answers = await asyncio.gather(*by_name, return_exceptions=True)
+    assert sorted(type(answer).__name__ for answer in answers) == [*(["Conflict"] * 5), "dict"]
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("held", "it is claimed."),
+        ("completed", "it is completed."),
+        ("failed", "it is failed."),
+        ("cancelled", "it is cancelled."),
+        ("blocked", "it waits for 1."),
+        ("resting", "its next attempt waits for the backoff to end."),
+        ("persona", "it is for another persona, worktree, session or agent."),
+        ("worktree", "it is for another persona, worktree, session or agent."),
+        ("reserved", "it is for another persona, worktree, session or agent."),
+    ],
+)
+async def test_a_task_that_cannot_be_claimed_says_why(workbench: Workbench, admit: Admit, case: str, why: str) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    first = await make(workbench, "first")
+    task = await make(
+        workbench,
+        persona_id="tester" if case == "persona" else "implementer",
+        dependencies=[first] if case == "blocked" else [],
+        target_worktree="lab" if case == "worktree" else None,
+        assigned_agent_id="bob" if case == "reserved" else None,
+    )
+    if case in ("held", "completed", "failed", "resting"):
+        await claim(workbench, bob, task_id=task)
+    ends: dict[str, Coroutine[Any, Any, Any]] = {
+        "completed": do(workbench, bob, "complete_task", task),
+        "failed": do(workbench, bob, "fail_task", task, retryable=False),
+        "resting": do(workbench, bob, "fail_task", task),
+        "cancelled": workbench.call("cancel_task", task_id=task),
+    }
+    for name, end in ends.items():
+        if name == case:
+            await end
+        else:
+            end.close()
+    before = await get(workbench, task)
+    with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
+        await claim(workbench, ada, task_id=task)
+    assert refused.value.message == f"Task {task} cannot be claimed: {why}"
+    assert refused.value.details["status"] == before["status"]
+    assert await get(workbench, task) == before
+
+
+async def test_what_could_be_claimed_is_told_without_claiming_or_renewing(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada = await admit("ada")
+    held, low, high = await make(workbench), await make(workbench, priority=1), await make(workbench, priority=9)
+    await make(workbench, "blocked", dependencies=[held])
+    until = (await claim(workbench, ada, task_id=held))["lease_expires_at"]
+    clock.forward(20)
+    for limit, ids in ((10, [high, low]), (1, [high])):
+        found = await workbench.dispatch(ada.caller, "get_available_tasks", {"limit": limit})
+        assert [task["id"] for task in found["tasks"]] == ids
+    assert (await get(workbench, held))["lease_expires_at"] == until
+    assert (await kinds(workbench)).count("task.claimed") == 1
+
+
+PERSONAS = {"implementer": 200, "planner": 50, "reviewer": 75, "tester": 75}
+"""Tasks of each."""
+
+
+@pytest.mark.timeout(60)
+async def test_a_hundred_workers_on_four_personas_starve_nobody(workbench: Workbench) -> None:
+    new = [{"title": "t", "persona_id": p, "priority": n % 3} for p, count in PERSONAS.items() for n in range(count)]
+    await workbench.call("create_tasks", tasks=new)
+    agents = [await enter(workbench, f"{persona}-{n}", persona) for persona in PERSONAS for n in range(25)]
+
+    async def work(agent: Admitted) -> int:
+        done = 0
+        while (task := await claim(workbench, agent)) is not None:
+            await do(workbench, agent, "complete_task", task["id"])
+            done += 1
+        return done
+
+    done = await asyncio.gather(*map(work, agents))
+    by_persona = {persona: done[n * 25 : n * 25 + 25] for n, persona in enumerate(PERSONAS)}
+    assert {persona: sum(mine) for persona, mine in by_persona.items()} == PERSONAS
+    for persona, mine in by_persona.items():
+        assert min(mine) >= PERSONAS[persona] / 25 / 2, f"a {persona} had less than half of its share"

@@ -1,0 +1,44 @@
+"""Who may hold tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Admit
+from tests.services.tasks.leases.calls import HOLDING, beat, make
+from workbench.app import Workbench
+from workbench.errors import BadInput, Refused
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("name", ["claim_task", "heartbeat_and_get_tasks", *HOLDING])
+async def test_the_person_holds_no_tasks(workbench: Workbench, name: str) -> None:
+    task = await make(workbench)
+    needs = {"task_id": task} if name in HOLDING else {}
+    more = {"error_message": "no"} if name == "fail_task" else {}
+    with pytest.raises(BadInput, match="AGENT_ONLY"):
+        await workbench.call(name, **needs, **more)
+
+
+@pytest.mark.parametrize("name", ["claim_task", "heartbeat_and_get_tasks", *HOLDING])
+async def test_who_may_only_read_takes_no_tasks(workbench: Workbench, admit: Admit, name: str) -> None:
+    eve = await admit("eve", tool="read")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(eve.caller, name, {})
+
+
+async def test_the_ids_an_agent_sends_must_be_its_own(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await admit("bob")
+    task = await make(workbench)
+    assert await beat(workbench, ada, agent_id="ada", persona_id="Implementer")
+    assert (await workbench.dispatch(ada.caller, "claim_task", {"agent_id": "ada"}))["task"]["id"] == task
+    for name, arguments in (
+        ("heartbeat_and_get_tasks", {"agent_id": "bob"}),
+        ("heartbeat_and_get_tasks", {"persona_id": "tester"}),
+        ("claim_task", {"agent_id": "bob"}),
+        ("report_task_progress", {"agent_id": "bob", "task_id": task}),
+    ):
+        with pytest.raises(Refused, match="FORBIDDEN"):
+            await workbench.dispatch(ada.caller, name, arguments)

@@ -1,0 +1,75 @@
+"""Whose plans are seen and changed by whom, and how far they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Admit
+from tests.services.tasks.plans.conftest import CHECKLIST, TEXT
+from workbench.app import Workbench
+from workbench.errors import Conflict, NotFound, Refused
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_plan_of_another_session_is_out_of_sight(workbench: Workbench, admit: Admit) -> None:
+    await workbench.call("create_plan", text=TEXT.replace("title: First", "title: First, session: night"))
+    await workbench.call("create_plan", text=CHECKLIST, name="common")
+    paula = (await admit("paula", role="planner")).caller
+    assert [p["plan"] for p in (await workbench.dispatch(paula, "list_plans", {}))["plans"]] == ["common"]
+    with pytest.raises(NotFound, match="PLAN_NOT_FOUND"):
+        await workbench.dispatch(paula, "export_plan", {"plan": "p"})
+    for how in ({}, {"update": True}, {"dry_run": True}):
+        with pytest.raises(Conflict, match=r"PLAN_EXISTS.*give this one another name") as refused:
+            await workbench.dispatch(paula, "create_plan", {"text": TEXT, **how})
+        assert refused.value.details == {}
+    text = CHECKLIST.replace("persona=reviewer", "persona=reviewer session=night")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(paula, "create_plan", {"text": text, "name": "common", "update": True})
+    moved = await workbench.call("create_plan", text=text, name="common", update=True)
+    assert list(moved["diff"]["changed"]) == ["last"]
+    again = await workbench.call("create_plan", text=CHECKLIST.replace("Part", "Parts"), name="common", update=True)
+    assert again["diff"]["text"] == "+ parts: Parts\n- part: Part"
+    with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):
+        await workbench.call("create_plan", text=text.replace("night", "day"), name="day")
+
+
+async def test_a_planners_plan_is_its_sessions_and_says_so_to_others_only(workbench: Workbench, admit: Admit) -> None:
+    (night,) = (await workbench.call("list_sessions"))["sessions"]
+    token = (await admit("paula", role="planner")).token
+    await workbench.call("update_agent", agent_id="paula", changes={"session_id": night["id"]})
+    paula = await workbench.identify(token)
+    await workbench.dispatch(paula, "create_plan", {"text": TEXT})
+    (made,) = (await workbench.call("list_events", kinds=["plan.created"]))["events"]
+    assert made["session"] == night["id"]
+    own = (await workbench.dispatch(paula, "export_plan", {"plan": "p"}))["text"]
+    assert ("session" in own, "session" in (await workbench.call("export_plan", plan="p"))["text"]) == (False, True)
+
+
+async def test_a_task_that_goes_to_another_session_is_reserved_for_nobody_there(
+    workbench: Workbench, admit: Admit
+) -> None:
+    await admit("ada")
+    text = "plan: p\ntasks:\n- {name: a, title: A, persona: implementer}"
+    task = (await workbench.call("create_plan", text=text))["tasks"]["a"]
+    await workbench.call("reassign_task", task_id=task, assigned_agent_id="ada")
+    await workbench.call("create_plan", text=text.replace("title: A", "title: B"), update=True)
+    assert (await workbench.call("get_task", task_id=task))["reserved_for"] == "ada"
+    await workbench.call("create_plan", text=text.replace("title: A", "title: B, session: night"), update=True)
+    assert (await workbench.call("get_task", task_id=task))["reserved_for"] is None
+
+
+async def test_plans_say_how_far_they_are(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
+    assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 3, "completed": 0, "open": 3}]
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
+    await workbench.dispatch(ada.caller, "complete_task", {"task_id": 1})
+    await workbench.call("cancel_task", task_id=3)
+    assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 3, "completed": 1, "open": 1}]
+
+
+async def test_a_worker_makes_no_plans(workbench: Workbench, admit: Admit) -> None:
+    worker = await admit("walt")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(worker.caller, "create_plan", {"text": TEXT})

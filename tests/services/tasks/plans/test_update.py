@@ -1,0 +1,218 @@
+"""An update makes a plan another, whole or not at all."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given
+from hypothesis import settings as settings_of_hypothesis
+from hypothesis import strategies as st
+
+from tests.conftest import Admit
+from tests.rules.tasks.test_plan import documents
+from tests.services.tasks.plans.conftest import CHANGED, EXTRA, SET_CANCEL, TEXT, UNCHANGED, listed
+from workbench.app import Workbench
+from workbench.errors import Conflict
+from workbench.rules.tasks import plan as rules
+from workbench.rules.tasks.plan import Format, write
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_update_adds_changes_and_removes_in_one_go_and_tells(workbench: Workbench) -> None:
+    await workbench.call("create_plan", text=TEXT)
+    before, last = await listed(workbench), (await workbench.call("list_events", after=None))["next_after"]
+    trial = await workbench.call("create_plan", text=CHANGED, dry_run=True)
+    assert (await listed(workbench), trial["tasks"]) == (before, {"first": 1, "middle": 2, "last": 3})
+    made = await workbench.call("create_plan", text=CHANGED, update=True)
+    assert made["tasks"] == {"first": 1, "last": 3, "extra": 4}
+    assert (made["changed"], made["worktrees"], made["diff"]) == (True, ["lab"], trial["diff"])
+    assert made["diff"]["text"].splitlines()[:2] == ["+ extra: Extra", "- middle: Middle"]
+    first, middle, last_one, extra = [await workbench.call("get_task", task_id=n) for n in (1, 2, 3, 4)]
+    said = {"title": "Foremost", "persona_id": "tester", "worktree": "lab", "run": "ls", "priority": 900}
+    more = {"max_retries": 9, "description": "text", "context_ref": "doc", "metadata": {"x": 1}, "lease_seconds": 7.0}
+    rest = {"no_retry": ["ValueError"], "on_failure": "ignore", "dependencies": [3, 4], "blocked_by": [3, 4]}
+    assert {key: first[key] for key in said | more | rest} == said | more | rest
+    assert [(t["plan"], t["status"], t["parent_task_id"]) for t in (first, middle, last_one, extra)] == [
+        *(("p", "pending", 4), (None, "cancelled", None), ("p", "pending", 4), ("p", "pending", None)),
+    ]
+    assert (last_one["dependencies"], last_one["blocked"], extra["blocked"]) == ([], False, False)
+    events = (await workbench.call("list_events", after=last))["events"]
+    assert [e["kind"] for e in events if e["kind"].startswith("plan.")] == ["plan.updated"]
+    assert events[-1]["data"] == {
+        **{"added": ["extra"], "changed": ["first", "last"], "removed": ["middle"]},
+        "tasks": {"extra": 4, "first": 1, "last": 3, "middle": 2},
+    }
+    assert [e["data"]["fields"] for e in events if e["kind"] == "task.changed"][1] == ["parent", "after"]
+
+
+async def test_after_an_update_the_new_text_is_the_plan_and_the_old_one_another(workbench: Workbench) -> None:
+    await workbench.call("create_plan", text=TEXT)
+    await workbench.call("create_plan", text=CHANGED, update=True)
+    assert not (await workbench.call("create_plan", text=CHANGED))["changed"]
+    with pytest.raises(Conflict, match="PLAN_EXISTS"):
+        await workbench.call("create_plan", text=TEXT)
+    back = await workbench.call("create_plan", text=TEXT, update=True)
+    assert back["tasks"] == {"first": 1, "last": 3, "middle": 5}
+    fresh = await workbench.call("create_plan", text=TEXT, name="q")
+    told = [(await workbench.call("export_plan", plan=plan))["text"] for plan in ("p", "q")]
+    assert len({text.partition("tasks:")[2].count("\n") for text in told}) == len(fresh["diff"]["added"]) + 1
+
+
+async def test_an_update_of_what_is_not_there_creates_it(workbench: Workbench) -> None:
+    trial = await workbench.call("create_plan", text=TEXT, dry_run=True)
+    assert (trial["tasks"], trial["changed"], trial["diff"]["added"]) == ({}, True, ["last", "middle", "first"])
+    assert (await workbench.call("list_plans"))["plans"] == []
+    assert (await workbench.call("create_plan", text=TEXT, update=True))["tasks"].keys() == {"first", "middle", "last"}
+
+
+async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
+    before = await listed(workbench)
+    text = CHANGED.replace("worktree: lab", "worktree:").replace("extra}", "extra, priority: 3}")
+    for how in ({"update": True}, {"dry_run": True}):
+        with pytest.raises(Conflict, match="PLAN_CONFLICT") as refused:
+            await workbench.call("create_plan", text=text, **how)
+        (problem,) = refused.value.details["problems"]
+        assert (problem["line"], problem["task"]) == (4, "first")
+        assert problem["reason"].startswith("'first' is claimed; title, persona, description, parent, ")
+        assert "+ extra" in refused.value.details["diff"]
+    assert await listed(workbench) == before
+    await workbench.dispatch(ada.caller, "complete_task", {"task_id": 1})
+    with pytest.raises(Conflict, match=r"\n  not in the text: 'first' is completed; it stays in the plan"):
+        await workbench.call("create_plan", text=EXTRA, update=True)
+
+
+async def test_a_priority_set_by_hand_does_not_keep_a_plan_from_growing(workbench: Workbench, admit: Admit) -> None:
+    ada = await admit("ada")
+    text = "plan: p\ntasks:\n- {name: a, title: A, persona: implementer}"
+    task = (await workbench.call("create_plan", text=text))["tasks"]["a"]
+    await workbench.call("set_priority", task_id=task, priority=900)
+    await workbench.dispatch(ada.caller, "claim_task", {})
+    more = text + "\n- {name: b, title: B, persona: implementer}"
+    made = await workbench.call("create_plan", text=more, update=True)
+    assert (made["diff"]["added"], made["diff"]["changed"]) == (["b"], {})
+    assert (await workbench.call("get_task", task_id=task))["priority"] == 900
+
+
+async def test_what_ended_without_a_result_may_go_and_its_name_is_free_again(workbench: Workbench) -> None:
+    await workbench.call("create_plan", text=TEXT)
+    await workbench.call("cancel_task", task_id=3)
+    with pytest.raises(Conflict, match="line 4: 'last' is cancelled; retry it before title can change"):
+        await workbench.call("create_plan", text=TEXT.replace("title: Last", "title: Least"), update=True)
+    assert (await workbench.call("create_plan", text=EXTRA, update=True))["tasks"] == {"extra": 4}
+    assert (await workbench.call("list_plans"))["plans"] == [{"plan": "p", "tasks": 1, "completed": 0, "open": 1}]
+    assert (await workbench.call("create_plan", text=TEXT, update=True))["tasks"] == {
+        "first": 5,
+        "middle": 6,
+        "last": 7,
+    }
+
+
+async def test_removing_a_task_means_for_others_what_cancelling_it_does(workbench: Workbench) -> None:
+    await workbench.call("create_plan", text=TEXT)
+    await workbench.call("create_subtask", parent_task_id=2, title="Part")
+    await workbench.call("create_task", title="Other", persona_id="tester", dependencies=[2], on_failure="cancel")
+    text = TEXT.replace("[first, middle, first]", "[first]").replace("name: middle", "name: centre")
+    made = await workbench.call("create_plan", text=text, update=True)
+    assert made["tasks"] == {"first": 1, "last": 3, "centre": 6}
+    assert [t["status"] for t in await listed(workbench)] == [
+        *("pending", "cancelled", "pending", "cancelled", "cancelled", "pending"),
+    ]
+
+
+async def test_an_update_cannot_have_tasks_wait_for_each_other_by_way_of_others(workbench: Workbench) -> None:
+    free = TEXT.replace("[first, middle, first]", "[]").replace("after: [first]", "after: []")
+    ids = (await workbench.call("create_plan", text=free))["tasks"]
+    await workbench.call("create_task", title="Between", persona_id="tester", dependencies=[ids["last"]])
+    await workbench.call("add_dependency", task_id=ids["first"], depends_on=4)
+    described = free.replace("title: First", "title: Foremost")
+    assert list((await workbench.call("create_plan", text=described, update=True))["diff"]["changed"]) == ["first"]
+    assert (await workbench.call("get_task", task_id=ids["first"]))["dependencies"] == [4]
+    before = await listed(workbench)
+    with pytest.raises(Conflict, match="DEPENDENCY_CYCLE"):
+        await workbench.call("create_plan", text=TEXT, update=True)
+    assert await listed(workbench) == before
+
+
+@settings_of_hypothesis(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=documents(), other=documents(), form=st.sampled_from(["yaml", "markdown"]))
+async def test_an_update_makes_any_plan_any_other_and_the_export_says_so(
+    workbench: Workbench, one: dict[str, Any], other: dict[str, Any], form: Format
+) -> None:
+    old, new = (write(rules.parse(yaml.safe_dump(_here(said))), form) for said in (one, other))
+    name = (await workbench.call("create_plan", text=old, number_if_taken=True))["plan"]
+    made = await workbench.call("create_plan", text=new, name=name, update=True)
+    assert made["tasks"].keys() == {task["name"] for task in other["tasks"]}
+    text = (await workbench.call("export_plan", plan=name, format=form))["text"]
+    for said in (new, text):
+        assert (await workbench.call("create_plan", text=said, name=name, dry_run=True))["diff"] == UNCHANGED
+    assert not (await workbench.call("create_plan", text=text, name=name))["changed"]
+    ready = [task["name"] for task in await listed(workbench, plan=name) if not task["blocked"]]
+    assert set(ready) == {task["name"] for task in other["tasks"] if not task.get("after")}
+
+
+def _here(document: dict[str, Any]) -> dict[str, Any]:
+    """A generated plan without sessions, which are not there, and with leases of whole seconds."""
+    for task in document["tasks"]:
+        task.pop("session", None)
+        if "lease_seconds" in task:
+            task["lease_seconds"] = math.ceil(task["lease_seconds"])
+    return document
+
+
+DOOMED = """plan: p
+tasks:
+  - {name: first, title: First, persona: implementer}
+  - {name: second, title: Second, persona: implementer, AFTER}
+MORE"""
+
+
+@pytest.mark.parametrize(
+    ("after", "more", "line"),
+    [
+        ("after: [first], on_failure: cancel", "", 4),
+        ("on_failure: cancel, after: [first], title: Other", "", 4),
+        ("", "  - {name: third, title: T, persona: tester, after: [second, first], on_failure: cancel}", 5),
+    ],
+)
+async def test_an_update_that_links_a_task_to_a_dead_one_it_is_to_be_cancelled_with_is_refused_as_a_whole(
+    workbench: Workbench, after: str, more: str, line: int
+) -> None:
+    await workbench.call("create_plan", text=DOOMED.replace("AFTER", "").replace("MORE", ""))
+    await workbench.call("cancel_task", task_id=1)
+    text = DOOMED.replace("AFTER", after).replace("title: Second, ", "" if "title" in after else "title: Second, ")
+    text = text.replace("MORE", more)
+    before = await listed(workbench)
+    for how in ({"update": True}, {"dry_run": True}):
+        with pytest.raises(Conflict, match=r"^DEPENDENCY_DEAD") as refused:
+            await workbench.call("create_plan", text=text, **how)
+        (problem,) = refused.value.details["problems"]
+        assert (problem["line"], problem["depends_on"], refused.value.details["dead"]) == (line, "first", [1])
+        assert "Retry 1 (first) first" in refused.value.message
+    assert await listed(workbench) == before
+    for policy in ("block", "ignore"):
+        calm = text.replace("on_failure: cancel", f"on_failure: {policy}")
+        assert (await workbench.call("create_plan", text=calm, update=True))["changed"]
+    await workbench.call("retry_task", task_id=1)
+    assert (await workbench.call("create_plan", text=text, update=True))["changed"]
+
+
+async def test_a_link_that_was_there_before_it_could_be_refused_keeps_nothing_else_from_being_changed(
+    workbench: Workbench,
+) -> None:
+    """A project may hold one that waits for the dead for ever."""
+    blocking = DOOMED.replace("AFTER", "after: [first]").replace("MORE", "")
+    await workbench.call("create_plan", text=blocking)
+    await workbench.call("cancel_task", task_id=1)
+    await workbench.store.write(lambda tx: tx.run(SET_CANCEL))
+    doomed = blocking.replace("after: [first]", "after: [first], on_failure: cancel")
+    made = await workbench.call("create_plan", text=doomed.replace("Second", "Other"), update=True)
+    assert [change["field"] for change in made["diff"]["changed"]["second"]] == ["title"]
