@@ -77,6 +77,37 @@ def test_a_cancelled_future_cancels_its_coroutine(thread: LoopThread[str]) -> No
         running.result()
 
 
+@pytest.mark.parametrize("begins", [False, True])
+def test_an_interrupt_while_work_is_handed_over_cancels_it(
+    thread: LoopThread[str], monkeypatch: pytest.MonkeyPatch, begins: bool
+) -> None:
+    assert thread._loop is not None
+    hand_over = thread._loop.call_soon_threadsafe
+    begun, ended, go_on = (threading.Event() for _ in range(3))
+
+    async def work() -> None:
+        try:
+            await forever(begun)
+        finally:
+            ended.set()
+
+    def interrupted(begin: Callable[..., object], *arguments: object) -> None:
+        monkeypatch.undo()
+        if not begins:
+            hand_over(go_on.wait)
+        hand_over(begin, *arguments)
+        assert not begins or begun.wait(SECONDS)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(thread._loop, "call_soon_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        thread.call(work())
+    go_on.set()
+    assert not begins or ended.wait(SECONDS)
+    thread.call(asyncio.sleep(0))
+    assert (begun.is_set(), thread._pending) == (begins, {})
+
+
 def test_what_is_under_way_at_the_end_fails_and_main_closes_in_good_order(
     thread: LoopThread[str], closed: list[str]
 ) -> None:

@@ -86,14 +86,7 @@ class LoopThread(Generic[T]):
             Exception: the error from `ended`; the future may also fail with it.
         """
         result: Future[R] = Future()
-        with self._submitting:
-            if self._loop is None or self._is_closed:
-                work.close()
-                raise self._ended()
-            self._pending[result] = work
-            running = asyncio.run_coroutine_threadsafe(work, self._loop)
-        result.add_done_callback(lambda _: running.cancel())
-        running.add_done_callback(partial(self._deliver, result))
+        self._submit(result, work)
         return result
 
     def call(self, work: Coroutine[Any, Any, R]) -> R:
@@ -102,12 +95,22 @@ class LoopThread(Generic[T]):
         Raises:
             Exception: what the coroutine raised; see `submit`.
         """
-        running = self.submit(work)
+        result: Future[R] = Future()
         try:
-            return running.result()
+            self._submit(result, work)
+            return result.result()
         except BaseException:
-            running.cancel()
+            result.cancel()
             raise
+
+    def _submit(self, result: Future[R], work: Coroutine[Any, Any, R]) -> None:
+        """An interrupt in here may leave work that begins: whoever is interrupted cancels the result."""
+        with self._submitting:
+            if self._loop is None or self._is_closed:
+                work.close()
+                raise self._ended()
+            self._pending[result] = work
+            self._loop.call_soon_threadsafe(self._begin, result, work)
 
     # In the thread.
 
@@ -147,8 +150,21 @@ class LoopThread(Generic[T]):
             self._main_task.cancel()
             self._main_task = None
 
-    def _deliver(self, result: Future[R], running: Future[R]) -> None:
-        """Set the result of submitted work, unless its future was cancelled."""
+    def _begin(self, result: Future[R], work: Coroutine[Any, Any, R]) -> None:
+        running = asyncio.ensure_future(work)
+        running.add_done_callback(partial(self._deliver, result))
+        if result.cancelled():
+            running.cancel()  # before its first step
+        result.add_done_callback(partial(self._cancel, running))
+
+    def _cancel(self, running: asyncio.Future[Any], _: Future[Any]) -> None:
+        """In any thread: cancel work that is not done, unless the loop is closed."""
+        if self._loop is not None and not running.done():
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(running.cancel)
+
+    def _deliver(self, result: Future[R], running: asyncio.Future[R]) -> None:
+        """Hand the outcome of a coroutine to whoever submitted it, unless they have cancelled it."""
         if self._pending.pop(result, None) is None or not result.set_running_or_notify_cancel():
             return
         if running.cancelled():
