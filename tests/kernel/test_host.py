@@ -19,6 +19,7 @@ import uvicorn
 from kernel_ext import host as module
 from kernel_ext.host import KernelHost
 from kernel_ext.session import Session
+from workbench.client import http
 from workbench.errors import NotFound, Unavailable
 from workbench.services import approvals
 from workbench.settings import Settings
@@ -144,6 +145,7 @@ def test_a_lock_whose_holder_does_not_answer_is_one_clear_error(
     settings: Settings, host: KernelHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RETRY_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(http, "HEALTH_SECONDS", 0.2)
     with served_elsewhere(settings) as process:
         psutil.Process(process.pid).suspend()
         try:
