@@ -14,7 +14,7 @@ from tests.worker.faulty_proxy import Fault, FaultyProxy
 from tests.worker.working import appeared, get, make, output_of, reached, working
 from workbench.confinement import Limits
 from workbench.errors import Unavailable
-from workbench.worker import progress, supervisor
+from workbench.worker import api, progress, supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
 
@@ -27,9 +27,10 @@ SAY_PID = "echo $$ > pid.part; mv pid.part pid"
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Polls end soon, and notes are sent often."""
-    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    """Polls end soon, notes are sent often, and what failed is tried again soon."""
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.05)
     monkeypatch.setattr(progress, "NOTE_SECONDS", 0.05)
+    monkeypatch.setattr(api, "RETRY_SECONDS", tuple(0.1 * pause for pause in api.RETRY_SECONDS))
 
 
 @pytest.fixture
