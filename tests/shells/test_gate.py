@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -15,11 +16,11 @@ from starlette.applications import Starlette
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.conftest import Admit, Served
+from tests.conftest import Admit, Served, followed
 from workbench.app import Workbench
 from workbench.errors import Refused, TooMany, Unauthenticated
 from workbench.settings import Settings
-from workbench.shells.gate import REMEMBERED_ADDRESSES, Allowance, Gate, check_address
+from workbench.shells.gate import REMEMBERED_ADDRESSES, Allowance, Gate, check_address, revoked
 from workbench.shells.http import app
 from workbench.shells.serve import Servers
 
@@ -238,3 +239,16 @@ async def test_another_address_is_bound_only_if_that_is_allowed_and_guarded(sett
             with pytest.raises(Unauthenticated, match="ACCESS_TOKEN_REQUIRED"):
                 check_address(elsewhere.model_copy(update={"allow_remote": True, "access_token": nothing}))
         check_address(elsewhere.model_copy(update=REMOTE | {"host": host}))
+
+
+@pytest.mark.parametrize(("operation", "reason"), [("issue_token", "TOKEN_REPLACED"), ("revoke_agent", "REVOKED")])
+@pytest.mark.parametrize("is_watched", [True, False])
+async def test_a_token_ends_whether_it_is_watched_by_then_or_not_yet(
+    workbench: Workbench, admit: Admit, operation: str, reason: str, is_watched: bool
+) -> None:
+    ada = (await admit("ada")).caller
+    watching = asyncio.create_task(revoked(workbench, ada)) if is_watched else None
+    if watching is not None:
+        await followed(workbench)
+    await workbench.call(operation, agent_id="ada")
+    assert await (watching or revoked(workbench, ada)) == reason

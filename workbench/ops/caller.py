@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from workbench.model import Access, Level, ServerInfo, Tool
@@ -50,6 +50,8 @@ class Caller:
     address: str | None = None
     client: str | None = None
     """The client's address and program: shown in the panel and used for limits, never trusted."""
+    token_hash: str | None = field(default=None, repr=False, compare=False)
+    """The hash of the agent's token when this was read; a new token has another."""
 
     @property
     def narrowed(self) -> Caller:

@@ -166,9 +166,11 @@ async def revoked(workbench: Workbench, caller: Caller) -> str:
         await asyncio.Event().wait()
     async with workbench.feed.subscribe(*ENDS, subject=f"agent:{caller.agent}") as events:
         try:
-            await workbench.renewed(caller)
+            now = await workbench.renewed(caller)
         except Unauthenticated:
             return "REVOKED"
+        if now.token_hash != caller.token_hash:
+            return "TOKEN_REPLACED"
         return ENDS[(await anext(events)).kind]
 
 

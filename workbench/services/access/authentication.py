@@ -152,6 +152,7 @@ def _caller(row: Row) -> Caller:
         barred,
         reads=bool(row["may_read"]),
         active=status is Registration.ACTIVE,
+        token_hash=row["token_hash"],
     )
 
 
