@@ -1,4 +1,4 @@
-# `make demo`, `make test`, `make lab`: each sets up .venv by itself the first time.
+# Each target creates and updates .venv as needed.
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,12 +17,14 @@ CHEAP := not browser and not chaos and not postgres and not node and not long
 help:
 	@echo "make demo       run the quickstart headless (REPO=… PLAN=… WORKERS=… JSON=1)"
 	@echo "make lab        open the quickstart in JupyterLab"
-	@echo "make test       the default tier of the tests, notebooks included"
-	@echo "make test-all   the tiers that test leaves out: browser, chaos, postgres, node, long"
-	@echo "make lint       format, style, types and the direction of imports; JavaScript and CSS too after npm ci"
-	@echo "make bench      measure (ONLY=B11 for one row, QUICK=1 for a proof that it works)"
-	@echo "make docs       make docs/reference.md from the code"
-	@echo "make soak       the long runs"
+	@echo "make test       run the default tier of the tests, including the notebooks"
+	@echo "make test-all   run the tiers that test omits: browser, chaos, postgres, node, long"
+	@echo "make lint       check format, style, types and imports; after npm ci also JavaScript and CSS"
+	@echo "make bench      run the benchmarks (ONLY=B11 for one row, QUICK=1 for a quick check)"
+	@echo "make docs       generate docs/reference.md from the code"
+	@echo "make format     format all code"
+	@echo "make soak       run the soak tests"
+	@echo "make clean      remove .venv and build output"
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -67,12 +69,12 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(if $(PRETTIER),npm run --silent lint,echo "JavaScript and CSS were not checked: that needs Node.js and npm ci.")
+	@$(if $(PRETTIER),npm run --silent lint,echo "JavaScript and CSS were not checked. To check them, install Node.js and run npm ci.")
 
 format: $(VENV)/.lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	@$(if $(PRETTIER),npm run --silent format,echo "JavaScript and CSS were not formatted: that needs Node.js and npm ci.")
+	@$(if $(PRETTIER),npm run --silent format,echo "JavaScript and CSS were not formatted. To format them, install Node.js and run npm ci.")
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench $(ONLY)

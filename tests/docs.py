@@ -1,4 +1,4 @@
-"""`python -m tests.docs` makes `docs/reference.md` from the code; `test_docs.py` proves that it is fresh."""
+"""`python -m tests.docs` generates `docs/reference.md` from the code; `test_docs.py` checks that it is up to date."""
 
 from __future__ import annotations
 
@@ -24,23 +24,26 @@ FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclass
 def reference() -> str:
     """The whole page."""
     sections = [
-        "# Reference\n\nMade from the code by `make docs`; do not edit.",
-        "## Operations\n\nEach is an MCP tool, a WebSocket action, `POST /api/ops/<name>`, "
-        '`workbench call <name>` and `wb.call("<name>", …)`.\n\n' + _operations(),
-        "## Settings\n\nAs `WORKBENCH_<NAME>` in the environment, or as a line in `.aiswarm/settings.toml`. Times in "
-        "seconds, sizes in bytes.\n\n" + _settings(),
-        "## Events\n\nRows of the feed, `<noun>.<past>`.\n\n" + "\n".join(f"- `{kind}`" for kind in event_kinds()),
-        "## What each operation may answer besides its result\n\nAny may answer "
+        "# Reference\n\nGenerated from the code by `make docs`; do not edit.",
+        "## Operations\n\nEach operation is an MCP tool, a WebSocket action, `POST /api/ops/<name>`, "
+        '`workbench call <name>` and `wb.call("<name>", …)`. Arguments in brackets are optional.\n\n' + _operations(),
+        "## Settings\n\nSet a setting with the environment variable `WORKBENCH_<NAME>`, or with a line in "
+        "`.aiswarm/settings.toml`; the variable takes precedence. Times are in seconds, sizes in bytes.\n\n"
+        + _settings(),
+        "## Events\n\nThe kinds of events in the feed, named `<noun>.<past participle>`.\n\n"
+        + "\n".join(f"- `{kind}`" for kind in event_kinds()),
+        "## Errors by operation\n\nEvery operation may return "
         + " ".join(f"`{code}`" for code in sorted(EVERYWHERE))
-        + ", and what the store says when it cannot be used (`STORE_…`).\n\n"
+        + ", and the `STORE_…` errors when the store cannot be used.\n\n"
         + _answers(),
-        "## Error codes\n\nA code never changes its meaning. The status is that of HTTP.\n\n" + _codes(),
+        "## Error codes\n\nA code never changes its meaning. The status is the HTTP status. Where a code has several "
+        "messages, the table has one of them; `…` stands for values.\n\n" + _codes(),
     ]
     return "\n\n".join(sections) + "\n"
 
 
 def event_kinds() -> list[str]:
-    """Every kind of event that is emitted."""
+    """All kinds of events that the code emits."""
     return sorted({kind for tree in _modules() for kind in emitted(tree)} | _events_of_spaces())
 
 
@@ -52,7 +55,7 @@ def _events_of_spaces() -> set[str]:
 
 
 def emitted(module: ast.AST) -> set[str]:
-    """The kinds that reach `emit` in a module: as they stand there, or through its variables and parameters."""
+    """The kinds that a module passes to `emit`, directly or through its variables and parameters."""
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
     given = _given(module, calls)
     waiting = [call.args[0] for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "emit"]
@@ -69,7 +72,7 @@ def emitted(module: ast.AST) -> set[str]:
 
 
 def _given(module: ast.AST, calls: Sequence[ast.Call]) -> dict[str, list[ast.expr]]:
-    """What a module's names may stand for: what is assigned to them, or passed to its functions as them."""
+    """The values that each name of a module may have: assigned to it, or passed as an argument."""
     given: dict[str, list[ast.expr]] = defaultdict(list)
     for node in ast.walk(module):
         match node:
@@ -92,7 +95,7 @@ def _given(module: ast.AST, calls: Sequence[ast.Call]) -> dict[str, list[ast.exp
 
 
 def error_codes() -> dict[str, tuple[int, str]]:
-    """Every code, with its status and the message of its first use."""
+    """All error codes, with their status and the message of their first use."""
     found: dict[str, tuple[int, str]] = {}
     for call in _calls():
         name = call.func.id if isinstance(call.func, ast.Name) else ""
@@ -109,7 +112,7 @@ def _storage_codes() -> dict[str, tuple[int, str]]:
 
 def _operations() -> str:
     ops = collect(SERVICES).values()
-    return _table(("operation", "least caller", "arguments", "what it does"), [_operation(op) for op in ops])
+    return _table(("operation", "minimum level", "arguments", "what it does"), [_operation(op) for op in ops])
 
 
 def _answers() -> str:
@@ -131,7 +134,7 @@ def _settings() -> str:
 
 
 def _default(field: Any) -> str:
-    return "found from the directory" if field.default_factory else f"{field.default}"
+    return "found from the current directory" if field.default_factory else f"{field.default}"
 
 
 def _codes() -> str:
