@@ -1,4 +1,4 @@
-"""An agent on a WebSocket. The first run registers and waits for you; keep the token that it prints."""
+"""A WebSocket agent. The first run registers and waits to be admitted; keep the token that it prints."""
 
 import json
 import os
@@ -9,20 +9,20 @@ NAME = "my-agent"
 
 with connect(f"ws://127.0.0.1:8765/ws/{NAME}", proxy=None) as socket:
 
-    def hear():
+    def receive():
         return json.loads(socket.recv())
 
-    def say(action, **data):
+    def call(action, **data):
         socket.send(json.dumps([NAME, action, data]))
-        return hear()
+        return receive()
 
-    print(hear()["message"])
+    print(receive()["message"])
     token = os.environ.get("WORKBENCH_TOKEN")
     if token is None:
-        registered = say("select_tool", tool="register", name=NAME, capabilities={"python": True})
+        registered = call("select_tool", tool="register", name=NAME, capabilities={"python": True})
         token = registered["token"]
         print("WORKBENCH_TOKEN is", token)
-        print("Waiting to be admitted …", hear())
-    print(say("authenticate", token=token))
-    print(say("whoami"))
-    print(say("read", resource_type="contexts", limit=5))
+        print("Waiting to be admitted …", receive())
+    print(call("authenticate", token=token))
+    print(call("whoami"))
+    print(call("read", resource_type="contexts", limit=5))

@@ -1,9 +1,9 @@
-"""Makes sample databases of the old server, to try `workbench migrate` on: `python data/legacy/make_legacy.py OUTDIR`.
+"""Create sample databases of the old server for `workbench migrate`: `python data/legacy/make_legacy.py OUTDIR`.
 
-small.db             one project with two sessions, as anybody would have left it
-full.db              hundreds of rows with every oddity that hand-grown databases have; always the same ones
-without-contexts.db  of the first age, before there were contexts
-registered.db        what the old server's own migration had been run on, and went on for a while
+small.db             one ordinary project with two sessions
+full.db              hundreds of rows with every known irregularity; always the same rows
+without-contexts.db  the first schema, before contexts were added
+registered.db        a database that the old server migrated itself and then continued to use
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _START = datetime(2024, 3, 1, 9, 0, 0)
 
 
 def make(directory: Path) -> list[Path]:
-    """Make every sample in a directory; where they are."""
+    """Create every sample in a directory; return their paths."""
     makers = {"small": small, "full": full, "without-contexts": without_contexts, "registered": registered}
     directory.mkdir(parents=True, exist_ok=True)
     made = [directory / f"{name}.db" for name in makers]

@@ -97,5 +97,5 @@ async def test_a_real_program_does_a_task_in_its_worktree(
     assert git("show", "wb/lab/main:made.txt", cwd=repository) == "made"
     told = "".join(model.prompts)
     assert "It is called made.txt." in told
-    assert "You take one task at a time and finish it." in told
+    assert "You do one task at a time and finish it." in told
     assert "wba_" not in told
