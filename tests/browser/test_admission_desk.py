@@ -254,7 +254,7 @@ def test_a_rule_that_is_added_here_admits_without_a_click(open_desk: OpenDesk, p
     desk.get_by_label("Permission").select_option("read")
     shot(desk, "rule")
     desk.get_by_role("button", name="Add rule").click()
-    expect(desk.get_by_text("admits night-* from this machine, as read")).to_be_visible()
+    expect(desk.get_by_text("admits night-* from this machine, read only")).to_be_visible()
     registered = project.call("register", name="night-1")
     assert registered["status"] == "assigned"
     events = project.operate("list_events", subject="night-1")["events"]

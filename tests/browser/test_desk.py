@@ -332,7 +332,7 @@ def test_a_restarted_kernel_is_reported_in_place(open_desk: OpenDesk, project: P
     project.call("register", name="ada")
     expect(card(desk, "ada")).to_be_visible()
     restart_kernel(page)
-    expect(desk.get_by_text("Run this cell again to continue.")).to_be_visible(timeout=30_000)
+    expect(desk.get_by_text("Start Workbench again, then run this cell again.")).to_be_visible(timeout=30_000)
     expect(card(desk, "ada").get_by_role("button", name="Admit")).to_have_attribute("aria-disabled", "true")
     shot(desk, "restarted")
 

@@ -1,6 +1,6 @@
 /** Admission rules: agents that match one are admitted without a decision. */
 
-import { ACCESS, GrantFields } from "../agents/grant.js";
+import { ACCESS, GrantFields, TOOLS } from "../agents/grant.js";
 import { button, field, form, formButtons, input, select } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { RequestRunner } from "../link/request_runner.js";
@@ -55,25 +55,25 @@ export class Rules {
       "li",
       { class: "wb-entry" },
       h("span", { class: "wb-entry-name wb-cut" }, name),
-      h("span", { class: "wb-grow wb-cut" }, "admits ", h("code", {}, pattern), text),
+      h("span", { class: "wb-grow wb-wrap" }, "admits ", h("code", {}, pattern), text),
       button("Remove", "wb-link wb-quiet", remove, `Remove the rule ${name}`),
     );
   }
 
-  /** "as reviewer, read, in Lab / Day 1" */
+  /** "as reviewer, read only, in Lab / Day 1" */
   grantText(grants) {
     const { tables } = this.desk.store;
     const team = grants.team_id && (tables.teams.get(grants.team_id)?.name ?? grants.team_id);
+    const kind = [grants.persona_id, grants.role].filter(Boolean);
     const parts = [
-      grants.persona_id,
-      grants.role,
-      grants.tool,
+      kind.length ? `as ${kind.join(", ")}` : null,
+      grants.tool && TOOLS[grants.tool].toLowerCase(),
       grants.access_level && `sees the work of ${ACCESS[grants.access_level].toLowerCase()}`,
       grants.session_id && `in ${sessionPath(tables, grants.session_id) ?? grants.session_id}`,
       team && `team ${team}`,
       grants.expires_in_seconds && `for ${wholeDuration(grants.expires_in_seconds)}`,
     ].filter(Boolean);
-    return parts.length ? `as ${parts.join(", ")}` : "as requested";
+    return parts.join(", ") || "as requested";
   }
 
   open() {

@@ -23,5 +23,5 @@ export function capabilityList(known) {
       h("span", { class: "wb-muted wb-term" }, oneLine(name, 60)),
       h("code", { class: "wb-wrap" }, valueText(value)),
     );
-  return labelled("What it says it can do", h("ul", { class: "wb-list" }, ...entries.map(line)));
+  return labelled("Capabilities it reports", h("ul", { class: "wb-list" }, ...entries.map(line)));
 }

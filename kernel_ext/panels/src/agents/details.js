@@ -74,7 +74,7 @@ export class AgentDetails {
     this.fields = new GrantFields(this.desk.store.tables, { ...EMPTY, ...this.agent });
     this.fields.element.classList.add("wb-fields-3");
     this.status = this.agent.registration_status;
-    this.actions.replaceChildren(this.save, h("span", { class: "wb-grow" }), ...this.buttons());
+    this.actions.replaceChildren(this.save, h("div", { class: "wb-line wb-push" }, ...this.buttons()));
     this.form.replaceChildren(this.fields.element, this.actions);
     this.drawSave();
   }

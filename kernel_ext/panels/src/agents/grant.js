@@ -6,7 +6,7 @@ import { dateTime } from "../lib/format.js";
 import { sessionOptions, teamsOf } from "../projects/lookup.js";
 
 const ROLES = { worker: "Worker: takes tasks", planner: "Planner: also creates tasks" };
-const TOOLS = { write: "Read and write", read: "Read only" };
+export const TOOLS = { write: "Read and write", read: "Read only" };
 export const ACCESS = { self_only: "Itself", team_level: "Its team", session_level: "Its session" };
 const EXPIRY = {
   3600: "In an hour",

@@ -16,7 +16,7 @@ export function message(name, ...content) {
 
 /** The content of an error's message: its code, and what to do next. @param {{code?: string, message: string}} error @returns {Node[]} */
 export function errorContent({ code, message: text }) {
-  return [icon("warning"), h("code", {}, code ?? "ERROR"), h("span", {}, ...prose(text))];
+  return [icon("warning"), h("span", {}, h("code", {}, code ?? "ERROR"), " ", ...prose(text))];
 }
 
 /** Text to read and to copy. @param {string} text @param {string} name of the button @param {(text: string) => void} announce */

@@ -16,7 +16,7 @@ export class CodedError extends Error {
 
 const DISCONNECTED = {
   code: "KERNEL_GONE",
-  message: "The kernel was restarted or shut down. Run this cell again to continue.",
+  message: "The kernel was restarted or shut down. Start Workbench again, then run this cell again.",
 };
 const STOPPED = {
   code: "NOT_STARTED",

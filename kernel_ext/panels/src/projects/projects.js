@@ -51,7 +51,7 @@ export class Projects {
     return h(
       "section",
       { class: "wb-section wb-stack", "aria-labelledby": id },
-      h("div", { class: "wb-toolbar" }, heading, this.newTeam, this.newProject),
+      h("div", { class: "wb-toolbar" }, heading, h("div", { class: "wb-line" }, this.newProject, this.newTeam)),
       this.top,
       this.requests.errorBox,
       this.empty,

@@ -76,8 +76,8 @@ export class Worktrees {
     });
     this.newButton = button("New worktree…", "wb-button", () => this.openForm());
     const heading = h("h3", { class: "wb-heading", id }, "Worktrees");
-    const tools = [this.modes.element, this.search, this.newButton];
-    return h("div", { class: "wb-toolbar" }, heading, this.summary, ...tools);
+    const tools = h("div", { class: "wb-line" }, this.modes.element, this.search, this.newButton);
+    return h("div", { class: "wb-toolbar" }, heading, this.summary, tools);
   }
 
   /** The rows of worktrees; the row without an id, which holds an error, is not one. */
