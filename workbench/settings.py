@@ -105,7 +105,7 @@ class Settings(BaseSettings):
     wait_limit_seconds: float = Field(30.0, ge=0, description="Longest wait of a long poll.")
 
     max_pending_agents: int = Field(256, ge=1, description="Most registrations that may wait for a decision.")
-    max_pending_per_address: int = Field(64, ge=1, description="The same, from one address.")
+    max_pending_per_address: int = Field(64, ge=1, description="Agents waiting for admission from one address.")
     pending_expires_seconds: float = Field(86_400.0, gt=0, description="How long a registration waits for a decision.")
     silent_seconds: float = Field(
         90.0, gt=0, description="How long an agent without a connection may send nothing before it becomes inactive."
@@ -131,7 +131,7 @@ class Settings(BaseSettings):
     feed_queue: int = Field(1_000, ge=1, description="Events by which a slow reader may lag before it is disconnected.")
 
     max_agents_running: int = Field(32, ge=1, description="Most worker processes of this project.")
-    max_agents_per_planner: int = Field(8, ge=1, description="The same, of one planner.")
+    max_agents_per_planner: int = Field(8, ge=1, description="Running agents that one planner has started.")
     max_agents_queued: int = Field(256, ge=1, description="Agents that may wait in the queue.")
     spawn_outside_worktrees: bool = Field(
         True,
