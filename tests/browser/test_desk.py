@@ -161,11 +161,13 @@ def test_a_coming_conflict_is_named_before_and_refused_in_place(open_desk: OpenD
     mine.get_by_role("button", name="Details…").click()
     shot(desk, "conflict")
     mine.get_by_role("button", name="Approve and integrate").click()
-    expect(mine.get_by_role("button", name="Dismiss")).to_be_visible()  # the question is closed, the answer stays
-    expect(mine).to_contain_text("MERGE_CONFLICT")
+    again = mine.filter(has_text="It was approved and sent back: main and ")
+    expect(again).to_contain_text("Integrating would be refused.")  # the question is asked again, and says why
+    expect(mine.filter(has_not_text="It was approved and sent back")).to_contain_text("Sent back: main and ")
     shot(desk, "refused")
-    mine.get_by_role("button", name="Dismiss").click()
-    expect(mine).to_be_hidden()
+    desk.get_by_role("tab", name="Tasks").hover()
+    expect(mine).to_have_count(1)
+    expect(again.get_by_role("button", name="Approve and integrate")).to_be_visible()
     assert "other" in (project.path / "model.py").read_text()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -12,6 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 from kernel_ext.host import KernelHost
 from tests.browser.bare_desk import BareDesk
 from tests.browser.scenes import git, repository
+from workbench.services.integration import queue
 from workbench.settings import Settings
 
 GATE = "while [ ! -e {go} ]; do sleep 0.05; done; echo checked; exit {code}"
@@ -220,3 +224,28 @@ def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_desk:
     expect(page).to_contain_text("It was approved and sent back", timeout=30_000)
     expect(page.get_by_role("button", name="Approve despite failed gates…")).to_be_visible()
     assert not (tmp_path / "project" / "stats.py").exists()
+
+
+def test_the_reason_of_a_refusal_stays_until_the_question_is_asked_again(
+    open_desk: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, ask = threading.Event(), queue.put_question
+
+    async def ask_later(*arguments: Any) -> Any:
+        await asyncio.to_thread(go.wait)
+        return await ask(*arguments)
+
+    desk = open_desk()
+    worktree(desk, "robust", {"model.py": SOURCE})
+    (tmp_path / "project" / "model.py").write_text("other = 1\n")
+    git("commit", "-q", "-a", "-m", "Change the same lines", cwd=tmp_path / "project")
+    desk.host.call("integrate_worktree", worktree_name="robust")
+    view(desk, "Inbox")
+    mine = card(desk, "robust")
+    monkeypatch.setattr(queue, "put_question", ask_later)
+    mine.get_by_role("button", name="Approve and integrate").click()
+    expect(mine.get_by_role("button", name="Dismiss")).to_be_visible()
+    expect(mine).to_contain_text("MERGE_CONFLICT")
+    go.set()
+    expect(mine.filter(has_text="It was approved and sent back")).to_be_visible()
+    expect(mine.get_by_role("button", name="Dismiss")).to_be_hidden()

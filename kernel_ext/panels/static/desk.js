@@ -18,24 +18,24 @@ n());d(s,o?"Copied":"Select it and press Ctrl+C"),e(o?"Copied.":"The browser did
 vs)}return s}async function Ei(n){try{return await navigator.clipboard.writeText(n),!0}catch{return!1}}function xs(n,t,e){let s=URL.createObjectURL(new Blob([e],
 {type:t}));r("a",{href:s,download:n}).click(),setTimeout(()=>URL.revokeObjectURL(s),vs)}function It(n,t){if(n.ctrlKey||n.altKey||n.metaKey||!n.target.matches(".\
 wb-opener"))return;let e=[...t.querySelectorAll(".wb-opener")],s=e.indexOf(n.target),i={ArrowDown:s+1,ArrowUp:s-1,Home:0,End:e.length-1}[n.key];i!==void 0&&(n.preventDefault(),
-e[i]?.focus())}var ht="M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z",_s="M8 1.25a6.75 6.75 0 1 1 0 13.5 6.75 6.75 0 0 1 0-13.5Z",$s={pending:[{d:ht}],blocked:[{d:ht},{d:"M6.5 5.75v4.5M9\
-.5 5.75v4.5"}],claimed:[{d:ht},{d:"M8 6a2 2 0 1 1 0 4 2 2 0 0 1 0-4Z",fill:!0}],in_progress:[{d:ht},{d:"M8 4a4 4 0 0 1 0 8Z",fill:!0}],completed:[{d:_s,fill:!0},
-{d:"M5 8.25 7.25 10.5 11.25 6"}],failed:[{d:_s,fill:!0},{d:"M5.75 5.75l4.5 4.5M10.25 5.75l-4.5 4.5"}],cancelled:[{d:ht},{d:"M4 12 12 4"}],registration:[{d:"M8 2\
+e[i]?.focus())}var lt="M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z",_s="M8 1.25a6.75 6.75 0 1 1 0 13.5 6.75 6.75 0 0 1 0-13.5Z",$s={pending:[{d:lt}],blocked:[{d:lt},{d:"M6.5 5.75v4.5M9\
+.5 5.75v4.5"}],claimed:[{d:lt},{d:"M8 6a2 2 0 1 1 0 4 2 2 0 0 1 0-4Z",fill:!0}],in_progress:[{d:lt},{d:"M8 4a4 4 0 0 1 0 8Z",fill:!0}],completed:[{d:_s,fill:!0},
+{d:"M5 8.25 7.25 10.5 11.25 6"}],failed:[{d:_s,fill:!0},{d:"M5.75 5.75l4.5 4.5M10.25 5.75l-4.5 4.5"}],cancelled:[{d:lt},{d:"M4 12 12 4"}],registration:[{d:"M8 2\
 .25a2.75 2.75 0 1 1 0 5.5 2.75 2.75 0 0 1 0-5.5Z"},{d:"M2.75 13.75C3 11 5.25 9.75 8 9.75s5 1.25 5.25 4"}],integration:[{d:"M4.5 2a1.75 1.75 0 1 1 0 3.5 1.75 1.7\
 5 0 0 1 0-3.5Z"},{d:"M4.5 10.5a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M11.5 6.25a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M4.5 5\
 .5C4.5 7.5 6.5 8 9.75 8"}],branch:[{d:"M4.5 2a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 10.5a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M1\
 1.5 2a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M11.5 5.5c0 3-3.5 2.5-6.5 4.5"}],shield:[{d:"M8 1.75 13 3.5v4c0 3.25-2 5.5-5 6.75-3-1.25-5-3.\
-5-5-6.75v-4Z"},{d:"M5.75 8 7.5 9.75 10.5 6.5"}],question:[{d:ht},{d:"M6.25 6.25C6.25 5 7 4.5 8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75"}],twisty:[{d:"\
+5-5-6.75v-4Z"},{d:"M5.75 8 7.5 9.75 10.5 6.5"}],question:[{d:lt},{d:"M6.25 6.25C6.25 5 7 4.5 8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75"}],twisty:[{d:"\
 M6 4l4 4-4 4"}],warning:[{d:"M8 2.25 14.25 13.5H1.75Z"},{d:"M8 6.5v3M8 11v.75"}]};function y(n){let t=$s[n]?n:"question",e=$s[t].map(({d:s,fill:i})=>rt("path",{
-d:s,class:i?"wb-fill":"wb-stroke"}));return rt("svg",{viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}function C(n,...t){return r("div",{},r("div",{class:"wb-label"},n),...t)}function lt(n,...t){return r("div",{class:"wb-message"},y(n),r("span",{},...t))}function Ss({
+d:s,class:i?"wb-fill":"wb-stroke"}));return rt("svg",{viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}function C(n,...t){return r("div",{},r("div",{class:"wb-label"},n),...t)}function ht(n,...t){return r("div",{class:"wb-message"},y(n),r("span",{},...t))}function Ss({
 code:n,message:t}){return[y("warning"),r("span",{},r("code",{},n??"ERROR")," ",...ot(t))]}function _t(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
 "div",{class:"wb-code"},s,Dt(()=>n,t,e))}var K=class{constructor(){this.element=r("ul",{class:"wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.
 stringify(e.map(([i,o])=>[i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=s,this.element.replaceChildren(...e.map(([i,o])=>Ci(i,o))))}};function Ci(n,t){
 return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var Ti=new TextDecoder,W=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Es={code:"KERNEL_GONE",message:"\
 The kernel was restarted or shut down. Start Workbench again, then run this cell again."},Ai={code:"NOT_STARTED",message:"Workbench is not running in this kerne\
 l. Run `%workbench start`, then reconnect."},Oi={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can try again: the action is don\
-e only once."},Pt=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(a,h)=>this.receive(a,
-h),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o),s.addEventListener("abort",()=>{t.off("msg:custom",i),t.off("comm_live_update",o)}),this.
+e only once."},Pt=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(a,l)=>this.receive(a,
+l),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o),s.addEventListener("abort",()=>{t.off("msg:custom",i),t.off("comm_live_update",o)}),this.
 resync()}resync(){this.link.state==="stopped"&&this.setLink("connecting"),this.post({kind:"resync"})}request(t,e,s){return this.send(t,{kind:"action",request:t,
 op:e,arguments:s})}async asset(t){let e=Pe();return this.send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={
 message:e};return i.promise=new Promise((o,a)=>Object.assign(i,{resolve:o,reject:a})),this.waiting.set(t,i),this.ask(t),i.promise}ask(t){let e=this.waiting.get(
@@ -110,15 +110,15 @@ code:t,details:e}){return this.controls[Fi[t]??e?.problems?.[0]?.field]??null}va
 value.trim()]))}value(t){return this.keep.length?Gt:t??tt}personas(){let t=[...this.tables.personas.values()].map(({id:s,name:i})=>[s,i]),{persona_id:e}=this.grant;
 return e&&!this.tables.personas.has(e)?[[e,e],...t]:t}expiries(){let{expires_at:t}=this.grant;return[...t?[[t,A(t)]]:[],...Object.entries(Di)]}fillSessions(t,e){
 T(t,[["",[...this.keep,[tt,"None"]]],...G(this.tables)],e)}fillTeams(t,e,s){let i=e===Gt,o=i?[...this.tables.teams.values()]:e?P(this.tables,e):[],a=i?[]:P(this.
-tables,null),h=({name:c,session:u})=>i&&u?`${u} / ${c}`:c,l=[...o,...a].map(c=>[c.id,h(c)]);T(t,[["",[...this.keep,[tt,"None"],...l]]],s)}followPersona(){let t=this.
+tables,null),l=({name:c,session:u})=>i&&u?`${u} / ${c}`:c,h=[...o,...a].map(c=>[c.id,l(c)]);T(t,[["",[...this.keep,[tt,"None"],...h]]],s)}followPersona(){let t=this.
 tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&(this.controls.role.value=t)}followSession(){this.fillTeams(this.
 controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};var Ki={here:"This machine only",anywhere:"Anywhere"},Wi=[["d",86400],["h",3600],["min",60]],Yt=class{constructor(t){this.desk=t,this.requests=new f(t),this.list=
 r("ul",{class:"wb-entries"}),this.opener=m("New rule…","wb-button",()=>this.open());let e={submit:()=>this.add(),escape:()=>this.close()};this.form=x({class:"\
 wb-box wb-stack wb-roomy",hidden:!0},e),this.rows=new U(()=>t.store.tables.rules,s=>this.draw(s)),this.element=L("Admission rules","An agent that matches a rule\
  is admitted without asking you. Its history names the rule.",this.list,this.form,this.requests.errorBox,this.opener)}update(){this.rows.update(),this.fields?.refresh()}draw(t){
-this.list.replaceChildren(...t.map(e=>this.entry(e))),this.list.hidden=!t.length}entry(t){let{name:e,pattern:s,loopback_only:i,grants:o}=t,a=l=>this.remove(e,l.
-currentTarget),h=` ${i?"from this machine":"from anywhere"}, ${this.grantText(o)}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb-cut"},e),r(
-"span",{class:"wb-grow wb-wrap"},"admits ",r("code",{},s),h),m("Remove","wb-link wb-quiet",a,`Remove the rule ${e}`))}grantText(t){let{tables:e}=this.desk.store,
+this.list.replaceChildren(...t.map(e=>this.entry(e))),this.list.hidden=!t.length}entry(t){let{name:e,pattern:s,loopback_only:i,grants:o}=t,a=h=>this.remove(e,h.
+currentTarget),l=` ${i?"from this machine":"from anywhere"}, ${this.grantText(o)}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb-cut"},e),r(
+"span",{class:"wb-grow wb-wrap"},"admits ",r("code",{},s),l),m("Remove","wb-link wb-quiet",a,`Remove the rule ${e}`))}grantText(t){let{tables:e}=this.desk.store,
 s=t.team_id&&(e.teams.get(t.team_id)?.name??t.team_id),i=[t.persona_id,t.role].filter(Boolean);return[i.length?`as ${i.join(", ")}`:null,t.tool&&Ke[t.tool].toLowerCase(),
 t.access_level&&`sees the work of ${St[t.access_level].toLowerCase()}`,t.session_id&&`in ${B(e,t.session_id)??t.session_id}`,s&&`team ${s}`,t.expires_in_seconds&&
 `for ${Ui(t.expires_in_seconds)}`].filter(Boolean).join(", ")||"as requested"}open(){this.name=k("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=
@@ -136,21 +136,21 @@ t.permissions),o=`${t.description} · ${i}`;return r("li",{class:"wb-entry"},r("
 b-cut",title:i},o),s)}async toggle(t,e,s){await this.requests.run("update_agent_tool",{tool_id:t.id,enabled:e})?this.desk.announce(`${t.name} is switched ${e?"o\
 n":"off"}.`):s.checked=!e}};function Hi({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).
 join("; ")}var Zt=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.updated=[new Yt(o),new Ft(o),new Xt(o),new Kt(o,i)];let a=[new zt(o,i),new Wt(o)];this.
-element=r("div",{},...[...this.updated,...a].map(h=>h.element))}update(){for(let t of this.updated)t.update()}};var Y=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.element=r("div",{class:"wb-chips",role:"group","aria-label":t})}update(t,e){
+element=r("div",{},...[...this.updated,...a].map(l=>l.element))}update(){for(let t of this.updated)t.update()}};var Y=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.element=r("div",{class:"wb-chips",role:"group","aria-label":t})}update(t,e){
 this.chosen=e;for(let s of t)this.draw(s)}draw({key:t,label:e,count:s,mark:i}){this.made.has(t)||this.add(t,e,i);let{element:o,number:a}=this.made.get(t);d(a,s.
-toLocaleString("en")),g(o,"aria-pressed",this.chosen===t),o.hidden=t!==null&&!s&&this.chosen!==t}add(t,e,s){let i=r("span",{class:"wb-chip-count"}),h=r("button",
-{class:"wb-chip",type:"button",on:{click:()=>this.onChoose(this.chosen===t?null:t)}},s?.(),r("span",{},e),i);this.made.set(t,{element:h,number:i}),this.element.
-append(h)}};var X=class{constructor(t,e,{keep:s=()=>!1,onRemove:i=()=>{}}={}){this.parent=t,this.make=e,this.keep=s,this.onRemove=i,this.items=new Map}show(t,e){let s=this.
-withKept(t),i=new Set(s);for(let[h,l]of this.items)i.has(h)||this.remove(h,l);let o=this.items;this.items=new Map;let a=null;for(let h of s){let l=o.get(h)??this.
-make(h);this.items.set(h,l),this.place(l,a),a=l.elements.at(-1)}for(let h of t)e(this.items.get(h),h)}withKept(t){let e=[...t],s=new Set(t),i=-1;for(let[o,a]of this.
+toLocaleString("en")),g(o,"aria-pressed",this.chosen===t),o.hidden=t!==null&&!s&&this.chosen!==t}add(t,e,s){let i=r("span",{class:"wb-chip-count"}),l=r("button",
+{class:"wb-chip",type:"button",on:{click:()=>this.onChoose(this.chosen===t?null:t)}},s?.(),r("span",{},e),i);this.made.set(t,{element:l,number:i}),this.element.
+append(l)}};var X=class{constructor(t,e,{keep:s=()=>!1,onRemove:i=()=>{}}={}){this.parent=t,this.make=e,this.keep=s,this.onRemove=i,this.items=new Map}show(t,e){let s=this.
+withKept(t),i=new Set(s);for(let[l,h]of this.items)i.has(l)||this.remove(l,h);let o=this.items;this.items=new Map;let a=null;for(let l of s){let h=o.get(l)??this.
+make(l);this.items.set(l,h),this.place(h,a),a=h.elements.at(-1)}for(let l of t)e(this.items.get(l),l)}withKept(t){let e=[...t],s=new Set(t),i=-1;for(let[o,a]of this.
 items)s.has(o)?i=e.indexOf(o):this.keep(o,a)&&e.splice(i+=1,0,o);return e}place({elements:t},e){let[s]=t;s.parentNode&&s.previousElementSibling===e||(e?e.after(
 ...t):this.parent.prepend(...t))}remove(t,e){let s=e.elements.some(i=>i.contains(document.activeElement));this.items.delete(t);for(let i of e.elements)i.remove();
 this.onRemove(e,s)}rename(t,e){this.items=new Map([...this.items].map(([s,i])=>[s===t?e:s,i]))}};var D=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,m(o,"wb-segment",()=>s(i))])),this.element=r("div",{class:"wb-s\
 egments",role:"group","aria-label":e},...Object.values(this.buttons))}show(t){for(let[e,s]of Object.entries(this.buttons))g(s,"aria-pressed",e===t)}setLabel(t,e){
-d(this.buttons[t],e)}};var $=class{constructor({label:t,consequence:e,reason:s,danger:i=!0,cancel:o="Cancel",control:a=null},h,l){this.control=a,this.reason=s?k("",{class:"wb-input wb\
+d(this.buttons[t],e)}};var $=class{constructor({label:t,consequence:e,reason:s,danger:i=!0,cancel:o="Cancel",control:a=null},l,h){this.control=a,this.reason=s?k("",{class:"wb-input wb\
 -grow",maxlength:1e3,placeholder:s,"aria-label":"Reason"}):null,this.submit=r("button",{class:`wb-button ${i?"wb-danger":"wb-primary"}`,type:"submit"},t),this.element=
-x({class:"wb-confirm wb-stack"},{submit:()=>h(this.reason?.value.trim()??"",this.submit),escape:l},r("p",{class:"wb-muted"},e),r("div",{class:"wb-line"},a,this.
-reason,this.submit,m(o,"wb-button",l)))}focus(){(this.control??this.reason??this.submit).focus()}};var Jt=class{constructor(t,e){this.load=t,this.step=e,this.lines=[],this.complete=!1}async readNew(){if(this.lines.length===0){await this.readEarlier();return}for(let t=500;t===
+x({class:"wb-confirm wb-stack"},{submit:()=>l(this.reason?.value.trim()??"",this.submit),escape:h},r("p",{class:"wb-muted"},e),r("div",{class:"wb-line"},a,this.
+reason,this.submit,m(o,"wb-button",h)))}focus(){(this.control??this.reason??this.submit).focus()}};var Jt=class{constructor(t,e){this.load=t,this.step=e,this.lines=[],this.complete=!1}async readNew(){if(this.lines.length===0){await this.readEarlier();return}for(let t=500;t===
 500;){let e=this.lines.at(-1).id,s=await this.load({cursor:e,limit:500,newest_first:!1});if(e!==this.lines.at(-1).id)return;this.lines.push(...s),t=s.length}}async readEarlier(){
 let t=this.lines[0]?.id??0,e=await this.load({cursor:t,limit:this.step+1,newest_first:!0});t===(this.lines[0]?.id??0)&&(this.complete=e.length<=this.step,this.lines.
 unshift(...e.slice(0,this.step).reverse()))}};function qs(n,t){for(let e=Math.min(n.length,t.length);e>0;e-=1){let s=n.length-e;if(t.every((i,o)=>o>=e||i===n[s+
@@ -175,8 +175,8 @@ d"}),this.confinement=r("div",{class:"wb-message wb-indented"}),this.restart=m("
 wb-button",()=>this.askTerminate()),this.confirmBox=r("div",{}),this.children=r("div",{});let i=b("process");this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1});
 let o=r("span",{class:"wb-mark"},this.dot),a=m("×","wb-close",e,"Close the process");this.element=r("section",{class:"wb-pane wb-stack wb-roomy wb-process","ar\
 ia-labelledby":i,hidden:!0},r("div",{class:"wb-pane-head"},o,this.title,a),r("div",{},this.state,this.confinement),r("div",{class:"wb-line wb-indented"},this.restart,
-this.terminate),this.confirmBox,this.requests.errorBox,this.log.element,this.reader.errorBox,this.facts.element,this.children);let h=l=>this.reader.showError(l);
-this.polling=new H(this.element,Yi,()=>this.read(),h,s)}show(t){this.id!==t&&(this.id=t,this.row=this.process=null,this.log.clear(),this.children.replaceChildren(),
+this.terminate),this.confirmBox,this.requests.errorBox,this.log.element,this.reader.errorBox,this.facts.element,this.children);let l=h=>this.reader.showError(h);
+this.polling=new H(this.element,Yi,()=>this.read(),l,s)}show(t){this.id!==t&&(this.id=t,this.row=this.process=null,this.log.clear(),this.children.replaceChildren(),
 this.confirmBox.replaceChildren(),this.requests.clearError(),this.reader.clearError()),this.element.hidden=!1,this.polling.runNow()}hide(){this.id=null,this.element.
 hidden=!0}focus(){this.title.focus()}async read(){let{id:t}=this;if(t===null||this.process?.state==="ended"&&this.row?.state==="ended")return;let e=await this.reader.
 send("get_agent_process_info",{agent_id:t,log_lines:Xi});t===this.id&&(this.reader.clearError(),this.process=e,this.log.update(e.log_tail,e.log),this.row&&this.
@@ -188,8 +188,8 @@ textContent!==i&&this.confinement.replaceChildren(y(s?"shield":"warning"),r("spa
 mode==="task"?"for one task":"claims tasks as they come",a=s&&`${Math.round(s.percent)} % of a processor, ${R(s.cpu_seconds*1e3)} in total`;this.facts.update([[
 "Works on",e&&`${e.title} #${e.id}`],["Persona",t.persona_id],["Profile",i.profile&&`${i.profile}, ${o}`],["Worktree",i.worktree],["Process",i.pid],["CPU",a],["\
 Memory",s&&ut(s.memory_bytes)],["Limits",Rs(i.limits)||"none"],["Started",i.spawned_at&&A(i.spawned_at)],["Ended",i.ended_at&&A(i.ended_at)]])}drawChildren(){let t=this.
-process?.children??[],e=({pid:h,name:l,cpu_seconds:c,memory_bytes:u})=>[l,String(h),R(c*1e3),ut(u)].map(w=>r("td",{},w)),s=["Child process","Process","CPU","Mem\
-ory"].map(h=>r("th",{scope:"col"},h)),i=t.map(h=>r("tr",{},...e(h))),o=r("thead",{},r("tr",{},...s)),a=r("table",{class:"wb-table wb-children"},o,r("tbody",{},...i));
+process?.children??[],e=({pid:l,name:h,cpu_seconds:c,memory_bytes:u})=>[h,String(l),R(c*1e3),ut(u)].map(w=>r("td",{},w)),s=["Child process","Process","CPU","Mem\
+ory"].map(l=>r("th",{scope:"col"},l)),i=t.map(l=>r("tr",{},...e(l))),o=r("thead",{},r("tr",{},...s)),a=r("table",{class:"wb-table wb-children"},o,r("tbody",{},...i));
 this.children.replaceChildren(...i.length?[a]:[])}askTerminate(){let t={...Zi,label:`Terminate ${this.id}`};this.ask(this.terminate,t,(e,s)=>this.run("terminate\
 _agent",{reason:e},s,"Terminating…","terminated"))}askRestart(){let t=this.row.state==="running"?"Its process is ended first. ":"",e={...js,label:`Restart ${this.
 id}`,consequence:t+js.consequence};this.ask(this.restart,e,(s,i)=>this.run("restart_agent",{},i,"Restarting…","restarted"))}ask(t,e,s){this.requests.clearError();
@@ -208,10 +208,10 @@ this.table}get processes(){return[...this.desk.store.tables.processes.values()].
 running").length}async poll(){if(!this.count())return;let{agents:t}=await this.reader.send("get_managed_agents",{});this.reader.clearError();let e=t.filter(({process:s})=>s);
 this.usage=new Map(e.map(({agent_id:s,process:i})=>[s,this.usageOf(s,i)])),this.update(Date.now())}usageOf(t,e){let s={...e,readAt:Date.now()};return{...s,percent:Ns(
 this.usage.get(t),s)}}update(t){let{processes:e,tasks:s}=this.desk.store.tables,i=this.processes.sort(Qi);this.drawError(e.get("")?.error);let o=i.filter(({state:u})=>u===
-"ended"),a=new Set(this.showAll?[]:o.slice(Bs).filter(({id:u})=>u!==this.opened)),h=i.filter(u=>!a.has(u)).map(({id:u})=>u);this.empty.hidden=i.length>0||!this.
+"ended"),a=new Set(this.showAll?[]:o.slice(Bs).filter(({id:u})=>u!==this.opened)),l=i.filter(u=>!a.has(u)).map(({id:u})=>u);this.empty.hidden=i.length>0||!this.
 desk.store.loaded.has("processes"),this.main.hidden=i.length===0,this.more.hidden=o.length<=Bs,d(this.more,this.showAll?"Show fewer ended":`Show all ${o.length.
-toLocaleString("en")} ended`),this.rows.show(h,(u,w)=>u.show(e.get(w),this.usage.get(w),w===this.opened,t));let l=e.get(this.opened),c=u=>u.assigned_agent_id===
-this.opened&&Vi.has(u.status);l?this.details.update(l,this.usage.get(l.id),[...s.values()].find(c),t):this.opened&&this.close()}summary(){let t=this.processes,e=i=>t.
+toLocaleString("en")} ended`),this.rows.show(l,(u,w)=>u.show(e.get(w),this.usage.get(w),w===this.opened,t));let h=e.get(this.opened),c=u=>u.assigned_agent_id===
+this.opened&&Vi.has(u.status);h?this.details.update(h,this.usage.get(h.id),[...s.values()].find(c),t):this.opened&&this.close()}summary(){let t=this.processes,e=i=>t.
 filter(o=>o.state===i).length,s=t.filter(i=>i.state==="running"&&!Ct(i.confinement).complete).length;return t.length?[`${e("running").toLocaleString("en")} runn\
 ing`,e("queued")?`${e("queued").toLocaleString("en")} queued`:null,e("ended")?`${e("ended").toLocaleString("en")} ended`:null,s?`${p(s,"process","processes")} n\
 ot fully confined`:null].filter(Boolean).join(" · "):""}drawError(t){t?this.requests.showError(t):this.requests.clearError()}open(t){this.opened=t,this.main.classList.
@@ -235,15 +235,15 @@ return v(t,et,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.ref
 lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;T(this.session,[["",Is],...G(t)]),T(this.team,[["",[...Ps,...this.teams().map(({id:e,name:s})=>[
 e,s])]]]),I(this.session.value!==et||this.team.value!==et,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===et?[...t.teams.values()]:
 [...e?P(t,e):[],...P(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==et),s=Object.fromEntries(
-e.map(([a,h])=>[a,h||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.desk.announce(`${p(
+e.map(([a,l])=>[a,l||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.desk.announce(`${p(
 i.length,"agent")} assigned.`),this.refresh()}};var tn=12;function Ue(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return dt(Array.isArray(n)?n.map(e).join(", "):n,t)}function ne(n){let t=Object.entries(
 n??{}).slice(0,tn);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},dt(s,60)),r("code",{class:"wb-wrap"},Ue(i)));return C("\
 Capabilities it reports",r("ul",{class:"wb-list"},...t.map(e)))}var oe={active:"Active",idle:"Idle",offline:"Offline",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"Rejected"},Ks=new Set([
 "revoked","rejected"]),en={agent:"",approval:"approval ",task:"task "};function st(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||Ks.has(e)?
 e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function Z(n){return n!=="pending"&&!Ks.has(n)}function Ws(n){let[t,e=""]=n.split(".");return`${en[t]??`${t}\
  `}${e.replaceAll("_"," ")}`}var sn=20,nn=1e3,on=new Set(["revoked","rejected"]),rn={persona_id:null,session_id:null,team_id:null,expires_at:null},an={label:"Issue new token",consequence:"I\
-ts current token stops working, and its connections are closed.",danger:!1},hn={consequence:"Its token stops working at once, and its tasks are released.",reason:"\
-Reason (optional; kept in the history)"},ln={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},re=class{constructor(t,e,s){
+ts current token stops working, and its connections are closed.",danger:!1},ln={consequence:"Its token stops working at once, and its tasks are released.",reason:"\
+Reason (optional; kept in the history)"},hn={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},re=class{constructor(t,e,s){
 this.agent=t,this.desk=e,this.onRename=s,this.requests=new f(e),this.reader=new f(e),this.facts=new K,this.capabilities=r("div",{}),this.history=r("ul",{class:"\
 wb-list wb-history"}),this.form=x({class:"wb-stack wb-roomy"},{submit:()=>this.onSubmit()});for(let i of["input","change"])this.form.addEventListener(i,()=>this.
 drawSave());this.confirmBox=r("div",{}),this.save=r("button",{class:"wb-button wb-primary",type:"submit"},"Save changes"),this.actions=r("div",{class:"wb-line"}),
@@ -251,8 +251,8 @@ this.element=r("div",{class:"wb-stack wb-roomy"},this.form,this.confirmBox,this.
 {class:"wb-stack wb-roomy"},this.facts.element,this.capabilities),C("History",this.history))),this.fill()}get id(){return this.agent.agent_id}fill(){this.fields=
 new M(this.desk.store.tables,{...rn,...this.agent}),this.fields.element.classList.add("wb-fields-3"),this.status=this.agent.registration_status,this.actions.replaceChildren(
 this.save,r("div",{class:"wb-line wb-push"},...this.buttons())),this.form.replaceChildren(this.fields.element,this.actions),this.drawSave()}buttons(){let t=(i,o,a)=>m(
-i,"wb-button",h=>this.ask(h.currentTarget,o,a),`${i} ${this.id}`),e=t("Delete…",{...ln,label:`Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted\
-."));if(on.has(this.status))return[e];let s=t("Revoke…",{...hn,label:`Revoke ${this.id}`},(i,o)=>this.run("revoke_agent",{reason:i},o,"revoked."));return[t("N\
+i,"wb-button",l=>this.ask(l.currentTarget,o,a),`${i} ${this.id}`),e=t("Delete…",{...hn,label:`Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted\
+."));if(on.has(this.status))return[e];let s=t("Revoke…",{...ln,label:`Revoke ${this.id}`},(i,o)=>this.run("revoke_agent",{reason:i},o,"revoked."));return[t("N\
 ew token…",an,(i,o)=>this.issueToken(o)),s,e]}update(t,e){let s=this.agent;this.agent=t,s!==t&&((t.registration_status!==this.status||!this.changed)&&!this.element.
 contains(document.activeElement)&&this.fill(),this.load()),this.fields.refresh(),this.drawFacts(e)}get changed(){return Object.keys(this.fields.choices()).length>
 0}drawSave(){I(this.changed,this.save)}async load(){let t=this.loading={};try{let e=await this.reader.send("get_agent",{agent_id:this.id}),s=await this.newestEvents();
@@ -270,7 +270,7 @@ a=Dt(()=>i.value,"Copy the token",this.desk.announce);this.confirmBox.replaceChi
 id}. It is shown only once: copy it to the agent now.`),r("div",{class:"wb-line"},i,a,o))),i.select(),this.load()}async onSubmit(){let t=this.fields.choices();if(!Object.
 keys(t).length)return;let e=await this.requests.run("update_agent",{agent_id:this.id,changes:t},this.save,"Saving…");e?this.onSaved(e):this.fields.fieldOf(this.
 requests.error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.desk.announce(`${this.id}: saved.`),e!==this.id&&this.onRename(e,this.id),this.fields.
-first.focus()}};function cn(n,t){let e=z(n,t);return e==="just now"?e:`${e} ago`}var ae={agent:"Agent",state:"State",persona:"Persona",permission:"Permission",session:"Session",connections:"Connections","last-active":"Last active"},he=class{constructor(t,e,{
+first.focus()}};function cn(n,t){let e=z(n,t);return e==="just now"?e:`${e} ago`}var ae={agent:"Agent",state:"State",persona:"Persona",permission:"Permission",session:"Session",connections:"Connections","last-active":"Last active"},le=class{constructor(t,e,{
 onSelect:s,onRename:i}){this.agent=t,this.desk=e,this.onRename=i,this.details=null,this.checkbox=E(`Select ${t.id}`,s,!1).box,this.opener=r("button",{class:"wb-\
 opener",type:"button","aria-expanded":"false",on:{click:()=>this.toggle()}}),this.name=r("span",{class:"wb-alias"}),this.dot=He("offline"),this.state=r("span",{}),
 this.cells=Object.fromEntries(Object.keys(ae).map(a=>[a,r("td",{class:`wb-col-${a}`})])),this.cells.agent.append(this.opener,this.name),this.cells.state.append(
@@ -283,7 +283,7 @@ d(o.connections,t.connections?String(t.connections):"–"),d(o["last-active"],t.
 isOpen){t?(this.details=new re(this.agent,this.desk,this.onRename),this.place.replaceChildren(this.details.element),this.details.load(),this.details.drawFacts(Date.
 now())):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expande\
 d",String(t))}};function He(n){return r("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}function dn({persona_id:n,role:t}){return n?n===t||t==="wor\
-ker"?n:`${n}, ${t}`:t}function un(n,t){let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.name;return[e,s].filter(Boolean).join(" · ")||"–"}var ze=100,Tt="=",Us="",mn={agents:"Agents",processes:"Processes"},pn=[[Tt,"All sessions"],[Us,"In no session"]],le=class{constructor(t,e,s,i){this.desk={store:t,
+ker"?n:`${n}, ${t}`:t}function un(n,t){let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.name;return[e,s].filter(Boolean).join(" · ")||"–"}var ze=100,Tt="=",Us="",mn={agents:"Agents",processes:"Processes"},pn=[[Tt,"All sessions"],[Us,"In no session"]],he=class{constructor(t,e,s,i){this.desk={store:t,
 channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:Tt},this.limit=ze,this.mode="agents",this.processes=new se(this.desk,i),this.list=this.
 table();let o=b("agents");this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":o},this.toolbar(o),this.list,this.processes.element)}toolbar(t){
 this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new D(mn,"Show",s=>this.setMode(s)),this.session=v([],Tt,{class:"wb-input wb-narrow","aria-label":"\
@@ -294,16 +294,16 @@ return r("div",{class:"wb-toolbar"},e,this.summary,this.modes.element,this.sessi
 entries(ae).map(([o,a])=>r("th",{scope:"col",class:`wb-col-${o}`},a)),e=r("tr",{},r("th",{class:"wb-col-pick"},this.selectAll),...t);this.body=r("tbody",{}),this.
 rows=new X(this.body,o=>this.row(o),{keep:(o,a)=>a.isOpen&&this.store.tables.agents.has(o),onRemove:(o,a)=>a&&this.search.focus()});let s={keydown:o=>It(o,this.
 body)};this.grid=r("table",{class:"wb-table wb-agents",on:s},r("thead",{},e),this.body),this.more=m("Show more","wb-button",()=>this.showMore()),this.empty=r("p",
-{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,this.grid,this.more];return r("div",{class:"wb-stack"},...i)}row(t){return new he(
+{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,this.grid,this.more];return r("div",{class:"wb-stack"},...i)}row(t){return new le(
 this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.rename(e,s)})}count(t){return[...this.store.tables.agents.values()].
 filter(e=>Z(st(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),d(this.summary,this.processes.summary()))}setMode(t){
 this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.mode==="agents";this.modes.setLabel("processes",t?`Processes ${t.toLocaleString(
 "en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.element.hidden=e,this.search.hidden=this.session.hidden=!e}updateAgents(t){let{
-tables:e}=this.store,s=[...e.agents.values()].sort(fn),i=new Map(s.map(h=>[h.id,st(h,t)]));this.drawCounts(s,i),T(this.session,[["",pn],...G(e)],this.filters.session);
-let o=s.filter(h=>this.matches(h,i.get(h.id))),a=o.slice(0,this.limit).map(({id:h})=>h);this.rows.show(a,(h,l)=>h.show(e.agents.get(l),i.get(l),e,t)),this.more.
-hidden=o.length<=this.limit,this.grid.hidden=o.length===0,this.drawEmpty(s.length,o.length),this.drawSelected()}drawCounts(t,e){let s={};for(let h of e.values())
-s[h]=(s[h]??0)+1;let i=t.filter(({id:h})=>Z(e.get(h))),o=i.filter(({connections:h})=>h).length.toLocaleString("en");d(this.summary,i.length?`${p(i.length,"agent")}\
- · ${o} connected`:"");let a=Object.entries(oe).filter(([h])=>h!=="pending").map(([h,l])=>({key:h,label:l,count:s[h]??0,mark:()=>He(h)}));this.chips.update([{key:null,
+tables:e}=this.store,s=[...e.agents.values()].sort(fn),i=new Map(s.map(l=>[l.id,st(l,t)]));this.drawCounts(s,i),T(this.session,[["",pn],...G(e)],this.filters.session);
+let o=s.filter(l=>this.matches(l,i.get(l.id))),a=o.slice(0,this.limit).map(({id:l})=>l);this.rows.show(a,(l,h)=>l.show(e.agents.get(h),i.get(h),e,t)),this.more.
+hidden=o.length<=this.limit,this.grid.hidden=o.length===0,this.drawEmpty(s.length,o.length),this.drawSelected()}drawCounts(t,e){let s={};for(let l of e.values())
+s[l]=(s[l]??0)+1;let i=t.filter(({id:l})=>Z(e.get(l))),o=i.filter(({connections:l})=>l).length.toLocaleString("en");d(this.summary,i.length?`${p(i.length,"agent")}\
+ · ${o} connected`:"");let a=Object.entries(oe).filter(([l])=>l!=="pending").map(([l,h])=>({key:l,label:h,count:s[l]??0,mark:()=>He(l)}));this.chips.update([{key:null,
 label:"Admitted",count:i.length},...a],this.filters.state),this.chips.element.hidden=this.search.hidden=this.session.hidden=t.length===0}rename(t,e){let{agents:s}=this.
 store.tables;s.has(t)&&(this.rows.rename(t,e),s.set(e,{...s.get(t),id:e,agent_id:e}),s.delete(t))}drawEmpty(t,e){if(this.empty.hidden=e>0||this.store.version===
 null,this.empty.hidden)return;let s=t?["No agent matches the filters. ",m("Show all","wb-link",()=>this.clear())]:["No agents yet. Agents that register wait in \
@@ -334,8 +334,8 @@ this.details.replaceChildren(this.fields.element)),this.details.hidden=!t,this.d
 this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton.setAttribute("aria-expanded",String(t)),t?this.reason.focus():this.rejectButton.
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
-busy)return;let a=t==="approve_many",h=o.map(u=>u.approval.id);for(let u of o)u.begin();let l=await this.requests.run(t,{approval_ids:h,...e},s,i),c=new Map((l?.
-decisions??[]).map(u=>[u.approval_id,u]));for(let u of o)bn(u,c.get(u.approval.id),a);l&&(this.close(),this.desk.announce(gn(l.decisions,a))),this.update()}};function bn(n,t,e){
+busy)return;let a=t==="approve_many",l=o.map(u=>u.approval.id);for(let u of o)u.begin();let h=await this.requests.run(t,{approval_ids:l,...e},s,i),c=new Map((h?.
+decisions??[]).map(u=>[u.approval_id,u]));for(let u of o)bn(u,c.get(u.approval.id),a);h&&(this.close(),this.desk.announce(gn(h.decisions,a))),this.update()}};function bn(n,t,e){
 t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new W(t.error),e?"approve":"reject"):n.reset()}function gn(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
  ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var yn={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},kn=24,de=class{constructor(){this.rows=[],this.element=r("u\
 l",{class:"wb-gates","aria-label":"Gates"})}update(t=[]){for(this.element.hidden=!t.length;this.rows.length>t.length;)this.rows.pop().element.remove();t.forEach(
@@ -350,8 +350,8 @@ n}var xn=new Set(["waiting","running"]);function At(n){return n.some(({state:t})
 let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function Ot(n,t){
 return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function Ye({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
 ent back.",done:!0,error:{code:e?.code??"INTEGRATION_REFUSED",message:t??"It was not merged."}};let a=c=>({text:c,done:!1,error:null});if(e?.state==="integrated")
-return{text:`Integrated into ${o}.`,done:!0,error:null};let h=i?.queue_place??0;return h>1?a(`Approved. Queued, ${ct(h)} for ${o}.`):At(s.gates??[])==="checking"?
-a(`Approved. Running gates; then it is merged into ${o}.`):a(h===1?`Approved. Merging into ${o}…`:`Approved. Queued for ${o}.`)}var Xe=12,Hs={icon:"integration",label:"integration",approve:n=>Ze(n)?"Approve despite failed gates…":"Approve and integrate",approving:"Approving…",title:({
+return{text:`Integrated into ${o}.`,done:!0,error:null};let l=i?.queue_place??0;return l>1?a(`Approved. Queued, ${ct(l)} for ${o}.`):At(s.gates??[])==="checking"?
+a(`Approved. Running gates; then it is merged into ${o}.`):a(l===1?`Approved. Merging into ${o}…`:`Approved. Queued for ${o}.`)}var Xe=12,Hs={icon:"integration",label:"integration",approve:n=>Ze(n)?"Approve despite failed gates…":"Approve and integrate",approving:"Approving…",title:({
 payload:n})=>n.worktree,origin:({requester:n})=>`requested by ${n}`,summary:({payload:n})=>{let{added:t,removed:e}=Ut(n.files);return[r("code",{},n.branch)," at\
  ",r("code",{title:n.source_commit},ue(n.source_commit))," → ",r("code",{},n.target),` · ${p(n.ahead,"commit")} · ${p(n.files.length,"file")} `,r("span",{class:"\
 wb-added"},`+${t}`)," ",r("span",{class:"wb-removed"},`−${e}`),n.conflicts.length?null:" · no conflicts"]},warnings:(n,t)=>[_n(n,t),...$n(n.payload)].filter(
@@ -365,11 +365,11 @@ changed:e}){let s=t.length&&`Conflicts are predicted in ${p(t.length,"file")}`;r
 ating would be refused.`,e?.length&&`Protected parts of the repository have changed since the worktree was created: ${_(e)}. Check them before you approve.`]}function Ze({
 payload:n}){return At(n.gates??[])==="failing"}function Sn({payload:n}){return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function ue(n){return n.
 slice(0,7)}var Je=class{constructor({payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=C(p(i,"commit"),me(e.map(Cn),i)),this.first.tabIndex=-1;
-let a=s.map(h=>Tn(h,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...En(t),this.first,C(p(s.length,"file"),me(a,s.length)))}choices(){return{}}fieldOf(){
+let a=s.map(l=>Tn(l,o));this.element=r("div",{class:"wb-box wb-stack wb-roomy"},...En(t),this.first,C(p(s.length,"file"),me(a,s.length)))}choices(){return{}}fieldOf(){
 return null}};function En({target:n,behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){let a=(c,u)=>r("li",{},r("span",{class:"wb-muted wb-t\
-erm"},c),r("code",{class:"wb-wrap"},u)),h=o.map(c=>r("li",{},y("warning"),r("code",{class:"wb-wrap"},c))),l=`${n} has ${p(t,"newer commit")}; both sides are mer\
-ged.`;return[t?r("p",{class:"wb-muted"},l):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,me([a("Commit",s),i&&i!==s&&a(
-"Merge commit",i)]),h.length?C("Protected parts that have changed",me(h)):null].filter(Boolean)}function me(n,t=0){let e=(t-Xe).toLocaleString("en"),s=t>Xe?r("l\
+erm"},c),r("code",{class:"wb-wrap"},u)),l=o.map(c=>r("li",{},y("warning"),r("code",{class:"wb-wrap"},c))),h=`${n} has ${p(t,"newer commit")}; both sides are mer\
+ged.`;return[t?r("p",{class:"wb-muted"},h):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,me([a("Commit",s),i&&i!==s&&a(
+"Merge commit",i)]),l.length?C("Protected parts that have changed",me(l)):null].filter(Boolean)}function me(n,t=0){let e=(t-Xe).toLocaleString("en"),s=t>Xe?r("l\
 i",{class:"wb-muted"},`and ${e} more`):null;return r("ul",{class:"wb-list"},...n.slice(0,Xe),s)}function Cn({id:n,author:t,subject:e}){return r("li",{},r("code",
 {},ue(n)),r("span",{class:"wb-grow wb-cut",title:e},e),r("span",{class:"wb-muted"},t))}function Tn({path:n,added:t,removed:e},s){let i=t===null?[r("span",{class:"\
 wb-muted"},"binary")]:[r("span",{class:"wb-added"},`+${t}`),r("span",{class:"wb-removed"},`−${e}`)];return r("li",{},r("code",{class:"wb-grow wb-cut",title:n},
@@ -391,8 +391,8 @@ form=this.rejectForm(),this.confirmBox=r("div",{}),this.element=r("li",{class:"w
 this.checkbox,y(this.kind.icon),this.body(t),this.buttons()),this.form,this.confirmBox,this.requests.errorBox),this.draw()}body(t){let{approval:e,kind:s}=this,i=s.
 facts?.(e);this.age=r("span",{}),this.summary=r("div",{class:"wb-card-summary"},...s.summary(e,this.tables)),this.facts=r("div",{class:"wb-card-summary wb-cut",
 title:i,hidden:!i},i),this.live=s.live?.(),this.warnings=r("div",{}),this.result=r("div",{class:"wb-message",tabindex:-1,hidden:!0});let o=r("span",{class:"wb-s\
-trong wb-wrap",id:t,title:this.name},this.name),a=r("span",{class:"wb-muted"},`${s.label} · ${s.origin(e)} · `,this.age),l=[r("div",{class:"wb-card-head"},o,a),
-this.summary,this.facts,this.warnings,this.result,this.live?.element];return r("div",{class:"wb-card-body"},...l)}buttons(){let{kind:t}=this;this.approveButton=
+trong wb-wrap",id:t,title:this.name},this.name),a=r("span",{class:"wb-muted"},`${s.label} · ${s.origin(e)} · `,this.age),h=[r("div",{class:"wb-card-head"},o,a),
+this.summary,this.facts,this.warnings,this.result,this.live?.element];return r("div",{class:"wb-card-body"},...h)}buttons(){let{kind:t}=this;this.approveButton=
 m("","wb-button",()=>this.approve()),this.detailsButton=t.details?m("Details…","wb-button",()=>this.toggleDetails()):null,this.rejectButton=m("Reject…","wb-\
 button",()=>this.toggleReject(!0));for(let s of[this.detailsButton,this.rejectButton])s?.setAttribute("aria-expanded","false"),s?.setAttribute("aria-label",`${s.
 textContent} ${this.name}`);let e=[this.approveButton,this.detailsButton,this.rejectButton];return this.actions=r("div",{class:"wb-card-actions"},...e),this.actions}rejectForm(){
@@ -401,7 +401,7 @@ this.confirmReject=r("button",{class:"wb-button wb-danger",type:"submit"},"Rejec
 escape:t},q(this.confirmReject,t,this.reason))}update(t){t===this.approval||this.state==="settled"||this.state==="following"||(this.approval=t,this.redraw())}draw(){
 let{approval:t,kind:e}=this,s=e.approve(t);this.state==="waiting"&&d(this.approveButton,s),this.approveButton.setAttribute("aria-label",`${s}: ${this.name}`),this.
 approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.tables));let i=e.warnings?.(t,this.tables)??[],o=i.join(`
-`);o!==this.drawnWarnings&&this.warnings.replaceChildren(...i.map(a=>lt("warning",a))),this.drawnWarnings=o,this.live?.update(t)}redraw(){this.draw();let t=r("d\
+`);o!==this.drawnWarnings&&this.warnings.replaceChildren(...i.map(a=>ht("warning",a))),this.drawnWarnings=o,this.live?.update(t)}redraw(){this.draw();let t=r("d\
 iv",{},...this.kind.summary(this.approval,this.tables));t.textContent!==this.summary.textContent&&this.summary.replaceChildren(...t.childNodes),this.details?.refresh?.()}refresh(t){
 this.enabled=t,this.state==="waiting"&&this.redraw();let e=String(!t||this.state==="sending");for(let s of[this.approveButton,this.rejectButton,this.confirmReject])
 s.setAttribute("aria-disabled",e)}tick(t){if(this.state==="following"||this.state==="settled")return;let e=z(this.approval.created_at,t);d(this.age,e==="just no\
@@ -412,10 +412,10 @@ key==="Escape"&&this.toggleDetails(!1),t.key==="Enter"&&t.target.matches("input"
 "aria-expanded",String(t)),t?this.reason.focus():this.rejectButton.focus()}approve(){let t=this.kind.confirmation?.(this.approval);if(t)return this.confirm(t);let e=this.
 detailsOpen?this.details.choices():this.kind.choices?.(this.approval,this.tables)??{};return this.decide("approve",{approval_id:this.approval.id,choices:e},this.
 approveButton,this.kind.approving)}confirm({label:t,consequence:e,choices:s}){let i=()=>{this.confirmBox.replaceChildren(),this.approveButton.focus()},o={approval_id:this.
-approval.id,choices:s},a=(l,c)=>this.decide("approve",o,c,this.kind.approving),h=new $({label:t,consequence:e},a,i);this.confirmBox.replaceChildren(h.element),h.
+approval.id,choices:s},a=(h,c)=>this.decide("approve",o,c,this.kind.approving),l=new $({label:t,consequence:e},a,i);this.confirmBox.replaceChildren(l.element),l.
 focus()}reject(){let t={approval_id:this.approval.id,reason:this.reason.value.trim()};return this.decide("reject",t,this.confirmReject,"Rejecting…")}async decide(t,e,s,i){
-if(this.state!=="waiting")return;let o=s.textContent;s.textContent=i,this.begin();try{let{approval:a,outcome:h}=await this.requests.send(t,e);this.onDecided(t===
-"approve",h,a)}catch(a){this.onRefused(a,t)}finally{s.textContent=o,this.state==="waiting"&&this.draw()}}begin(){this.state="sending",this.requests.clearError(),
+if(this.state!=="waiting")return;let o=s.textContent;s.textContent=i,this.begin();try{let{approval:a,outcome:l}=await this.requests.send(t,e);this.onDecided(t===
+"approve",l,a)}catch(a){this.onRefused(a,t)}finally{s.textContent=o,this.state==="waiting"&&this.draw()}}begin(){this.state="sending",this.requests.clearError(),
 this.refresh(this.enabled)}reset(){this.state="waiting",this.refresh(this.enabled)}onDecided(t,e,s=this.approval){t?this.kind.progress&&!this.kind.progress({...s,
 outcome:e},this.tables).done?this.follow({...s,outcome:e}):this.settle(this.kind.done(e,s),!0):this.settle("Rejected.",!1)}onRefused(t,e){if(t.code==="ALREADY_D\
 ECIDED"){this.settle("It was decided elsewhere; nothing was changed.",!1);return}this.reset(),this.requests.showError(t),this.markField(t,e)}markField(t,e){for(let i of this.
@@ -425,15 +425,16 @@ document.activeElement);this.state="following",this.hideQuestion(),this.refreshi
 let s=()=>this.onProgress();this.store.subscribe(s,this.ending.signal),this.showProgress(t),e&&this.result.focus()}onProgress(){let t=[`approval:${this.approval.
 id}`,...this.kind.subjects?.(this.approval)??[]];this.store.concerns(...t)&&this.refreshing.now(),this.showProgress(this.approval)}async readProgress(){let t=await this.
 requests.send("get_approval",{approval_id:this.approval.id});this.state==="following"&&(this.requests.clearError(),this.showProgress(t))}showProgress(t){if(this.
-state!=="following")return;this.approval=t;let{text:e,done:s,error:i}=this.kind.progress(t,this.tables);s?i&&!this.kind.successor?.(t,this.tables)?this.settleWithError(
-i):this.settle(i?`Sent back: ${i.message}`:e,!i):(this.showResult("in_progress",e),this.live?.update(t))}showResult(t,e){let s=`${t} ${e}`;this.result.hidden=!1,
-s!==this.shownResult&&(this.shownResult=s,this.result.replaceChildren(y(t),r("span",{},e)),this.announce(e))}hideQuestion(){this.form.hidden=!0,this.confirmBox.
-replaceChildren(),this.requests.clearError(),this.details&&(this.details.element.hidden=!0),this.actions.hidden=!0,this.facts.hidden=!0,this.warnings.hidden=!0,
-this.checkbox.checked=!1,this.checkbox.hidden=!0}settle(t,e){let s=this.element.contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),
-this.summary.hidden=!0,this.live&&(this.live.element.hidden=!0),this.element.classList.add("wb-settled"),this.showResult(e?"completed":"cancelled",t),s&&this.result.
-focus(),this.on.settle?.(this)}settleWithError(t=this.requests.error){let e=this.element.contains(document.activeElement);this.stop(),this.state="settled",this.
-hideQuestion(),this.result.hidden=!0;let s=m("Dismiss","wb-button",()=>this.on.dismiss(this),`Dismiss: ${this.name}`);this.actions.replaceChildren(s),this.actions.
-hidden=!1,this.requests.showError(t),e&&this.element.focus()}stop(){this.refreshing?.stop(),this.ending?.abort()}};var Nn=4e3,pe=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.store=t,this.signal=i,this.cards=new Map,this.filled=!1;let o=b("inbox");
+state!=="following")return;this.approval=t;let{text:e,done:s,error:i}=this.kind.progress(t,this.tables);s?i?this.settleSentBack(i):this.settle(e,!0):(this.showResult(
+"in_progress",e),this.live?.update(t))}settleSentBack(t){let e=()=>this.kind.successor?.(this.approval,this.tables),s=()=>this.settle(`Sent back: ${t.message}`,
+!1);if(e())return s();this.settleWithError(t),this.ending=new AbortController,this.store.subscribe(()=>e()&&s(),this.ending.signal)}showResult(t,e){let s=`${t} ${e}`;
+this.result.hidden=!1,s!==this.shownResult&&(this.shownResult=s,this.result.replaceChildren(y(t),r("span",{},e)),this.announce(e))}hideQuestion(){this.form.hidden=
+!0,this.confirmBox.replaceChildren(),this.requests.clearError(),this.details&&(this.details.element.hidden=!0),this.actions.hidden=!0,this.facts.hidden=!0,this.
+warnings.hidden=!0,this.checkbox.checked=!1,this.checkbox.hidden=!0}settle(t,e){let s=this.element.contains(document.activeElement);this.stop(),this.state="sett\
+led",this.hideQuestion(),this.summary.hidden=!0,this.live&&(this.live.element.hidden=!0),this.element.classList.add("wb-settled"),this.showResult(e?"completed":
+"cancelled",t),s&&this.result.focus(),this.on.settle?.(this)}settleWithError(t=this.requests.error){let e=this.element.contains(document.activeElement);this.stop(),
+this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=m("Dismiss","wb-button",()=>this.on.dismiss(this),`Dismiss: ${this.name}`);this.actions.replaceChildren(
+s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.focus()}stop(){this.refreshing?.stop(),this.ending?.abort()}};var Nn=4e3,pe=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.store=t,this.signal=i,this.cards=new Map,this.filled=!1;let o=b("inbox");
 this.heading=r("h3",{class:"wb-heading",id:o,tabindex:-1},"Waiting for you"),this.count=r("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=r("ul",
 {class:"wb-cards","aria-labelledby":o}),this.empty=r("p",{class:"wb-empty"},"Nothing is waiting for you. Agents that register and worktrees to integrate appear \
 here. ",r("code",{},"%workbench connect")," shows how to connect an agent."),this.bulk=new ce(this.desk,()=>this.registrations()),this.element=r("section",{class:"\
@@ -473,8 +474,8 @@ name}`});let i=["",[[es,"No session"]]];T(this.session,[i,...G(t.store.tables)],
 mit"},"Move");let o=()=>s(null);this.element=x({class:"wb-stack"},{submit:()=>this.run(),escape:o},q(this.submit,o,this.session),r("p",{class:"wb-muted"},"Its m\
 embers move with it."),this.requests.errorBox)}focus(){this.session.focus()}async run(){let t={team_id:this.team.id,session_id:this.session.value||null},e=await this.
 requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var qt=class{constructor(t,{label:e,value:s="",field:i},o,a){this.requests=new f(t),this.request=o,this.onDone=a,this.name=k(s,{class:"wb-input wb-grow",maxlength:200,
-placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let h=()=>a(null);this.element=x({class:"wb-st\
-ack"},{submit:()=>this.run(),escape:h},q(this.submit,h,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
+placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let l=()=>a(null);this.element=x({class:"wb-st\
+ack"},{submit:()=>this.run(),escape:l},q(this.submit,l,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
 requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var Mn={project:1,session:2,team:3},Dn={project:"session",session:"team"},In={session:"project_id",team:"session_id"},Pn={project:"Its sessions, teams and conte\
 xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},ye=class{constructor(t,e,s){this.desk=
 {store:t,channel:e,announce:s},this.store=t,this.requests=new f(this.desk),this.form=null,this.drawn=[],this.newProject=m("New project…","wb-button",()=>this.
@@ -483,20 +484,20 @@ section(),this.deleted.element)}section(){let t=b("projects");this.top=r("div",{
 class:"wb-empty"},"No projects yet. Agents in the same session of a project share their contexts; an agent in no session sees only its own.");let e=r("h3",{class:"\
 wb-heading wb-grow",id:t},"Projects, sessions and teams");return r("section",{class:"wb-section wb-stack","aria-labelledby":t},r("div",{class:"wb-toolbar"},e,r(
 "div",{class:"wb-line"},this.newProject,this.newTeam)),this.top,this.requests.errorBox,this.empty,this.list)}update(){let{projects:t,sessions:e,teams:s}=this.store.
-tables,i=[...t.values(),...e.values(),...s.values()],o=i.length===this.drawn.length&&i.every((h,l)=>h===this.drawn[l]);if(this.empty.hidden=this.store.version===
+tables,i=[...t.values(),...e.values(),...s.values()],o=i.length===this.drawn.length&&i.every((l,h)=>l===this.drawn[h]);if(this.empty.hidden=this.store.version===
 null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(document.activeElement)?document.activeElement.dataset.key:null;this.list.replaceChildren(
 ...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=P(t,null),s=r("li",{class:"\
 wb-entry wb-muted"},"Teams in no session");return[...$t(t.projects).flatMap(i=>[this.item("project",i,[p(i.sessions,"session")]),...Fe(t,i.id).flatMap(o=>this.sessionItems(
 o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[p(i.agents,"agent")],2))]}sessionItems(t){let e=P(this.store.tables,t.id);return[this.item("session",t,
 [p(t.agents,"agent"),p(t.contexts,"context")]),...e.map(s=>this.item("team",s,[p(s.agents,"agent")]))]}item(t,e,s,i=Mn[t]){let o=r("div",{}),a=(c,u)=>{let w=m(c,
-"wb-link wb-quiet",u,`${c} ${e.name}`);return w.dataset.key=`${t}:${e.id}:${c}`,w},h=Dn[t],l=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("s\
+"wb-link wb-quiet",u,`${c} ${e.name}`);return w.dataset.key=`${t}:${e.id}:${c}`,w},l=Dn[t],h=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("s\
 pan",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(" ·\
- ")),r("span",{class:"wb-entry-actions"},h?a(`New ${h}…`,()=>this.create(h,o,e)):a("Move…",()=>this.open(o,c=>new ge(this.desk,e,c))),a("Rename…",()=>this.
-rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},l,o)}create(t,e,s=null){let i=s?{[In[t]]:s.id}:{},o=s?`Name of the ${t}\
- in ${s.name}`:`Name of the ${t}`,a=h=>[`create_${t}`,{name:h,...i}];this.open(e,h=>new qt(this.desk,{label:`Create ${t}`,field:o},a,h))}rename(t,e,s){let i={label:"\
+ ")),r("span",{class:"wb-entry-actions"},l?a(`New ${l}…`,()=>this.create(l,o,e)):a("Move…",()=>this.open(o,c=>new ge(this.desk,e,c))),a("Rename…",()=>this.
+rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},h,o)}create(t,e,s=null){let i=s?{[In[t]]:s.id}:{},o=s?`Name of the ${t}\
+ in ${s.name}`:`Name of the ${t}`,a=l=>[`create_${t}`,{name:l,...i}];this.open(e,l=>new qt(this.desk,{label:`Create ${t}`,field:o},a,l))}rename(t,e,s){let i={label:"\
 Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new qt(this.desk,i,o,a))}remove(t,e,s){let i=`${Pn[t]}\
- You can restore it below.`,o=async(a,h)=>{let l=await this.requests.run(`delete_${t}`,{[`${t}_id`]:e.id},h,"Deleting…");l&&a(l)};this.open(s,a=>{let h={label:`\
-Delete ${e.name}`,consequence:i};return new $(h,(l,c)=>o(a,c),()=>a(null))})}open(t,e){this.close();let s=document.activeElement,i=o=>{this.close(),o&&(this.desk.
+ You can restore it below.`,o=async(a,l)=>{let h=await this.requests.run(`delete_${t}`,{[`${t}_id`]:e.id},l,"Deleting…");h&&a(h)};this.open(s,a=>{let l={label:`\
+Delete ${e.name}`,consequence:i};return new $(l,(h,c)=>o(a,c),()=>a(null))})}open(t,e){this.close();let s=document.activeElement,i=o=>{this.close(),o&&(this.desk.
 announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update()};this.form=e(i),t.replaceChildren(this.form.element),this.form.focus()}close(){
 this.requests.clearError(),this.form?.element.remove(),this.form=null}};var O={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},F=["persona_\
 id","plan","worktree","assigned_agent_id","session_id"];function Xs(){return{text:"",state:null,...Object.fromEntries(F.map(n=>[n,null]))}}function Fn(n,t){return n.
@@ -504,8 +505,8 @@ blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}
 d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var pt=class{constructor(t){this.tasks=t,this.children=new Map,
 this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(O).map(e=>[e,0])),this.facets=Object.fromEntries(F.map(e=>[e,new Set]));for(let e of[
 ...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e){let s=Kn(t)?this.leadingTo(
-this.matching(t)):null,i=[],o=(a,h)=>{let l=(this.children.get(a)??[]).filter(c=>!s||s.has(c));l.forEach((c,u)=>{let w=this.children.has(c),S=w&&(s!==null||!e.has(
-c)),Mt=!s||s.get(c)===!0;i.push({...this.line(c),level:h,place:u+1,siblings:l.length,branch:w,open:S,matches:Mt}),S&&o(c,h+1)})};return o(null,1),i}list(t){let{
+this.matching(t)):null,i=[],o=(a,l)=>{let h=(this.children.get(a)??[]).filter(c=>!s||s.has(c));h.forEach((c,u)=>{let w=this.children.has(c),S=w&&(s!==null||!e.has(
+c)),Mt=!s||s.get(c)===!0;i.push({...this.line(c),level:l,place:u+1,siblings:h.length,branch:w,open:S,matches:Mt}),S&&o(c,l+1)})};return o(null,1),i}list(t){let{
 tasks:e}=this,s=this.matching(t).sort((o,a)=>e.get(a).priority-e.get(o).priority||o-a),i=s.length;return s.map((o,a)=>({...this.line(o),level:1,place:a+1,siblings:i,
 branch:!1,open:!1,matches:!0}))}line(t){return{id:t,state:this.states.get(t),waits:this.waits.get(t)??[],...this.below.get(t)}}add(t){let e=this.tasks.has(t.parent_task_id)?
 t.parent_task_id:null;Ys(this.children,e,t.id);let s=Fn(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),this.states.set(t.id,i),this.
@@ -517,26 +518,26 @@ children.get(s)??[])}return t.reverse()}matching(t){let e=t.text.toLowerCase().s
 filter(i=>!t.state||this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.length||e.every(o=>Wn(i).includes(o))).map(({id:i})=>i)}leadingTo(t){
 let e=new Map(t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}
 return e}};function Ys(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function Kn(n){return!!(n.text||n.state)||F.some(t=>n[t]!==null)}function Wn(n){let{id:t,title:e,
-persona_id:s,worktree:i,assigned_agent_id:o,plan:a,name:h}=n;return[`#${t}`,e,s,i,o,a,h].join(`
+persona_id:s,worktree:i,assigned_agent_id:o,plan:a,name:l}=n;return[`#${t}`,e,s,i,o,a,l].join(`
 `).toLowerCase()}var ss=["completed","in_progress","claimed","failed"],ft=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 ss.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;d(this.summary,
-e?o:"");let a=ss.filter(h=>t[h]).map(h=>`${t[h]} ${O[h].toLowerCase()}`);g(this.meter,"aria-label",a.length?`${a.join(", ")} of ${e} tasks`:"No task has begun");
-for(let h of ss)this.segments[h].style.width=`${e?100*t[h]/e:0}%`;this.meter.hidden=!s.size}};var ve=new Set(["pending","claimed","in_progress"]),Un=new Set(["failed","cancelled"]),Js="",ke=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new f(
+e?o:"");let a=ss.filter(l=>t[l]).map(l=>`${t[l]} ${O[l].toLowerCase()}`);g(this.meter,"aria-label",a.length?`${a.join(", ")} of ${e} tasks`:"No task has begun");
+for(let l of ss)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var ve=new Set(["pending","claimed","in_progress"]),Un=new Set(["failed","cancelled"]),Js="",ke=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new f(
 t),this.element=r("div",{class:"wb-line wb-indented"}),this.confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),
 this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,
 this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.replaceChildren(),this.priority=null;let s=(i,o)=>m(i,"wb-button",a=>this.ask(a.currentTarget,
-o),`${i} task ${t}`);if(ve.has(e.status)){this.priority=new is(e,(a,h)=>this.setPriority(a,h));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.
+o),`${i} task ${t}`);if(ve.has(e.status)){this.priority=new is(e,(a,l)=>this.setPriority(a,l));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.
 cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(Un.has(e.status)){let i=o=>this.run("retry_task",{},o.currentTarget,"it will be tried\
  again.");this.element.replaceChildren(m("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async setPriority(t,e){let s=await this.
 run("set_priority",{priority:t},e,`priority ${t}.`);s&&this.priority?.reset(s.priority)}cancel(t){let{id:e,row:s,hasSubtasks:i}=this,o=s.status==="pending"?"No \
-agent will work on it.":"The agent that works on it loses it.",a=i?" Its unfinished subtasks are cancelled too.":"",h={label:`Cancel task ${e}`,consequence:`${o}${a}\
- You can retry it later.`,reason:"Reason (optional; shown to agents)",cancel:"Keep it"},l=(c,u)=>this.run("cancel_task",{reason:c},u,"cancelled.");return new $(
-h,l,t)}reassign(t){let{row:e}=this,s=v(this.agentOptions(),Js,{class:"wb-input wb-narrow","aria-label":"Agent"}),i=`${e.assigned_agent_id} loses it, and no retr\
+agent will work on it.":"The agent that works on it loses it.",a=i?" Its unfinished subtasks are cancelled too.":"",l={label:`Cancel task ${e}`,consequence:`${o}${a}\
+ You can retry it later.`,reason:"Reason (optional; shown to agents)",cancel:"Keep it"},h=(c,u)=>this.run("cancel_task",{reason:c},u,"cancelled.");return new $(
+l,h,t)}reassign(t){let{row:e}=this,s=v(this.agentOptions(),Js,{class:"wb-input wb-narrow","aria-label":"Agent"}),i=`${e.assigned_agent_id} loses it, and no retr\
 y is used up. `,o={label:"Reassign",consequence:`${e.status==="pending"?"":i}Only the agent you choose may claim it.`,reason:"Reason (optional)",danger:!1,cancel:"\
-Keep it",control:s},a=(h,l)=>{let c=s.value?`reserved for ${s.value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_agent_id:s.value||null,
-reason:h},l,c)};return new $(o,a,t)}agentOptions(){let t=Date.now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(h=>Z(st(h,t))),
-i=h=>h.persona_id===e,o=h=>[h.agent_id,`${h.agent_id} · ${h.persona_id??"no persona"}`];return[[Js,`Any ${e}`],...s.filter(i).map(o),...s.filter(h=>!i(h)).map(
+Keep it",control:s},a=(l,h)=>{let c=s.value?`reserved for ${s.value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_agent_id:s.value||null,
+reason:l},h,c)};return new $(o,a,t)}agentOptions(){let t=Date.now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(l=>Z(st(l,t))),
+i=l=>l.persona_id===e,o=l=>[l.agent_id,`${l.agent_id} · ${l.persona_id??"no persona"}`];return[[Js,`Any ${e}`],...s.filter(i).map(o),...s.filter(l=>!i(l)).map(
 o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){
 let{id:o}=this,a=await this.requests.run(t,{task_id:o,...e},s);return a?(this.desk.announce(`Task ${o}: ${i}`),this.id===o&&(this.confirmBox.replaceChildren(),this.
 onDone()),a):null}},is=class{constructor({id:t,priority:e},s){this.known=String(e),this.field=k(this.known,{class:"wb-input wb-task-priority",type:"number",step:"\
@@ -549,8 +550,8 @@ lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new Jt(e,wt),this.refresh=new N(()=>this.read(this.tail),s=>this.onError(s)),this.limit=wt,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
 this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<Hn,o=Math.max(0,s.lines.length-
-this.limit),a=s.lines.slice(o),h=Number(e.firstElementChild?.value);h&&h!==a[0]?.id&&e.replaceChildren();let l=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:u})=>u>l).map(zn));let c=p(s.lines.length,"line");d(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),d(this.earlier,s.complete||o>=wt?`Show ${Math.
+this.limit),a=s.lines.slice(o),l=Number(e.firstElementChild?.value);l&&l!==a[0]?.id&&e.replaceChildren();let h=e.lastElementChild?.value??0;e.append(...a.filter(
+({id:u})=>u>h).map(zn));let c=p(s.lines.length,"line");d(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),d(this.earlier,s.complete||o>=wt?`Show ${Math.
 min(wt,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+wt&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
 this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=wt,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function zn({id:n,logged_at:t,agent_id:e,
@@ -559,10 +560,10 @@ Q(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}
 p",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-task-part"},_e=class{constructor(t,e,s){this.
 desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new f(t),this.actions=new ke(t,()=>this.focus()),this.log=new xe(t),this.facts=new K,this.about=C("\
 Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(Xn).map(([w,S])=>[w,r("div",{class:S})]));let i=b("task");this.mark=r("span",{class:"w\
-b-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{state:o,description:a,dependencies:h,
-subtasks:l,attempts:c,result:u}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-he\
-ad"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.errorBox,this.reader.errorBox,a,h,
-l,c,this.log.element,u,this.about),t.store.subscribe(()=>this.onChange(),s),s.addEventListener("abort",()=>this.hide(),{once:!0})}closeButton(){return m("×","w\
+b-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{state:o,description:a,dependencies:l,
+subtasks:h,attempts:c,result:u}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-he\
+ad"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,this.actions.requests.errorBox,this.reader.errorBox,a,l,
+h,c,this.log.element,u,this.about),t.store.subscribe(()=>this.onChange(),s),s.addEventListener("abort",()=>this.hide(),{once:!0})}closeButton(){return m("×","w\
 b-close",this.on.close,"Close the task")}show(t,e){this.id!==t&&this.begin(t),this.element.hidden=!1,this.update(e)}begin(t){this.id=t,this.task=null,this.drawn.
 clear();for(let e of Object.values(this.parts))e.replaceChildren();this.about.hidden=!0,this.element.scrollTop=0,this.actions.show(t),this.log.show(t),this.reader.
 clearError(),this.refresh?.stop(),this.refresh=new N(()=>this.read(t),e=>this.reader.showError(e)),this.refresh.now()}hide(){this.id=null,this.refresh?.stop(),this.
@@ -570,16 +571,16 @@ log.show(null),this.element.hidden=!0}focus(){this.title.focus()}onChange(){this
 log.refresh.now())}async read(t){let e=await this.reader.send("get_task",{task_id:t});t===this.id&&(this.reader.clearError(),this.task=e,this.update(this.outline))}update(t){
 this.outline=t;let e=t.tasks.get(this.id);if(this.id===null||!e)return;let s=t.states.get(this.id);this.hasChanged("mark",s)&&this.mark.replaceChildren(y(s)),d(
 this.title,e.title),d(this.number,`#${e.id}`),this.updateFromRow(e,s),this.task&&this.updateFromTask({...this.task,...e})}updateFromRow(t,e){let{outline:s}=this,
-i=s.children.get(this.id)??[],o=s.dependents(this.id),a=u=>u.map(w=>[w,s.tasks.get(w)?.title,s.states.get(w)]),h=i.map(u=>s.tasks.get(u).progress),l=[e,this.waitsFor(),
-this.task?.error_message,t.progress,t.assigned_agent_id];this.draw("state",[...l,t.not_before],()=>this.drawState({...this.task,...t},e)),this.actions.update(t,
-i.length>0);let c=[a(t.dependencies),a(o)];this.draw("dependencies",c,()=>this.drawDependencies(t.dependencies,o)),this.draw("subtasks",[a(i),h],()=>this.drawSubtasks(
+i=s.children.get(this.id)??[],o=s.dependents(this.id),a=u=>u.map(w=>[w,s.tasks.get(w)?.title,s.states.get(w)]),l=i.map(u=>s.tasks.get(u).progress),h=[e,this.waitsFor(),
+this.task?.error_message,t.progress,t.assigned_agent_id];this.draw("state",[...h,t.not_before],()=>this.drawState({...this.task,...t},e)),this.actions.update(t,
+i.length>0);let c=[a(t.dependencies),a(o)];this.draw("dependencies",c,()=>this.drawDependencies(t.dependencies,o)),this.draw("subtasks",[a(i),l],()=>this.drawSubtasks(
 i))}updateFromTask(t){let{description:e,attempts:s,result_data:i,artifacts:o}=this.task;this.draw("description",e,()=>e&&r("p",{class:"wb-prose"},e)),this.draw(
 "attempts",s,()=>s.length&&C("Attempts",Zn(s))),this.draw("result",[i,o],()=>this.drawResult()),this.drawFacts(t)}draw(t,e,s){this.hasChanged(t,e)&&this.parts[t].
 replaceChildren(...[s()].flat().filter(Boolean))}hasChanged(t,e){let s=JSON.stringify(e)??"";return this.drawn.get(t)===s?!1:(this.drawn.set(t,s),!0)}waitsFor(){
 return this.task?this.task.blocked_by:(this.outline.waits.get(this.id)??[]).map(({id:t})=>t)}drawState(t,e){let{status:s,progress:i,assigned_agent_id:o,not_before:a}=t,
-h=e==="blocked"?this.waitsFor():[],l=s==="in_progress"||s==="claimed"&&i,c=a&&s==="pending"&&Date.parse(a)>Date.now(),u=this.task?.error_message;return[r("p",{},
-r("span",{class:"wb-strong"},O[e]??e),...h.length?[" · waits for ",...this.links(h)]:[],o?` · ${ve.has(s)?"held by":"by"} ${o}`:"",l?` · ${i} %`:"",c?` · nex\
-t attempt after ${Q(a)}`:""),u?lt("warning",r("span",{class:"wb-prose"},u)):null]}links(t){let e=t.slice(0,bt).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.
+l=e==="blocked"?this.waitsFor():[],h=s==="in_progress"||s==="claimed"&&i,c=a&&s==="pending"&&Date.parse(a)>Date.now(),u=this.task?.error_message;return[r("p",{},
+r("span",{class:"wb-strong"},O[e]??e),...l.length?[" · waits for ",...this.links(l)]:[],o?` · ${ve.has(s)?"held by":"by"} ${o}`:"",h?` · ${i} %`:"",c?` · nex\
+t attempt after ${Q(a)}`:""),u?ht("warning",r("span",{class:"wb-prose"},u)):null]}links(t){let e=t.slice(0,bt).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.
 length>bt?[...e,` and ${t.length-bt} more`]:e}link(t){let e=this.outline.tasks.get(t),s=O[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title} (${s})`:null;
 return r("button",{class:"wb-link",type:"button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list("Waits for",t):
 null,e.length?this.list("Needed by",e):null]}drawSubtasks(t){if(!t.length)return null;let{done:e,below:s}=this.outline.below.get(this.id);return this.list(`Subt\
@@ -595,8 +596,8 @@ Gn[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Crea
 ["Ended",t.completed_at&&A(t.completed_at)]])}drawResult(){let{result_data:t,artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":Vn(t);return[i?C("Resul\
 t",_t(i,"Copy the result",s)):null,e.length?C("Artifacts",...e.map(o=>_t(o,`Copy ${o}`,s))):null]}};function Zn(n){let t=r("tr",{},...Yn.map(s=>r("th",{scope:"c\
 ol"},s))),e=[...n].reverse().flatMap(Jn);return r("table",{class:"wb-table wb-attempts"},r("thead",{},t),r("tbody",{},...e))}function Jn({attempt:n,agent_id:t,claimed_at:e,
-ended_at:s,outcome:i,error_class:o,error_message:a}){let h=s?R(Date.parse(s)-Date.parse(e)):"–",l=[n,t,A(e),h,(i??"under way").replaceAll("_"," ")],c=r("tr",{},
-...l.map(w=>r("td",{title:w},w))),u=[o,a].filter(Boolean).join(": ");return u?[c,r("tr",{class:"wb-attempt-error"},r("td",{}),r("td",{colspan:4},u))]:[c]}function Vn(n){
+ended_at:s,outcome:i,error_class:o,error_message:a}){let l=s?R(Date.parse(s)-Date.parse(e)):"–",h=[n,t,A(e),l,(i??"under way").replaceAll("_"," ")],c=r("tr",{},
+...h.map(w=>r("td",{title:w},w))),u=[o,a].filter(Boolean).join(": ");return u?[c,r("tr",{class:"wb-attempt-error"},r("td",{}),r("td",{colspan:4},u))]:[c]}function Vn(n){
 if(typeof n!="string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var $e="=",Qs="",ti={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
 l agents","Not assigned"],session_id:["All sessions","In no session"]},Se=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new Y("\
 Filter tasks by state",o=>e({state:o})),this.search=at("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
@@ -605,23 +606,23 @@ abel":"Filter tasks by what they belong to"};this.choiceBox=r("div",i,...Object.
 value}),s={class:"wb-input wb-narrow","aria-label":ti[t][0],on:{change:e}},i=v([],$e,s);return i}update(t,e){let s=Object.entries(O).map(([o,a])=>({key:o,label:a,
 count:t.counts[o],mark:()=>y(o)}));this.chips.update([{key:null,label:"All",count:t.tasks.size},...s],e.state);for(let o of F)this.drawChoice(o,t.facets[o],e[o]);
 let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choiceBox.hidden=i||Object.values(this.choices).every(o=>o.hidden)}drawChoice(t,e,s){
-let i=this.choices[t],[o,a]=ti[t],h=[...e].filter(Boolean).map(l=>[l,this.nameOf(t,l)]).sort((l,c)=>l[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(Qs)&&h.unshift(
-[Qs,a]),i.hidden=e.size<2&&s===null,T(i,[["",[[$e,o],...h]]],s??$e)}nameOf(t,e){return t==="session_id"?B(this.store.tables,e)??e:e}clear(){this.search.value="",
+let i=this.choices[t],[o,a]=ti[t],l=[...e].filter(Boolean).map(h=>[h,this.nameOf(t,h)]).sort((h,c)=>h[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(Qs)&&l.unshift(
+[Qs,a]),i.hidden=e.size<2&&s===null,T(i,[["",[[$e,o],...l]]],s??$e)}nameOf(t,e){return t==="session_id"?B(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(F.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
 this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function si(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,u]of t)e.get(c).push(u),s.get(u).push(c);let i=Qn(n,e,s),o=to(n,t,i),a=eo(
-o),h=so(o,a),l=c=>({layer:o.depth.get(c),at:h.get(c)});return{places:new Map(n.map(c=>[c,l(c)])),edges:o.paths.map(({from:c,to:u,bends:w})=>({from:c,to:u,bends:w.
-map(l)})),layers:a.map(c=>c.filter(u=>typeof u=="number")),columns:a.length,rows:Math.max(0,...h.values())+1}}function Qn(n,t,e){let s=new Map,i=new Map(n.map(a=>[
-a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(h=>s.get(h)+1)));for(let h of e.get(a))i.set(h,i.get(h)-1),i.get(
-h)||o.push(h)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(h=>s.get(h)))-1);return s}function to(n,t,e){let s={depth:new Map(
-e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,h])=>o+e.get(a)-e.get(h)-1,0);for(let[o,a]of t){let h=[];for(let l=e.get(a)+1;i<=3e3&&l<e.get(
-o);l+=1){let c=`${a}-${o}-${l}`;s.depth.set(c,l),s.keys.push(c),h.push(c)}s.paths.push({from:a,to:o,bends:h}),[a,...h].forEach((l,c)=>{let u=h[c]??o;ei(s.right,
-l,u),ei(s.left,u,l)})}return s}function eo({keys:n,depth:t,left:e,right:s}){let i=[];for(let h of n)(i[t.get(h)]??=[]).push(h);for(let h=0;h<i.length;h+=1)i[h]??=
-[];let o=new Map,a=h=>h.forEach((l,c)=>o.set(l,c));i.forEach(a);for(let h=0;h<6;h+=1){let l=h%2===0;for(let c of l?i:[...i].reverse()){let u=new Map(c.map(w=>[w,
-ii((l?e:s).get(w),o)??o.get(w)]));c.sort((w,S)=>u.get(w)-u.get(S)||o.get(w)-o.get(S)),a(c)}}return i}function so({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((a,h)=>s.set(a,h));for(let o=0;o<6;o+=1){let a=o%2===0;for(let h of a?e:[...e].reverse()){let l=h.map(c=>ii((a?n:t).get(c),s)??s.get(c));io(l,h.map(c=>typeof c==
-"number"?1:.4)).forEach((c,u)=>s.set(h[u],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function io(n,t){let e=0,s=t.map((o,a)=>e+=
-a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:h,size:l}=i.
-pop();i.at(-1).sum+=h,i.at(-1).size+=l}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function ii(n,t){return n?.length?n.reduce((e,s)=>e+
+o),l=so(o,a),h=c=>({layer:o.depth.get(c),at:l.get(c)});return{places:new Map(n.map(c=>[c,h(c)])),edges:o.paths.map(({from:c,to:u,bends:w})=>({from:c,to:u,bends:w.
+map(h)})),layers:a.map(c=>c.filter(u=>typeof u=="number")),columns:a.length,rows:Math.max(0,...l.values())+1}}function Qn(n,t,e){let s=new Map,i=new Map(n.map(a=>[
+a,t.get(a).length])),o=n.filter(a=>!i.get(a));for(let a of o){s.set(a,Math.max(0,...t.get(a).map(l=>s.get(l)+1)));for(let l of e.get(a))i.set(l,i.get(l)-1),i.get(
+l)||o.push(l)}for(let a of n)!t.get(a).length&&e.get(a).length&&s.set(a,Math.min(...e.get(a).map(l=>s.get(l)))-1);return s}function to(n,t,e){let s={depth:new Map(
+e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[a,l])=>o+e.get(a)-e.get(l)-1,0);for(let[o,a]of t){let l=[];for(let h=e.get(a)+1;i<=3e3&&h<e.get(
+o);h+=1){let c=`${a}-${o}-${h}`;s.depth.set(c,h),s.keys.push(c),l.push(c)}s.paths.push({from:a,to:o,bends:l}),[a,...l].forEach((h,c)=>{let u=l[c]??o;ei(s.right,
+h,u),ei(s.left,u,h)})}return s}function eo({keys:n,depth:t,left:e,right:s}){let i=[];for(let l of n)(i[t.get(l)]??=[]).push(l);for(let l=0;l<i.length;l+=1)i[l]??=
+[];let o=new Map,a=l=>l.forEach((h,c)=>o.set(h,c));i.forEach(a);for(let l=0;l<6;l+=1){let h=l%2===0;for(let c of h?i:[...i].reverse()){let u=new Map(c.map(w=>[w,
+ii((h?e:s).get(w),o)??o.get(w)]));c.sort((w,S)=>u.get(w)-u.get(S)||o.get(w)-o.get(S)),a(c)}}return i}function so({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((a,l)=>s.set(a,l));for(let o=0;o<6;o+=1){let a=o%2===0;for(let l of a?e:[...e].reverse()){let h=l.map(c=>ii((a?n:t).get(c),s)??s.get(c));io(h,l.map(c=>typeof c==
+"number"?1:.4)).forEach((c,u)=>s.set(l[u],c))}}let i=Math.min(0,...s.values());for(let[o,a]of s)s.set(o,a-i);return s}function io(n,t){let e=0,s=t.map((o,a)=>e+=
+a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:l,size:h}=i.
+pop();i.at(-1).sum+=l,i.at(-1).size+=h}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function ii(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function ei(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function ni(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
 size>=e)return[...s];s.add(o)}return[...s]}var oi=300,[Nt,it,Rt,jt,Ee]=[184,44,236,56,12],Lt=[.25,.35,.5,.7,.85,1,1.25,1.5],no=4,Ce=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.active=
 null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=E("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>m(i,"wb-button\
@@ -632,27 +633,27 @@ this.element=r("div",{class:"wb-stack",hidden:!0},r("div",{class:"wb-line"},this
 this.box.addEventListener("keydown",i=>this.onKey(i)),this.box.addEventListener("focus",()=>this.active===null&&this.goTo(this.plan?.layers.flat()[0])),this.box.
 addEventListener("wheel",i=>this.onWheel(i),{passive:!1}),this.box.addEventListener("pointerdown",i=>this.onDown(i))}update(t,e,s){this.ids=t,this.outline=e,this.
 active=e.tasks.has(s)?s:null,this.redraw()}redraw(){let{shown:t,note:e}=this.choose(),s=new Set(t),i=t.flatMap(u=>this.before(u).filter(w=>s.has(w)).map(w=>[u,w])),
-o=new Set(i.flat()),a=t.filter(u=>o.has(u)),h=t.length-a.length;d(this.note,[e,a.length&&h?`${h} without dependencies are not drawn`:""].filter(Boolean).join(" \
+o=new Set(i.flat()),a=t.filter(u=>o.has(u)),l=t.length-a.length;d(this.note,[e,a.length&&l?`${l} without dependencies are not drawn`:""].filter(Boolean).join(" \
 · ")),d(this.none,this.around.box.checked&&this.active!==null?`Task ${this.active} has no dependencies, and no task depends on it.`:"None of these tasks depend\
-s on another."),this.none.hidden=a.length>0,this.box.hidden=a.length===0;let l=JSON.stringify([a,i]),c=l!==this.key;c&&this.arrange(a,i,l),this.colour(i),c&&this.
+s on another."),this.none.hidden=a.length>0,this.box.hidden=a.length===0;let h=JSON.stringify([a,i]),c=h!==this.key;c&&this.arrange(a,i,h),this.colour(i),c&&this.
 show(this.active)}choose(){let{ids:t,outline:e,active:s}=this,i=this.around.box.checked&&s!==null;if(!i&&t.length<=oi)return{shown:t,note:p(t.length,"task")};let o=s??
-t.find(l=>e.states.get(l)==="in_progress")??t.find(l=>this.neighbours(l).length)??t[0],a=ni(o,l=>this.neighbours(l),oi);if(i)return{shown:a,note:`${p(a.length,"\
-task")} around #${o}`};let h=`${t.length.toLocaleString("en")} tasks are too many to draw`;return{shown:a,note:`${h}; these are the ${a.length} around #${o}. Se\
+t.find(h=>e.states.get(h)==="in_progress")??t.find(h=>this.neighbours(h).length)??t[0],a=ni(o,h=>this.neighbours(h),oi);if(i)return{shown:a,note:`${p(a.length,"\
+task")} around #${o}`};let l=`${t.length.toLocaleString("en")} tasks are too many to draw`;return{shown:a,note:`${l}; these are the ${a.length} around #${o}. Se\
 lect another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??[]).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.
-before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=si(t,e);let{places:i,edges:o,columns:a,rows:h}=this.plan;this.size=[a*Rt-(Rt-Nt)+2*
-Ee,h*jt-(jt-it)+2*Ee];for(let[l,c]of this.nodes)i.has(l)||this.nodes.delete(l)&&c.remove();for(let[l,c]of i)this.node(l).style.transform=`translate(${gt(c)}px, ${yt(
-c)}px)`;this.paths=o.map(l=>rt("path",{class:"wb-edge",d:ro(l,i)})),this.lines.replaceChildren(...this.paths),g(this.lines,"width",this.size[0]),g(this.lines,"h\
+before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=si(t,e);let{places:i,edges:o,columns:a,rows:l}=this.plan;this.size=[a*Rt-(Rt-Nt)+2*
+Ee,l*jt-(jt-it)+2*Ee];for(let[h,c]of this.nodes)i.has(h)||this.nodes.delete(h)&&c.remove();for(let[h,c]of i)this.node(h).style.transform=`translate(${gt(c)}px, ${yt(
+c)}px)`;this.paths=o.map(h=>rt("path",{class:"wb-edge",d:ro(h,i)})),this.lines.replaceChildren(...this.paths),g(this.lines,"width",this.size[0]),g(this.lines,"h\
 eight",this.size[1]),this.scale(this.zoom)}node(t){let e=this.nodes.get(t);return e||(e=r("div",{class:"wb-node",role:"option",id:b("node"),"data-id":t},r("span",
 {class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb-title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.
-append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.nodes){let{title:a,progress:h,status:l}=e.get(i),c=s.get(i);o.dataset.state!==c&&o.
-firstChild.replaceChildren(y(c)),o.dataset.state=c,d(o.lastChild.firstChild,a),d(o.lastChild.lastChild,`#${i} · ${O[c]}${l==="in_progress"?` ${h} %`:""}`),g(o,
+append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.nodes){let{title:a,progress:l,status:h}=e.get(i),c=s.get(i);o.dataset.state!==c&&o.
+firstChild.replaceChildren(y(c)),o.dataset.state=c,d(o.lastChild.firstChild,a),d(o.lastChild.lastChild,`#${i} · ${O[c]}${h==="in_progress"?` ${l} %`:""}`),g(o,
 "title",a),g(o,"aria-selected",i===this.active)}t.forEach(([,i],o)=>g(this.paths[o],"data-state",e.get(i).status)),g(this.box,"aria-activedescendant",this.nodes.
 get(this.active)?.id)}goTo(t){if(t!=null){this.active=t;for(let[e,s]of this.nodes)g(s,"aria-selected",e===t);g(this.box,"aria-activedescendant",this.nodes.get(t)?.
 id),this.show(t),this.on.move(t)}}show(t){let e=this.plan?.places.get(t);if(!e)return;let{box:s,zoom:i}=this,[o,a]=[gt(e)*i,yt(e)*i];(o<s.scrollLeft||o+Nt*i>s.scrollLeft+
 s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Nt*i)/2),(a<s.scrollTop||a+it*i>s.scrollTop+s.clientHeight)&&(s.scrollTop=a-(s.clientHeight-it*i)/2)}scale(t){this.
 zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=this,
-s=Lt.findIndex(h=>h>=this.zoom-.01),i=Lt[Math.max(0,Math.min(Lt.length-1,(s<0?Lt.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/
-2].map(h=>h*i/this.zoom);this.scale(i),e.scrollTo(o-e.clientWidth/2,a-e.clientHeight/2)}fit(){if(!this.plan)return;let t=parseFloat(getComputedStyle(this.box).maxHeight),
+s=Lt.findIndex(l=>l>=this.zoom-.01),i=Lt[Math.max(0,Math.min(Lt.length-1,(s<0?Lt.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/
+2].map(l=>l*i/this.zoom);this.scale(i),e.scrollTo(o-e.clientWidth/2,a-e.clientHeight/2)}fit(){if(!this.plan)return;let t=parseFloat(getComputedStyle(this.box).maxHeight),
 e=Math.min(1,this.box.clientWidth/this.size[0],t/this.size[1]);this.scale(Math.max(Lt[0],e))}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.shiftKey?
 oo[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.goTo(this.closest(this.
 outline.dependents(this.active))),ArrowUp:()=>this.goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.plan.layers[0][0]),
@@ -661,14 +662,14 @@ End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.active!==null&&this
 let{places:e}=this.plan,{at:s}=e.get(this.active);return t.filter(o=>e.has(o)).sort((o,a)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(a).at-s))[0]}beside({layer:t},e){
 let s=this.plan.layers[t];return s[s.indexOf(this.active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.deltaY<0?1:-1))}onDown(t){if(t.button!==
 0||t.pointerType==="touch")return;let e=t.target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+s.scrollTop,clientX:t.clientX,clientY:t.
-clientY},o=!1,a=new AbortController,h=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>no,o&&s.scrollTo(i.x-c.clientX,i.y-c.clientY)},l=()=>{a.abort(),
-!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",h,{signal:a.signal}),window.addEventListener("poin\
-terup",l,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},oo={ArrowLeft:[-Rt,0],ArrowRight:[Rt,0],ArrowUp:[0,-jt],ArrowDown:[
+clientY},o=!1,a=new AbortController,l=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>no,o&&s.scrollTo(i.x-c.clientX,i.y-c.clientY)},h=()=>{a.abort(),
+!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",l,{signal:a.signal}),window.addEventListener("poin\
+terup",h,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},oo={ArrowLeft:[-Rt,0],ArrowRight:[Rt,0],ArrowUp:[0,-jt],ArrowDown:[
 0,jt]};function gt({layer:n}){return Ee+n*Rt}function yt({at:n}){return Ee+n*jt}function ro({from:n,to:t,bends:e},s){let i=[gt(s.get(n))+Nt,yt(s.get(n))+it/2],o=e.
-flatMap(l=>[[gt(l),yt(l)+it/2],[gt(l)+Nt,yt(l)+it/2]]),a=[i,...o,[gt(s.get(t)),yt(s.get(t))+it/2]],h=a.slice(1).map(([l,c],u)=>{let[w,S]=a[u],Mt=(w+l)/2;return c===
-S?`L${l} ${c}`:`C${Mt} ${S} ${Mt} ${c} ${l} ${c}`});return`M${i.join(" ")}${h.join("")}`}var V=28,ri=36,ao=8,ai=12,hi=["Task","State","Priority","Persona","Worktree","Agent","Progress"],Te=class{constructor(t){this.on=t,this.lines=[],this.tasks=new Map,
+flatMap(h=>[[gt(h),yt(h)+it/2],[gt(h)+Nt,yt(h)+it/2]]),a=[i,...o,[gt(s.get(t)),yt(s.get(t))+it/2]],l=a.slice(1).map(([h,c],u)=>{let[w,S]=a[u],Mt=(w+h)/2;return c===
+S?`L${h} ${c}`:`C${Mt} ${S} ${Mt} ${c} ${h} ${c}`});return`M${i.join(" ")}${l.join("")}`}var V=28,ri=36,ao=8,ai=12,li=["Task","State","Priority","Persona","Worktree","Agent","Progress"],Te=class{constructor(t){this.on=t,this.lines=[],this.tasks=new Map,
 this.active=null,this.pool=[],this.sizer=r("div",{class:"wb-grid-rows",role:"rowgroup"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,
-"aria-label":"Tasks","aria-colcount":hi.length},r("div",{class:"wb-grid-head",role:"rowgroup"},lo()),this.sizer),this.element.addEventListener("scroll",()=>this.
+"aria-label":"Tasks","aria-colcount":li.length},r("div",{class:"wb-grid-head",role:"rowgroup"},ho()),this.sizer),this.element.addEventListener("scroll",()=>this.
 draw(),{passive:!0}),this.element.addEventListener("keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener(
 "focus",()=>this.onFocus())}update(t,e){this.lines=t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*V}px`,g(this.element,"aria-rowcoun\
 t",t.length+1),this.draw()}hideEmptyColumns(){let t={worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==
@@ -696,26 +697,26 @@ worktree??""),d(this.agent,s.assigned_agent_id??""),this.drawProgress(t,s)}place
 toggle("wb-active",s),i.classList.toggle("wb-context",!t.matches),g(i,"aria-rowindex",e+2),g(i,"aria-level",t.level),g(i,"aria-posinset",t.place),g(i,"aria-sets\
 ize",t.siblings),g(i,"aria-expanded",t.branch?t.open:null),g(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.
 classList.toggle("wb-leaf",!t.branch),this.twisty.classList.toggle("wb-turned",t.open),d(this.title,e.title),g(this.title,"title",e.title),d(this.number,`#${t.id}`)}drawState(t,e){
-this.state!==t.state&&(this.state=t.state,this.mark.replaceChildren(y(t.state))),d(this.label,O[t.state]??t.state);let s=t.waits.length?Zs(t.waits):ho(e);d(this.
+this.state!==t.state&&(this.state=t.state,this.mark.replaceChildren(y(t.state))),d(this.label,O[t.state]??t.state);let s=t.waits.length?Zs(t.waits):lo(e);d(this.
 reason,s),g(this.reason,"title",s||null)}drawProgress(t,e){let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(
 s*100),o=t.branch||i>0||e.status==="in_progress"||e.status==="claimed";this.bar.classList.toggle("wb-not-begun",!o),this.fill.style.width=`${i}%`;let a=t.branch?
-`${t.done} of ${t.below}`:o?`${i} %`:"";d(this.amount,a)}};function ho({status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??
-"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>Date.now()?`attempt ${i} after ${Q(s)}`:i>1&&e>0?`attempt ${i}`:""}function lo(){let n=hi.map(
+`${t.done} of ${t.below}`:o?`${i} %`:"";d(this.amount,a)}};function lo({status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??
+"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>Date.now()?`attempt ${i} after ${Q(s)}`:i>1&&e>0?`attempt ${i}`:""}function ho(){let n=li.map(
 t=>r("div",{class:`wb-cell wb-${co(t)}`,role:"columnheader"},t));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...n)}function co(n){return`\
 col-${n.toLowerCase()}`}function nt(n,...t){return r("div",{class:`wb-cell wb-col-${n}`,role:"gridcell"},...t)}var uo={tree:"Tree",list:"By priority",graph:"Graph"},mo=120,Ae=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Xs(),this.collapsed=new Set,
-this.mode="tree",this.outline=new pt(t.tables.tasks);let o={toggle:(h,l)=>this.toggle(h,l),open:h=>this.open(h),move:h=>this.follow(h)};this.grid=new Te(o),this.
-graph=new Ce(o),this.progress=new ft,this.modes=new D(uo,"Show tasks as",h=>this.setMode(h)),this.filters=new Se(t,h=>this.setFilter(h),()=>this.view.focus());let a={
-store:t,channel:e,announce:s};this.details=new _e(a,{close:()=>this.close(),jump:h=>this.jump(h)},i),this.element=this.section()}section(){let t=b("tasks");this.
+this.mode="tree",this.outline=new pt(t.tables.tasks);let o={toggle:(l,h)=>this.toggle(l,h),open:l=>this.open(l),move:l=>this.follow(l)};this.grid=new Te(o),this.
+graph=new Ce(o),this.progress=new ft,this.modes=new D(uo,"Show tasks as",l=>this.setMode(l)),this.filters=new Se(t,l=>this.setFilter(l),()=>this.view.focus());let a={
+store:t,channel:e,announce:s};this.details=new _e(a,{close:()=>this.close(),jump:l=>this.jump(l)},i),this.element=this.section()}section(){let t=b("tasks");this.
 noMatch=r("p",{class:"wb-empty"},"No task matches the filters. ",m("Show all","wb-link",()=>this.filters.clear())),this.empty=r("p",{class:"wb-empty"},"No tasks\
  yet. Write a plan in a ",r("code",{},"%%plan")," cell, or let a planner agent create tasks."),this.tools=[this.modes.element,this.filters.search];let e=r("div",
 {class:"wb-split-list"},this.grid.element,this.graph.element);this.main=r("div",{class:"wb-split"},e,this.details.element);let s=r("h3",{class:"wb-heading",id:t},
 "Tasks");return r("section",{class:"wb-section wb-stack","aria-labelledby":t,on:{keydown:i=>this.onKey(i)}},r("div",{class:"wb-toolbar"},s,this.progress.summary,
 ...this.tools),this.progress.meter,this.filters.chips.element,this.filters.choiceBox,this.empty,this.noMatch,this.main)}get view(){return this.mode==="graph"?this.
 graph.box:this.grid.element}update(t){this.outline=t,this.progress.update(t),this.filters.update(t,this.filter),this.draw(),this.details.update(t)}draw(){let{outline:t,
-filter:e}=this,s=this.mode==="graph",i=this.mode==="list"?t.list(e):s?[]:t.tree(e,this.collapsed),o=s?t.matching(e):i.filter(h=>h.matches);this.grid.update(i,t.
+filter:e}=this,s=this.mode==="graph",i=this.mode==="list"?t.list(e):s?[]:t.tree(e,this.collapsed),o=s?t.matching(e):i.filter(l=>l.matches);this.grid.update(i,t.
 tasks),this.graph.element.hidden=!s||!o.length,s&&this.graph.update(o,t,this.grid.active),this.grid.element.hidden=s||!i.length;let a=t.tasks.size>0;this.empty.
 hidden=a||this.store.version===null,this.noMatch.hidden=!a||o.length>0,this.main.hidden=this.grid.element.hidden&&this.graph.element.hidden&&this.details.element.
-hidden;for(let h of this.tools)h.hidden=!a;return this.modes.show(this.mode),o.length}setMode(t){this.mode=t,this.draw(),this.grid.select(this.grid.active)}toggle(t,e){
+hidden;for(let l of this.tools)l.hidden=!a;return this.modes.show(this.mode),o.length}setMode(t){this.mode=t,this.draw(),this.grid.select(this.grid.active)}toggle(t,e){
 e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.update(this.outline,this.filter),this.grid.element.
 scrollTop=0,this.announce(`${p(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.grid.active=t,this.main.classList.add("wb-open"),this.details.
 show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(
@@ -725,33 +726,33 @@ pen"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.det
 this.close())}};var po={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},kt=new Set(
 ["awaiting","failing","checking"]),fo=new Set(["pending","claimed","in_progress"]),wo=new Set(["claimed","in_progress"]);function os(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=J(n,t);if(!e)return"active";let s=At(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function Oe(n,t){return t==="queued"?`Queued, ${ct(n.queue_place)}`:po[t]}function li(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function Oe(n,t){return t==="queued"?`Queued, ${ct(n.queue_place)}`:po[t]}function hi(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=st(i,t);i.worktree&&Z(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
 !i.worktree||!fo.has(i.status)||(s(i.worktree).tasks+=1,wo.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function Bt(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function qe(n){let t=Bt(n).map(([e,s])=>`Conflicts with ${e} in ${_(s,4)}`);return n.problem?[n.problem,...t]:t}function ci(n,t,e){let{uncommitted:s=0,dirty:i=[],
-ahead:o=0,branch_name:a,integration_target:h}=n,l=o?`${p(o,"commit")} that ${h} does not have`:"",c=s===1?"It is":"They are",u=`${p(s,"uncommitted file")}: ${_(
-i,5,s)}`,w=l?`The branch ${a} is deleted, with ${l}. Commits that are on no other branch are first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is de\
-leted; ${h} has all its commits.`;return[s?`${u}. ${c} first saved to a bundle in .aiswarm/trash/.`:"It has no uncommitted files.",e?w:`The branch ${a} is kept${l?
-`, with its ${l}`:""}.`,t.length?`${_(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(Boolean)}var bo=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),go=new Set(["queued","integrating","closed"]),vt=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+ahead:o=0,branch_name:a,integration_target:l}=n,h=o?`${p(o,"commit")} that ${l} does not have`:"",c=s===1?"It is":"They are",u=`${p(s,"uncommitted file")}: ${_(
+i,5,s)}`,w=h?`The branch ${a} is deleted, with ${h}. Commits that are on no other branch are first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is de\
+leted; ${l} has all its commits.`;return[s?`${u}. ${c} first saved to a bundle in .aiswarm/trash/.`:"It has no uncommitted files.",e?w:`The branch ${a} is kept${h?
+`, with its ${h}`:""}.`,t.length?`${_(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(Boolean)}var bo=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),go=new Set(["queued","integrating","closed"]),vt=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new f(t),this.review=m("","wb-button wb-compact",e.open),this.request=m("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=m("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.discard=m("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=
 r("div",{});let i=[this.review,this.request,this.update,this.discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=
-t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:h}=t,l=kt.has(e),c=l&&Ot(t,J(t,this.desk.store.tables)),u=go.has(e);d(this.review,l?"Review an\
-d approve":"Review"),this.review.classList.toggle("wb-primary",l),this.requests.busy||d(this.request,c?"Request again":"Request integration"),this.update.title=
-`Merge ${p(a??0,"commit")} of ${h} into ${i}`,this.review.hidden=this.onPage,this.request.hidden=l&&!c||u||!o,this.update.hidden=u||!a,this.discard.hidden=u,this.
+t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:l}=t,h=kt.has(e),c=h&&Ot(t,J(t,this.desk.store.tables)),u=go.has(e);d(this.review,h?"Review an\
+d approve":"Review"),this.review.classList.toggle("wb-primary",h),this.requests.busy||d(this.request,c?"Request again":"Request integration"),this.update.title=
+`Merge ${p(a??0,"commit")} of ${l} into ${i}`,this.review.hidden=this.onPage,this.request.hidden=h&&!c||u||!o,this.update.hidden=u||!a,this.discard.hidden=u,this.
 buttons.hidden=e==="closed";for(let w of[this.review,this.request,this.discard])w.setAttribute("aria-label",`${w.textContent} ${i}`);this.update.setAttribute("a\
-ria-label",`Update ${i} from ${h}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.worktree,s=await this.requests.run(
+ria-label",`Update ${i} from ${l}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.worktree,s=await this.requests.run(
 "integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t}\
  waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.worktree,s=await this.requests.run("update_worktree",{worktree_name:t},
 this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(yo(t,e,s.conflicts)):s.merged===!1?this.on.done(`${t} already had all commits of ${e}\
 .`):this.on.done(`${t} now has the newest commits of ${e}.`))}askDiscard(){this.clear(),this.force=!1;let t=()=>{this.clear(),this.discard.focus()},e=E("Delete \
 the branch too",()=>this.drawConsequences()),s=r("ul",{class:"wb-bullets"}),i={label:`Discard ${this.worktree.id}`,consequence:"Its directory is removed.",reason:"\
-Reason (optional; kept in the history)"},o=(h,l)=>this.runDiscard(h,e.box.checked,l),a=new $(i,o,t);a.element.firstChild.after(s,e.element),this.confirmBox.replaceChildren(
-a.element),this.drawConsequences=()=>{let h=ci(this.worktree,this.agents,e.box.checked);s.textContent!==h.join("")&&s.replaceChildren(...h.map(l=>r("li",{},l)))},
+Reason (optional; kept in the history)"},o=(l,h)=>this.runDiscard(l,e.box.checked,h),a=new $(i,o,t);a.element.firstChild.after(s,e.element),this.confirmBox.replaceChildren(
+a.element),this.drawConsequences=()=>{let l=ci(this.worktree,this.agents,e.box.checked);s.textContent!==l.join("")&&s.replaceChildren(...l.map(h=>r("li",{},h)))},
 this.drawConsequences(),a.focus()}clear(){this.confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,
-uncommitted:o,ahead:a}=this.worktree,h=this.force||!!(o||e&&a),l={worktree_name:i,reason:t,delete_branch:e,force:h},c=await this.requests.run("discard_worktree",
-l,s,"Discarding…");if(!c)return this.onRefused(s);this.clear();let u=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,w=c.
+uncommitted:o,ahead:a}=this.worktree,l=this.force||!!(o||e&&a),h={worktree_name:i,reason:t,delete_branch:e,force:l},c=await this.requests.run("discard_worktree",
+h,s,"Discarding…");if(!c)return this.onRefused(s);this.clear();let u=c.branch_kept===!1?"Its branch was deleted too":`Its branch ${c.branch_name} is kept`,w=c.
 bundle?` What is on no other branch was saved in ${c.bundle}`:"";this.on.done(`${i} was discarded. ${u}.${w}`)}onRefused(t){this.force=bo.has(this.requests.error?.
 code),this.force&&d(t,`Discard ${this.worktree.id} anyway`)}};function yo(n,t,e){let s=`have an agent resolve the conflict there, or run \`workbench worktrees ru\
 n ${n} -- git merge ${t}\``;return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${_(e)}. Nothing was changed. To continue, ${s}.`}}var ko={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function rs(n){
@@ -761,14 +762,14 @@ r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-co
 {class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("di\
 v",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){
 this.drawn!==e&&this.mark.replaceChildren(rs(e)),this.drawn=e,this.element.classList.toggle("wb-attention",kt.has(e)),d(this.state,Oe(t,e)),d(this.branches,vo(t)),
-this.branches.title=`${t.branch_name} → ${t.integration_target}`,as(this.counts,t);let o=hs(t,s,i);d(this.facts,o),this.facts.title=o,this.drawConflicts(t),this.
-actions.show(t,e,s.agents)}drawConflicts(t){let e=Bt(t),s=e.length>0||!!t.problem,i=e.map(([h,l])=>`${h} (${l.length})`),o=e.length?`Conflicts with ${_(i,2)}`:"\
+this.branches.title=`${t.branch_name} → ${t.integration_target}`,as(this.counts,t);let o=ls(t,s,i);d(this.facts,o),this.facts.title=o,this.drawConflicts(t),this.
+actions.show(t,e,s.agents)}drawConflicts(t){let e=Bt(t),s=e.length>0||!!t.problem,i=e.map(([l,h])=>`${l} (${h.length})`),o=e.length?`Conflicts with ${_(i,2)}`:"\
 No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==a&&(this.conflicts.title=qe(t).join(`
 `),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[y("warning")]:[],r("span",{class:"wb-cut"},a)))}};function vo({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function as(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=u=>u.toLocaleString(
-"en"),h=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],l=s?`${p(s,"file")} +${a(i)} −${a(o)}`:"",c=[h.filter(Boolean).join(", ")||"no new commits",l].filter(Boolean).
-join(" · ");d(n,c),n.title=c}function hs({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&z(t,i);return[n?`${n.toLocaleString("en")} uncommitted`:
-null,e.size?_([...e],2):"no agent",s?p(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var xo="Point at a number to see the files, or press it to keep them in view.",ls={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},di=(n,t)=>n.
+"en"),l=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],h=s?`${p(s,"file")} +${a(i)} −${a(o)}`:"",c=[l.filter(Boolean).join(", ")||"no new commits",h].filter(Boolean).
+join(" · ");d(n,c),n.title=c}function ls({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&z(t,i);return[n?`${n.toLocaleString("en")} uncommitted`:
+null,e.size?_([...e],2):"no agent",s?p(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var xo="Point at a number to see the files, or press it to keep them in view.",hs={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},di=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),Ne=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"wb-muted wb-matrix-hint"},
@@ -776,22 +777,22 @@ xo),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:b("pair"),hidden:!0}),
 return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.store,s=e.conflicts.get(""),i=JSON.stringify(
 [t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,d(this.summary,this.summaryText(t,s)),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(
 t.find(({id:o})=>o===this.selected)))}summaryText(t,e){if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"The\
-re are no worktrees.";if(!t.length)return"No conflicts are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:h,other:l,
-is_target:c})=>c?[h]:[h,l])),o=s-i.size,a=` ${p(o,"other worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${p(t.length,"pair")} would conf\
+re are no worktrees.";if(!t.length)return"No conflicts are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:l,other:h,
+is_target:c})=>c?[l]:[l,h])),o=s-i.size,a=` ${p(o,"other worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${p(t.length,"pair")} would conf\
 lict if integrated now.${o>0?a:""}`}drawTable(t){let{names:e,targets:s,cells:i}=_o(t),o=[...s.map(c=>[c,!0]),...e.map(c=>[c,!1])],a=this.table.contains(document.
-activeElement)?document.activeElement.dataset.pair:null,h=r("tr",{},r("td",{}),...o.map(([c,u])=>$o(c,u))),l=e.map(c=>{let u=o.map(([w,S])=>this.cell(i.get(`${c}\
+activeElement)?document.activeElement.dataset.pair:null,l=r("tr",{},r("td",{}),...o.map(([c,u])=>$o(c,u))),h=e.map(c=>{let u=o.map(([w,S])=>this.cell(i.get(`${c}\
 
-${w}`),c,w,S));return r("tr",{},r("th",{scope:"row",title:c},c),...u)});this.table.replaceChildren(this.caption,r("thead",{},h),r("tbody",{},...l)),a&&this.table.
+${w}`),c,w,S));return r("tr",{},r("th",{scope:"row",title:c},c),...u)});this.table.replaceChildren(this.caption,r("thead",{},l),r("tbody",{},...h)),a&&this.table.
 querySelector(`[data-pair="${CSS.escape(a)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return r("td",{class:o?"wb-matrix-same":null},r("s\
-pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${p(t.files.length,"file")}`,h=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return h.
-title=_(t.files,8),h.dataset.pair=t.id,h.setAttribute("aria-controls",this.pair.id),h.setAttribute("aria-expanded",String(t.id===this.selected)),r("td",{},h)}select(t){
+pan",{class:"wb-sr"},o?"itself":"none"));let a=`${e} and ${s}: ${p(t.files.length,"file")}`,l=m(String(t.files.length),"wb-matrix-cell",()=>this.select(t),a);return l.
+title=_(t.files,8),l.dataset.pair=t.id,l.setAttribute("aria-controls",this.pair.id),l.setAttribute("aria-expanded",String(t.id===this.selected)),r("td",{},l)}select(t){
 this.selected=this.selected===t.id?null:t.id;for(let e of this.table.querySelectorAll(".wb-matrix-cell"))e.setAttribute("aria-expanded",String(e.dataset.pair===
 this.selected));this.drawPair(this.selected?t:null)}showHint(t){let e=this.store.tables.conflicts.get(t.closest?.(".wb-matrix-cell")?.dataset.pair);e&&d(this.hint,
 `${e.one} and ${e.other}: ${_(e.files,4)}`)}drawPair(t){if(this.pair.hidden=!t,!t)return;let e=o=>m(`Show ${o}`,"wb-button",()=>this.onOpen(o)),i=`${t.is_target?
 ", its target,":""} change the same lines of ${p(t.files.length,"file")}`;this.pair.replaceChildren(r("div",{class:"wb-message"},y("warning"),r("span",{},r("str\
 ong",{},t.one)," and ",r("strong",{},t.other),i)),r("ul",{class:"wb-list"},...t.files.map(o=>r("li",{},r("code",{class:"wb-wrap"},o)))),r("div",{class:"wb-line"},
 e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=null,
-this.drawn=null,this.update();else if(t.key in ls){t.preventDefault();let e=ui(t.target.closest("td"),ls[t.key]);for(;e&&!e.querySelector("button");)e=ui(e,ls[t.
+this.drawn=null,this.update();else if(t.key in hs){t.preventDefault();let e=ui(t.target.closest("td"),hs[t.key]);for(;e&&!e.querySelector("button");)e=ui(e,hs[t.
 key]);e?.querySelector("button").focus()}}}};function _o(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
 ${i.one}`,i));return{names:[...t].sort(di),targets:[...e].sort(di),cells:s}}function $o(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
@@ -807,15 +808,15 @@ e)}}var Eo={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg 
 wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},Co=new Map(Object.entries(Eo).flatMap(
 ([n,t])=>t.split(" ").map(e=>[e,n]))),To=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function pi(n){
 let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return To.get(t)??Co.get(t.slice(t.lastIndexOf(".")+1))??null}var Ao=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function fi(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
-`)){let o=Ao.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:a}=t.at(-1),h=i[0]??" ";if(h==="\\"){a.at(
--1).unended=!0;continue}a.push({kind:h,old:h==="+"?null:e++,new:h==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var Oo=18,ds=1e3,qo=400,wi={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},Lo={"+":"added","-":"removed"},je=class{constructor(t,e){
+`)){let o=Ao.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:a}=t.at(-1),l=i[0]??" ";if(l==="\\"){a.at(
+-1).unended=!0;continue}a.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var Oo=18,ds=1e3,qo=400,wi={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},Lo={"+":"added","-":"removed"},je=class{constructor(t,e){
 this.on=e,this.limit=ds,this.twisty=r("span",{class:"wb-twisty"},y("twisty")),this.name=r("span",{class:"wb-diff-path wb-wrap"}),this.label=r("span",{class:"wb-\
 diff-kind"}),this.counts=r("span",{class:"wb-diff-counts"}),this.body=r("div",{id:b("lines")}),this.head=m("","wb-diff-head",()=>this.toggle()),this.head.append(
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=r("section",{class:"wb-diff-file"},this.head,this.
 body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=qo)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
-status:i,added:o,removed:a,binary:h,patch:l}=t;this.file=t,this.drawn=!1,this.hunks=l?fi(l):[],this.lines=this.hunks.reduce((w,{lines:S})=>w+S.length+1,0);let c=s&&
+status:i,added:o,removed:a,binary:l,patch:h}=t;this.file=t,this.drawn=!1,this.hunks=h?fi(h):[],this.lines=this.hunks.reduce((w,{lines:S})=>w+S.length+1,0);let c=s&&
 s!==e?[r("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...c,...ps(e)),d(this.label,i==="M"?"":wi[i]??""),this.counts.replaceChildren(...ms(
-t));let u=h?"binary":`${p(o??0,"line")} added, ${a??0} removed`;this.head.setAttribute("aria-label",`${e}, ${wi[i]??"changed"}, ${u}`),this.element.setAttribute(
+t));let u=l?"binary":`${p(o??0,"line")} added, ${a??0} removed`;this.head.setAttribute("aria-label",`${e}, ${wi[i]??"changed"}, ${u}`),this.element.setAttribute(
 "aria-label",e)}toggle(t=!this.open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||
 (this.body.style.minHeight=`${Math.min(this.lines,ds)*Oo}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;
 this.drawn=!0,this.body.style.minHeight="";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks())}noLines(){return this.
@@ -827,12 +828,12 @@ i),e-=s.lines.length}return[r("div",{class:"wb-diff-scroll",tabindex:-1},t),...t
 highlighter(),e)}catch{}}notes(t){let{status:e,truncated:s}=this.file,i=m("Show more","wb-link",()=>this.showMore()),o=e==="R"?"Renamed; the content is the same\
 .":"The content is the same.";return[t<0?xt(`${p(-t,"more line")} in this part, and what follows. `,i):null,this.lines?null:xt(o),s?xt("The rest is too large to\
  show with the others. ",this.readAllButton()):null].filter(Boolean)}showMore(){this.limit+=5*ds,this.drawn=!1,this.draw()}},us=class{constructor({context:t,lines:e},s){
-this.lines=e,this.texts=new Map;let o=`line ${(e.find(h=>h.new)?.new??e[0]?.old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,a=r("tr",{class:"wb-diff-hunk"},r(
-"td",{colspan:3},o));this.element=r("tbody",{},a,...e.slice(0,s).map(h=>this.row(h)))}row(t){let{kind:e,old:s,new:i,text:o,unended:a}=t,h=Lo[e],l=r("span",{},o);
-this.texts.set(t,l);let c=r("span",{class:"wb-muted",title:"The file ends without a line feed"}," (no line feed)");return r("tr",{class:h?`wb-diff-${h}`:null},r(
-"td",{class:"wb-diff-number","data-number":s??""}),r("td",{class:"wb-diff-number","data-number":i??""}),r("td",{class:"wb-diff-text","data-mark":e},h?r("span",{
-class:"wb-sr"},`${h}: `):null,l,a?c:null))}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.lines.filter(({kind:h})=>h!==s),a=t(o.map(({
-text:h})=>h),e);if(!a)return;o.forEach((h,l)=>i(h.kind)&&this.texts.get(h)?.replaceChildren(...No(a[l])))}}};function No(n=[]){return n.map(({text:t,style:e})=>e?
+this.lines=e,this.texts=new Map;let o=`line ${(e.find(l=>l.new)?.new??e[0]?.old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,a=r("tr",{class:"wb-diff-hunk"},r(
+"td",{colspan:3},o));this.element=r("tbody",{},a,...e.slice(0,s).map(l=>this.row(l)))}row(t){let{kind:e,old:s,new:i,text:o,unended:a}=t,l=Lo[e],h=r("span",{},o);
+this.texts.set(t,h);let c=r("span",{class:"wb-muted",title:"The file ends without a line feed"}," (no line feed)");return r("tr",{class:l?`wb-diff-${l}`:null},r(
+"td",{class:"wb-diff-number","data-number":s??""}),r("td",{class:"wb-diff-number","data-number":i??""}),r("td",{class:"wb-diff-text","data-mark":e},l?r("span",{
+class:"wb-sr"},`${l}: `):null,h,a?c:null))}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.lines.filter(({kind:l})=>l!==s),a=t(o.map(({
+text:l})=>l),e);if(!a)return;o.forEach((l,h)=>i(l.kind)&&this.texts.get(l)?.replaceChildren(...No(a[h])))}}};function No(n=[]){return n.map(({text:t,style:e})=>e?
 r("span",{class:e},t):t)}function xt(...n){return r("p",{class:"wb-diff-note"},...n)}function ms({added:n,removed:t,binary:e}){return e||n===null?[r("span",{class:"\
 wb-muted"},"binary")]:[r("span",{class:"wb-added"},`+${(n??0).toLocaleString("en")}`),r("span",{class:"wb-removed"},`−${(t??0).toLocaleString("en")}`)]}function ps(n){
 let t=n.lastIndexOf("/")+1;return[r("span",{class:"wb-muted"},n.slice(0,t)),n.slice(t)]}var Ro="600px",bi={committed:"Committed",uncommitted:"Uncommitted"},Be=class{constructor(t){this.desk=t,this.side="committed",this.files=[],this.requests=new f(
@@ -876,33 +877,33 @@ actions.buttons];this.element=r("div",{class:"wb-worktree-page wb-stack",role:"r
 wb-worktree-head"},...o),this.actions.confirmBox,this.actions.requests.errorBox,r("div",{},this.branches,this.counts,this.facts,this.problems),this.approval,this.
 diff.element)}open(t){this.removeCard(),this.actions.clear(),this.drawn=null,this.element.hidden=!1,this.diff.show(t)}close(){this.removeCard(),this.element.hidden=
 !0,this.diff.clear()}focus(){this.title.focus()}update(t,e,s,i,o){this.drawn!==e&&this.mark.replaceChildren(rs(e)),this.drawn=e,d(this.title,t.id),d(this.state,
-Oe(t,e));let a=Ht(t.path);d(this.branches,`${t.branch_name} → ${t.integration_target} · ${a}`),this.branches.title=t.path,as(this.counts,t),d(this.facts,hs(t,
+Oe(t,e));let a=Ht(t.path);d(this.branches,`${t.branch_name} → ${t.integration_target} · ${a}`),this.branches.title=t.path,as(this.counts,t),d(this.facts,ls(t,
 s,i)),this.drawProblems(qe(t)),this.actions.show(t,e,s.agents),this.drawApproval(t,i,o),e!=="closed"&&this.diff.update(t)}drawProblems(t){let e=t.join(`
-`);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>lt("warning",s))))}drawApproval(t,e,s){let i=J(t,this.desk.store.tables);
+`);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>ht("warning",s))))}drawApproval(t,e,s){let i=J(t,this.desk.store.tables);
 i&&i.id!==this.card?.approval.id&&this.addCard(i);let{card:o}=this;o&&(i?o.update(i):o.state==="waiting"&&jo(o),o.refresh(s),o.tick(e))}addCard(t){this.removeCard();
 let e=()=>{this.removeCard(),this.title.focus()};this.card=new mt(t,this.desk,{dismiss:e}),this.approval.replaceChildren(this.card.element)}removeCard(){this.card?.
 stop(),this.card=null,this.approval.replaceChildren()}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};function jo(n){n.requests.
 error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Bo=6,Mo={cards:"Cards",conflicts:"Conflicts"},yi={pending:["For you",(n,t)=>kt.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integrating"],conflicts:[
 "With conflicts",n=>Bt(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},Do=(n,t)=>n.id.localeCompare(
 t.id,void 0,{numeric:!0}),De=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new f(this.desk),this.mode="cards",this.
-filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=b("worktrees"),o=h=>this.showNote(h);this.note=r("div",{class:"wb-box wb-slim w\
-b-note",hidden:!0}),this.page=new Me(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Ne(t,h=>this.open(h)),this.all=this.overview(i,o);let a=[this.
+filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=b("worktrees"),o=l=>this.showNote(l);this.note=r("div",{class:"wb-box wb-slim w\
+b-note",hidden:!0}),this.page=new Me(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Ne(t,l=>this.open(l)),this.all=this.overview(i,o);let a=[this.
 note,this.all,this.page.element];this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":i},...a)}overview(t,e){this.formBox=r("div",{}),this.empty=
-r("div",{class:"wb-empty wb-stack"}),this.chips=new Y("Filter worktrees",h=>this.setFilter({filter:h}));let s=m("Show all","wb-link",()=>this.clear());this.noMatch=
-r("p",{class:"wb-empty"},"No worktree matches the filters. ",s),this.list=r("ul",{class:"wb-worktrees","aria-labelledby":t});let i=h=>new Le(h,this.desk,{open:l=>this.
-open(l),done:e}),o=(h,l)=>l&&(this.list.querySelector(".wb-opener")??this.newButton).focus();this.cards=new X(this.list,i,{onRemove:o});let a=[this.toolbar(t),this.
+r("div",{class:"wb-empty wb-stack"}),this.chips=new Y("Filter worktrees",l=>this.setFilter({filter:l}));let s=m("Show all","wb-link",()=>this.clear());this.noMatch=
+r("p",{class:"wb-empty"},"No worktree matches the filters. ",s),this.list=r("ul",{class:"wb-worktrees","aria-labelledby":t});let i=l=>new Le(l,this.desk,{open:h=>this.
+open(h),done:e}),o=(l,h)=>h&&(this.list.querySelector(".wb-opener")??this.newButton).focus();this.cards=new X(this.list,i,{onRemove:o});let a=[this.toolbar(t),this.
 formBox,this.requests.errorBox,this.empty,this.chips.element];return r("div",{class:"wb-stack"},...a,this.noMatch,this.list,this.conflicts.element)}toolbar(t){this.
 summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new D(Mo,"Show worktrees as",i=>this.setMode(i)),this.search=at("Filter worktrees","Filter worktrees by \
 name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),this.newButton=m("New worktree…","wb-button",()=>this.openForm());
 let e=r("h3",{class:"wb-heading",id:t},"Worktrees"),s=r("div",{class:"wb-line"},this.modes.element,this.search,this.newButton);return r("div",{class:"wb-toolbar"},
 e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(Do)}count(){return this.rows.length}update(t,e){this.
-enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=li(s,e);this.all.hidden=this.opened!==null,this.opened?this.drawPage(
+enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=hi(s,e);this.all.hidden=this.opened!==null,this.opened?this.drawPage(
 i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(c=>[c.id,os(c,i)])),a=this.mode==="cards";this.drawToolbar(
-s,o,t);let h=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],l=(c,u)=>c.show(i.worktrees.get(u),o.get(u),t(u),e);this.cards.show(h.map(({id:c})=>c),l),this.
-noMatch.hidden=!a||h.length>0||!s.length,this.list.hidden=!a||!h.length,this.conflicts.element.hidden=a||!s.length,a||this.conflicts.update(),this.drawEmpty(s.length,
+s,o,t);let l=a?s.filter(c=>this.matches(c,o.get(c.id),t(c.id))):[],h=(c,u)=>c.show(i.worktrees.get(u),o.get(u),t(u),e);this.cards.show(l.map(({id:c})=>c),h),this.
+noMatch.hidden=!a||l.length>0||!s.length,this.list.hidden=!a||!l.length,this.conflicts.element.hidden=a||!s.length,a||this.conflicts.update(),this.drawEmpty(s.length,
 i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;d(this.summary,t.length?p(t.length,"worktree"):""),this.modes.
 setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode),this.modes.element.hidden=!t.length,this.search.hidden=!i||
-t.length<=Bo,this.chips.element.hidden=!i||t.length<2;let a=Object.entries(yi).map(([h,[l,c]])=>({key:h,label:l,count:t.filter(u=>c(u,e.get(u.id),s(u.id))).length}));
+t.length<=Bo,this.chips.element.hidden=!i||t.length<2;let a=Object.entries(yi).map(([l,[h,c]])=>({key:l,label:h,count:t.filter(u=>c(u,e.get(u.id),s(u.id))).length}));
 this.chips.update([{key:null,label:"All",count:t.length},...a],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.clearError(),this.empty.
 hidden=t>0||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.hidden||this.empty.dataset.shown===s)return;this.
 empty.dataset.shown=s;let i=m("New worktree…","wb-link",()=>this.openForm()),o=r("code",{},'wb.call("create_worktree", name="…")');this.empty.replaceChildren(
@@ -919,7 +920,7 @@ this.note.replaceChildren(r("span",{class:"wb-grow"},t),e),this.note.hidden=!1}d
 let t=new Re(this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),
 !t)return;let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var Io=5e3,Po=1e4,[ki,vi,fs,ws,Fo,Ko]=[0,1,2,3,4,5],Wo={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Disconnect\
 ed"},bs=class{constructor(t,e,s){this.store=t,this.channel=e;let i=a=>this.announce(a);this.inbox=new pe(t,e,i,s),this.taskSummary=new gs(()=>this.tabs.select(vi)),
-this.tasks=new Ae(t,e,i,s),this.worktrees=new De(t,e,i),this.agents=new le(t,e,i,s),this.projects=new ye(t,e,i),this.admin=new Zt(t,e,i,s);let o=[{label:"Inbox",
+this.tasks=new Ae(t,e,i,s),this.worktrees=new De(t,e,i),this.agents=new he(t,e,i,s),this.projects=new ye(t,e,i),this.admin=new Zt(t,e,i,s);let o=[{label:"Inbox",
 element:r("div",{},this.inbox.element,this.taskSummary.element)},{label:"Tasks",element:this.tasks.element},{label:"Worktrees",element:this.worktrees.element},{
 label:"Agents",element:this.agents.element},{label:"Projects",element:this.projects.element},{label:"Admin",element:this.admin.element}];this.tabs=new fe(o,()=>this.
 draw()),this.element=r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk","data-lm-suppress-shortcuts":"true"},this.top(),this.makeBanner(),...this.

@@ -301,8 +301,18 @@ export class ApprovalCard {
     if (!done) {
       this.showResult("in_progress", text);
       this.live?.update(approval);
-    } else if (error && !this.kind.successor?.(approval, this.tables)) this.settleWithError(error);
-    else this.settle(error ? `Sent back: ${error.message}` : text, !error);
+    } else if (error) this.settleSentBack(error);
+    else this.settle(text, true);
+  }
+
+  /** Its work has failed. The approval that asks again says why; as long as there is none, this card does. */
+  settleSentBack(error) {
+    const isAskedAgain = () => this.kind.successor?.(this.approval, this.tables);
+    const settle = () => this.settle(`Sent back: ${error.message}`, false);
+    if (isAskedAgain()) return settle();
+    this.settleWithError(error);
+    this.ending = new AbortController();
+    this.store.subscribe(() => isAskedAgain() && settle(), this.ending.signal);
   }
 
   showResult(name, text) {
@@ -355,7 +365,7 @@ export class ApprovalCard {
     if (focused) this.element.focus();
   }
 
-  /** Do not follow any work. */
+  /** Do not follow any work, nor what comes after it. */
   stop() {
     this.refreshing?.stop();
     this.ending?.abort();
