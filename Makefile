@@ -9,6 +9,7 @@ WORKERS ?= 3
 JSON ?=
 ONLY ?=
 PARALLEL := --numprocesses=logical --maxprocesses=4
+WAITING := --numprocesses=3
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
@@ -62,7 +63,7 @@ test: $(VENV)/.test
 	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 --timeout=600 $(PARALLEL) --dist=loadfile notebooks/
 
 test-all: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not ($(CHEAP))"
+	$(BIN)/python -m pytest $(WAITING) --dist=worksteal -m "not ($(CHEAP))"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .

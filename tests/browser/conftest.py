@@ -1,4 +1,4 @@
-"""A real JupyterLab and a real Chromium: one of each for a module, one project and kernel for each test."""
+"""A real JupyterLab for all tests, a real Chromium for each module, a project, kernel and page for each test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
 from tests.browser.desk_lab import ROOT, Lab, Project, run, wait_until
 
@@ -31,6 +31,8 @@ CHROMIUM_ARGS = [
     "--disable-sync",
 ]
 START_SECONDS = 60
+EXPECT_SECONDS = 30
+"""How long anything may take to appear: a bound for what never comes, not a measure of speed."""
 START = """\
 from kernel_ext.host import KernelHost
 from kernel_ext.panels.desk import Desk
@@ -48,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(120))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     home = tmp_path_factory.mktemp("lab")
     (root := home / "root").mkdir()
@@ -85,20 +87,26 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Not for the session: playwright keeps an event loop in this thread, which asynchronous tests would meet."""
+def context() -> Iterator[BrowserContext]:
+    """A browser whose cache keeps JupyterLab's scripts from one test to the next.
+
+    Not for the session: playwright keeps an event loop in this thread, which asynchronous tests would meet.
+    """
     if CHROMIUM is None:
         pytest.skip("chromium is not installed; the panel is tested in a real browser only")
+    expect.set_options(timeout=1_000 * EXPECT_SECONDS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGS)
-        yield chromium
+        made = chromium.new_context(viewport={"width": 1200, "height": 1200}, color_scheme="light")
+        made.set_default_timeout(1_000 * EXPECT_SECONDS)
+        yield made
         chromium.close()
 
 
 @pytest.fixture
 def project(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Project]:
-    path = lab.root / request.node.name.replace("[", "-").replace("]", "")
-    path.mkdir()
+    name = f"{request.path.stem}-{request.node.name}".replace("[", "-").replace("]", "")
+    (path := lab.root / name).mkdir()
     (path / ".aiswarm").mkdir()
     made = Project(path)
     yield made
@@ -107,15 +115,13 @@ def project(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Project]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1200, "height": 1200}, color_scheme="light")
-    context.set_default_timeout(15_000)
+def page(context: BrowserContext) -> Iterator[Page]:
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
     yield page
-    context.close()
+    page.close()
     assert problems == []
 
 
