@@ -9,7 +9,7 @@ WORKERS ?= 3
 JSON ?=
 ONLY ?=
 PARALLEL := --numprocesses=logical --maxprocesses=4
-WAITING := --numprocesses=3
+WAITING := --numprocesses=3 # most tests of these tiers wait for processes
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 CHEAP := not browser and not chaos and not postgres and not node and not long
 

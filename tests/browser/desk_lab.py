@@ -19,6 +19,7 @@ from workbench.server_file import ServerFile
 
 ROOT = Path(__file__).parents[2]
 SHOTS = Path(__file__).parent / "screenshots"
+ANSWER_SECONDS = 90
 
 
 @dataclass
@@ -47,7 +48,7 @@ class Project:
 
     def call(self, name: str, token: str | None = None, /, **arguments: Any) -> dict[str, Any]:
         """The same, done."""
-        return self.ask(name, token, **arguments).result(30)
+        return self.ask(name, token, **arguments).result(ANSWER_SECONDS)
 
     def operate(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """As the operator."""
