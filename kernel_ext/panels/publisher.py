@@ -79,6 +79,8 @@ class Publisher:
     async def _resync(self) -> None:
         if self._task is None or self._task.done():
             self._tables = None
+            self._stale = {name: asyncio.Event() for name in SLOW}  # of this loop: the last one may have been closed
+            self._snapshot_wanted = asyncio.Event()
             self._task = asyncio.create_task(self._run())
         else:
             self._snapshot_wanted.set()

@@ -245,3 +245,18 @@ def test_a_closed_page_ends_the_publisher_and_nothing_is_logged(
     publisher.resync()
     page.until(lambda: page.names() == {"ada"})
     publisher.stop()
+
+
+def test_it_follows_a_host_that_was_started_again(serving: KernelHost, page: FrontEnd) -> None:
+    publisher = Publisher(serving, page.take)
+    publisher.resync()
+    page.until(lambda: "diff" in page.kinds())
+    serving.stop()
+    page.until(lambda: "stopped" in page.kinds())
+    serving.start(0)
+    publisher.resync()
+    page.until(lambda: page.kinds().count("snapshot") == 2)
+    serving.call("register", name="ada")
+    page.until(lambda: "ada" in page.names())
+    assert "retrying" not in page.kinds()
+    publisher.stop()
