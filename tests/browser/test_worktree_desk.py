@@ -178,7 +178,7 @@ def test_a_discard_that_is_refused_says_what_would_be_lost_and_is_insisted_on(
     card(desk, "robust").get_by_role("button", name="Discard… robust").click()
     card(desk, "robust").get_by_role("button", name="Discard robust", exact=True).click()
     expect(card(desk, "robust").get_by_text("COMMITS_ONLY_HERE")).to_be_visible(timeout=20_000)
-    expect(card(desk, "robust")).to_contain_text("aside of robust has would be on no branch of yours")
+    expect(card(desk, "robust")).to_contain_text("aside in robust would be on no branch of yours")
     assert path.exists()
     shot(desk, "insist")
     card(desk, "robust").get_by_role("button", name="Discard robust anyway").click()

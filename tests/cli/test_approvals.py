@@ -34,7 +34,7 @@ def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
     ("end", "ran"),
     [
         ("true", Ran(0, "id  outcome\n1   lab is integrated\n", "")),
-        ("false", Ran(1, "", "GATES_FAILED: The gates did not pass on the merge with the newest target.\n")),
+        ("false", Ran(1, "", "GATES_FAILED: The gates failed on the merge with the current target.\n")),
     ],
 )
 async def test_an_approved_merge_is_waited_for(settings: Settings, command: Command, end: str, ran: Ran) -> None:

@@ -101,5 +101,5 @@ def test_what_a_task_does_not_say_is_filled_in_and_left_out_again() -> None:
         (task("a", max_retries=0, lease_seconds=7), task("a", max_retries=0, lease_seconds=7)),
     ]:
         assert defaults.filled(said) == full
-        assert defaults.spared(full) == said
+        assert defaults.stripped(full) == said
     assert defaults.filled(task("a", lease_seconds=1e-9)).lease_seconds == 1e-6

@@ -1,4 +1,4 @@
-"""The server's own performance, for the operator (spec 1, performance monitor)."""
+"""Reports the server's performance to the operator (spec 1, performance monitor)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WINDOW_SECONDS = 10.0
 
 
 class CommitTimes(Wire):
-    """Milliseconds from taking changes off the queue to their commit; null if there was no commit."""
+    """Milliseconds from taking changes off the queue to their commit; null without a commit."""
 
     p50: float | None
     p95: float | None
@@ -24,10 +24,10 @@ class CommitTimes(Wire):
 
 
 class Performance(Wire):
-    """The last ten seconds of the process that answers, and its connections.
+    """Performance of the answering process over the last ten seconds, and the database's connections and counts.
 
-    `cache_hits` is the share of events that subscribers of the feed got from memory instead of from
-    the store, since the start; null before the first event.
+    `cache_hits` is the share of events, since the start, that readers of the feed got from memory instead of from the
+    store; null before the first event.
     """
 
     queue_length: int

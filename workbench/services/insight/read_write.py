@@ -1,4 +1,4 @@
-"""`read` and `write` of spec 1. What is visible is decided by the services whose rows are read."""
+"""The operations `read` and `write` of spec 1. The services that own the rows decide what is visible."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ReadResult(Wire):
 
 
 class Written(Wire):
-    """The context that was written, with its number in its session."""
+    """The new context, with its number in its session."""
 
     resource_type: str
     context_id: str
@@ -85,7 +85,7 @@ class Written(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which page of the rows, and only those made or changed `since` (microseconds UTC)."""
+    """Which page to read, and only rows created or changed after `since` (microseconds UTC)."""
 
     limit: int
     cursor: str | None
@@ -109,7 +109,7 @@ async def read(
         Field(description="Only what was created or changed after this: ISO 8601, or microseconds."),
     ] = None,
 ) -> ReadResult:
-    """Read what is visible to you: contexts newest first, everything else oldest first."""
+    """Read the rows that are visible to you: contexts newest first, all others oldest first."""
     reader = _READERS.get(resource_type)
     if reader is None:
         raise _unknown(resource_type, _READERS)
@@ -122,7 +122,7 @@ async def write(
     ctx: Ctx,
     content: NewContext,
     resource_type: Annotated[str, Field(description="contexts.")] = "contexts",
-    session_id: Annotated[str | None, Field(description="For the operator: which session (id or name).")] = None,
+    session_id: Annotated[str | None, Field(description="For the operator: the session (id or name).")] = None,
 ) -> Written:
     """Write a context to your session, for other agents to read."""
     if resource_type != "contexts":
@@ -137,13 +137,13 @@ async def write(
 
 
 def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
-    """The session to write to: an agent's own, or the one that the operator names."""
+    """The session to write to: an agent's own, or the one that the operator chooses."""
     if caller.level is Level.OPERATOR:
         if chosen is None:
-            raise BadInput("SESSION_REQUIRED", "Name the session to write to: session_id, an id or a name.")
+            raise BadInput("SESSION_REQUIRED", "Set session_id to the id or name of the session to write to.")
         return str(require_session(tx, chosen)["id"])
     if chosen not in (None, caller.session):
-        raise Refused("FORBIDDEN", "An agent writes to its own session. Omit session_id.")
+        raise Refused("FORBIDDEN", "An agent can write only to its own session. Omit session_id.")
     if caller.session is None:
         raise BadInput("SESSION_REQUIRED", "You are in no session. Ask the operator to assign you to one.")
     return caller.session

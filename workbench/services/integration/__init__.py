@@ -1,17 +1,17 @@
-"""Merging what a worktree holds (spec 3): asked for, gated, approved by a person, queued, merged.
+"""Integration of worktrees (spec 3): requested, gated, approved by the operator, queued, merged.
 
-Uncommitted work in the person's checkout is never touched. The approval names the commit that is merged; a branch
-that moved since voids it, and a target that moved is merged, and gated, anew. The modules, each of which imports only
-from those above it:
+Uncommitted work in the user's checkout is never touched. The approval names the commit that is merged: if the branch
+moves, the approval is void; if the target moves, the merge is made and gated again. Each module imports only from those
+above it:
 
-- `gates`: commands that have to pass on the result of a merge.
-- `questions`: what a person is shown, and what is recorded as approved.
-- `checking`: running the gates of a question, and telling in it how they stand.
-- `asking`: the operations that put a question.
-- `merging`: what is next with what was approved, and the merge itself.
-- `queue`: what was approved and waits, one after another.
-- `deciding`: a person's yes or no.
-- `recovery`: what a crash left.
+- `gates`: running commands that must pass on the result of a merge
+- `proposal`: the approval, with what the operator is shown
+- `gate_runner`: running the gates of an approval, and showing their progress in it
+- `request`: the operations that request an integration
+- `merge`: the next step of an approved integration, and the merge itself
+- `queue`: merging approved integrations one after another
+- `decide`: the operator's decision
+- `recovery`: finishing or undoing what a crash interrupted
 """
 
 from workbench.services.integration import (

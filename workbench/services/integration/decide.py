@@ -1,4 +1,4 @@
-"""A person's yes or no to an integration, and what comes of it."""
+"""Handles the operator's decision on an integration."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from workbench.store.base import Reader, Row, Tx
 
 @approvals.decision_handler(KIND)
 async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Queue what was approved, and let the feed tell what comes of it; or leave the worktree as it is.
+    """Queue an approved integration; the feed reports its outcome. A rejection leaves the worktree as it is.
 
-    Without servers nobody works off the queue: then the merge is made, and its outcome answered, at once.
+    Without a running server nothing works off the queue, so the merge is made at once and its outcome returned.
     """
     if not yes:
-        return await ctx.repositories.shielded(_refuse(ctx, approval, str(choices.get("reason", ""))))
+        return await ctx.repositories.shielded(_reject(ctx, approval, str(choices.get("reason", ""))))
     approvals.check_choices(choices, {"despite_gates"})
     despite = choices.get("despite_gates", False)
     if not isinstance(despite, bool):
-        raise BadInput("INVALID_ARGUMENTS", "despite_gates is true or false.", problems=[])
+        raise BadInput("INVALID_ARGUMENTS", "despite_gates must be true or false.", problems=[])
     if ctx.server is not None:
         return await ctx.write(lambda tx: _queue(tx, approval.id, despite))
     outcome = await ctx.repositories.shielded(_approve(ctx, approval.id, despite))
@@ -39,13 +39,13 @@ async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: M
     return outcome
 
 
-async def _refuse(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
-    """Say no, but not in the middle of a merge that was approved at the same time."""
+async def _reject(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
+    """Reject with exclusive access, so as not to interrupt a merge that was approved at the same time."""
     async with exclusive(ctx):
-        return await ctx.write(lambda tx: _reject(tx, approval, reason))
+        return await ctx.write(lambda tx: _set_rejected(tx, approval, reason))
 
 
-def _reject(tx: Tx, approval: Approval, reason: str) -> dict[str, Any]:
+def _set_rejected(tx: Tx, approval: Approval, reason: str) -> dict[str, Any]:
     name = approval.payload["worktree"]
     outcome = approvals.decide(tx, approval, "rejected", reason, {"worktree": name, "state": "rejected"})
     forget_question(tx, name)
@@ -93,10 +93,10 @@ def _pending(tx: Reader, approval_id: int) -> tuple[Approval, Row]:
 
 
 async def _outcome(ctx: Ctx, approval_id: int) -> dict[str, Any]:
-    """What came of an integration that was queued.
+    """The outcome of a queued integration.
 
     Raises:
-        Conflict: why it was sent back.
+        Conflict: it was refused; the error says why.
     """
     approval = await ctx.read(lambda tx: approvals.find(tx, approval_id))
     outcome = dict(approval.outcome or {}) if approval else {}

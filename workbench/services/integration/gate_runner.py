@@ -27,7 +27,10 @@ async def check_all(ctx: Ctx) -> None:
 
 
 async def check(ctx: Ctx, approval_id: int) -> bool:
-    """Run the gates of one integration, showing their progress in its approval; False if another process does."""
+    """Run the gates of one integration, showing their progress in its approval.
+
+    Returns False if another process is running them.
+    """
     with gates_held(ctx.settings, approval_id) as held:
         if not held:
             return False
@@ -37,9 +40,9 @@ async def check(ctx: Ctx, approval_id: int) -> bool:
 
 
 def _to_check(tx: Reader, approval_id: int) -> Approval | None:
-    question = tx.one(proposal.SQL.get, id=approval_id)
+    request = tx.one(proposal.SQL.get, id=approval_id)
     approval = approvals.find(tx, approval_id)
-    if question is None or question["checked"] or approval is None or not approval.payload["merged_commit"]:
+    if request is None or request["checked"] or approval is None or not approval.payload["merged_commit"]:
         return None
     return approval
 
@@ -48,19 +51,19 @@ async def _check(ctx: Ctx, approval: Approval) -> None:
     commit = approval.payload["merged_commit"]
     commands = [gate["command"] for gate in approval.payload["gates"]]
 
-    async def tell(now: Sequence[Gate]) -> bool:
+    async def report(now: Sequence[Gate]) -> bool:
         shown = [gate.as_json() for gate in now]
-        return await ctx.write(lambda tx: _tell(tx, approval.id, commit, shown))
+        return await ctx.write(lambda tx: _show(tx, approval.id, commit, shown))
 
     try:
-        await gates.run(ctx, approval.id, commit, commands, tell)
+        await gates.run(ctx, approval.id, commit, commands, report)
     except WorkbenchError as error:
         output = f"{error.code}: {error.message}"
-        await tell([Gate(command, GateState.FAILED, output=output) for command in commands])
+        await report([Gate(command, GateState.FAILED, output=output) for command in commands])
 
 
-def _tell(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) -> bool:
-    """Show the states of the gates; False if the approval no longer needs them."""
+def _show(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) -> bool:
+    """Show the states of the gates in the approval; False if it no longer needs them."""
     approval = _to_check(tx, approval_id)
     if approval is None or approval.payload["merged_commit"] != commit:
         return False

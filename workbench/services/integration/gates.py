@@ -1,6 +1,6 @@
-"""Commands that have to pass on the result of a merge before it is made (spec 3, integration).
+"""Gates: commands that must pass on the result of a merge before the target moves to it (spec 3, integration).
 
-They run what workers wrote: in a box, in a temporary worktree of the merge result, each for a limited time.
+They run code that workers wrote, so they run in a box, in a temporary worktree of the result, with a time limit each.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from workbench.rules.integration import GateState
 from workbench.services.worktrees.places import Place, box_of
 
 TAIL_BYTES = 16_384
-"""What is kept of a gate's output: its end."""
-MOST_BYTES = 64 << 20
+"""How much of the end of a gate's output is kept."""
+MAX_OUTPUT_BYTES = 64 << 20
 """A gate that writes more is stopped."""
 _COLOURS = ("CLICOLOR_FORCE", "FORCE_COLOR", "PY_COLORS")
-LOOK_SECONDS = 0.05
-TELL_SECONDS = 1.0
-"""How often a gate is looked after, and its output told on."""
+POLL_SECONDS = 0.05
+REPORT_SECONDS = 1.0
+"""How often a running gate is checked, and its output reported."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A command, and how it went; `seconds` so far, `output` the end of what it wrote."""
+    """A command and its result so far; `output` is the end of what it wrote."""
 
     command: str
     state: GateState = GateState.WAITING
@@ -57,12 +57,12 @@ class Gate:
         }
 
 
-Tell = Callable[[Sequence[Gate]], Awaitable[bool]]
-"""Hears how the gates stand; False: nobody wants to know any more."""
+Report = Callable[[Sequence[Gate]], Awaitable[bool]]
+"""Called with the states of the gates; returns False to cancel the run."""
 
 
-async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], tell: Tell) -> list[Gate] | None:
-    """Run all commands on a commit, one after another; how they went, or None if it was called off.
+async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], report: Report) -> list[Gate] | None:
+    """Run all commands on a commit, one after another; return their results, or None if the run was cancelled.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GIT_BUSY``, ``WORKTREE_PATH_UNUSABLE``, ….
@@ -70,7 +70,7 @@ async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], 
     place = Place.of_gates(ctx.settings, approval_id)
     try:
         box = await ctx.repositories.shielded(_make(ctx, place, commit))
-        return await _run_all(ctx, place, box, [Gate(command) for command in commands], tell)
+        return await _run_all(ctx, place, box, [Gate(command) for command in commands], report)
     finally:
         await ctx.repositories.shielded(remove(ctx, place))
 
@@ -83,7 +83,7 @@ async def _make(ctx: Ctx, place: Place, commit: str) -> Box:
 
 
 async def remove(ctx: Ctx, place: Place) -> None:
-    """Remove a temporary worktree, whatever is there of it."""
+    """Remove those parts of a temporary worktree that exist."""
     async with ctx.repositories.exclusive():
         await _clear(ctx, place)
 
@@ -94,18 +94,18 @@ async def _clear(ctx: Ctx, place: Place) -> None:
     await to_thread(shutil.rmtree, place.path.parent, ignore_errors=True)
 
 
-async def _run_all(ctx: Ctx, place: Place, box: Box, gates: list[Gate], tell: Tell) -> list[Gate] | None:
+async def _run_all(ctx: Ctx, place: Place, box: Box, gates: list[Gate], report: Report) -> list[Gate] | None:
     for number, gate in enumerate(gates):
 
         async def progress(now: Gate, number: int = number) -> bool:
             gates[number] = now
-            return await tell(gates)
+            return await report(gates)
 
         done = await _run_one(ctx, place, box, gate, progress)
         if done is None:
             return None
         gates[number] = done
-        if not await tell(gates):
+        if not await report(gates):
             return None
     return gates
 
@@ -113,26 +113,26 @@ async def _run_all(ctx: Ctx, place: Place, box: Box, gates: list[Gate], tell: Te
 async def _run_one(
     ctx: Ctx, place: Place, box: Box, gate: Gate, progress: Callable[[Gate], Awaitable[bool]]
 ) -> Gate | None:
-    """One command, from its start until nothing of it is left; None if it was called off."""
+    """Run one command until all its processes have ended; None if the run was cancelled."""
     output = place.path.parent / "output"
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
     argv = box.argv(["/bin/sh", "-c", gate.command], Limits(wall_seconds=limit + 60))
     ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=_environment(box), log=output)
     began = time.monotonic()
-    told, gate = began, replace(gate, state=GateState.RUNNING)
+    reported, gate = began, replace(gate, state=GateState.RUNNING)
     wanted = await progress(gate)
     try:
         while wanted and ctx.processes.alive(ref):
             now = time.monotonic()
             if now - began > limit:
                 return _ended(gate, GateState.TIMEOUT, None, now - began, output)
-            if output.stat().st_size > MOST_BYTES:
+            if output.stat().st_size > MAX_OUTPUT_BYTES:
                 return _ended(gate, GateState.FAILED, None, now - began, output)
-            if now - told >= TELL_SECONDS:
-                told, gate = now, replace(gate, seconds=now - began, output=_tail(output))
+            if now - reported >= REPORT_SECONDS:
+                reported, gate = now, replace(gate, seconds=now - began, output=_tail(output))
                 wanted = await progress(gate)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         if not wanted:
             return None
         code = ctx.processes.exit_code(ref)
@@ -143,17 +143,17 @@ async def _run_one(
 
 
 def _environment(box: Box) -> dict[str, str]:
-    """Variables of a gate: it writes for a page, not for a terminal."""
+    """The environment of a gate, without colours in its output, which is shown outside a terminal."""
     kept = {name: value for name, value in os.environ.items() if name not in _COLOURS}
     return box.environment({**kept, "NO_COLOR": "1", "TERM": "dumb"})
 
 
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
-    """End a gate with all it started. What the system does not end is logged; it does not change how the gate went."""
+    """End a gate and all processes it started. A failure to end them is logged and does not change the result."""
     try:
         await to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
     except Unavailable as error:
-        log.warning("a gate: %s: %s", error.code, error.message)
+        log.warning("cannot end a gate: %s: %s", error.code, error.message)
     ctx.processes.forget(ref)
 
 
@@ -162,7 +162,7 @@ def _ended(gate: Gate, state: GateState, code: int | None, seconds: float, outpu
 
 
 def _tail(output: Path) -> str:
-    """The end of what a gate wrote, without a line that is cut, as text that JSON can carry."""
+    """The end of a gate's output, starting at a whole line, as text that is safe in JSON."""
     is_cut = output.stat().st_size > TAIL_BYTES
     text = atomic_file.tail(output, TAIL_BYTES).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return text.partition("\n")[2] or text if is_cut else text

@@ -1,4 +1,4 @@
-"""What is next with an integration that was approved, and the merge itself: all of it happens, or nothing."""
+"""The next step of an approved integration, and the merge itself, which happens as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from workbench.services.worktrees.rows import close_worktree, forget_question, r
 from workbench.store.base import Row, Tx
 
 _VOID = frozenset({"APPROVAL_VOID", "MERGE_CONFLICT", "UNRELATED_HISTORIES", "NOTHING_TO_INTEGRATE"})
-"""What makes another question of it; everything else a person can mend and approve again."""
+"""Errors that end the approval; after any other, the operator can fix the cause and approve again."""
 
 
 async def next_step(
     ctx: Ctx, repository: Repository, row: Row, approval: Approval, despite: bool
 ) -> tuple[Next, Approval]:
-    """What is to be done with an approved integration, and the approval as it is then. The ground is held.
+    """The next step of an approved integration, and its approval, updated. Call with exclusive access.
 
-    A target that moved is merged anew, which is shown.
+    If the target has moved, the merge is made again and the approval shows it.
 
     Raises:
         Conflict: ``APPROVAL_VOID``, ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``, ``NOTHING_TO_INTEGRATE``.
@@ -49,22 +49,22 @@ async def next_step(
     if step is Next.VOID:
         raise Conflict(
             "APPROVAL_VOID",
-            f"{what['branch']} has other commits than were approved. Ask for its integration again.",
+            f"{what['branch']} has moved since it was approved. Request its integration again.",
         )
     if moved or not what.get("merged_commit"):
-        approval = await _anew(ctx, repository, approval, target)
+        approval = await _merge_again(ctx, repository, approval, target)
     return step, approval
 
 
 async def _source(ctx: Ctx, repository: Repository, row: Row) -> str | None:
-    """Where the branch of a worktree is; if its files are gone, where it was last."""
+    """The newest commit of a worktree's branch; if its files are gone, the last imported one."""
     if await to_thread(is_there, place_of(ctx, row)):
         return await import_branch(ctx, repository, row)
     return await to_thread(repository.resolve, row["branch_name"])
 
 
-async def _anew(ctx: Ctx, repository: Repository, approval: Approval, target_commit: str) -> Approval:
-    """Merge with the target as it is now, among objects; the gates have to run again."""
+async def _merge_again(ctx: Ctx, repository: Repository, approval: Approval, target_commit: str) -> Approval:
+    """Make the merge commit with the current target, without moving a branch; the gates must run again."""
     merged = await to_thread(merge_commit, repository, approval)
     waiting = waiting_gates(ctx)
     fresh = {"target_commit": target_commit, "merged_commit": merged, "conflicts": [], "gates": waiting}
@@ -78,11 +78,11 @@ async def _anew(ctx: Ctx, repository: Repository, approval: Approval, target_com
 
 
 async def merge(ctx: Ctx, repository: Repository, row: Row, approval: Approval) -> dict[str, Any]:
-    """Merge the commit that was shown; the outcome. The ground is held.
+    """Merge the commit that the approval shows; return the outcome. Call with exclusive access.
 
     Raises:
-        Conflict: ``TARGET_DIRTY``, ``MERGE_CONFLICT``, ``TARGET_MOVED``, ``TARGET_CHECKED_OUT``; the target is as it
-            was.
+        Conflict: ``TARGET_DIRTY``, ``MERGE_CONFLICT``, ``TARGET_MOVED``, ``TARGET_CHECKED_OUT``; the target is
+            unchanged.
     """
     what = approval.payload
     await ctx.write(lambda tx: _set_merging(tx, approval))
@@ -112,7 +112,7 @@ def _set_merging(tx: Tx, approval: Approval) -> None:
 
 
 def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
-    """What was approved at once stays on the desk if a person can mend it; what waits in the queue stays there."""
+    """Record a failed merge: a queued integration stays queued; any other stays pending, unless `_VOID` ends it."""
     name = approval.payload["worktree"]
     if approval.status == "approved":
         tx.run(proposal.SQL.set_state, id=approval.id, state="queued")
@@ -127,7 +127,7 @@ def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
 
 
 async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval, commit: str) -> dict[str, Any]:
-    """Note a merge that is made, and close its worktree; what the approval answers."""
+    """Record a completed merge, close its worktree, terminate its agents; return the approval's outcome."""
     name, target = row["name"], approval.payload["target"]
 
     def change(tx: Tx) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The question whether to merge what a worktree holds: what a person is shown, and what is recorded as approved.
+"""The proposal to integrate a worktree: an approval with everything that the operator is shown.
 
-It names the commit that approving would merge, made beforehand among objects; no branch moves.
+It names the commit that approving it would merge. The commit is made beforehand; no branch moves.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SQL = beside(__file__)
 
 SHOWN_COMMITS = 50
 SHOWN_FILES = 500
-_OURS = ("personas", "agents")
-"""What of the state directory may be in a repository."""
+_VERSIONED = ("personas", "agents")
+"""Directories of the state directory that may be in a repository."""
 
 
 async def put_question(
@@ -40,7 +40,7 @@ async def put_question(
     refused: Mapping[str, Any] | None = None,
     requester: str | None = None,
 ) -> Approval:
-    """Put the question into the inbox, or have the one that is there told anew. The ground is held."""
+    """Open an approval for an integration, or update the open one. Call with exclusive access."""
     branches = await ctx.read(lambda tx: tx.all(SQL.branches))
     await _require_all_committed(ctx, repository, row)
     source = await import_branch(ctx, repository, row)
@@ -55,14 +55,14 @@ async def put_question(
 
     def change(tx: Tx) -> Approval:
         with tx.acting(requester or tx.actor):
-            return _question(tx, row, payload)
+            return _open_or_update(tx, row, payload)
 
     approval = await ctx.write(change)
     return await _with_candidate(ctx, repository, approval)
 
 
-def _question(tx: Tx, row: Row, payload: dict[str, Any]) -> Approval:
-    """The question about a worktree: the one that is open if it is the same, else a new one."""
+def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any]) -> Approval:
+    """The open approval of a worktree if it is for the same merge, updated if necessary; else a new one."""
     subject = f"worktree:{row['name']}"
     before = approvals.open_question(tx, KIND, subject)
     if before and all(before.payload.get(key) == payload[key] for key in ("source_commit", "target", "fast_forward")):
@@ -72,7 +72,7 @@ def _question(tx: Tx, row: Row, payload: dict[str, Any]) -> Approval:
         approval_id = before.id
     else:
         if before:
-            approvals.decide(tx, before, "failed", "the branch has new commits or another target; asked anew")
+            approvals.decide(tx, before, "failed", "replaced: the branch, the target or fast_forward changed")
         approval_id = approvals.ask(tx, KIND, subject, payload)
     tx.run(SQL.put, id=approval_id, name=row["name"], checked=int(not payload["gates"]))
     if payload["changed"]:
@@ -83,7 +83,7 @@ def _question(tx: Tx, row: Row, payload: dict[str, Any]) -> Approval:
 
 
 def _still_holds(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether what was shown is what would be shown now; gates that failed are run again."""
+    """Whether the open approval is still correct. One whose gates failed is not: they run again."""
     same = all(before.get(key) == now[key] for key in ("target_commit", "conflicts"))
     commands = [[gate["command"] for gate in payload.get("gates", ())] for payload in (before, now)]
     return same and commands[0] == commands[1] and rules.verdict(states(before)) is not rules.Verdict.FAILED
@@ -94,16 +94,16 @@ async def _require_all_committed(ctx: Ctx, repository: Repository, row: Row) -> 
     if not await to_thread(is_there, place):
         return
     checkout = await to_thread(checkout_of, ctx.settings, repository, place)
-    if left := await to_thread(checkout.uncommitted):
+    if files := await to_thread(checkout.uncommitted):
         raise Conflict(
             "WORKTREE_DIRTY",
             f"The worktree {row['name']} has uncommitted changes. Commit or remove them first.",
-            files=left,
+            files=files,
         )
 
 
 def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: str) -> dict[str, Any]:
-    """What a person is shown, and what is recorded as approved. Blocks on git.
+    """What the operator is shown. Blocks on git.
 
     Raises:
         NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``NOTHING_TO_INTEGRATE``, ``STATE_IN_BRANCH``.
@@ -133,22 +133,22 @@ def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: s
 
 
 def _require_no_state(ctx: Ctx, repository: Repository, files: Sequence[str]) -> None:
-    """Refuse a branch that would bring files of the state directory: settings among them."""
+    """Refuse a branch that would change files of the state directory, such as settings."""
     state = ctx.settings.home.resolve().relative_to(repository.root.resolve()).as_posix()
-    allowed = tuple(f"{state}/{name}/" for name in _OURS)
+    allowed = tuple(f"{state}/{name}/" for name in _VERSIONED)
     if found := [file for file in files if file.startswith(f"{state}/") and not file.startswith(allowed)]:
         raise Conflict(
             "STATE_IN_BRANCH",
-            f"The branch changes {found[0]}, which belongs to Workbench itself. Take it out of the branch; what is to "
-            "change there, change by hand.",
+            f"The branch changes {found[0]}, which belongs to Workbench itself. Remove it from the branch, and make "
+            "such changes by hand.",
             files=found,
         )
 
 
 def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[str]:
-    """What changed in the protected parts of the repository since the creation, by whomever.
+    """What anyone has changed in the protected parts of the repository since the worktree was created.
 
-    Left out is what Workbench changes itself: branches and records of worktrees, targets it merged into.
+    Workbench's own changes are left out: branches and records of worktrees, and targets it merged into.
     """
     before, after = json.loads(row["protected"]), repository.protected()
     if not before:
@@ -166,7 +166,7 @@ def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[
 
 
 async def _with_candidate(ctx: Ctx, repository: Repository, approval: Approval) -> Approval:
-    """Make the commit that approving would merge, and show it; with conflicts there is none."""
+    """Make the commit that approving would merge, and show it; with conflicts, make none."""
     what = approval.payload
     if what["merged_commit"] or what["conflicts"]:
         return approval
@@ -180,7 +180,7 @@ async def _with_candidate(ctx: Ctx, repository: Repository, approval: Approval) 
 
 
 def merge_commit(repository: Repository, approval: Approval) -> str:
-    """Make the commit that merging would give, among objects only; its name. Blocks."""
+    """Make the commit that merging would give, without moving a branch; return its id. Blocks on git."""
     what = approval.payload
     forward = what.get("fast_forward", False)
     return repository.merge_commit(
@@ -189,20 +189,20 @@ def merge_commit(repository: Repository, approval: Approval) -> str:
 
 
 def message(approval: Approval) -> str:
-    """What the merge commit says."""
-    return f"Integrate {approval.payload['worktree']}\n\nAsked for by {approval.requester} (approval {approval.id})."
+    """The message of the merge commit."""
+    return f"Integrate {approval.payload['worktree']}\n\nRequested by {approval.requester} (approval {approval.id})."
 
 
 def waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:
-    """The gates of the settings, not run yet, as the approval shows them."""
+    """The configured gates, not run yet, as the approval shows them."""
     return [Gate(command).as_json() for command in ctx.settings.integration_gates]
 
 
 def states(payload: Mapping[str, Any]) -> list[str]:
-    """How each gate stands."""
+    """The state of each gate."""
     return [gate["state"] for gate in payload.get("gates", ())]
 
 
 def is_checked(approval: Approval) -> bool:
-    """Whether all gates have come to an end."""
+    """Whether all gates have ended."""
     return rules.verdict(states(approval.payload)) is not rules.Verdict.OPEN

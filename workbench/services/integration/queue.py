@@ -1,4 +1,4 @@
-"""The queue of what was approved: merged one after another, each on what came of the one before."""
+"""The queue of approved integrations: merged one after another, each onto the result of the one before."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-_LATER = frozenset({"GIT_BUSY", "TARGET_MOVED"})
-"""What goes by while nobody does anything: the queue tries again."""
+_TRANSIENT = frozenset({"GIT_BUSY", "TARGET_MOVED"})
+"""Errors that pass by themselves: the queue tries again."""
 
 
 def enqueue(tx: Tx, approval: Approval, despite: bool) -> dict[str, Any]:
-    """Have a worktree integrated when its turn comes; what the approval answers."""
+    """Add an approved integration to the queue; return the approval's outcome."""
     name = approval.payload["worktree"]
     set_worktree_status(tx, name, Action.APPROVE)
     tx.run(proposal.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
@@ -37,10 +37,12 @@ def enqueue(tx: Tx, approval: Approval, despite: bool) -> dict[str, Any]:
 
 
 async def advance(ctx: Ctx) -> None:
-    """Take the queue on from its front as far as it goes: merge what is ready, gate what has to be gated.
+    """Work off the queue from its front: run the gates that must run, merge what is ready.
+
+    Stops while another process runs the gates of the first one.
 
     Raises:
-        Unavailable: ``GIT_BUSY`` and what the store says; nothing is lost, call it again.
+        Unavailable: ``GIT_BUSY``, errors of the store. Conflict: ``TARGET_MOVED``. Nothing is lost; call it again.
     """
     while (waiting := await ctx.read(lambda tx: tx.all(SQL.queue))) != []:
         first = int(waiting[0]["approval_id"])
@@ -50,20 +52,20 @@ async def advance(ctx: Ctx) -> None:
 
 
 async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
-    """Do what is next with the front of the queue, unless it is to be gated."""
+    """Take the next step with the front of the queue; if its gates must run, leave that to the caller."""
     async with exclusive(ctx) as repository:
         waiting = await ctx.read(lambda tx: _waiting(tx, approval_id))
         if waiting is None:
             return None
-        question, approval, row = waiting
+        request, approval, row = waiting
         try:
-            step, approval = await next_step(ctx, repository, row, approval, bool(question["despite_gates"]))
+            step, approval = await next_step(ctx, repository, row, approval, bool(request["despite_gates"]))
             if step is Next.MERGE:
                 await merge(ctx, repository, row, approval)
             elif step is Next.ASK:
-                raise Conflict("GATES_FAILED", "The gates did not pass on the merge with the newest target.")
+                raise Conflict("GATES_FAILED", "The gates failed on the merge with the current target.")
         except WorkbenchError as error:
-            if error.code in _LATER or error.code.startswith("STORE_"):
+            if error.code in _TRANSIENT or error.code.startswith("STORE_"):
                 raise
             await _send_back(ctx, repository, row, approval, error)
             return None
@@ -71,14 +73,14 @@ async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
 
 
 def _waiting(tx: Reader, approval_id: int) -> tuple[Row, Approval, Row] | None:
-    question, approval = tx.one(proposal.SQL.get, id=approval_id), approvals.find(tx, approval_id)
-    if question is None or approval is None or question["state"] != "queued":
+    request, approval = tx.one(proposal.SQL.get, id=approval_id), approvals.find(tx, approval_id)
+    if request is None or approval is None or request["state"] != "queued":
         return None
-    return question, approval, require_worktree(tx, question["worktree"])
+    return request, approval, require_worktree(tx, request["worktree"])
 
 
 async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Approval, error: WorkbenchError) -> None:
-    """Take a worktree out of the queue, and ask again, saying why, unless its branch has moved on."""
+    """Take an integration out of the queue, and open a new approval that says why, unless its branch has moved."""
     name = row["name"]
     why = {"code": error.code, "message": error.message, "details": error.details}
 
@@ -98,6 +100,6 @@ async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Appro
         await put_question(
             ctx, repository, row, what["target"], what.get("fast_forward", False), why, approval.requester
         )
-    except WorkbenchError as left:
-        code = left.code
+    except WorkbenchError as failure:
+        code = failure.code
         await ctx.write(lambda tx: tx.emit("worktree.refused", f"worktree:{name}", code=code))

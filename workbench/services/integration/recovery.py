@@ -21,24 +21,24 @@ SQL = beside(__file__)
 
 
 async def settle_merges(ctx: Ctx, repository: Repository) -> None:
-    """Settle interrupted merges: one that is in the target is finished, any other is undone."""
+    """Settle interrupted merges: finish those that are in the target, undo the others."""
     for row in await ctx.read(lambda tx: tx.all(SQL.cut_off)):
         await _settle(ctx, repository, row["name"], row["approval_id"])
 
 
 async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int | None) -> None:
-    def question(tx: Reader) -> tuple[Row, Approval | None]:
+    def query(tx: Reader) -> tuple[Row, Approval | None]:
         subject = f"worktree:{name}"
         found = approvals.find(tx, approval_id) if approval_id else approvals.open_question(tx, KIND, subject)
         return require_worktree(tx, name), found
 
-    row, approval = await ctx.read(question)
+    row, approval = await ctx.read(query)
     if approval is not None:
         what = approval.payload
         if await to_thread(repository.is_ancestor, what["source_commit"], what["target"]):
-            made = what.get("merged_commit")
-            there = made and await to_thread(repository.is_ancestor, made, what["target"])
-            commit = made if there else await to_thread(repository.resolve, what["target"])
+            merged = what.get("merged_commit")
+            is_there = merged and await to_thread(repository.is_ancestor, merged, what["target"])
+            commit = merged if is_there else await to_thread(repository.resolve, what["target"])
             await finish(ctx, repository, row, approval, str(commit))
             return
 
@@ -63,7 +63,7 @@ async def recover(ctx: Ctx) -> None:
 
 
 async def clear_gates(ctx: Ctx) -> None:
-    """Remove the files of gates that no process runs any more."""
+    """Remove the files of gates that no process is running."""
     for home in sorted(ctx.settings.gates.glob("*/")) if ctx.settings.gates.is_dir() else ():
         if home.name.isdecimal():
             number = int(home.name)

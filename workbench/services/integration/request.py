@@ -1,4 +1,4 @@
-"""Asking a person to merge what a worktree holds."""
+"""The operations that request the integration of a worktree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.services.worktrees.rows import Branch, WorktreeName, require_own_
 
 
 class IntegrationAsked(Wire):
-    """Where an integration stands."""
+    """The state of a requested integration."""
 
     state: Literal["awaiting_approval", "queued", "integrated"]
     approval_id: int
@@ -29,7 +29,7 @@ class IntegrationAsked(Wire):
 
 
 FastForward = Annotated[
-    bool | None, Field(description="Let the target move on without a merge commit where it can. Default: the setting.")
+    bool | None, Field(description="Fast-forward the target where possible. Default: integration_fast_forward.")
 ]
 
 
@@ -41,29 +41,29 @@ async def integrate_worktree(
     require_human_approval: bool = True,
     fast_forward: FastForward = None,
 ) -> IntegrationAsked:
-    """Ask a person to merge a worktree's commits into the target branch; asking again returns the same question."""
+    """Request the operator's approval to merge a worktree into its target. Repeating it returns the same approval."""
     if not require_human_approval and ctx.settings.integration_requires_approval:
         raise Refused(
             "APPROVAL_REQUIRED",
-            "A person approves what is merged here. Leave require_human_approval out, or have the "
-            "setting integration_requires_approval changed.",
+            "Integrations need the operator's approval here. Omit require_human_approval, or have the operator change "
+            "the setting integration_requires_approval.",
         )
-    asked = await _ask(ctx, worktree_name, target_branch, fast_forward)
+    requested = await _request(ctx, worktree_name, target_branch, fast_forward)
     if require_human_approval:
-        return asked
-    outcome = (await approvals.approve(ctx, asked.approval_id)).outcome
-    return asked.model_copy(update={"state": outcome["state"], "commit": outcome["commit"]})
+        return requested
+    outcome = (await approvals.approve(ctx, requested.approval_id)).outcome
+    return requested.model_copy(update={"state": outcome["state"], "commit": outcome["commit"]})
 
 
 @op(allow=Level.PLANNER)
 async def request_integration(
     ctx: Ctx, worktree_name: WorktreeName, target_branch: Branch | None = None, fast_forward: FastForward = None
 ) -> IntegrationAsked:
-    """Another name of integrate_worktree."""
-    return await _ask(ctx, worktree_name, target_branch, fast_forward)
+    """Like integrate_worktree, always with the operator's approval."""
+    return await _request(ctx, worktree_name, target_branch, fast_forward)
 
 
-async def _ask(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> IntegrationAsked:
+async def _request(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> IntegrationAsked:
     approval = await ctx.repositories.shielded(_put(ctx, name, target, fast_forward))
     if ctx.server is None:
         await check(ctx, approval.id)

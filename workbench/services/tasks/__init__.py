@@ -1,13 +1,13 @@
-"""Tasks: what there is to do, in what order, and how it stands (spec 3).
+"""Tasks: units of work with a state, dependencies and attempts (spec 3).
 
-- `task`: what is told of one;
-- `rows`: finding one, whether the caller sees it, and how its row is told;
-- `new_task`: one to be;
-- `making`: it is added, alone or with many;
-- `looking`: at one task and its log, and waiting for its end;
-- `board`: all that the caller sees, as a list, counted, as a graph and as a tree.
-
-Doing it is in `leases`, what waits for what in `dependencies`, and changing one's mind in `steering`.
+- `task`: the types of the operations' arguments and answers
+- `rows`: reading and updating rows, visibility, conversion to answers
+- `creation`, `plans`: adding tasks, one by one or as a plan
+- `changes`: subtasks, cancel, retry, reassign, priority
+- `dependencies`: which tasks wait for which
+- `board`, `details`: reading many tasks, reading one
+- `claims`, `heartbeat`, `progress`: an agent's work under a lease
+- `attempts`, `expiry`: attempts that end without success, leases and retry pauses that end
 """
 
 from workbench.services.tasks import (

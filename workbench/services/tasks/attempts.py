@@ -1,4 +1,4 @@
-"""Attempts that end without success: their task is claimable again, waits for a retry, or has failed."""
+"""Ends attempts without success: the task becomes claimable again, waits for a retry, or fails."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ SQL = beside(__file__)
 
 
 def held_by(tx: Reader, agent: str) -> list[Row]:
-    """The tasks an agent (internal id) holds, those in progress first."""
+    """The tasks that an agent (`agent_uid`) holds, those in progress first."""
     return tx.all(SQL.held_by, agent=agent)
 
 
 def release_all(tx: Tx, agent: str, reason: str) -> None:
-    """Give back everything an agent holds (its process ended, or its admission was taken away)."""
+    """Release every task an agent holds (its process ended, or its admission was withdrawn)."""
     for row in held_by(tx, agent):
         put_back(tx, row, "released", reason)
 
 
 def unreserve(tx: Tx, agent: str, reason: str) -> None:
-    """Give what waits for an agent that will not come back to whoever else may claim it."""
+    """Lift the reservations for an agent that will not return, so that others may claim the tasks."""
     for row in tx.all(SQL.reserved_for, agent=agent):
         reserve(tx, row["id"], None)
-        told = {"assigned_agent_id": None, "reason": reason}
-        tx.emit("task.reassigned", f"task:{row['id']}", session=row["session_id"], **told)
+        data = {"assigned_agent_id": None, "reason": reason}
+        tx.emit("task.reassigned", f"task:{row['id']}", session=row["session_id"], **data)
 
 
 def put_back(tx: Tx, row: Row, outcome: str, reason: str) -> None:
-    """Make a task that is held claimable again at once; no retry is used up."""
+    """Make a held task claimable again at once, without using up a retry."""
     tx.run(SQL.put_back, task_id=row["id"], not_before=None, retries=0, error=None)
     end_attempt(tx, row["id"], outcome, reason or None)
     tx.emit("task.released", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"], reason=reason)
@@ -48,7 +48,7 @@ def put_back(tx: Tx, row: Row, outcome: str, reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an attempt went wrong."""
+    """Why an attempt failed."""
 
     outcome: Literal["failed", "expired"]
     error: str
@@ -57,22 +57,22 @@ class Failure:
 
 
 def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter: float) -> None:
-    """End an attempt that went wrong: its task is tried again after a pause, or has failed.
+    """End a failed attempt: its task is retried after a pause, or fails.
 
     Args:
-        jitter: uniform in [0, 1), for the length of the pause.
+        jitter: uniform in [0, 1); varies the length of the pause.
     """
     end_attempt(tx, row["id"], failure.outcome, failure.error, failure.error_class)
     never = lifecycle.is_never_retried(failure.error_class, json.loads(row["no_retry"]))
-    told = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
+    data = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
     subject, session = f"task:{row['id']}", row["session_id"]
     retryable = failure.retryable and not never
     if lifecycle.after_failure(row["retry_count"], row["max_retries"], retryable) is TaskState.PENDING:
         wait = lifecycle.backoff(row["retry_count"], settings.retry_base_seconds, settings.retry_cap_seconds, jitter)
         tx.run(SQL.put_back, task_id=row["id"], not_before=tx.now + wait, retries=1, error=failure.error)
         kind = "task.retried" if failure.outcome == "failed" else "task.expired"
-        tx.emit(kind, subject, session=session, **told, wait_us=wait)
+        tx.emit(kind, subject, session=session, **data, wait_us=wait)
     else:
         tx.run(SQL.give_up, task_id=row["id"], error=failure.error, now=tx.now)
-        tx.emit("task.failed", subject, session=session, **told)
+        tx.emit("task.failed", subject, session=session, **data)
         dependencies.ended_badly(tx, row["id"])

@@ -1,4 +1,4 @@
-"""The board: the tasks that the caller sees, as a list, counted, as a graph and as a tree."""
+"""The board: the tasks that the caller sees, as a list, as counts, as a graph and as a tree."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Order = Literal["id", "newest", "priority"]
 
 
 class TaskList(Wire):
-    """Tasks in the order that was asked for; read on with `next_cursor`, which is null at the end."""
+    """Tasks in the requested order. `next_cursor` is null on the last page."""
 
     tasks: list[TaskSummary]
     next_cursor: str | None
 
 
 class TaskCounts(Wire):
-    """How many tasks are in which state; those that no task is in are left out."""
+    """The number of tasks in each state; states without tasks are left out."""
 
     counts: dict[TaskState, int]
 
 
 class TaskGraph(Wire):
-    """Which tasks wait for which, and which are parts of which; pairs of ids."""
+    """The edges between tasks, as pairs of ids: `[task, dependency]` and `[task, parent]`."""
 
     dependencies: list[tuple[int, int]]
     parents: list[tuple[int, int]]
 
 
 class TaskNode(TaskSummary):
-    """A task in the tree: its own state, what lies under it, and what it waits for."""
+    """A task in the tree, with its subtasks, its dependencies, and counts of the tasks below it."""
 
     dependencies: list[int]
     children: list[TaskNode]
@@ -78,8 +78,8 @@ async def list_tasks(
     ctx: Ctx,
     status: TaskState | None = None,
     persona_id: str | None = None,
-    assigned_agent_id: Annotated[str | None, Field(description="Who holds it, or held it last.")] = None,
-    session_id: Annotated[str | None, Field(description="Id of its session.")] = None,
+    assigned_agent_id: Annotated[str | None, Field(description="The agent that holds it, or held it last.")] = None,
+    session_id: Annotated[str | None, Field(description="The id of its session.")] = None,
     worktree: str | None = None,
     parent_task_id: Int64 | None = None,
     plan: str | None = None,
@@ -87,13 +87,13 @@ async def list_tasks(
     limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
     cursor: Cursor = None,
 ) -> TaskList:
-    """Tasks, filtered and sorted."""
+    """List tasks, filtered and sorted."""
     wanted = Wanted(status, persona_id, assigned_agent_id, session_id, worktree, parent_task_id, plan)
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, sort))
 
 
 def page(tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, sort: Order = "id") -> TaskList:
-    """One page of the tasks that are visible to a caller.
+    """One page of the tasks that the caller sees.
 
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
@@ -117,7 +117,7 @@ _ORDERS = {
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def count_tasks(ctx: Ctx) -> TaskCounts:
-    """How many tasks there are, by state."""
+    """Count the tasks by state."""
     rows = await ctx.read(lambda tx: tx.all(SQL.counts, task_scope(tx, ctx.caller)))
     return TaskCounts(counts={row["status"]: row["n"] for row in rows})
 
@@ -126,16 +126,16 @@ async def count_tasks(ctx: Ctx) -> TaskCounts:
 async def get_task_graph(
     ctx: Ctx, plan: Annotated[str | None, Field(description="Only tasks of this plan.")] = None
 ) -> TaskGraph:
-    """The edges between tasks: `[task, what it waits for]` and `[task, its parent]`."""
+    """Get the edges between tasks: `[task, dependency]` and `[task, parent]`."""
 
-    def question(tx: Reader) -> TaskGraph:
+    def query(tx: Reader) -> TaskGraph:
         wanted = task_scope(tx, ctx.caller) | {"plan": plan}
         return TaskGraph(
             dependencies=[(row["task_id"], row["depends_on"]) for row in tx.all(SQL.edges, wanted)],
             parents=[(row["id"], row["parent_id"]) for row in tx.all(SQL.parents, wanted)],
         )
 
-    return await ctx.read(question)
+    return await ctx.read(query)
 
 
 @op(allow=Level.READ, reads=True)
@@ -144,13 +144,13 @@ async def get_task_tree(
     filter_status: TaskState | None = None,
     filter_persona: str | None = None,
 ) -> TaskTree:
-    """The tasks as a tree with roll-ups; a filter keeps matching tasks and what leads to them."""
+    """Get the tasks as a tree with counts; a filter keeps the matching tasks and their ancestors."""
 
-    def question(tx: Reader) -> tuple[list[Row], list[Row]]:
-        on_board = task_scope(tx, ctx.caller) | {"plan": None}
-        return tx.all(SQL.tree, on_board), tx.all(SQL.edges, on_board)
+    def query(tx: Reader) -> tuple[list[Row], list[Row]]:
+        scope = task_scope(tx, ctx.caller) | {"plan": None}
+        return tx.all(SQL.tree, scope), tx.all(SQL.edges, scope)
 
-    rows, edges = await ctx.read(question)
+    rows, edges = await ctx.read(query)
     waits: dict[int, list[int]] = {}
     for edge in edges:
         waits.setdefault(edge["task_id"], []).append(edge["depends_on"])

@@ -1,4 +1,4 @@
-"""Changing one's mind about tasks: cancel, try again, give to somebody else, reprioritise, break down (spec 3)."""
+"""Changing existing tasks: add subtasks, cancel, retry, reassign, reprioritise (spec 3)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Reason = Annotated[str, Field(max_length=1_000)]
 @op(allow=Level.WORKER)
 async def create_subtask(
     ctx: Ctx,
-    parent_task_id: Annotated[Int64, Field(description="A task you hold; a planner may name any.")],
+    parent_task_id: Annotated[Int64, Field(description="A task you hold, or one below it; a planner may name any.")],
     title: Title,
     description: Description = "",
     persona_id: Annotated[str | None, Field(description="The parent's when null.")] = None,
@@ -53,10 +53,11 @@ async def create_subtask(
     on_failure: Policy = OnFailure.BLOCK,
     no_retry: NoRetry = [],
     blocks_parent: Annotated[
-        bool, Field(description="The parent waits for it: release the parent, and claim it again afterwards.")
+        bool,
+        Field(description="Make the parent wait for it: release the parent now, and claim it again afterwards."),
     ] = False,
 ) -> Task:
-    """Break a task you hold down: add a task under it, which others may claim."""
+    """Add a subtask to a task you hold; other agents may claim it."""
 
     def change(tx: Tx) -> Task:
         parent = graph.shapeable(tx, ctx.caller, parent_task_id)
@@ -85,7 +86,7 @@ async def create_subtask(
 
 @op(allow=Level.PLANNER, destructive=True)
 async def cancel_task(ctx: Ctx, task_id: Int64, reason: Reason = "") -> Task:
-    """Cancel a task and everything under it that is not finished; who holds one loses it."""
+    """Cancel a task and its unfinished subtasks. Agents that hold any of them lose their leases."""
 
     def change(tx: Tx) -> Task:
         lifecycle.step(visible_row(tx, ctx.caller, task_id)["status"], Action.CANCEL)
@@ -100,12 +101,12 @@ async def retry_task(
     ctx: Ctx,
     task_id: Int64,
     reason: Reason = "",
-    max_retries: Annotated[Retries, Field(description="Retries from now on; as before when null.")] = None,
+    max_retries: Annotated[Retries, Field(description="Retries from now on; null: as before.")] = None,
 ) -> Task:
-    """Have a failed or cancelled task tried again, with all its retries anew.
+    """Retry a failed or cancelled task, with its retry count reset.
 
-    Refused if it is to be cancelled with something it depends on that is dead as well: retry first what
-    `DEPENDENCY_DEAD` names.
+    A task with `on_failure=cancel` is refused with `DEPENDENCY_DEAD` while a dependency has failed or is cancelled:
+    retry the dependencies that the error names first.
     """
 
     def change(tx: Tx) -> Task:
@@ -127,10 +128,10 @@ async def retry_task(
 async def reassign_task(
     ctx: Ctx,
     task_id: Int64,
-    assigned_agent_id: Annotated[str | None, Field(description="Only this agent may claim it; anyone when null.")],
+    assigned_agent_id: Annotated[str | None, Field(description="Only this agent may claim it; null: any agent.")],
     reason: Reason = "",
 ) -> Task:
-    """Reserve a task for an agent, or for nobody. Who holds it now loses it, and no retry is used up."""
+    """Reserve a task for an agent, or lift the reservation. Its holder loses it; no retry is used up."""
 
     def change(tx: Tx) -> Task:
         row = visible_row(tx, ctx.caller, task_id)
@@ -138,11 +139,11 @@ async def reassign_task(
         agent = reservable(tx, assigned_agent_id, row["session_id"]) if assigned_agent_id else None
         if row["status"] != TaskState.PENDING:
             if agent is not None and agent == row["assigned_agent_id"]:
-                raise Conflict("ALREADY_THEIRS", f"{assigned_agent_id} holds task {task_id} now.")
+                raise Conflict("ALREADY_THEIRS", f"{assigned_agent_id} already holds task {task_id}.")
             attempts.put_back(tx, row, "reassigned", reason)
         reserve(tx, task_id, agent)
-        told = {"assigned_agent_id": assigned_agent_id, "reason": reason}
-        tx.emit("task.reassigned", f"task:{task_id}", session=row["session_id"], **told)
+        data = {"assigned_agent_id": assigned_agent_id, "reason": reason}
+        tx.emit("task.reassigned", f"task:{task_id}", session=row["session_id"], **data)
         return require_task(tx, task_id)
 
     return await ctx.write(change)
@@ -150,12 +151,13 @@ async def reassign_task(
 
 @op(allow=Level.PLANNER)
 async def set_priority(ctx: Ctx, task_id: Int64, priority: Priority) -> Task:
-    """Have a task claimed earlier or later than others."""
+    """Set a task's priority. Tasks with a higher priority are claimed first."""
 
     def change(tx: Tx) -> Task:
         row = visible_row(tx, ctx.caller, task_id)
         if row["status"] not in lifecycle.OPEN:
-            raise Conflict("WRONG_STATE", f"Task {task_id} is {row['status']}.", status=row["status"])
+            text = f"Task {task_id} is {row['status']}; its priority cannot change."
+            raise Conflict("WRONG_STATE", text, status=row["status"])
         tx.run(SQL.prioritise, task_id=task_id, priority=priority)
         tx.emit("task.prioritised", f"task:{task_id}", session=row["session_id"], priority=priority)
         return require_task(tx, task_id)

@@ -1,7 +1,4 @@
-"""Claims: a task becomes an agent's, under a lease (spec 3).
-
-A lease is the right to work on a task until a time; an attempt is one claim.
-"""
+"""Claiming tasks under a lease (spec 3)."""
 
 from __future__ import annotations
 
@@ -26,11 +23,11 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-OwnId = Annotated[str | None, Field(description="Your own id, if you like; it must be yours.")]
+OwnId = Annotated[str | None, Field(description="Optional: your own id; any other is refused.")]
 
 
 class Claim(Wire):
-    """What a claim gave: the task under its lease, or null when there is none to be had."""
+    """The claimed task, or null when none can be claimed."""
 
     task: Task | None
 
@@ -38,16 +35,16 @@ class Claim(Wire):
 @op(allow=Level.WORKER)
 async def claim_task(
     ctx: Ctx,
-    task_id: Annotated[Int64 | None, Field(description="Which task; the best one for you when null.")] = None,
+    task_id: Annotated[Int64 | None, Field(description="The task to claim; null: the best one for you.")] = None,
     agent_id: OwnId = None,
 ) -> Claim:
-    """Claim a task under a lease: the one you name, or what you already hold, else the best for you."""
+    """Claim a task under a lease: the one you name; else the one you already hold; else the best one for you."""
     me = require_self(ctx.caller, agent_id)
     return await ctx.write(lambda tx: _claim(tx, ctx.caller, me, task_id))
 
 
 def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = None) -> str:
-    """The caller's internal id; the ids that spec 3 has as arguments must be the caller's own.
+    """The caller's `agent_uid`. The ids that spec 3 has as arguments must be the caller's own.
 
     Raises:
         Refused: ``FORBIDDEN``. BadInput: ``AGENT_ONLY`` (the operator holds no leases).
@@ -62,7 +59,7 @@ def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = 
 
 
 def candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
-    """Reserved for me first, then unassigned ones of my persona; by priority, then age."""
+    """Claimable tasks: those reserved for the caller first, then others of its persona; by priority, then age."""
     place = {"worktree": caller.worktree or "", "session": caller.session or ""}
     return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
 
@@ -90,7 +87,7 @@ def _fits(row: Row, caller: Caller, me: str) -> bool:
 
 
 def _take(tx: Tx, me: str, task_id: int) -> Task | None:
-    """Claim one task; None when it cannot be claimed now."""
+    """Claim a task; None if it cannot be claimed now."""
     if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
         return None
     row = require_row(tx, task_id)

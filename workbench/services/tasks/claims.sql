@@ -1,5 +1,5 @@
 -- name: candidates
--- One index probe each: reserved for me; mine here or in no worktree, of my session or of none.
+-- One index probe each: reserved for the agent; in its worktree or in none, of its session or of none.
 SELECT task_id FROM (
     SELECT * FROM (
         SELECT 0 AS rank, priority, task_id FROM task_status

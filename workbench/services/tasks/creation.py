@@ -1,4 +1,4 @@
-"""Tasks are made: one, or many at once, and what all of them must be."""
+"""Creating tasks, one or many at once, and the checks that every new task must pass."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SQL = beside(__file__)
 
 
 class TasksMade(Wire):
-    """The ids of new tasks, in the order they were given."""
+    """The ids of the new tasks, in the order given."""
 
     task_ids: list[int]
 
@@ -93,35 +93,37 @@ async def create_task(
 @op(allow=Level.PLANNER, tool=False)
 async def create_tasks(
     ctx: Ctx,
-    tasks: Annotated[list[NewTask], Field(min_length=1, max_length=10_000, description="As of create_task.")],
+    tasks: Annotated[list[NewTask], Field(min_length=1, max_length=10_000, description="As for create_task.")],
 ) -> TasksMade:
-    """Create many tasks in one transaction, all or none. A negative dependency -n is the n-th of the list."""
+    """Create many tasks in one transaction, all or none. A dependency -n refers to the n-th task of the list."""
 
     def change(tx: Tx) -> TasksMade:
-        made: list[int] = []
+        ids: list[int] = []
         for new in tasks:
-            named = [_of_list(made, on) for on in new.dependencies]
-            made.append(add_task(tx, ctx, new.model_copy(update={"dependencies": named})))
-        return TasksMade(task_ids=made)
+            dependencies = [_resolve(ids, on) for on in new.dependencies]
+            ids.append(add_task(tx, ctx, new.model_copy(update={"dependencies": dependencies})))
+        return TasksMade(task_ids=ids)
 
     return await ctx.write(change)
 
 
-def _of_list(made: Sequence[int], dependency: int) -> int:
+def _resolve(ids: Sequence[int], dependency: int) -> int:
     if dependency > 0:
         return dependency
-    if not 1 <= -dependency <= len(made):
-        raise BadInput("BAD_DEPENDENCY", f"{dependency} is no task before this one in the list.", problems=[])
-    return made[-dependency - 1]
+    if not 1 <= -dependency <= len(ids):
+        raise BadInput(
+            "BAD_DEPENDENCY", f"The dependency {dependency} does not refer to an earlier task in the list.", problems=[]
+        )
+    return ids[-dependency - 1]
 
 
 def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> int:
-    """Add a task in the caller's transaction; its id. One made within another is of the same session, or of none.
+    """Add a task in the caller's transaction and return its id. A subtask (of `within`) inherits the session.
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``, ``SESSION_NOT_FOUND``.
-        BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another's session).
-        Conflict: ``OTHER_SESSION`` or ``NOT_ADMITTED`` (the agent it is reserved for), ``DEPENDENCY_DEAD`` (before
+        BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another session).
+        Conflict: ``OTHER_SESSION`` or ``NOT_ADMITTED`` (the agent it is reserved for), ``DEPENDENCY_DEAD`` (with
             `on_failure=cancel`).
     """
     settings = ctx.settings
@@ -169,25 +171,25 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         reserved_for=reserved,
     )
     tx.many(SQL.add_dependency, [{"task_id": task_id, "on": on} for on in sorted(set(new.dependencies))])
-    told = {"title": new.title, "persona_id": persona.id, "ready": unmet == 0}
-    tx.emit("task.created", f"task:{task_id}", session=session, **told)
+    data = {"title": new.title, "persona_id": persona.id, "ready": unmet == 0}
+    tx.emit("task.created", f"task:{task_id}", session=session, **data)
     return task_id
 
 
 def session_for(tx: Reader, caller: Caller, ref: str | None) -> str | None:
-    """The session of a new task: the one that was named, else the planner's own.
+    """The session of a new task: the one named by `ref`, else the caller's own.
 
     Raises:
-        NotFound: ``SESSION_NOT_FOUND``. Refused: ``FORBIDDEN`` (another's session).
+        NotFound: ``SESSION_NOT_FOUND``. Refused: ``FORBIDDEN`` (another session).
     """
     session = caller.session if ref is None else str(require_session(tx, ref)["id"])
     if caller.agent is not None and session != caller.session:
-        raise Refused("FORBIDDEN", f"{caller.name} is in another session; leave the session out.")
+        raise Refused("FORBIDDEN", f"{caller.name} is in another session. Leave the session out.")
     return session
 
 
 def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
-    """The internal id of an agent that a task of a session, or of none, may be reserved for.
+    """The `agent_uid` of an agent for which a task of this session (None: any) may be reserved.
 
     Raises:
         NotFound: ``AGENT_NOT_FOUND``. Conflict: ``OTHER_SESSION``, ``NOT_ADMITTED``.
@@ -195,9 +197,9 @@ def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
     agent = require_agent(tx, agent_id)
     if agent["registration_status"] in access.TURNED_AWAY:
         status = agent["registration_status"]
-        raise Conflict("NOT_ADMITTED", f"{agent_id} was {status} and could never claim it.", status=status)
+        raise Conflict("NOT_ADMITTED", f"{agent_id} was {status} and can never claim the task.", status=status)
     if session not in (None, agent["session_id"]):
-        raise Conflict("OTHER_SESSION", f"{agent_id} is not in the task's session and could never claim it.")
+        raise Conflict("OTHER_SESSION", f"{agent_id} is not in the task's session and can never claim it.")
     return str(agent["id"])
 
 
@@ -205,4 +207,4 @@ def _require_parent(tx: Reader, caller: Caller, task_id: int) -> None:
     visible_row(tx, caller, task_id)
     depth = tx.one(SQL.depth, task_id=task_id)
     if depth and depth["n"] >= TREE_DEPTH:
-        raise BadInput("TOO_DEEP", f"Task {task_id} has {TREE_DEPTH - 1} tasks above it. Make this one its sibling.")
+        raise BadInput("TOO_DEEP", f"Task {task_id} has {TREE_DEPTH - 1} tasks above it. Make the new one its sibling.")

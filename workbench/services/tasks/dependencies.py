@@ -1,6 +1,6 @@
-"""What waits for what: any graph without a cycle, changed while the work goes on, and what an end means for others.
+"""Dependencies: an acyclic graph that may change while tasks run, and what the end of a task means for its dependents.
 
-`task_status.unmet` counts, for every task, the dependencies that it still waits for.
+`task_status.unmet` counts, for each task, the dependencies that it still waits for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SQL = beside(__file__)
 
 @op(allow=Level.WORKER)
 async def add_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task:
-    """Have a task wait for another. One that is held goes on; it cannot be completed before the other is."""
+    """Make a task wait for another. A held task continues, but cannot be completed before the other one."""
 
     def change(tx: Tx) -> Task:
         row = shapeable(tx, ctx.caller, task_id)
@@ -35,12 +35,12 @@ async def add_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task:
 
 @op(allow=Level.WORKER)
 async def remove_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task:
-    """Have a task wait for another no longer. What its own task waits for, a worker cannot take away."""
+    """Remove a dependency. A worker cannot remove one from the task that it holds."""
 
     def change(tx: Tx) -> Task:
         row = shapeable(tx, ctx.caller, task_id)
         if ctx.caller.level < Level.PLANNER and row["assigned_agent_id"] == ctx.caller.agent:
-            raise Refused("FORBIDDEN", f"You hold task {task_id}: release it, or ask a planner to take this away.")
+            raise Refused("FORBIDDEN", f"You hold task {task_id}. Release it, or have a planner remove the dependency.")
         _require_open(row)
         if not tx.run(SQL.remove, task_id=task_id, on=depends_on):
             raise Conflict("NO_DEPENDENCY", f"Task {task_id} does not wait for {depends_on}.")
@@ -52,21 +52,21 @@ async def remove_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task
 
 
 def add(tx: Tx, row: Row, depends_on: int) -> None:
-    """Add an edge in the caller's transaction; one that is there already stays.
+    """Add an edge in the caller's transaction, unless it exists.
 
     Raises:
         Conflict: ``DEPENDENCY_CYCLE`` with `details.path`, ``WRONG_STATE`` (the task has ended), ``DEPENDENCY_DEAD``
-            (the other has died, and the task is to be cancelled when it does).
+            (with `on_failure=cancel`, a dependency that has failed or was cancelled).
         NotFound: ``TASK_NOT_FOUND``.
     """
     task_id = row["id"]
     _require_open(row)
     state = TaskState(require_row(tx, depends_on)["status"])
-    if (way := _way(tx, depends_on, task_id)) is not None:
-        path = [task_id, *way]
+    if (found := _path(tx, depends_on, task_id)) is not None:
+        path = [task_id, *found]
         shown = path if len(path) <= SHOWN else [*path[: SHOWN // 2], "…", *path[-SHOWN // 2 :]]
-        told = " → ".join(map(str, shown))
-        raise Conflict("DEPENDENCY_CYCLE", f"The tasks would wait for each other: {told}.", path=path)
+        text = " → ".join(map(str, shown))
+        raise Conflict("DEPENDENCY_CYCLE", f"The tasks would wait for each other: {text}.", path=path)
     if tx.run(SQL.add, task_id=task_id, on=depends_on):
         lifecycle.require_alive(row["on_failure"], {depends_on: state})
         tx.run(SQL.recount, task_id=task_id)
@@ -75,12 +75,12 @@ def add(tx: Tx, row: Row, depends_on: int) -> None:
 
 def _require_open(row: Row) -> None:
     if row["status"] not in lifecycle.OPEN:
-        said = f"Task {row['id']} is {row['status']}; it waits for nothing."
-        raise Conflict("WRONG_STATE", said, status=row["status"])
+        text = f"Task {row['id']} is {row['status']}; its dependencies cannot change."
+        raise Conflict("WRONG_STATE", text, status=row["status"])
 
 
-def _way(tx: Reader, start: int, goal: int) -> list[int] | None:
-    """From a task to another along what it waits for, both included, by a shortest way; None if there is none."""
+def _path(tx: Reader, start: int, goal: int) -> list[int] | None:
+    """A shortest path from one task to another along dependencies, including both; None if there is none."""
     came_from: dict[int, int] = {}
     if start != goal:
         for task, waits_for in tx.tuples(SQL.edges_ahead, start=start):
@@ -94,20 +94,20 @@ def _way(tx: Reader, start: int, goal: int) -> list[int] | None:
 
 
 def completed(tx: Tx, row: Row) -> None:
-    """A task is completed: what waited for it waits for one thing less."""
+    """Update the dependents of a completed task: each has one unmet dependency fewer."""
     if row["awaited"]:
         tx.run(SQL.one_less, task_id=row["id"])
 
 
 def ended_badly(tx: Tx, task_id: int) -> None:
-    """A task has failed or was cancelled: those that depend on it stay blocked, are cancelled, or go on."""
+    """Apply `on_failure` to the dependents of a failed task: they stay blocked, are cancelled, or ignore it."""
     cancel(tx, _consequences(tx, task_id))
 
 
 def revived(tx: Tx, task_id: int) -> None:
-    """A dead task is to be tried again: whoever went on without it waits for it again.
+    """Make the dependents of a revived task wait for it again.
 
-    One that is held goes on, and cannot be completed before it is, as with a dependency that is added.
+    As after `add_dependency`, a held dependent continues, but cannot be completed before this task.
     """
     for row in tx.all(SQL.dependents, task_id=task_id):
         tx.run(SQL.recount, task_id=row["id"])
@@ -115,7 +115,7 @@ def revived(tx: Tx, task_id: int) -> None:
 
 
 def cancel(tx: Tx, doomed: list[tuple[int, str]]) -> None:
-    """Cancel tasks, for a reason each, with all that is open under them and what that means for others."""
+    """Cancel tasks, each with a reason, and their open subtasks; then apply `on_failure` to their dependents."""
     waiting = deque(doomed)
     while waiting:
         root, reason = waiting.popleft()
@@ -127,7 +127,7 @@ def cancel(tx: Tx, doomed: list[tuple[int, str]]) -> None:
 
 
 def _consequences(tx: Tx, task_id: int) -> list[tuple[int, str]]:
-    """Free those that ignore the end of a task, say that others are blocked, and name those to be cancelled."""
+    """Unblock the dependents that ignore the end of a task, emit `task.blocked`, and return those to cancel."""
     doomed = []
     for row in tx.all(SQL.dependents, task_id=task_id):
         if row["on_failure"] == OnFailure.IGNORE:
@@ -142,7 +142,9 @@ def _consequences(tx: Tx, task_id: int) -> list[tuple[int, str]]:
 
 
 def shapeable(tx: Reader, caller: Caller, task_id: int) -> Row:
-    """The row of a task whose dependencies the caller may change: a planner's any, a worker's under one it holds.
+    """The row of a task whose dependencies the caller may change.
+
+    A planner may change any; a worker, the task it holds and those below.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``. Refused: ``FORBIDDEN``.
@@ -150,11 +152,11 @@ def shapeable(tx: Reader, caller: Caller, task_id: int) -> Row:
     row = visible_row(tx, caller, task_id)
     if caller.level >= Level.PLANNER or tx.one(SQL.held_above, task_id=task_id, agent=caller.agent):
         return row
-    raise Refused("FORBIDDEN", f"Task {task_id} is not one you hold, nor under one.")
+    raise Refused("FORBIDDEN", f"You do not hold task {task_id}, nor a task above it.")
 
 
 def require_none_open(tx: Reader, row: Row) -> None:
-    """Refuse to complete a task that waits for others: subtasks it made itself, for example.
+    """Refuse to complete a task with unmet dependencies, such as subtasks that its holder created.
 
     Raises:
         Conflict: ``DEPENDENCIES_OPEN``.
@@ -163,6 +165,6 @@ def require_none_open(tx: Reader, row: Row) -> None:
         waits = blockers(tx, row)
         raise Conflict(
             "DEPENDENCIES_OPEN",
-            f"Task {row['id']} waits for {', '.join(map(str, waits))}. Release it; it can be claimed again after them.",
+            f"Task {row['id']} waits for {', '.join(map(str, waits))}. Release it; claim it again when they are done.",
             blocked_by=waits,
         )

@@ -5,7 +5,7 @@ INSERT INTO task_dependencies (task_id, depends_on) VALUES (:task_id, :on) ON CO
 DELETE FROM task_dependencies WHERE task_id = :task_id AND depends_on = :on;
 
 -- name: edges_ahead
--- Near ones come first: that is the order in which they are found.
+-- Nearest first: the order in which the recursion finds them.
 WITH RECURSIVE ahead (id) AS (
     SELECT CAST(:start AS {{big}})
     UNION

@@ -1,4 +1,4 @@
-"""Looking at one task: all about it, how it stands, what was said of it, and waiting for its end."""
+"""Reading one task: in full, its status, its log, and waiting for it to change or end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.store.base import Reader, Row
 
 
 class LogLine(Wire):
-    """What an agent said about a task."""
+    """A line that an agent logged about a task."""
 
     id: int
     task_id: int
@@ -27,20 +27,20 @@ class LogLine(Wire):
 
 
 class TaskLog(Wire):
-    """Log lines in the order that was asked for."""
+    """Log lines in the requested order."""
 
     lines: list[LogLine]
 
 
 @op(allow=Level.READ, reads=True)
 async def get_task(ctx: Ctx, task_id: Int64) -> Task:
-    """One task with everything about it: text, state, dependencies, attempts, result, artifacts."""
+    """Get a task in full: text, state, dependencies, attempts, result, artifacts."""
     return await ctx.read(lambda tx: task_of(tx, readable_row(tx, ctx.caller, task_id)))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
 async def get_task_status(ctx: Ctx, task_id: Int64) -> TaskStatus:
-    """How one task stands, and what it waits for."""
+    """Get the state of a task, and the dependencies that it waits for."""
     return await ctx.read(lambda tx: status_of(tx, readable_row(tx, ctx.caller, task_id)))
 
 
@@ -48,18 +48,18 @@ async def get_task_status(ctx: Ctx, task_id: Int64) -> TaskStatus:
 async def wait_for_task(
     ctx: Ctx,
     task_id: Int64,
-    until: Annotated[Literal["ended", "changed"], Field(description="Its end, or whatever happens to it.")] = "ended",
+    until: Annotated[Literal["ended", "changed"], Field(description="Wait for its end, or for any event.")] = "ended",
     wait_seconds: Annotated[float, Field(ge=0, description="Answer after this long at the latest.")] = 30,
 ) -> TaskStatus:
-    """Wait until a task has ended, or until anything happens to it; how it stands then."""
-    asked = itertools.count()
+    """Wait until a task has ended, or until anything happens to it; return its status then."""
+    checks = itertools.count()
 
-    def enough(state: TaskStatus) -> bool:
-        return state.status not in lifecycle.OPEN or (next(asked) > 0 and until == "changed")
+    def is_over(state: TaskStatus) -> bool:
+        return state.status not in lifecycle.OPEN or (next(checks) > 0 and until == "changed")
 
     return await ctx.feed.until(
         lambda tx: status_of(tx, readable_row(tx, ctx.caller, task_id)),
-        enough,
+        is_over,
         "task.*",
         subject=f"task:{task_id}",
         seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
@@ -71,17 +71,17 @@ async def get_task_logs(
     ctx: Ctx,
     task_id: Int64,
     cursor: Annotated[
-        int, Field(ge=0, le=LARGEST_INT, description="Read on after the line of this id, in the same order.")
+        int, Field(ge=0, le=LARGEST_INT, description="Continue after the line with this id, in the same order.")
     ] = 0,
     limit: Annotated[int, Field(ge=1, le=500)] = 200,
-    newest_first: Annotated[bool, Field(description="The end of the log, and backward from there.")] = False,
+    newest_first: Annotated[bool, Field(description="Start at the end of the log and read backward.")] = False,
 ) -> TaskLog:
-    """What was reported while the task was worked on, oldest first unless asked otherwise."""
+    """Get the progress notes of a task, oldest first by default."""
 
-    def question(tx: Reader) -> list[Row]:
+    def query(tx: Reader) -> list[Row]:
         readable_row(tx, ctx.caller, task_id)
         if newest_first:
             return tx.all(SQL.logs_back, task_id=task_id, cursor=cursor or LARGEST_INT, limit=limit)
         return tx.all(SQL.logs, task_id=task_id, cursor=cursor, limit=limit)
 
-    return TaskLog(lines=[LogLine(**row) for row in await ctx.read(question)])
+    return TaskLog(lines=[LogLine(**row) for row in await ctx.read(query)])

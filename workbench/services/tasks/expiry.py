@@ -1,4 +1,4 @@
-"""What time alone does to tasks: leases run out, and pauses before a retry end."""
+"""Ends leases that have run out, and pauses before retries."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 
 class LeaseWatch:
-    """Ends leases in time, by a clock that may be set.
+    """Ends leases on time, even if the host's clock is set.
 
     Args:
-        clock: the store's clock, microseconds UTC.
-        steady: a clock that nobody can set, in microseconds from anywhere; None: `clock` itself is one.
+        clock: the store's clock, in microseconds UTC.
+        steady: a monotonic clock, in microseconds from any start; None if `clock` is never set.
     """
 
     def __init__(self, clock: Callable[[], int], steady: Callable[[], int] | None) -> None:
@@ -32,12 +32,12 @@ class LeaseWatch:
         self._ahead = self._ahead_at(clock())
 
     async def end_due(self, ctx: Ctx) -> None:
-        """End the leases and pauses that ran out; if the clock was set since the last time, begin them anew."""
+        """End the leases and pauses that are over. If the clock was set since the last call, restart them first."""
 
         def change(tx: Tx) -> int:
             ahead = self._ahead_at(tx.now)
             if clocks.was_set(self._ahead, ahead):
-                log.warning("the clock was set by %+.0f s; leases begin anew", (ahead - self._ahead) / SECOND)
+                log.warning("the clock was set by %+.0f s; leases are restarted", (ahead - self._ahead) / SECOND)
                 restart_leases(tx)
             expire(tx, ctx.settings, ctx.random)
             return ahead
@@ -54,14 +54,14 @@ class LeaseWatch:
 
 
 def expire(tx: Tx, settings: Settings, random: Callable[[], float]) -> int:
-    """Send tasks whose lease ran out back, and wake those whose pause is over; how many leases ended.
+    """End the leases that ran out and the pauses that are over; return how many leases ended.
 
     Args:
-        random: uniform in [0, 1); asked for each lease, so that those that end together are not retried together.
+        random: uniform in [0, 1); called for each lease, so that leases that end together are not retried together.
     """
     ended = 0
     for row in tx.all(SQL.expired, now=tx.now):
-        if tx.one(SQL.is_held, task_id=row["id"]):  # not cancelled by the end of one before it
+        if tx.one(SQL.is_held, task_id=row["id"]):  # the failure of an earlier one may have cancelled it
             after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random())
             ended += 1
     for row in tx.all(SQL.rested, now=tx.now):
@@ -71,16 +71,16 @@ def expire(tx: Tx, settings: Settings, random: Callable[[], float]) -> int:
 
 
 def next_deadline(tx: Reader) -> int | None:
-    """When the next lease or pause ends, in microseconds UTC."""
+    """When the next lease or pause ends, in microseconds UTC; None if there is none."""
     row = tx.one(SQL.next_deadline)
     at = row["at"] if row else None
     return None if at is None else int(at)
 
 
 def restart_leases(tx: Tx) -> None:
-    """The host's clock was set: every lease gets the whole time it was given, and every pause ends.
+    """Give every lease its full length again and end every pause, because the host's clock was set.
 
-    Otherwise a step forward would end all leases at once, and a step back would keep them for too long.
+    Otherwise setting it forward would end all leases at once, and setting it back would keep them too long.
     """
     tx.run(SQL.mend_leases, now=tx.now)
     tx.run(SQL.mend_pauses, now=tx.now)

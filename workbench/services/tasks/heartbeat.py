@@ -1,4 +1,4 @@
-"""Heartbeats: an agent renews all its leases, and sees what it holds and what it could claim (spec 3)."""
+"""Heartbeats: an agent renews its leases, and sees the tasks that it holds or could claim (spec 3)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from workbench.ops import Caller, Ctx, op
 from workbench.services.agents.status import activate
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.claims import SQL, OwnId, candidates, require_self
-from workbench.services.tasks.rows import (
-    task_lines,
-)
+from workbench.services.tasks.rows import task_lines
 from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Tx
 
@@ -34,7 +32,7 @@ class Available(Wire):
 
 
 class Work(Wire):
-    """A heartbeat's answer: what you hold, and what you could claim, best first."""
+    """The tasks you hold, and those you could claim, best first."""
 
     holding: list[TaskSummary]
     available: list[TaskSummary]
@@ -45,11 +43,11 @@ class Work(Wire):
 async def heartbeat_and_get_tasks(
     ctx: Ctx,
     agent_id: OwnId = None,
-    persona_id: Annotated[str | None, Field(description="Your own persona, if you like.")] = None,
+    persona_id: Annotated[str | None, Field(description="Optional: your own persona; any other is refused.")] = None,
     wait_seconds: WaitSeconds = 0,
     limit: Annotated[int, Field(ge=1, le=50)] = 10,
 ) -> Work:
-    """Renew all your leases and see what you hold and what you could claim, best first."""
+    """Renew all your leases and list the tasks you hold and those you could claim, best first."""
     me = require_self(ctx.caller, agent_id, persona_id)
     work = await ctx.write(lambda tx: _beat(tx, ctx.caller, me, limit))
     if work.holding or work.available or not wait_seconds:
@@ -59,7 +57,7 @@ async def heartbeat_and_get_tasks(
 
 @op(allow=Level.WORKER, tool=False)
 async def heartbeat(ctx: Ctx, agent_id: OwnId = None) -> Beat:
-    """Say that you are alive: all your leases are renewed."""
+    """Renew all your leases and show that you are present."""
     me = require_self(ctx.caller, agent_id)
 
     def change(tx: Tx) -> Beat:
@@ -77,7 +75,7 @@ async def heartbeat(ctx: Ctx, agent_id: OwnId = None) -> Beat:
 async def get_available_tasks(
     ctx: Ctx, agent_id: OwnId = None, limit: Annotated[int, Field(ge=1, le=500)] = 10
 ) -> Available:
-    """What you could claim now, best first; nothing is renewed or claimed."""
+    """List the tasks you could claim now, best first, without claiming one or renewing leases."""
     me = require_self(ctx.caller, agent_id)
     return Available(tasks=await ctx.read(lambda tx: _available(tx, ctx.caller, me, limit)))
 

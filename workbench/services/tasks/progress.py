@@ -1,6 +1,6 @@
-"""Working on a task that is held: started, reported on, completed, failed or given back (spec 3).
+"""Working on a held task: start, report progress, complete, fail, release (spec 3).
 
-Whoever does not hold the lease any more is told `LEASE_LOST` and changes nothing.
+A caller that no longer holds the lease gets `LEASE_LOST`, and nothing changes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 AttemptNumber = Annotated[
-    Int64 | None, Field(description="The attempt you were given; refused when it is not current.")
+    Int64 | None, Field(description="The attempt you were given; refused if it is not the current one.")
 ]
 
 
 @op(allow=Level.WORKER)
 async def start_task(ctx: Ctx, task_id: Int64, attempt: AttemptNumber = None) -> Task:
-    """Say that work on a claimed task has begun. Progress and completion imply it."""
+    """Mark a claimed task as in progress. Reporting progress or completing it implies this."""
 
     def change(tx: Tx) -> Task:
         row = _held(tx, ctx.caller, task_id, attempt)
@@ -56,7 +56,7 @@ async def report_task_progress(
     level: Literal["debug", "info", "warn", "error"] = "info",
     attempt: AttemptNumber = None,
 ) -> TaskSummary:
-    """Tell how a task you hold goes: a note, a percentage, or both. Renews its lease."""
+    """Report progress on a task you hold: a note, a percentage, or both. Renews its lease."""
     me = require_self(ctx.caller, agent_id)
 
     def change(tx: Tx) -> TaskSummary:
@@ -66,8 +66,8 @@ async def report_task_progress(
         tx.run(SQL.progress, task_id=task_id, progress=percent, now=tx.now, lease_us=row["lease_us"])
         if progress_note:
             tx.run(SQL.log, task_id=task_id, agent=me, level=level, message=progress_note, now=tx.now)
-        told = {"progress": percent, "note": progress_note[:500], "level": level}
-        tx.emit("task.progressed", f"task:{task_id}", session=row["session_id"], **told)
+        data = {"progress": percent, "note": progress_note[:500], "level": level}
+        tx.emit("task.progressed", f"task:{task_id}", session=row["session_id"], **data)
         return require_task_line(tx, task_id)
 
     return await ctx.write(change)
@@ -79,11 +79,11 @@ async def complete_task(
     task_id: Int64,
     result_data: Annotated[Any, Field(description="The result, as JSON.")] = None,
     artifacts: Annotated[
-        tuple[str, ...], Field(max_length=1_000, description="Files, commits or addresses made.")
+        tuple[str, ...], Field(max_length=1_000, description="What you made: files, commits, addresses.")
     ] = (),
     attempt: AttemptNumber = None,
 ) -> TaskSummary:
-    """Finish a task you hold, with its result. What waited for it becomes claimable."""
+    """Complete a task you hold, with its result. Tasks that waited only for it become claimable."""
     result = bounded_json(result_data, ctx.settings)
     made = bounded_json(artifacts, ctx.settings)
 
@@ -92,7 +92,7 @@ async def complete_task(
         lifecycle.step(row["status"], Action.COMPLETE)
         dependencies.require_none_open(tx, row)
         if row["status"] == TaskState.CLAIMED:
-            _tell_start(tx, row)
+            _emit_started(tx, row)
         tx.run(SQL.complete, task_id=task_id, result=result, artifacts=made, now=tx.now)
         tx.run(SQL.complete_attempt, task_id=task_id, attempt=row["attempt"], now=tx.now)
         dependencies.completed(tx, row)
@@ -110,11 +110,11 @@ async def fail_task(
     error_message: Annotated[str, Field(min_length=1, max_length=10_000)],
     retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
     error_class: Annotated[
-        str | None, Field(max_length=200, description="Kind of error, such as ValueError; see no_retry of the task.")
+        str | None, Field(max_length=200, description="Error class, such as ValueError; see no_retry of the task.")
     ] = None,
     attempt: AttemptNumber = None,
 ) -> TaskSummary:
-    """Give a task you hold back as failed. It is tried again after a pause while retries are left."""
+    """Mark a task you hold as failed. While retries are left, it is retried after a pause."""
 
     def change(tx: Tx) -> TaskSummary:
         row = _held(tx, ctx.caller, task_id, attempt)
@@ -133,7 +133,7 @@ async def release_task(
     reason: Annotated[str, Field(max_length=1_000)] = "",
     attempt: AttemptNumber = None,
 ) -> TaskSummary:
-    """Give a task you hold back unfinished; it is claimable again at once and no retry is used up."""
+    """Release a task you hold. It is claimable again at once, and no retry is used up."""
 
     def change(tx: Tx) -> TaskSummary:
         row = _held(tx, ctx.caller, task_id, attempt)
@@ -148,10 +148,10 @@ def _start(tx: Tx, row: Row) -> None:
     if row["status"] == TaskState.CLAIMED:
         tx.run(SQL.start, task_id=row["id"], now=tx.now)
         tx.run(SQL.start_attempt, task_id=row["id"], attempt=row["attempt"], now=tx.now)
-        _tell_start(tx, row)
+        _emit_started(tx, row)
 
 
-def _tell_start(tx: Tx, row: Row) -> None:
+def _emit_started(tx: Tx, row: Row) -> None:
     tx.emit("task.started", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
 
 
@@ -169,7 +169,7 @@ def _held(tx: Reader, caller: Caller, task_id: Int64, attempt: int | None) -> Ro
     raise Conflict(
         "LEASE_LOST",
         f"You do not hold task {task_id} (it is {row['status']}, attempt {row['attempt']}). "
-        "Stop working on it and ask for tasks again.",
+        "Stop working on it and claim another task.",
         status=row["status"],
         attempt=row["attempt"],
     )

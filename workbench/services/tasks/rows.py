@@ -1,6 +1,6 @@
-"""The rows of tasks: finding one, whether the caller sees it, and how it is told.
+"""The rows of tasks: reading them, who may see them, and converting them to answers.
 
-Queries of tasks that other services ask are here as well.
+Other services' queries of tasks are here as well.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SQL = beside(__file__)
 
 
 def require_row(tx: Reader, task_id: int) -> Row:
-    """A task's columns, what it is and how it stands.
+    """All columns of a task and its status.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
@@ -32,7 +32,7 @@ def require_row(tx: Reader, task_id: int) -> Row:
 
 
 def require_line(tx: Reader, task_id: int) -> Row:
-    """Fewer columns: those of a list, what whoever holds it must know, and `awaited`.
+    """Fewer columns: those of a summary, those that the holder needs, and `awaited`.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
@@ -48,7 +48,7 @@ def _found(tx: Reader, query: Query, task_id: int) -> Row:
 
 
 def readable_row(tx: Reader, caller: Caller, task_id: int) -> Row:
-    """The same, for those whose tool may read tasks.
+    """Like `visible_row`, for callers whose tool may read tasks.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
@@ -58,7 +58,7 @@ def readable_row(tx: Reader, caller: Caller, task_id: int) -> Row:
 
 
 def visible_row(tx: Reader, caller: Caller, task_id: int) -> Row:
-    """The same, of a task on the caller's board: its session's, or nobody's.
+    """Like `require_row`, for a task that the caller sees: one of its session, or of none. The operator sees all.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
@@ -70,33 +70,33 @@ def visible_row(tx: Reader, caller: Caller, task_id: int) -> Row:
 
 
 def task_scope(tx: Reader, caller: Caller) -> dict[str, Any]:
-    """The same as `readable`, as parameters of queries."""
+    """The rule of `readable_row` as parameters of queries."""
     permissions.check(tx, caller, "read", "tasks")
     return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}
 
 
 def waits_of(tx: Reader, task_id: int) -> list[Row]:
-    """What a task depends on, by its id, with the state of each."""
+    """The tasks that a task depends on, with their states, ordered by id."""
     return tx.all(SQL.dependencies, task_id=task_id)
 
 
 def reserve(tx: Tx, task_id: int, agent: str | None) -> None:
-    """Reserve a task for an agent (internal id), or for nobody."""
+    """Reserve a task for an agent (`agent_uid`); None lifts the reservation."""
     tx.run(SQL.reserve, task_id=task_id, agent=agent)
 
 
 def end_attempt(tx: Tx, task_id: int, outcome: str, error: str | None, error_class: str | None = None) -> None:
-    """Record how the attempt under way ended; nothing happens when none is."""
+    """Record the outcome of the current attempt, if there is one."""
     values = {"task_id": task_id, "outcome": outcome, "error": error, "error_class": error_class}
     tx.run(SQL.end_attempt, values, now=tx.now)
 
 
 def _no_task(task_id: int) -> NotFound:
-    return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}. list_tasks names them.")
+    return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}. list_tasks lists the tasks.")
 
 
 def require_task(tx: Reader, task_id: int) -> Task:
-    """A task with everything about it.
+    """A task in full.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
@@ -105,7 +105,7 @@ def require_task(tx: Reader, task_id: int) -> Task:
 
 
 def require_task_line(tx: Reader, task_id: int) -> TaskSummary:
-    """A task in a list.
+    """The summary of a task.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
@@ -114,7 +114,7 @@ def require_task_line(tx: Reader, task_id: int) -> TaskSummary:
 
 
 def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskSummary]:
-    """Tasks in a list, by one question, in the order of `ids`; those that are not there are left out."""
+    """The summaries of tasks, by one query, in the order of `ids`; ids that do not exist are left out."""
     if not ids:
         return []
     found = {row["id"]: row for row in tx.all(SQL.get_lines, ids=to_json(ids).decode())}
@@ -122,10 +122,10 @@ def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskSummary]:
 
 
 def task_of(tx: Reader, row: Row) -> Task:
-    """A task with everything about it, from its row."""
+    """A task in full, from its row."""
     task_id = row["id"]
     waits = tx.all(SQL.dependencies, task_id=task_id) if row["waits"] else []
-    told = {
+    fields = {
         **line_fields(row),
         "description": row["description"],
         "run": from_json(row["run"]) if row["run"] else None,
@@ -148,11 +148,11 @@ def task_of(tx: Reader, row: Row) -> Task:
         "artifacts": from_json(row["artifacts"]) if row["artifacts"] else [],
         "attempts": _attempts(tx, row),
     }
-    return Task.model_validate(told)
+    return Task.model_validate(fields)
 
 
 def _attempts(tx: Reader, row: Row) -> list[Row]:
-    """All claims of a task; the row itself tells of the first one, as long as it is under way."""
+    """The attempts of a task. While the first one is running, its data comes from the row, without a query."""
     if row["attempt"] > 1 or row["status"] not in lifecycle.HELD:
         return tx.all(SQL.attempts, task_id=row["id"])
     first = {
@@ -169,12 +169,12 @@ def _attempts(tx: Reader, row: Row) -> list[Row]:
 
 
 def line_of(row: Row) -> TaskSummary:
-    """A task in a list, from its row."""
+    """The summary of a task, from its row."""
     return TaskSummary.model_validate(line_fields(row))
 
 
 def line_fields(row: Row) -> dict[str, Any]:
-    """The fields of `TaskLine` from a row."""
+    """The fields of `TaskSummary` from a row."""
     return {
         "id": row["id"],
         "title": row["title"],
@@ -197,7 +197,7 @@ def line_fields(row: Row) -> dict[str, Any]:
 
 
 def status_of(tx: Reader, row: Row) -> TaskStatus:
-    """How a task stands, from its row."""
+    """The status of a task, from its row."""
     return TaskStatus(
         id=row["id"],
         status=row["status"],

@@ -1,5 +1,5 @@
 -- part: line
--- A task in a list, what whoever holds it must know, and whether any other waits for it.
+-- The columns of a summary, those that the holder needs, and whether another task depends on it.
 SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry,
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
     s.error_message, s.assigned_agent_id, a.assigned_agent_id AS holder,

@@ -1,4 +1,4 @@
-"""A task: to be, in a list, in few words, and with everything about it."""
+"""The types of tasks in operations: new tasks, summaries, statuses, and tasks in full."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ Run = Annotated[
 Title = Annotated[str, Field(min_length=1, max_length=200)]
 Description = Annotated[str, Field(max_length=100_000)]
 Priority = Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="Higher goes first.")]
-Dependencies = Annotated[list[Int64], Field(max_length=1_000, description="Ids of tasks that come first.")]
+Dependencies = Annotated[list[Int64], Field(max_length=1_000, description="Ids of the tasks that it depends on.")]
 Reserved = Annotated[str | None, Field(description="Reserve it for this agent.")]
 Retries = Annotated[int | None, Field(ge=0, le=100)]
 LeaseSeconds = Annotated[float | None, Field(gt=0, le=86_400)]
 ContextRef = Annotated[str | None, Field(max_length=1_000)]
 SessionRef = Annotated[
-    str | None, Field(description="Only agents of this session may claim it (id or name); anybody's when null.")
+    str | None,
+    Field(description="Only agents of this session (id or name) may claim it. Null: yours; for the operator, any."),
 ]
 Policy = Annotated[
-    OnFailure, Field(description="When a dependency fails or is cancelled: stay blocked, be cancelled, or go on.")
+    OnFailure, Field(description="When a dependency fails or is cancelled: stay blocked, be cancelled, or ignore it.")
 ]
 NoRetry = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=200)]],
-    Field(max_length=50, description="Classes of errors after which it is not tried again, such as ValueError."),
+    Field(max_length=50, description="Error classes after which it is not retried, such as ValueError."),
 ]
 
 
 class NewTask(Wire):
-    """A task to be."""
+    """A task to create."""
 
     title: Title
     description: Description = ""
@@ -57,14 +58,14 @@ class NewTask(Wire):
 
 
 class PlannedTask(NewTask):
-    """A task to be, as one of a plan."""
+    """A task to create as part of a plan."""
 
     plan: str | None = None
     name: str | None = None
 
 
 def bounded_json(value: Any, settings: Settings) -> str:
-    """JSON text of a value from outside that is JSON (`wire.check`).
+    """Serialize a value that has passed `json_safety.check`.
 
     Raises:
         BadInput: ``TOO_LARGE``.
@@ -74,7 +75,7 @@ def bounded_json(value: Any, settings: Settings) -> str:
         raise BadInput(
             "TOO_LARGE",
             f"The data has {len(text):,} bytes of JSON; at most {settings.max_result_bytes:,} are kept. "
-            "Put it into a file and name that as an artifact.",
+            "Put it into a file and list the file as an artifact.",
         )
     return text.decode()
 
@@ -102,7 +103,7 @@ class TaskSummary(Wire):
 
 
 class Attempt(Wire):
-    """One claim of a task, and how it ended."""
+    """One claim of a task, and its outcome."""
 
     attempt: int
     agent_id: str
@@ -115,7 +116,7 @@ class Attempt(Wire):
 
 
 class Task(TaskSummary):
-    """A task with everything about it."""
+    """A task in full."""
 
     description: str
     run: str | list[str] | None
@@ -140,7 +141,7 @@ class Task(TaskSummary):
 
 
 class TaskStatus(Wire):
-    """How a task stands, in few words."""
+    """The state of a task, in brief."""
 
     id: int
     status: TaskState

@@ -1,16 +1,17 @@
-"""Git worktrees: one directory and branch for each branch of work (spec 3); made, looked at, updated, given up.
+"""Git worktrees: a directory and a branch for each line of work (spec 3).
 
-A worktree has a repository of its own, which its workers may do anything to. Its commits are taken over into the
-person's repository, checked, before they are shown, merged or removed; git runs there in a box only. What happens
-among files is written down before it begins, so that a crash in any step leaves nothing half done.
+A worktree has a repository of its own, in which its workers may change anything. Its commits are checked and imported
+into the user's repository before they are shown, merged or removed; git runs in a worktree only inside its box. File
+operations are recorded in a journal before they begin, so that after a crash each is finished or undone.
 
-- `rows`: a worktree as it is stored and shown, and what may be done to it
-- `takeover`: what was committed there, into the person's repository
-- `saving`: what would be lost with a worktree, found and written into the trash
-- `steps`: what happens among files, written down before; finished or undone after a crash
-- `making`: a new one, with a branch
-- `updating`: what is new on its target, brought in
-- `discarding`: giving it up
+- `rows`: a worktree as it is stored and shown, and who may change it
+- `places`: where its files are, its box, and exclusive access to the user's repository
+- `creation`, `update`, `discard`: creating one, merging its target into it, removing it
+- `imports`: importing its commits into the user's repository
+- `rescue`: saving work that would be lost with a worktree
+- `journal`: file operations in progress, finished or undone after a crash
+- `status`, `conflicts`: changes, differences, predicted merge conflicts
+- `cleanup`: disk space
 """
 
 from workbench.services.worktrees import (

@@ -1,4 +1,4 @@
-"""The disk space of worktrees, and removing what is safe to remove."""
+"""The disk space of worktrees and their leftovers, and removing those that are safe to remove."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash"]
 
 
 class Item(Wire):
-    """Something in the state directory. Only what is `safe` is removed; `reason` says why it is or is not."""
+    """An item in the state directory. It is removed only if it is `safe`; `reason` says why it is or is not."""
 
     kind: Kind
     name: str
@@ -73,7 +73,7 @@ def _remove(settings: Settings, repository: Repository, item: Item) -> None:
             repository.remove_worktree(home / "worktrees" / item.name, home / "repositories" / item.name)
     elif (approval_id := _approval_of(path)) is not None and item.kind == "gates":
         with gates_held(settings, approval_id) as held:
-            if held:  # else gates have begun since
+            if held:  # otherwise gates have started since the survey
                 _delete(path)
     else:
         _delete(path)
@@ -119,8 +119,8 @@ class _Survey:
                 kind, path, False, f"It is {row['status']}, but its files could not be removed. Check who owns them."
             )
         if _is_empty(path) and not (kind == "repository" and place.path.exists()):
-            return _item(kind, path, True, "It is empty, and no worktree.")
-        return _item(kind, path, False, "It is no worktree, but may hold work. Check, then delete it by hand.")
+            return _item(kind, path, True, "It is empty and belongs to no worktree.")
+        return _item(kind, path, False, "It belongs to no worktree, but may hold work. Check, then delete it by hand.")
 
     def _scratch(self, path: Path) -> Item:
         row = self.rows.get(path.name)
@@ -128,7 +128,7 @@ class _Survey:
             return _item("scratch", path, False, f"Temporary files of a worktree that is {row['status']}.")
         if row is not None:
             return _item("scratch", path, True, f"Temporary files of a worktree that is {row['status']}.")
-        return _item("scratch", path, False, "Temporary files, but not of a worktree.")
+        return _item("scratch", path, False, "Temporary files that belong to no worktree.")
 
     def _gates(self, path: Path) -> Item:
         approval_id = _approval_of(path)
@@ -140,7 +140,7 @@ class _Survey:
 
 
 def _approval_of(path: Path) -> int | None:
-    """The approval whose gates have these files or this lock; None if it is something else."""
+    """The approval whose gates use this directory or lock; None if it is something else."""
     number = path.name.removesuffix(".lock")
     return int(number) if number.isdecimal() else None
 

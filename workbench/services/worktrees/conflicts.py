@@ -1,4 +1,4 @@
-"""Coming conflicts of the active worktrees, with their targets and with each other (spec 3)."""
+"""Predicted conflicts of the active worktrees with their targets and with each other (spec 3)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from workbench.ops import Ctx, op
 from workbench.services.worktrees.imports import import_new_commits
 from workbench.services.worktrees.rows import open_worktrees
 
-TOLD_PAIRS = 200
-TOLD_FILES = 20
-"""How many conflicts an event names, and how many files of each."""
+EVENT_PAIRS = 200
+EVENT_FILES = 20
+"""How many conflicts an event lists, and how many files of each."""
 
 
 class Pair(Wire):
-    """Two that would be in conflict: two worktrees, or a worktree and its target (`is_target`)."""
+    """A predicted conflict between two worktrees, or between a worktree and its target (`is_target`)."""
 
     one: str
     other: str
@@ -26,7 +26,7 @@ class Pair(Wire):
 
 
 class ConflictsPredicted(Wire):
-    """All coming conflicts of the active worktrees, and how many pairs were looked at."""
+    """The predicted conflicts of the active worktrees, and how many pairs were checked."""
 
     commits: dict[str, str]
     pairs: list[Pair]
@@ -36,7 +36,7 @@ class ConflictsPredicted(Wire):
 
 @op(allow=Level.READ, reads=True)
 async def list_conflicts(ctx: Ctx) -> ConflictsPredicted:
-    """Which active worktrees would be in conflict, with each other or with their targets, and about which files."""
+    """List the predicted conflicts of the active worktrees with each other and with their targets, with the files."""
     found = await _import_and_scan(ctx)
     pairs = [
         Pair(one=pair.one, other=pair.other, is_target=pair.is_target, files=list(pair.files))
@@ -48,7 +48,7 @@ async def list_conflicts(ctx: Ctx) -> ConflictsPredicted:
 
 
 async def scan(ctx: Ctx, repository: Repository) -> Scan:
-    """Compare all active worktrees, as the person's repository has their branches."""
+    """Compare all active worktrees, by their branches in the user's repository."""
     rows = await ctx.read(open_worktrees)
     branches = {row["name"]: Branches(row["branch_name"], row["integration_target"]) for row in rows}
     return await ctx.predictions.scan(repository, branches)
@@ -64,14 +64,14 @@ async def _import_and_scan(ctx: Ctx) -> Scan:
 
 
 async def watch(ctx: Ctx) -> None:
-    """Scan, and emit an event if other conflicts are coming than the last event named."""
+    """Scan, and emit an event if the predicted conflicts differ from those in the last event."""
     found = await _import_and_scan(ctx)
-    named = [_named(pair) for pair in found.conflicts[:TOLD_PAIRS]]
-    if named != ctx.predictions.announced:
-        ctx.predictions.announced = named
-        await ctx.write(lambda tx: tx.emit("worktree.conflicts_changed", "worktree:*", pairs=named))
+    pairs = [_event_pair(pair) for pair in found.conflicts[:EVENT_PAIRS]]
+    if pairs != ctx.predictions.announced:
+        ctx.predictions.announced = pairs
+        await ctx.write(lambda tx: tx.emit("worktree.conflicts_changed", "worktree:*", pairs=pairs))
 
 
-def _named(pair: Conflict) -> dict[str, Any]:
-    files = list(pair.files[:TOLD_FILES])
+def _event_pair(pair: Conflict) -> dict[str, Any]:
+    files = list(pair.files[:EVENT_FILES])
     return {"one": pair.one, "other": pair.other, "is_target": pair.is_target, "files": files}

@@ -1,4 +1,4 @@
-"""Making a worktree: a directory, a repository and a branch of its own."""
+"""Creating a worktree: a directory, a repository and a branch of its own."""
 
 from __future__ import annotations
 
@@ -38,12 +38,10 @@ async def create_worktree(
     branch_name: Annotated[Branch | None, Field(description="Default: wb/<name>/main.")] = None,
     source_branch: Annotated[
         Branch | None,
-        Field(
-            description="Where to fork from, and the default target of the integration. Default: the current branch."
-        ),
+        Field(description="The branch to fork from, and the default integration target. Default: the current branch."),
     ] = None,
 ) -> Worktree:
-    """Create a git worktree with a new branch for one branch of work."""
+    """Create a git worktree with a new branch for one line of work."""
     access.check_worktree_name(name)
     return await ctx.repositories.shielded(_create(ctx, name, branch_name or f"wb/{name}/main", source_branch))
 
@@ -75,14 +73,14 @@ def _require_free(tx: Reader, name: str) -> None:
 
 def _require_no_branch(repository: Repository, branch: str) -> None:
     if repository.resolve(branch) is not None:
-        text = f"There is a branch {branch!r} already. Choose another name."
+        text = f"The branch {branch!r} already exists. Choose another name."
         raise Conflict("BRANCH_EXISTS", text, branch=branch)
 
 
 def _require_no_directory(place: Place) -> None:
     for path in (place.path, place.git_dir):
         if os.path.lexists(path):
-            raise Conflict("WORKTREE_PATH_TAKEN", f"{path} is there already. Choose another name.")
+            raise Conflict("WORKTREE_PATH_TAKEN", f"{path} already exists. Choose another name.")
 
 
 def _add(tx: Tx, ctx: Ctx, place: Place, values: Mapping[str, str]) -> Worktree:
@@ -91,6 +89,6 @@ def _add(tx: Tx, ctx: Ctx, place: Place, values: Mapping[str, str]) -> Worktree:
     how = {"confined": int(confinement_of(ctx.settings).enforced), "creator": ctx.caller.agent}
     tx.run(SQL.add, {**values, **where, **how, "by": tx.actor, "now": tx.now})
     end(tx, place.name)
-    told = {key: values[key] for key in ("branch", "commit", "target")}
-    tx.emit("worktree.created", f"worktree:{place.name}", **told)
+    data = {key: values[key] for key in ("branch", "commit", "target")}
+    tx.emit("worktree.created", f"worktree:{place.name}", **data)
     return worktree_of(require_worktree(tx, place.name))

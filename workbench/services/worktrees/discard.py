@@ -1,4 +1,4 @@
-"""Giving a worktree up: its agents are ended, its files go, and nothing is lost that is nowhere else."""
+"""Discarding a worktree: its agents are terminated, its files removed, and work that exists nowhere else is saved."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from workbench.store.base import Row, Tx
 
 
 class Discarded(Worktree):
-    """A worktree that was given up. `bundle` names what was saved, for `git fetch <bundle> '*:*'`."""
+    """A discarded worktree. `bundle` is the file of saved work, for `git fetch <bundle> '*:*'`; null if none."""
 
     branch_kept: bool
     bundle: str | None
@@ -44,10 +44,10 @@ async def discard_worktree(
     reason: Annotated[str, Field(max_length=1_000)] = "",
     delete_branch: Annotated[bool, Field(description="Delete its branch too.")] = False,
     force: Annotated[
-        bool, Field(description="Also if commits or uncommitted files are nowhere else; they are saved as a bundle.")
+        bool, Field(description="Discard even commits and files that exist nowhere else; they are saved as a bundle.")
     ] = False,
 ) -> Discarded:
-    """Give a worktree up: its agents are ended, its files are removed, its branch is kept unless told otherwise."""
+    """Discard a worktree: terminate its agents and remove its files. Its branch is kept by default."""
     return await ctx.repositories.shielded(_discard(ctx, worktree_name, reason, delete_branch, force))
 
 
@@ -66,8 +66,8 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
             if question := approvals.open_question(tx, KIND, f"worktree:{name}"):
                 approvals.decide(tx, question, "rejected", "the worktree was discarded")
             begin(tx, "remove", place, row["branch_name"], commit)
-            told = {"reason": reason, "branch_kept": not delete_branch, "bundle": bundle}
-            tx.emit("worktree.discarded", f"worktree:{name}", **told)
+            data = {"reason": reason, "branch_kept": not delete_branch, "bundle": bundle}
+            tx.emit("worktree.discarded", f"worktree:{name}", **data)
             return worktree_of(require_worktree(tx, name))
 
         discarded = await ctx.write(change)
@@ -83,7 +83,7 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
         if files := await to_thread(checkout.uncommitted):
             raise Conflict(
                 "WORKTREE_DIRTY",
-                f"The worktree {name} has uncommitted files. Commit them, or discard with force: they are then saved "
+                f"The worktree {name} has uncommitted files. Commit them, or discard with force=true, which saves them "
                 "as a bundle.",
                 files=files,
             )
@@ -91,11 +91,11 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
     if with_branch:
         alone = await to_thread(commits_alone, repository, row["branch_name"])
     if alone or refs:
-        what = f"{alone} commits of {row['branch_name']}" if alone else f"What {', '.join(refs[:3])} of {name} has"
+        what = f"{alone} commits of {row['branch_name']}" if alone else f"Commits of {', '.join(refs[:3])} in {name}"
         raise Conflict(
             "COMMITS_ONLY_HERE",
-            f"{what} would be on no branch of yours. Keep the branch, or discard with force: it is then saved as a "
-            "bundle.",
+            f"{what} would be on no branch of yours. Keep the branch, or discard with force=true, which saves them as "
+            "a bundle.",
             commits=alone,
             refs=refs,
         )

@@ -1,4 +1,4 @@
-"""Imports the commits of a worktree: they are checked, and its branch in the user's repository moves to them."""
+"""Imports the commits of a worktree: checks them, and moves its branch in the user's repository to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SQL = beside(__file__)
 
 
 async def import_branch(ctx: Ctx, repository: Repository, row: Row) -> str:
-    """Import a worktree's branch into the user's repository, which is held exclusively; its commit.
+    """Import a worktree's branch into the user's repository and return its commit. Call with exclusive access.
 
     Raises:
         NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED``. Unavailable: ``WORKTREE_GONE``.
@@ -46,7 +46,7 @@ def _imported(tx: Tx, name: str, commit: str) -> None:
 
 
 async def import_new_commits(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
-    """Import the new commits of worktrees; the problems by name. Runs nothing where nothing is new."""
+    """Import the new commits of worktrees; return the problems by name. Runs git only where the branch has changed."""
     problems: dict[str, str] = {}
     for row, seen in await to_thread(_changed_branches, ctx, repository, rows):
         name, attempts = row["name"], ctx.repositories.import_attempts
@@ -73,7 +73,7 @@ async def _import_now(ctx: Ctx, name: str) -> None:
 
 
 def _changed_branches(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
-    """Worktrees whose branch differs from the user's repository, and its commit, if a file shows it."""
+    """Worktrees whose branch may differ from the user's repository, and its unverified commit (None: unknown)."""
     known = repository.heads(row["branch_name"] for row in rows)
     seen = [
         (row, repository.unverified_branch(place_of(ctx, row).git_dir, row["branch_name"]))

@@ -1,4 +1,4 @@
-"""Steps among a worktree's files: written down before they begin, finished or undone after a crash."""
+"""The journal of file operations on worktrees: recorded before they begin, finished or undone after a crash."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ log = logging.getLogger(__name__)
 
 
 def unfinished(tx: Reader) -> list[Row]:
-    """The steps that were begun and not ended, oldest first."""
+    """The steps that have begun and not ended, oldest first."""
     return tx.all(SQL.steps)
 
 
 def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> None:
-    """Write down what is about to happen among files. `commit`: the branch goes too, if it is still there."""
+    """Record a step before it begins. With `commit`, the branch is deleted too if it is still at that commit."""
     values = {"name": place.name, "step": step, "path": str(place.path), "git_dir": str(place.git_dir)}
     tx.run(SQL.begin, values | {"branch": branch, "commit": commit, "now": tx.now})
 
 
 def end(tx: Tx, name: str) -> None:
-    """Note that the step of a worktree has been taken."""
+    """Record that the step of a worktree has ended."""
     tx.run(SQL.end, name=name)
 
 
 async def settle_steps(ctx: Ctx, repository: Repository) -> None:
-    """Finish or undo what was begun among files; see `Repositories.ground`."""
+    """Finish or undo every unfinished step. Call with exclusive access."""
     for step in await ctx.read(unfinished):
         await _settle(ctx, repository, step)
     if (repository.git_dir / SAVED).is_dir():
@@ -47,7 +47,7 @@ async def settle_steps(ctx: Ctx, repository: Repository) -> None:
 
 
 async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
-    """Undo a creation that was cut off; do a removal again."""
+    """Undo an interrupted creation; repeat an interrupted removal."""
     name = step["name"]
     place = place_of(ctx, step)
     if step["step"] == "rescue":
@@ -56,7 +56,7 @@ async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
         await ctx.write(lambda tx: _rescued(tx, place, step, bundle))
     await remove_files(ctx, repository, place)
     if step["branch_commit"]:
-        with suppress(WorkbenchError):  # it has moved: then somebody works on it, and it stays
+        with suppress(WorkbenchError):  # a branch that has moved is in use, and stays
             await to_thread(repository.delete_branch, step["branch_name"], step["branch_commit"])
     await ctx.write(lambda tx: end(tx, step["name"]))
 
@@ -68,7 +68,7 @@ def _rescued(tx: Tx, place: Place, step: Row, bundle: str | None) -> None:
 
 
 async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
-    """Remove a worktree's directories, whatever is there of them.
+    """Remove those of a worktree's directories that exist.
 
     Raises:
         Unavailable: ``WORKTREE_NOT_REMOVED``.
@@ -79,10 +79,10 @@ async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
 
 
 async def finish_removal(ctx: Ctx, repository: Repository, name: str) -> None:
-    """Remove the files of a worktree that was closed. What cannot be removed now is tried again later."""
+    """Remove the files of a closed worktree. If that fails, it is retried later."""
     for step in await ctx.read(unfinished):
         if step["name"] == name:
             try:
                 await _settle(ctx, repository, step)
             except WorkbenchError:
-                log.warning("the files of worktree %s could not be removed; it is tried again", name, exc_info=True)
+                log.warning("cannot remove the files of worktree %s; retrying later", name, exc_info=True)

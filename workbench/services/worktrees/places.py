@@ -1,4 +1,4 @@
-"""Where worktrees are, and how services use them: confined in their box, and the user's repository exclusively."""
+"""Where the files of worktrees are, the box of commands in them, and exclusive access to the user's repository."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.settings import Settings
 from workbench.store.base import Row
 
 COMMITTER = Identity("Workbench", "workbench@localhost")
-"""Signs what Workbench itself commits."""
+"""Author and committer of the commits that Workbench makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _gates_lock(settings: Settings, approval_id: int) -> Path:
 
 @asynccontextmanager
 async def exclusive(ctx: Ctx) -> AsyncIterator[Repository]:
-    """The user's repository for exclusive use, after interrupted changes were repaired.
+    """Exclusive access to the user's repository, after interrupted changes have been repaired.
 
     Raises:
         Unavailable: ``GIT_BUSY``.

@@ -1,4 +1,4 @@
-"""Saving what would be lost with a worktree: found, and written into the trash as a bundle."""
+"""Rescues work that would be lost with a worktree: finds it, and writes it into the trash as a bundle."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from workbench.services.worktrees.places import COMMITTER, Place, checkout_of, i
 from workbench.store.base import Row
 
 SAVED = "refs/workbench/saved"
-"""Where what is nowhere else is kept while a bundle of it is written."""
+"""The references of rescued work, while a bundle of it is written."""
 MOST_REFERENCES = 50
-"""A worktree with more branches of its own is kept as it is instead."""
+"""A worktree with more branches of its own is moved to the trash as it is."""
 
 log = logging.getLogger(__name__)
 
 
 async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, *, with_branch: bool) -> str | None:
-    """Write what would be lost with a worktree into the trash; the bundle, or None if nothing would be.
+    """Save the work that would be lost with a worktree; return the path in the trash, or None if nothing would be lost.
 
-    A worktree in which git does not work is moved there as it is.
+    It is saved as a bundle. A worktree in which git does not work is moved to the trash as it is.
 
     Raises:
         Unavailable: ``BUNDLE_NOT_WRITTEN``: nothing was changed.
@@ -53,7 +53,7 @@ async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, 
 
 
 async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Place) -> list[str]:
-    """Take over everything of a worktree that would go with it, under references of their own; their names."""
+    """Import all work that would be lost with a worktree, under references below `SAVED`; return their names."""
     if not await to_thread(is_there, place):
         return []
     await import_branch(ctx, repository, row)
@@ -62,7 +62,7 @@ async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Pl
     wanted = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(only_there, repository, checkout)}
     if len(wanted) > MOST_REFERENCES:
         raise Conflict("IMPORT_REFUSED", f"{row['name']} has {len(wanted)} branches of its own.")
-    message = f"What was not committed in {row['name']}"
+    message = f"Uncommitted changes in {row['name']}"
     uncommitted = "refs/workbench/uncommitted"
     if await to_thread(checkout.save_all, uncommitted, message, COMMITTER) is not None:
         wanted[uncommitted] = f"{own}/uncommitted"
@@ -73,23 +73,23 @@ async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Pl
 
 
 def forget_saved(repository: Repository) -> None:
-    """Delete the references that a bundle was, or was to be, written of."""
+    """Delete the references that were made for a bundle."""
     found = repository.read("for-each-ref", "--format=%(objectname) %(refname)", SAVED).text
     for commit, _, ref in (line.partition(" ") for line in found.splitlines()):
         repository.delete_branch(ref, commit)
 
 
 def commits_alone(repository: Repository, branch: str, besides: Sequence[str] = ()) -> int:
-    """How many commits go if the branch does, and the references `besides` do too."""
+    """How many commits would be lost if the branch and the references `besides` were deleted."""
     return repository.only_in(branch, besides=besides) if repository.resolve(branch) else 0
 
 
 def only_there(repository: Repository, checkout: Checkout) -> list[str]:
-    """References of a worktree's own (a stash, other branches) whose commits the person's repository has not."""
+    """References of a worktree (a stash, other branches) whose commits the user's repository does not have."""
     found = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith("refs/workbench/")}
-    asked = "".join(f"{commit}\n" for commit in found.values()).encode("ascii", "replace")
-    known = repository.read("cat-file", "--batch-check=%(objectname)", stdin=asked).text.splitlines()
-    return sorted(ref for (ref, commit), said in zip(found.items(), known, strict=True) if said != commit)
+    commits = "".join(f"{commit}\n" for commit in found.values()).encode("ascii", "replace")
+    answers = repository.read("cat-file", "--batch-check=%(objectname)", stdin=commits).text.splitlines()
+    return sorted(ref for (ref, commit), answer in zip(found.items(), answers, strict=True) if answer != commit)
 
 
 def _move_to_trash(trash: Path, place: Place, stamp: str) -> Path:

@@ -1,4 +1,4 @@
-"""A worktree as it is stored and shown: whose it is, what may be done to it, how it stands."""
+"""A worktree as it is stored and shown: its owner, its state, and the changes of its state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Branch = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Worktree(Wire):
-    """A branch of work and where it stands."""
+    """A worktree and its state."""
 
     name: str
     branch_name: str
@@ -36,22 +36,22 @@ class Worktree(Wire):
 
 
 def open_worktrees(tx: Reader) -> list[Row]:
-    """The worktrees that have their files, oldest first."""
+    """The worktrees that are neither integrated nor discarded, oldest first."""
     return tx.all(SQL.open)
 
 
 def all_worktrees(tx: Reader) -> list[Row]:
-    """Every worktree, those too that are closed, oldest first."""
+    """All worktrees, including closed ones, oldest first."""
     return tx.all(SQL.all)
 
 
 def find_worktree(tx: Reader, name: str) -> Row | None:
-    """A worktree, however it stands; None if there is none."""
+    """A worktree in any state; None if there is none."""
     return tx.one(SQL.get, name=name)
 
 
 def require_worktree(tx: Reader, name: str) -> Row:
-    """A worktree, however it stands.
+    """A worktree in any state.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``.
@@ -63,7 +63,7 @@ def require_worktree(tx: Reader, name: str) -> Row:
 
 
 def require_own_worktree(tx: Reader, caller: Caller, name: str, action: Action) -> Row:
-    """A worktree that the caller may do something to: planners manage only their own.
+    """A worktree whose state permits `action`, and which the caller may manage: planners manage only their own.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``. Refused: ``FORBIDDEN``.
@@ -75,7 +75,7 @@ def require_own_worktree(tx: Reader, caller: Caller, name: str, action: Action) 
 
 
 def check_owner(caller: Caller, row: Row) -> None:
-    """Refuse a planner the worktree of somebody else.
+    """Refuse a caller other than the operator and the worktree's creator.
 
     Raises:
         Refused: ``FORBIDDEN``.
@@ -85,7 +85,7 @@ def check_owner(caller: Caller, row: Row) -> None:
 
 
 def require_worktree_for(tx: Reader, name: str, action: Action) -> Row:
-    """A worktree of which `action` can be done.
+    """A worktree whose state permits `action`.
 
     Raises:
         NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``.
@@ -96,7 +96,7 @@ def require_worktree_for(tx: Reader, name: str, action: Action) -> Row:
 
 
 def set_worktree_status(tx: Tx, name: str, action: Action) -> None:
-    """Move a worktree on.
+    """Change the state of a worktree.
 
     Raises:
         Conflict: ``WORKTREE_CLOSED``.
@@ -106,7 +106,7 @@ def set_worktree_status(tx: Tx, name: str, action: Action) -> None:
 
 
 def close_worktree(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
-    """Set a worktree's last state; questions about it are settled."""
+    """Set the final state of a worktree, and delete its integration request."""
     before = require_worktree(tx, row["name"])["status"]
     after = integration.step(row["name"], before, action)
     tx.run(SQL.close, name=row["name"], status=str(after), before=before, commit=commit, now=tx.now)
@@ -114,7 +114,7 @@ def close_worktree(tx: Tx, row: Row, action: Action, commit: str | None) -> None
 
 
 def forget_question(tx: Tx, name: str) -> None:
-    """Forget what was asked about integrating a worktree; its approval stays."""
+    """Delete the integration request of a worktree; its approval stays."""
     tx.run(SQL.forget_question, name=name)
 
 

@@ -1,7 +1,6 @@
-"""Looking at worktrees: how they stand, and what they changed, without running or believing anything in them.
+"""The status and the differences of worktrees.
 
-Where nothing has changed since the last look, no process is started; what only git can tell of uncommitted files, git
-tells in the worktree's box.
+Git runs in a worktree only inside its box, to find uncommitted files, and only when something has changed there.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 SHOWN_FILES = 500
-"""Changed files that a status lists; the numbers of lines are those of all."""
+"""How many changed files a status lists; the line counts cover all of them."""
 
 
 class FileStat(Wire):
-    """A changed file; null counts mean a binary one."""
+    """A changed file; the counts are null for a binary one."""
 
     path: str
     added: int | None
@@ -41,14 +40,14 @@ class FileStat(Wire):
 
 
 class Overlap(Wire):
-    """Files that a worktree and another one would be in conflict about."""
+    """Files in which this worktree would conflict with another one."""
 
     worktree: str
     files: list[str]
 
 
 class WorktreeStatus(Worktree):
-    """A worktree with what git and the store know about it. `conflicts` are those with its target."""
+    """A worktree with its changes, conflicts, agents and tasks. `conflicts` are those with its target."""
 
     commit: str | None
     ahead: int
@@ -65,7 +64,7 @@ class WorktreeStatus(Worktree):
     approval_id: int | None
     queue_place: int | None
     problem: str | None
-    """Why its newest commits or its uncommitted files cannot be told."""
+    """Why its newest commits or its uncommitted files are unknown; null if they are known."""
 
 
 class WorktreeStatuses(Wire):
@@ -75,7 +74,7 @@ class WorktreeStatuses(Wire):
 
 
 class Difference(Wire):
-    """How one file differs; `patch` is unified text, null where it is binary or too long (`truncated`)."""
+    """How one file differs; `patch` is a unified diff, null if the file is binary or it is too long (`truncated`)."""
 
     path: str
     old_path: str | None
@@ -88,7 +87,7 @@ class Difference(Wire):
 
 
 class WorktreeDiff(Wire):
-    """What a worktree would bring, or what is not committed in it yet."""
+    """The changes of a worktree, committed or uncommitted."""
 
     worktree: str
     target: str
@@ -99,13 +98,13 @@ class WorktreeDiff(Wire):
 @op(allow=Level.READ, reads=True)
 async def get_worktree_status(
     ctx: Ctx,
-    worktree_name: Annotated[WorktreeName | None, Field(description="Null: all that are active.")] = None,
+    worktree_name: Annotated[WorktreeName | None, Field(description="Null: all active worktrees.")] = None,
 ) -> WorktreeStatuses:
-    """Worktrees with commits ahead and behind, changed files, uncommitted ones, coming conflicts, agents, tasks."""
+    """Get worktrees with commits ahead and behind, changed and uncommitted files, conflicts, agents, tasks."""
     rows = await ctx.read(lambda tx: _rows(tx, worktree_name))
     repository = await ctx.repositories.open()
     problems = await import_new_commits(ctx, repository, rows)
-    found = await asyncio.gather(*(_look(ctx, repository, row) for row in rows))
+    found = await asyncio.gather(*(_uncommitted(ctx, repository, row) for row in rows))
     return WorktreeStatuses(worktrees=await _statuses(ctx, repository, rows, found, problems))
 
 
@@ -113,10 +112,10 @@ async def get_worktree_status(
 async def get_worktree_diff(
     ctx: Ctx,
     worktree_name: WorktreeName,
-    uncommitted: Annotated[bool, Field(description="What is not committed yet, instead of what is.")] = False,
+    uncommitted: Annotated[bool, Field(description="Uncommitted changes instead of committed ones.")] = False,
     path: Annotated[str | None, Field(max_length=4_096, description="Only this file or directory.")] = None,
 ) -> WorktreeDiff:
-    """What a worktree changed since it left its target, file by file, as text."""
+    """Get what a worktree changed since it forked from its target, file by file, as unified diffs."""
     row = await ctx.read(lambda tx: require_worktree(tx, worktree_name))
     repository = await ctx.repositories.open()
     if uncommitted:
@@ -132,8 +131,8 @@ async def get_worktree_diff(
     return WorktreeDiff(worktree=row["name"], target=row["integration_target"], commit=commit, files=files)
 
 
-async def _look(ctx: Ctx, repository: Repository, row: Row) -> tuple[list[str], str | None]:
-    """The uncommitted files of a worktree, or why they cannot be told."""
+async def _uncommitted(ctx: Ctx, repository: Repository, row: Row) -> tuple[list[str], str | None]:
+    """The uncommitted files of a worktree, and why they are unknown (None: they are known)."""
     place = place_of(ctx, row)
     if row["status"] not in integration.OPEN:
         return [], None
@@ -150,29 +149,28 @@ async def _statuses(
     ctx: Ctx,
     repository: Repository,
     rows: Sequence[Row],
-    looks: Sequence[tuple[list[str], str | None]],
+    uncommitted: Sequence[tuple[list[str], str | None]],
     problems: Mapping[str, str],
 ) -> list[WorktreeStatus]:
     names = json.dumps([row["name"] for row in rows])
 
-    def question(tx: Reader) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
+    def query(tx: Reader) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
         fresh = [require_worktree(tx, row["name"]) for row in rows]
         return fresh, tx.all(SQL.agents, names=names), tx.all(SQL.work, names=names), tx.all(SQL.questions)
 
-    fresh, agents, work, questions = await ctx.read(question)
+    fresh, agents, work, requests = await ctx.read(query)
     wanted = {name for row in fresh for name in (row["branch_name"], row["integration_target"])}
     commits = await to_thread(repository.heads, wanted)
     found = await scan(ctx, repository)
-    queue = [q["worktree"] for q in questions if q["state"] != "asked"]
-    done = {w["worktree"]: w for w in work}
-    made = []
-    for row, (dirty, unseen) in zip(fresh, looks, strict=True):
-        name, tasks = row["name"], done.get(row["name"])
+    queue = [r["worktree"] for r in requests if r["state"] != "asked"]
+    tasks_of = {w["worktree"]: w for w in work}
+    statuses = []
+    for row, (dirty, unknown) in zip(fresh, uncommitted, strict=True):
+        name, tasks = row["name"], tasks_of.get(row["name"])
         own, target = commits.get(row["branch_name"]), commits.get(row["integration_target"])
         facts = await ctx.predictions.facts(repository, own, target)
         overlaps = [Overlap(worktree=other, files=list(files)) for other, files in found.overlaps(name)]
-        asked = next((q["approval_id"] for q in questions if q["worktree"] == name), None)
-        made.append(
+        statuses.append(
             WorktreeStatus(
                 **worktree_of(row).model_dump(),
                 commit=own,
@@ -187,12 +185,12 @@ async def _statuses(
                 last_activity=_last_activity(row, tasks),
                 conflicts=list(facts.conflicts),
                 overlaps=overlaps,
-                approval_id=asked,
+                approval_id=next((r["approval_id"] for r in requests if r["worktree"] == name), None),
                 queue_place=queue.index(name) + 1 if name in queue else None,
-                problem=problems.get(name) or unseen,
+                problem=problems.get(name) or unknown,
             )
         )
-    return made
+    return statuses
 
 
 def _last_activity(row: Row, tasks: Row | None) -> int:
@@ -217,7 +215,7 @@ def _is_below(file: str, path: str) -> bool:
 
 
 async def _current(ctx: Ctx, repository: Repository, row: Row) -> str | None:
-    """The newest commit of a worktree that can be had."""
+    """The newest commit of a worktree's branch that could be imported."""
     await import_new_commits(ctx, repository, [row])
     return await to_thread(repository.resolve, row["branch_name"])
 

@@ -1,4 +1,4 @@
-"""Updating a worktree: what is new on its target is merged into it, inside its box."""
+"""Updating a worktree: its target is merged into it, inside its box."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SQL = beside(__file__)
 
 
 class Updated(Wire):
-    """What bringing the target in led to; with conflicts nothing was changed."""
+    """The result of merging the target; with conflicts, nothing was changed."""
 
     worktree: str
     commit: str
@@ -27,7 +27,7 @@ class Updated(Wire):
 
 @op(allow=Level.PLANNER)
 async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
-    """Bring what is new on the target branch into a worktree; conflicts are listed and nothing is changed."""
+    """Merge the target branch into a worktree. On conflicts, list the files and change nothing."""
     return await ctx.repositories.shielded(_update(ctx, worktree_name))
 
 
@@ -38,20 +38,22 @@ async def _update(ctx: Ctx, name: str) -> Updated:
             tasks = [task["task_id"] for task in running]
             listed = ", ".join(map(str, tasks))
             raise Conflict(
-                "WORKTREE_BUSY", f"Task {listed} is being done in {name}. Wait until it has ended.", tasks=tasks
+                "WORKTREE_BUSY",
+                f"Agents are working in {name} (task {listed}). Wait until they have ended.",
+                tasks=tasks,
             )
         before = await import_branch(ctx, repository, row)
         target = await to_thread(commit_of, repository, row["integration_target"])
         checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
         branch, _ = await to_thread(checkout.head)
         if branch != row["branch_name"]:
-            text = f"The worktree {name} is on another branch than {row['branch_name']}. Switch it back first."
+            text = f"The worktree {name} is not on its branch {row['branch_name']}. Switch it back first."
             raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
         message = f"Merge {row['integration_target']} into {row['branch_name']}"
         conflicts = await to_thread(checkout.merge, target, message, COMMITTER)
         commit = before if conflicts else await import_branch(ctx, repository, row)
         updated = Updated(worktree=name, commit=commit, merged=commit != before, conflicts=conflicts)
         if updated.merged:
-            told = {"commit": commit, "target": row["integration_target"]}
-            await ctx.write(lambda tx: tx.emit("worktree.updated", f"worktree:{name}", **told))
+            data = {"commit": commit, "target": row["integration_target"]}
+            await ctx.write(lambda tx: tx.emit("worktree.updated", f"worktree:{name}", **data))
         return updated

@@ -20,7 +20,7 @@ async def test_a_plan_of_another_session_is_out_of_sight(workbench: Workbench, a
     with pytest.raises(NotFound, match="PLAN_NOT_FOUND"):
         await workbench.dispatch(paula, "export_plan", {"plan": "p"})
     for how in ({}, {"update": True}, {"dry_run": True}):
-        with pytest.raises(Conflict, match=r"PLAN_EXISTS.*give this one another name") as refused:
+        with pytest.raises(Conflict, match=r"PLAN_EXISTS.*Give this one another name") as refused:
             await workbench.dispatch(paula, "create_plan", {"text": TEXT, **how})
         assert refused.value.details == {}
     text = CHECKLIST.replace("persona=reviewer", "persona=reviewer session=night")

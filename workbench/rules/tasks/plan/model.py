@@ -125,8 +125,8 @@ class Defaults:
         retries = self.max_retries if task.max_retries is None else task.max_retries
         return task.model_copy(update={"lease_seconds": max(int(lease * SECOND), 1) / SECOND, "max_retries": retries})
 
-    def spared(self, task: PlannedTask) -> PlannedTask:
-        """The task without what goes without saying."""
+    def stripped(self, task: PlannedTask) -> PlannedTask:
+        """The task without the values that are defaults."""
         update: dict[str, Any] = {}
         if task.lease_seconds == self._lease(task):
             update["lease_seconds"] = None

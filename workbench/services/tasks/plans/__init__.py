@@ -1,4 +1,4 @@
-"""Plans: their operations, what a text would change, and changing it."""
+"""Plans: a checked list of tasks that is created, updated and exported as a whole."""
 
 from workbench.services.tasks.plans import apply, operations, proposal, standing
 

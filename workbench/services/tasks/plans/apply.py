@@ -1,4 +1,4 @@
-"""Making the tasks what a plan says: added, changed and cancelled in one transaction."""
+"""Applying a plan: its tasks are added, changed and cancelled in one transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SQL = beside(__file__)
 
 
 def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
-    """Make the tasks what a proposal says, and tell."""
+    """Apply a proposal in the caller's transaction, and emit the events."""
     plan, found, diff = proposal.plan, proposal.found, proposal.diff
     if found.sha256 == proposal.sha256:
         return proposal.answer()
@@ -38,8 +38,8 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
     if not found.exists:
         tx.emit("plan.created", f"plan:{plan.plan}", session=session, tasks=touched)
     elif diff.text:
-        told = {"added": diff.added, "changed": list(diff.changed), "removed": diff.removed}
-        tx.emit("plan.updated", f"plan:{plan.plan}", session=session, tasks=touched, **told)
+        data = {"added": diff.added, "changed": list(diff.changed), "removed": diff.removed}
+        tx.emit("plan.updated", f"plan:{plan.plan}", session=session, tasks=touched, **data)
     return PlanMade(
         plan=plan.plan,
         tasks={name: task_id for name, task_id in ids.items() if name not in diff.removed},
@@ -50,15 +50,15 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
 
 
 def _added(tx: Tx, ctx: Ctx, proposal: Proposal) -> dict[str, int]:
-    """Create the new tasks, each after what it waits for; the ids of all that are, or were, in the plan."""
+    """Create the new tasks, dependencies first; return the ids of all tasks, old and new, by name."""
     ids, added = proposal.found.ids, set(proposal.diff.added)
-    late = []
+    parent_later = []
     for task in rules.in_order(proposal.plan):
         if task.name in added:
             if task.parent and task.parent not in ids:
-                late.append(task)
+                parent_later.append(task)
             ids[task.name] = add_task(tx, ctx, _new(ctx, proposal.plan.plan, task, ids))
-    for task in late:
+    for task in parent_later:
         tx.run(SQL.set_parent, id=ids[task.name], parent=ids[task.parent or ""])
     return ids
 
@@ -86,7 +86,7 @@ def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -
 
 
 def _changed(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> None:
-    """Change pending tasks; old dependencies go before new ones come, for these may turn around."""
+    """Change pending tasks. Old dependencies are removed before new ones are added, so that an edge may be reversed."""
     new = {task.name: task for task in proposal.plan.tasks if task.name in proposal.diff.changed}
     for name, task in new.items():
         _set(tx, ctx, ids[name], task, ids)
@@ -128,7 +128,7 @@ def _set(tx: Tx, ctx: Ctx, task_id: int, task: rules.PlannedTask, ids: Mapping[s
 
 
 def _removed(tx: Tx, proposal: Proposal) -> None:
-    """Cancel what the plan no longer has, and let go of it: its name is free again."""
+    """Cancel the tasks that the plan no longer has, and detach them, so that their names are free again."""
     ids = [proposal.found.rows[name]["id"] for name in proposal.diff.removed]
     for task_id in ids:
         tx.run(SQL.detach, id=task_id)

@@ -14,7 +14,7 @@ UPDATE tasks SET title = :title, description = :description, persona_id = :perso
 WHERE id = :id;
 
 -- name: set_status
--- Who it was reserved for could not claim it in another session.
+-- A change of session lifts the reservation: that agent could not claim the task in another session.
 UPDATE task_status SET persona_id = :persona, worktree = :worktree, session_id = :session, priority = :priority,
     reserved_for = CASE WHEN CAST(:session AS TEXT) IN ('', session_id) THEN reserved_for END
 WHERE task_id = :id;

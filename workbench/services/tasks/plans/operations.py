@@ -1,6 +1,6 @@
-"""Plans: a checked list of tasks created whole or not at all, changed by a new text of it, and exported again.
+"""The operations of plans: create or update one from text, list them, export one as text.
 
-What a plan says is kept as its tasks; of its text only a hash is, to recognise it.
+A plan is stored as its tasks; of its text, only a hash of the content is stored, to recognise it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workbench.ops import Ctx, op
 from workbench.rules.tasks import plan as rules
 from workbench.services.tasks.plans.apply import apply_proposal
 from workbench.services.tasks.plans.proposal import PlanMade, Proposal, already_exists, propose, require_changeable
-from workbench.services.tasks.plans.standing import Standing, defaults_of, numbered, read_standing, spared
+from workbench.services.tasks.plans.standing import Standing, defaults_of, numbered, read_standing, without_defaults
 from workbench.services.tasks.rows import task_scope
 from workbench.store.base import Reader
 from workbench.store.queries import beside
@@ -33,7 +33,7 @@ class PlanText(Wire):
 
 
 class PlanSummary(Wire):
-    """How far a plan is."""
+    """The progress of a plan."""
 
     plan: str
     tasks: int
@@ -54,17 +54,15 @@ async def create_plan(
         str, Field(max_length=2_000_000, description="YAML with `plan:` and `tasks:`, or a Markdown checklist.")
     ],
     name: Annotated[str | None, Field(description="Use this name instead of the plan's own.")] = None,
-    number_if_taken: Annotated[bool, Field(description="When the name is taken, add a number to it.")] = False,
+    number_if_taken: Annotated[bool, Field(description="If the name is taken, add a number to it.")] = False,
     format: Literal["auto", "yaml", "markdown"] = "auto",
-    update: Annotated[bool, Field(description="When there is the plan already, change it to what the text says.")] = (
-        False
-    ),
-    dry_run: Annotated[bool, Field(description="Change nothing; only tell in `diff` what would be.")] = False,
+    update: Annotated[bool, Field(description="If the plan exists, change it to match the text.")] = False,
+    dry_run: Annotated[bool, Field(description="Change nothing; only report in `diff` what would change.")] = False,
 ) -> PlanMade:
     """Create all tasks of a plan, or none: each problem is reported with its line. The same plan again changes nothing.
 
-    An update adds tasks, changes pending ones and cancels those that the text no longer has; what has begun or ended
-    must stay as it is. A task that names no session stays in the one it is in.
+    An update adds tasks, changes pending ones and cancels those that the text no longer has. Tasks that have begun or
+    ended must stay as they are. A task that names no session stays in its current one.
     """
     defaults = await ctx.read(lambda tx: defaults_of(tx, ctx))
     plan = await asyncio.to_thread(rules.parse, text, personas=defaults.persona_lease_seconds.keys(), format=format)
@@ -73,21 +71,21 @@ async def create_plan(
     if len(plan.tasks) > ctx.settings.max_plan_tasks:
         raise BadInput("TOO_LARGE", f"A plan may have at most {ctx.settings.max_plan_tasks:,} tasks.")
 
-    def proposed(tx: Reader) -> Proposal:
+    def make_proposal(tx: Reader) -> Proposal:
         proposal = propose(tx, ctx, numbered(tx, plan) if number_if_taken else plan, defaults)
         if proposal.found.exists and proposal.diff.text and not (update or dry_run):
-            raise already_exists(plan, f"another plan {plan.plan!r}", "Call with update=true to change it, or")
+            raise already_exists(f"Another plan {plan.plan!r}", ", or call with update=true to change that plan")
         require_changeable(proposal)
         return proposal
 
     if dry_run:
-        return (await ctx.read(proposed)).answer()
-    return await ctx.write(lambda tx: apply_proposal(tx, ctx, proposed(tx)))
+        return (await ctx.read(make_proposal)).answer()
+    return await ctx.write(lambda tx: apply_proposal(tx, ctx, make_proposal(tx)))
 
 
 @op(allow=Level.READ, reads=True)
 async def list_plans(ctx: Ctx) -> Plans:
-    """The plans of this project and how far they are."""
+    """List the plans of this project and their progress."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list, task_scope(tx, ctx.caller)))
     return Plans(plans=[PlanSummary(**row) for row in rows])
 
@@ -95,19 +93,22 @@ async def list_plans(ctx: Ctx) -> Plans:
 @op(allow=Level.READ, reads=True, tool=False)
 async def export_plan(
     ctx: Ctx,
-    plan: Annotated[str, Field(description="Its name; list_plans names them.")],
+    plan: Annotated[str, Field(description="Its name; see list_plans.")],
     format: rules.Format = "yaml",
-    tick: Annotated[bool, Field(description="In Markdown, tick what is completed; it is left out when read.")] = False,
+    tick: Annotated[
+        bool, Field(description="In Markdown, tick the completed tasks; create_plan then leaves them out.")
+    ] = False,
 ) -> PlanText:
-    """A plan as text, as its tasks are now, without comments; create_plan makes an equal one of it."""
+    """Export a plan as text, without comments, from its current tasks. create_plan reads it as an equal plan."""
 
-    def question(tx: Reader) -> tuple[Standing, rules.Defaults]:
+    def query(tx: Reader) -> tuple[Standing, rules.Defaults]:
         task_scope(tx, ctx.caller)
         return read_standing(tx, ctx.caller, plan), defaults_of(tx, ctx)
 
-    found, defaults = await ctx.read(question)
+    found, defaults = await ctx.read(query)
     if not found.exists or not found.visible:
-        raise NotFound("PLAN_NOT_FOUND", f"There is no plan {plan!r}. list_plans names them.")
-    told = rules.Plan(plan=plan, tasks=[spared(task, ctx.caller, defaults) for task in found.tasks])
+        raise NotFound("PLAN_NOT_FOUND", f"There is no plan {plan!r}. list_plans lists the plans.")
+    exported = rules.Plan(plan=plan, tasks=[without_defaults(task, ctx.caller, defaults) for task in found.tasks])
     done = {name for name, row in found.rows.items() if tick and row["status"] == TaskState.COMPLETED}
-    return PlanText(plan=plan, format=format, text=await asyncio.to_thread(rules.write, told, format, completed=done))
+    text = await asyncio.to_thread(rules.write, exported, format, completed=done)
+    return PlanText(plan=plan, format=format, text=text)

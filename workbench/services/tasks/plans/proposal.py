@@ -1,4 +1,4 @@
-"""What the text of a plan would change, compared with the tasks as they stand."""
+"""Compares the text of a plan with its current tasks: what would change, and whether it may."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from workbench.store.base import Reader
 
 
 class PlanMade(Wire):
-    """The tasks of a plan, by the names they have in it, and whether and how they were changed just now.
+    """The ids of a plan's tasks by name, and what this call changed.
 
-    After a plan was created, `diff` is empty: everything is new.
+    `diff` is empty for a plan that was just created.
     """
 
     plan: str
@@ -31,7 +31,7 @@ class PlanMade(Wire):
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a text says, with nothing left unsaid, and what it would change."""
+    """A plan with all defaults filled in, and what it would change."""
 
     plan: rules.Plan
     sha256: str
@@ -39,7 +39,7 @@ class Proposal:
     diff: PlanDiff
 
     def answer(self) -> PlanMade:
-        """What it comes to, as long as nothing is changed."""
+        """The answer if nothing is applied."""
         plan, changed = self.plan, bool(self.diff.text) or not self.found.exists
         return PlanMade(plan=plan.plan, tasks=self.found.ids, worktrees=plan.worktrees, changed=changed, diff=self.diff)
 
@@ -48,12 +48,12 @@ def propose(tx: Reader, ctx: Ctx, plan: rules.Plan, defaults: rules.Defaults) ->
     """What a plan would change.
 
     Raises:
-        Conflict: ``PLAN_EXISTS`` (out of the caller's sight).
-        NotFound: ``SESSION_NOT_FOUND``. Refused: ``FORBIDDEN`` (another's session).
+        Conflict: ``PLAN_EXISTS`` (a plan that the caller does not see has this name).
+        NotFound: ``SESSION_NOT_FOUND``. Refused: ``FORBIDDEN`` (another session).
     """
     found, sha256 = read_standing(tx, ctx.caller, plan.plan), rules.digest(plan)
     if not found.visible:
-        raise already_exists(plan, f"a plan {plan.plan!r}", "Please")
+        raise already_exists(f"A plan {plan.plan!r}")
     if found.sha256 == sha256:
         return Proposal(plan, sha256, found, PlanDiff())
     done = {t.name for t in plan.ticked if t.name in found.rows and found.rows[t.name]["status"] == TaskState.COMPLETED}
@@ -65,31 +65,31 @@ def propose(tx: Reader, ctx: Ctx, plan: rules.Plan, defaults: rules.Defaults) ->
 def _settled(
     tx: Reader, ctx: Ctx, plan: rules.Plan, done: set[str], found: Standing, defaults: rules.Defaults
 ) -> list[rules.PlannedTask]:
-    """The tasks with what they do not say; what is ticked and was never a task is not waited for."""
+    """The tasks with defaults filled in, and without dependencies on ticked items that never were tasks."""
     known = done | {task.name for task in plan.tasks}
     named = {ref: session_for(tx, ctx.caller, ref) for ref in {task.session for task in plan.tasks} if ref is not None}
 
     def settle(task: rules.PlannedTask) -> rules.PlannedTask:
         row = found.rows.get(task.name)
-        unsaid = row["session_id"] if row else ctx.caller.session
-        said: dict[str, Any] = {
+        default_session = row["session_id"] if row else ctx.caller.session
+        update: dict[str, Any] = {
             "after": [other for other in task.after if other in known],
             "parent": task.parent if task.parent in known else None,
-            "session": named[task.session] if task.session is not None else unsaid,
+            "session": named[task.session] if task.session is not None else default_session,
         }
         if row and row["status"] != TaskState.PENDING:
-            said["priority"] = row["priority"]  # of no consequence any more, whoever has set it
-        return defaults.filled(task.model_copy(update=said))
+            update["priority"] = row["priority"]  # it no longer matters, so a difference is not a change
+        return defaults.filled(task.model_copy(update=update))
 
     return [settle(task) for task in plan.tasks]
 
 
 def require_changeable(proposal: Proposal) -> None:
-    """Refuse a change of what has begun, and a new link that nothing would ever open.
+    """Refuse changes to tasks that have begun, and new dependencies that could never be met.
 
     Raises:
-        Conflict: ``PLAN_CONFLICT``, ``DEPENDENCY_DEAD``; `details.problems` has line (null if the text is silent),
-            task and reason.
+        Conflict: ``PLAN_CONFLICT``, ``DEPENDENCY_DEAD``; `details.problems` has line (null if the task is not in the
+            text), task and reason.
     """
     plan, states = proposal.plan, {name: TaskState(row["status"]) for name, row in proposal.found.rows.items()}
     lines = {task.name: task.line for task in plan.tasks} | {item.name: item.line for item in plan.ticked}
@@ -98,21 +98,21 @@ def require_changeable(proposal: Proposal) -> None:
     if problems := rules.dead_ends(proposal.diff, plan.tasks, states, lines):
         dead = {name: proposal.found.ids[name] for name in sorted({p["depends_on"] for p in problems})}
         named = ", ".join(f"{task_id} ({name})" for name, task_id in dead.items())
-        told = (
-            f"{_refusal(plan, problems)}\nRetry {named} first, or say `on_failure: block` (wait until it is retried) "
+        text = (
+            f"{_refusal(plan, problems)}\nRetry {named} first, or use `on_failure: block` (wait until it is retried) "
             "or `ignore`."
         )
-        raise Conflict("DEPENDENCY_DEAD", told, dead=[*dead.values()], problems=problems, diff=proposal.diff.text)
+        raise Conflict("DEPENDENCY_DEAD", text, dead=[*dead.values()], problems=problems, diff=proposal.diff.text)
 
 
 def _refusal(plan: rules.Plan, problems: Sequence[Mapping[str, Any]]) -> str:
     listed = "\n".join(f"  {_place(p['line'])}: {p['reason']}" for p in problems[:20])
-    return f"The plan {plan.plan!r} cannot become what the text says; nothing was changed.\n{listed}"
+    return f"The plan {plan.plan!r} cannot be changed to match the text; nothing was changed.\n{listed}"
 
 
 def _place(line: int | None) -> str:
     return "not in the text" if line is None else f"line {line}"
 
 
-def already_exists(plan: rules.Plan, what: str, otherwise: str) -> Conflict:
-    return Conflict("PLAN_EXISTS", f"There is {what} already. {otherwise} give this one another name.")
+def already_exists(what: str, advice: str = "") -> Conflict:
+    return Conflict("PLAN_EXISTS", f"{what} already exists. Give this one another name{advice}.")

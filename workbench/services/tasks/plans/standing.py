@@ -1,4 +1,4 @@
-"""A plan as its tasks stand now, and what is left unsaid in one."""
+"""Reads a stored plan from its current tasks, and the defaults that its text may leave out."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ SQL = beside(__file__)
 
 @dataclass(frozen=True)
 class Standing:
-    """A plan as its tasks stand; one that does not exist has none."""
+    """A stored plan, read from its current tasks; one that does not exist has none."""
 
     exists: bool
     sha256: str
     visible: bool
-    """No task of it is on another session's board than the caller's."""
+    """Whether the caller sees all its tasks."""
     rows: Mapping[str, Row]
     tasks: list[rules.PlannedTask]
 
     @property
     def ids(self) -> dict[str, int]:
-        """Of the tasks, by name."""
+        """The ids of the tasks, by name."""
         return {name: row["id"] for name, row in self.rows.items()}
 
 
 def read_standing(tx: Reader, caller: Caller, name: str) -> Standing:
-    """A plan as its tasks stand, whether the caller may know or not."""
+    """Read a plan from its tasks; check `visible` before showing it to the caller."""
     plan = tx.one(SQL.find, name=name)
     rows = tx.all(SQL.tasks, plan=name)
     names = {row["id"]: row["name"] for row in rows}
@@ -72,10 +72,10 @@ def _planned(row: Row, parent: str | None, after: list[str]) -> rules.PlannedTas
     )
 
 
-def spared(task: rules.PlannedTask, caller: Caller, defaults: rules.Defaults) -> rules.PlannedTask:
-    """A task without what goes without saying when this caller says it."""
+def without_defaults(task: rules.PlannedTask, caller: Caller, defaults: rules.Defaults) -> rules.PlannedTask:
+    """A task without the values that are this caller's defaults."""
     session = None if task.session == caller.session else task.session
-    return defaults.spared(task.model_copy(update={"session": session}))
+    return defaults.stripped(task.model_copy(update={"session": session}))
 
 
 def defaults_of(tx: Reader, ctx: Ctx) -> rules.Defaults:
