@@ -46,7 +46,7 @@ def test_a_machine_that_has_all_is_told_so(repository: Path) -> None:
 def test_without_git_the_exit_status_is_1_and_it_says_what_to_install(repository: Path, tmp_path: Path) -> None:
     status, found = doctor(repository, "--project", str(repository), PATH=str(tmp_path))
     assert status == 1
-    assert found["git"] == ("missing", "There is no git. Install git 2.38 or newer.")
+    assert found["git"] == ("missing", "git is not installed. Install git 2.38 or newer.")
 
 
 def test_a_project_in_no_repository_is_told_how_to_have_one(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Access to the user's repository: opened once, one change at a time, none left half done."""
+"""Access to the user's repository: opened once, one change at a time, no change interrupted by cancellation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ImportAttempt:
 
 
 class Repositories:
-    """The user's repository, as one open project uses it, with caches of it and its worktrees.
+    """The user's repository in an open project, with caches for its worktrees.
 
     Changes happen one at a time, in this process and across processes.
     """
@@ -44,8 +44,8 @@ class Repositories:
         self._opened: Repository | None = None
         self.status_cache = StatusCache()
         self.import_attempts: TLRUCache[UnverifiedBranch, ImportAttempt] = TLRUCache(IMPORTS_CACHED, ttu=_retry_at)
-        """Recent attempts that a retry would only repeat."""
-        self._under_way: set[asyncio.Task[Any]] = set()
+        """Recent attempts, while a retry would give the same result."""
+        self._running: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> Repository:
         """The user's repository.
@@ -59,7 +59,7 @@ class Repositories:
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[Repository]:
-        """The repository for exclusive use.
+        """Exclusive access to the repository.
 
         Raises:
             Unavailable: ``GIT_BUSY``.
@@ -76,14 +76,14 @@ class Repositories:
     async def shielded(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` to its end, even if the caller is cancelled."""
         task = asyncio.ensure_future(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
     async def settled(self) -> None:
         """Wait until no `shielded` work is running."""
-        while self._under_way:
-            await asyncio.wait(self._under_way)
+        while self._running:
+            await asyncio.wait(self._running)
 
 
 def _retry_at(branch: UnverifiedBranch, attempt: ImportAttempt, now: float) -> float:

@@ -1,4 +1,4 @@
-"""Giving branches up: what would be lost with them, and a file that keeps it."""
+"""Deletes branches, finds the commits that would be lost with them, and saves those as bundles."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def write(repository: Plumbing, path: Path, refs: Sequence[str]) -> None:
         if commit is None:
             raise NotFound("BRANCH_NOT_FOUND", f"There is no branch {name.removeprefix('refs/heads/')[:80]!r}.")
     others = [other for other in _others(repository, names) if other not in tips.values()]
-    spare = path.with_name(f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _bundle(repository, spare, names, others)
-        repository.read("bundle", "verify", "--quiet", str(spare))
-        spare.replace(path)
+        _bundle(repository, temporary, names, others)
+        repository.read("bundle", "verify", "--quiet", str(temporary))
+        temporary.replace(path)
     except OSError as error:
         raise Unavailable("BUNDLE_NOT_WRITTEN", f"{path} cannot be written: {error}.") from error
     finally:
         with suppress(OSError):
-            spare.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def delete_branch(repository: Plumbing, branch: str, commit: str) -> None:
@@ -47,7 +47,7 @@ def delete_branch(repository: Plumbing, branch: str, commit: str) -> None:
     except Unavailable:
         now = repository.parse(ref)
         if now not in (None, commit):
-            raise Conflict("BRANCH_MOVED", f"{branch} is at {str(now)[:12]} by now and stays.", commit=now) from None
+            raise Conflict("BRANCH_MOVED", f"{branch} has moved to {str(now)[:12]} and is kept.", commit=now) from None
         if now is not None:
             raise
 
@@ -57,13 +57,13 @@ def _bundle(repository: Plumbing, path: Path, names: list[str], others: list[str
     wanted = [*names, *(f"^{other}" for other in others)]
     made = repository.write(*how, stdin=_lines(wanted), limit=repository.checkout_limit, ok=None)
     if made.code:
-        # All of it is elsewhere too: then the last commits alone, which git takes for something.
+        # git refuses an empty bundle: if other references reach every commit, write the last commits alone.
         limits = [f"^{parent}" for name in names for parent in repository.read("rev-parse", f"{name}^@").text.split()]
         repository.write(*how, stdin=_lines([*names, *limits]), limit=repository.checkout_limit)
 
 
 def _others(repository: Plumbing, without: Sequence[str]) -> list[str]:
-    """The commits that other references are at, and a detached HEAD."""
+    """The commits of all other references, and of a detached HEAD."""
     left = {_full(name) for name in without}
     found = [commit for name, commit in repository.tips().items() if name not in left]
     if repository.current_branch() is None and (head := repository.parse("HEAD")):

@@ -1,4 +1,4 @@
-"""One worktree, seen from inside."""
+"""Git inside a worktree, confined to what its worker may do."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from workbench.git.names import is_object_id
 from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, displayed, run
 
 _COMMIT = ("--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace", "--file=-")
-_GIVE_UP = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
-_BRING_IN = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
+_ABORT = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
+_MERGE = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
-_ANSWER = 64 << 20
-"""Bytes that are taken of any answer from inside."""
+_MAX_OUTPUT = 64 << 20
+"""How many bytes of output are accepted from a command in a worktree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A worktree at `path` with its own repository `git_dir`, in which a worker has its say.
+    """A worktree at `path` with its own repository `git_dir`, both controlled by a worker.
 
-    So every git command goes through `wrap`, which confines it to what the worker may do anyway,
-    and what it answers is the worker's word. `environment` is all it gets of variables, besides
-    those of git (None: those of this process); `limit` is in seconds.
+    So every git command goes through `wrap`, which confines it to what the worker may do anyway, and its output is not
+    trusted. `environment` holds its variables, besides those of git (None: those of this process); `limit` is in
+    seconds.
     """
 
     path: Path
@@ -40,24 +40,24 @@ class Checkout:
     limit: float = 600.0
 
     def head(self) -> tuple[str | None, str | None]:
-        """The branch (None: detached) and the commit (None: there is none yet)."""
+        """The branch (None: detached HEAD) and the commit (None: no commit yet)."""
         full = self._git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).text
         branch = full.removeprefix("refs/heads/") if full.startswith("refs/heads/") else None
         return branch, self.commit_of("HEAD")
 
     def uncommitted(self) -> list[str]:
-        """Files that no commit holds: changed, staged or new, but not ignored."""
+        """Uncommitted files: changed, staged or new, but not ignored."""
         how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none")
         return [displayed(row[3:]) for row in self._git("status", *how).fields]
 
     def commit_all(self, message: str, author: Identity) -> str | None:
-        """Commit everything but ignored files; the commit, or None if there is nothing new.
+        """Commit everything but ignored files; return the commit, or None if nothing has changed.
 
-        A half-done merge is concluded, whatever its files hold.
+        An unfinished merge is concluded, even with conflict markers in its files.
         """
         self._unlock()
-        then, said = (("commit", *_COMMIT), ("rev-parse", "HEAD^{commit}")), as_message(message)
-        made = self._git("add", "--all", then=then, ok=(0, 1), stdin=said, env=author.environment())
+        then, text = (("commit", *_COMMIT), ("rev-parse", "HEAD^{commit}")), as_message(message)
+        made = self._git("add", "--all", then=then, ok=(0, 1), stdin=text, env=author.environment())
         if made.code == 0:
             return made.text if is_object_id(made.text) else None
         if self._has_staged() or self._has("MERGE_HEAD"):
@@ -65,31 +65,31 @@ class Checkout:
         return None
 
     def discard_changes(self) -> None:
-        """Go back to the last commit.
+        """Return to the last commit.
 
-        Changes, untracked files and half-done merges and rebases are gone; ignored files stay.
+        Changes, untracked files and unfinished merges and rebases are discarded; ignored files stay.
         """
         self._unlock()
-        for give_up in _GIVE_UP:
-            self._git(*give_up, ok=None)
+        for abort in _ABORT:
+            self._git(*abort, ok=None)
         self._git("reset", "--hard", "--quiet")
         self._git("clean", "-ffd", "--quiet")
 
     def merge(self, commit: str, message: str, author: Identity) -> list[str]:
-        """Bring a commit of the person's in; the files in conflict, if any, and then nothing changed.
+        """Merge a commit of the user's repository; return the files in conflict, in which case nothing has changed.
 
         Raises:
-            Conflict: ``WORKTREE_DIRTY``: uncommitted changes in the way, or something half done.
+            Conflict: ``WORKTREE_DIRTY``: uncommitted changes in the way, or an unfinished merge or rebase.
         """
         self._unlock()
         if any(self._has(name) for name in _BUSY):
             raise _dirty("has a merge or rebase in progress", [])
         how = ("--write-tree", "--name-only", "--no-messages", "-z")
-        tried = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
-        if tried.code:
-            return list(predict.paths(tried.fields[1:]))
-        said = f"--message={as_message(message).decode()}"
-        merged = self._git("merge", *_BRING_IN, said, commit, ok=None, env=author.environment())
+        preview = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
+        if preview.code:
+            return list(predict.paths(preview.fields[1:]))
+        text = f"--message={as_message(message).decode()}"
+        merged = self._git("merge", *_MERGE, text, commit, ok=None, env=author.environment())
         if merged.code:
             if self._has("MERGE_HEAD"):
                 self._git("merge", "--abort")
@@ -99,21 +99,21 @@ class Checkout:
         return []
 
     def dirty_diff(self, max_bytes: int) -> list[FileDiff]:
-        """What no commit holds, new files too; see `Repository.diff`."""
+        """The uncommitted changes, including new files; see `Repository.diff`."""
         tree, head = self._tree(), self.commit_of("HEAD")
         return diff.between(self._ask, head or self._empty_tree(), tree, max_bytes)
 
     def references(self) -> dict[str, str]:
-        """What each reference of the worktree's own repository is at, and HEAD if it is on no branch."""
+        """The object of each reference in the worktree's own repository, and of a detached HEAD."""
         listed = self._git("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
         found = {ref: commit for commit, _, ref in (line.partition(" ") for line in listed)}
         branch, commit = self.head()
         return found | ({"HEAD": commit} if branch is None and commit else {})
 
     def save_all(self, ref: str, message: str, author: Identity) -> str | None:
-        """Keep everything uncommitted as a commit that only `ref` (a full name) points at.
+        """Save all uncommitted changes as a commit at `ref` (a full name); return it, or None if there are none.
 
-        The branch, the index and the files stay as they are. None if there is nothing to keep.
+        The branch, the index and the files stay as they are.
         """
         tree, head = self._tree(), self.commit_of("HEAD")
         if head is not None and self._git("rev-parse", f"{head}^{{tree}}").text == tree:
@@ -124,9 +124,9 @@ class Checkout:
         return made
 
     def learn_branches(self, branches: Mapping[str, str]) -> None:
-        """Have the worktree's own repository know branches of the person's by their commits, to compare and merge with.
+        """Set branches in the worktree's own repository to the user's commits, to compare and merge with.
 
-        The one that is checked out stays as it is.
+        The branch that is checked out stays as it is.
         """
         here = unverified_refs.head(self.git_dir) or self.head()[0]
         lines = "".join(f"update refs/heads/{name} {commit}\n" for name, commit in branches.items() if name != here)
@@ -134,7 +134,7 @@ class Checkout:
             self._git("update-ref", "--no-deref", "--stdin", stdin=os.fsencode(lines))
 
     def bundle(self, ref: str, known: Sequence[str], into: BinaryIO, max_bytes: int) -> bool:
-        """Write what `ref` (a full name) has and the commits `known` have not as a bundle, if there is anything.
+        """Write the commits that `ref` (a full name) has and `known` does not as a bundle; False if there are none.
 
         Raises:
             Conflict: ``IMPORT_REFUSED``: it would be longer than `max_bytes`.
@@ -143,7 +143,7 @@ class Checkout:
         how = ("bundle", "create", "--quiet", "-", "--ignore-missing", "--stdin")
         done = self._git(*how, ok=None, stdin=os.fsencode(wanted), bound=Bound(max_bytes, into))
         if done.cut:
-            text = f"{ref.removeprefix('refs/heads/')[:80]!r} has more than {max_bytes:,} bytes that are new."
+            text = f"{ref.removeprefix('refs/heads/')[:80]!r} has more than {max_bytes:,} bytes of new commits."
             raise Conflict("IMPORT_REFUSED", f"{text} Make it smaller, or have the limit raised.", limit=max_bytes)
         if done.code == 0:
             return True
@@ -152,7 +152,7 @@ class Checkout:
         raise done.failure()
 
     def commit_of(self, name: str) -> str | None:
-        """The commit that a full name means here, or None."""
+        """The commit that a full name refers to here, or None."""
         how = ("--verify", "--quiet", "--end-of-options")
         found = self._git("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text
         return found if is_object_id(found) else None
@@ -161,7 +161,7 @@ class Checkout:
         return self._git("hash-object", "-t", "tree", "--stdin").text
 
     def _tree(self) -> str:
-        """The tree that committing everything would make, without the index, which others may hold."""
+        """The tree that committing everything would make, without using the index, which may be locked."""
         spare = self.git_dir / f"workbench-{token_hex(4)}.index"
         env = {"GIT_INDEX_FILE": str(spare)}
         try:
@@ -181,11 +181,11 @@ class Checkout:
         return self._git("rev-parse", "--quiet", "--verify", name, ok=(0, 1)).code == 0
 
     def _unlock(self) -> None:
-        """Remove the lock of a git that was killed: nothing else runs here now."""
+        """Remove the lock that a killed git left behind. Call only while nothing else runs here."""
         with suppress(OSError):
             (self.git_dir / "index.lock").unlink(missing_ok=True)
 
-    def _ask(self, *arguments: str, bound: Bound = Bound(_ANSWER)) -> Done:
+    def _ask(self, *arguments: str, bound: Bound = Bound(_MAX_OUTPUT)) -> Done:
         return self._git(*arguments, ok=None, bound=bound)
 
     def _git(
@@ -194,12 +194,12 @@ class Checkout:
         ok: Container[int] | None = (0,),
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
-        bound: Bound = Bound(_ANSWER),
+        bound: Bound = Bound(_MAX_OUTPUT),
         then: Sequence[Sequence[str]] = (),
     ) -> Done:
         if not self.path.is_dir():
-            raise Unavailable("GIT_FAILED", f"{self.path} is gone.", stderr="")
-        # Were .git found by searching, a worktree that lost it would lead to the main checkout.
+            raise Unavailable("GIT_FAILED", f"{self.path} does not exist.", stderr="")
+        # Without these, git in a worktree that lost its .git would find the main checkout.
         places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path), "GIT_OPTIONAL_LOCKS": "0"}
         extra = {**NOBODY, **places, **(env or {})}
         done = run(

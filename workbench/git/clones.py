@@ -1,7 +1,6 @@
-"""The repository that a worktree has for itself: objects borrowed from the person's, everything else its own.
+"""Creates a worktree's own repository, which borrows the objects of the user's repository and has its own of all else.
 
-What is made here is a worker's to write from then on. So nothing of it is ever read again on the
-person's side, but for what `workbench.git.imports` checks.
+Once created, it is writable by workers. So nothing in it is trusted later, except what `workbench.git.imports` checks.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ _OWN = {
     "maintenance.auto": "false",
     "receive.denyCurrentBranch": "refuse",
 }
-_DEEPEST = 5
-"""How far git follows those that borrow from those that borrow."""
+_MAX_DEPTH = 5
+"""How many levels of alternates git follows."""
 _WHOLE = ("core.splitIndex=false", "core.sparseCheckout=false", "core.untrackedCache=false", "index.sparse=false")
 
 
@@ -44,7 +43,7 @@ def make(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, co
 
 
 def fill(repository: Plumbing, path: Path, git_dir: Path, commit: str) -> None:
-    """Write the files of `commit` into the empty directory `path`, as the person's git would."""
+    """Write the files of `commit` into the empty directory `path`, as the user's git would."""
     places = {"GIT_INDEX_FILE": str(git_dir / "index"), "GIT_WORK_TREE": str(path)}
     how = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
     repository.write(*how, settings=_WHOLE, env=places, limit=repository.checkout_limit)
@@ -53,7 +52,7 @@ def fill(repository: Plumbing, path: Path, git_dir: Path, commit: str) -> None:
 def object_directories(git_dir: Path) -> list[Path]:
     """The object directory of a repository, and those it borrows from."""
     found: dict[Path, None] = {}
-    _follow(Path(os.path.realpath(git_dir / "objects")), found, _DEEPEST)
+    _follow(Path(os.path.realpath(git_dir / "objects")), found, _MAX_DEPTH)
     return list(found)
 
 
@@ -89,7 +88,7 @@ def _borrow(repository: Plumbing, git_dir: Path) -> None:
 
 
 def quoted(path: str, also: str = "") -> str:
-    """A path as git reads it in a list of object directories."""
+    """A path as git expects it in a list of object directories; `also` are characters that need quotes."""
     if not path.startswith(('"', "#")) and not set(path) & {"\n", *also}:
         return path
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
@@ -103,7 +102,7 @@ def _configure(repository: Plumbing, path: Path, git_dir: Path) -> None:
         file.write(text)
     for name, key in (("exclude", "core.excludesFile"), ("attributes", "core.attributesFile")):
         (git_dir / "info").mkdir(exist_ok=True)
-        (git_dir / "info" / name).write_bytes(b"\n".join(_taste(repository, name, key)))
+        (git_dir / "info" / name).write_bytes(b"\n".join(_user_rules(repository, name, key)))
 
 
 def _settings(repository: Plumbing) -> Iterator[tuple[str, str | None]]:
@@ -123,19 +122,19 @@ def _setting(key: str, value: str | None) -> str:
     return f'{title}\n\t{name} = "{value}"\n'
 
 
-def _taste(repository: Plumbing, name: str, key: str) -> Iterator[bytes]:
-    """What the person ignores, or says of files, everywhere and in this repository."""
+def _user_rules(repository: Plumbing, name: str, key: str) -> Iterator[bytes]:
+    """The user's ignore rules or attributes, both global and of this repository."""
     configured = repository.read("config", "--type=path", key, ok=(0, 1)).text
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
-    everywhere = repository.root / configured if configured else settings / name.replace("exclude", "ignore")
-    for file in (everywhere, repository.git_dir / "info" / name):
+    global_file = repository.root / configured if configured else settings / name.replace("exclude", "ignore")
+    for file in (global_file, repository.git_dir / "info" / name):
         if file.is_file():
             yield file.read_bytes()
     yield b""
 
 
 def _copy_refs(repository: Plumbing, git_dir: Path, branch: str | None) -> None:
-    """Give the worktree the person's branches and tags as they are now, to compare and merge with."""
+    """Give the worktree the user's current branches and tags, to compare and merge with."""
     own = f"refs/heads/{branch}"
     tips = repository.tips("refs/heads", "refs/tags", "refs/remotes")
     lines = [f"{commit} {name}\n" for name, commit in tips.items() if name != own]
@@ -143,6 +142,6 @@ def _copy_refs(repository: Plumbing, git_dir: Path, branch: str | None) -> None:
 
 
 def _inside(repository: Plumbing, git_dir: Path, *arguments: str) -> Done:
-    """Run git in a repository that was just made, and is nobody else's yet."""
+    """Run git in a repository that was just created, before any worker can write to it."""
     places = {**NOBODY, "GIT_DIR": str(git_dir)}
     return run(arguments, repository.root, places, repository.limit).expect((0,))

@@ -1,4 +1,4 @@
-"""Differences as text, file by file, without running anything that attributes or settings name."""
+"""Differences as text, file by file, without running programs that attributes or settings name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIST = 64 << 20
 
 
 class Ask(Protocol):
-    """Runs git, whatever its exit code; what it writes may be cut."""
+    """Runs git and accepts any exit code; its output may be cut."""
 
     def __call__(self, *arguments: str, bound: Bound) -> Done: ...
 
@@ -23,9 +23,8 @@ class Ask(Protocol):
 class FileDiff:
     """How one file differs.
 
-    `status` is added, modified, deleted, renamed (from `old_path`) or changed in type. Lines added
-    and removed are None for a binary file. `patch` is the unified text; None if the file is binary,
-    or the patch too long (`truncated`).
+    `status` is added, modified, deleted, renamed (from `old_path`) or type changed. `added` and `removed` count lines;
+    None for a binary file. `patch` is a unified diff; None if the file is binary or the patch too long (`truncated`).
     """
 
     path: str
@@ -51,7 +50,7 @@ def between(ask: Ask, old: str, new: str, max_bytes: int, path: str | None = Non
 
 
 def _files(fields: list[bytes]) -> Iterator[FileDiff]:
-    """What `--raw --numstat -z` lists: each file's kind first, then each file's lines."""
+    """Parse the output of `--raw --numstat -z`: the status of each file first, then the line counts of each."""
     rows, kinds = iter(fields), []
     counted: list[tuple[bytes, bytes]] = []
     for row in rows:
@@ -79,7 +78,7 @@ def _files(fields: list[bytes]) -> Iterator[FileDiff]:
 
 
 def _patches(text: bytes) -> list[bytes]:
-    """The patches in a row of them: only what begins one begins a line so."""
+    """Split text into patches: within a patch, no line begins with ``diff --git``."""
     _, *more = (b"\n" + text).split(b"\ndiff --git ")
     return [b"diff --git " + patch for patch in more]
 

@@ -1,7 +1,7 @@
-"""Taking in what a worker committed, from a bundle that git wrote where the worker has its say.
+"""Imports a worker's commits from a bundle that git wrote inside the worktree's box.
 
-Not a byte of the bundle is believed. Its objects are unpacked on this side, where every name is
-computed anew, every object is checked as ``fsck`` does, and everything it builds on must be here.
+The bundle is not trusted. Its objects are unpacked outside the box, where their ids are computed, every object is
+checked as by ``fsck``, and everything it refers to must be present.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from workbench.git.quarantine import Quarantine, quarantine
 from workbench.git.run import displayed
 
 _LONGEST_LINE = 1 << 20
-"""What the receiver must have comes with the first line of its message."""
+"""A line with a commit that the receiver must have includes the first line of its message."""
 _MOST_LINES = 20_000
 _FEW_OBJECTS = 100
-"""Fewer objects are kept one by one, as git does when it fetches."""
+"""Fewer objects are stored as loose objects, as by ``git fetch``."""
 _UNPACK = ("unpack-objects", "-q", "--strict")
 _INDEX = ("index-pack", "--stdin", "--fix-thin", "--strict")
-_FULL = ("No space left on device", "Disk quota exceeded")
-_NOT_ITS_FAULT = (*_FULL, "File too large", "Permission denied", "Read-only")
+_DISK_FULL = ("No space left on device", "Disk quota exceeded")
+_LOCAL_ERRORS = (*_DISK_FULL, "File too large", "Permission denied", "Read-only")
+"""Errors that are not the fault of the bundle."""
 _HOW = ("core.bigFileThreshold=32m", "pack.threads=1")
 
 
@@ -53,7 +54,7 @@ def reference(repository: Plumbing, checkout: Checkout, ref: str, into: str, max
 
 
 def objects(repository: Plumbing, checkout: Checkout, ref: str, max_bytes: int) -> str:
-    """Bring what `ref` of the worktree has, without pointing anything at it; the commit.
+    """Import the objects of the worktree's `ref` without moving any reference; return the commit.
 
     Raises:
         NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED``.
@@ -61,31 +62,31 @@ def objects(repository: Plumbing, checkout: Checkout, ref: str, max_bytes: int) 
     if not is_name(ref):
         raise _missing(ref)
     known = set(repository.tips().values())
-    with _told(), tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as waiting:
+    with _os_errors(), tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as unchecked:
         commit = _fetch(checkout, ref, known, file, max_bytes)
         if file.tell():
-            _unpack(repository, waiting, file, ref, max_bytes)
-        _check(repository, waiting, commit, ref, known)
-        waiting.release()
+            _unpack(repository, unchecked, file, ref, max_bytes)
+        _check(repository, unchecked, commit, ref, known)
+        unchecked.release()
     return commit
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tell of a disk that is full, or read-only, with a code."""
+def _os_errors() -> Iterator[None]:
+    """Raise `Unavailable` for errors of the system, such as a full or read-only disk."""
     try:
         yield
     except OSError as error:
-        raise Unavailable("GIT_FAILED", f"Nothing can be imported: {error}.", stderr=str(error)) from error
+        raise Unavailable("GIT_FAILED", f"Cannot import: {error}.", stderr=str(error)) from error
 
 
 def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_bytes: int) -> str:
-    """Have a bundle written into `file`, which is left at its pack; the commit that is offered."""
+    """Have git write a bundle into `file`, and read it up to its pack; return the commit it offers."""
     try:
         written = checkout.bundle(ref, sorted(known), file, max_bytes)
         commit = None if written else checkout.commit_of(ref)
     except Unavailable as error:
-        if any(reason in str(error) for reason in _FULL):
+        if any(reason in str(error) for reason in _DISK_FULL):
             raise
         raise refused(ref, f"cannot be read ({error.message})", **error.details) from error
     file.seek(0)
@@ -97,10 +98,10 @@ def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_by
 
 
 def _header(bundle: BinaryIO, ref: str) -> str:
-    """Read a bundle up to its pack; the one commit it offers.
+    """Read a bundle up to its pack; return the one commit it offers.
 
-    The format is gitformat-bundle(5): a line that tells the version, capabilities that begin with
-    an ``@``, what the receiver must have (with a ``-``), references, an empty line, the pack.
+    The format is gitformat-bundle(5): a line with the version, capabilities (with an ``@``), commits that the receiver
+    must have (with a ``-``), references, an empty line, the pack.
     """
     first = bundle.readline(_LONGEST_LINE)
     if first not in (b"# v2 git bundle\n", b"# v3 git bundle\n"):
@@ -113,58 +114,62 @@ def _header(bundle: BinaryIO, ref: str) -> str:
         if not line.startswith((b"@", b"-")):
             offered.append(line)
     if len(offered) != 1:
-        raise refused(ref, "is not the one thing in its bundle")
+        raise refused(ref, "is not the only reference in its bundle")
     commit = offered[0].partition(b" ")[0].decode("ascii", "replace")
     if not is_object_id(commit):
         raise refused(ref, "has no commit")
     return commit
 
 
-def _unpack(repository: Plumbing, waiting: Quarantine, bundle: BinaryIO, ref: str, max_bytes: int) -> None:
-    """Unpack what follows; nothing is kept of a pack in which anything is wrong."""
+def _unpack(repository: Plumbing, unchecked: Quarantine, bundle: BinaryIO, ref: str, max_bytes: int) -> None:
+    """Unpack the pack of a bundle into quarantine.
+
+    Raises:
+        Conflict: ``IMPORT_REFUSED``: an object is invalid, or the pack too large.
+    """
     start = bundle.tell()
     head = bundle.read(12)
     few = head[:4] == b"PACK" and int.from_bytes(head[8:], "big") < _FEW_OBJECTS
     bundle.seek(start)
     how = (*(_UNPACK if few else _INDEX), f"--max-input-size={max_bytes + 1}")
-    limit, env = repository.checkout_limit, waiting.environment
+    limit, env = repository.checkout_limit, unchecked.environment
     done = repository.write(*how, settings=_HOW, stdin=bundle, env=env, limit=limit, ok=None)
     if done.code:
         failure = done.failure()
-        if any(reason in done.err for reason in _NOT_ITS_FAULT):
+        if any(reason in done.err for reason in _LOCAL_ERRORS):
             raise failure
-        raise refused(ref, f"is not sound ({failure.message})", **failure.details)
+        raise refused(ref, f"is invalid ({failure.message})", **failure.details)
 
 
-def _check(repository: Plumbing, waiting: Quarantine, commit: str, ref: str, known: set[str]) -> None:
-    """Require a commit, and that all it is made of and builds on is here, as ``git fetch`` does."""
-    env = waiting.environment
+def _check(repository: Plumbing, unchecked: Quarantine, commit: str, ref: str, known: set[str]) -> None:
+    """Require that it is a commit and that everything it refers to is present, as ``git fetch`` does."""
+    env = unchecked.environment
     kind = repository.write("cat-file", "-t", commit, env=env, ok=None).text
     if kind != "commit":
-        raise refused(ref, f"is no commit, but {kind or 'nothing that came'}")
+        raise refused(ref, f"is a {kind}, not a commit" if kind else "has no commit")
     how, ends = ("rev-list", "--objects", "--quiet", "--stdin"), [commit, *(f"^{tip}" for tip in known)]
     walk = repository.write(*how, stdin="\n".join(ends).encode(), env=env, ok=None, limit=repository.checkout_limit)
     if walk.code:
-        raise refused(ref, "builds on what is missing", stderr=walk.err[-4000:])
+        raise refused(ref, "refers to missing objects", stderr=walk.err[-4000:])
 
 
 def _refuse_elsewhere(repository: Plumbing, checkout: Checkout, name: str) -> None:
-    """Refuse to move a branch under the person's feet: git's record keeps them off it, if it is there."""
+    """Refuse to move a branch that is checked out elsewhere: possible once git's record of the worktree is gone."""
     if name in main_branches(repository):
         raise checked_out(name, displayed(os.fsencode(repository.root)))
     check_worktrees(repository, name, besides=checkout.path)
 
 
 def _move(repository: Plumbing, ref: str, commit: str, old: str | None) -> None:
-    why = ("--no-deref", "--create-reflog", "-m", f"workbench: import {commit[:12]}")
+    how = ("--no-deref", "--create-reflog", "-m", f"workbench: import {commit[:12]}")
     try:
-        repository.write("update-ref", *why, ref, commit, old or "0" * len(commit))
+        repository.write("update-ref", *how, ref, commit, old or "0" * len(commit))
     except Unavailable:
         now = repository.parse(ref)
         if now == commit:
             return
         if now != old:
-            raise Unavailable("GIT_BUSY", f"{ref} was moved at the same time. Try again.") from None
+            raise Unavailable("GIT_BUSY", f"{ref} moved meanwhile. Try again.") from None
         raise
 
 
@@ -174,7 +179,7 @@ def _missing(ref: str) -> NotFound:
 
 
 def refused(ref: str, why: str, **details: object) -> Conflict:
-    """The error that tells why nothing was taken in."""
+    """The error for a reference that is not imported."""
     name = ref.removeprefix("refs/heads/")[:80]
-    text = f"What the worktree offers as {name!r} {why}. Nothing was imported; see what happened there."
+    text = f"{name!r} of the worktree {why}. Nothing was imported; check the worktree."
     return Conflict("IMPORT_REFUSED", text, **details)

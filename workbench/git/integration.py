@@ -1,7 +1,7 @@
-"""Merging into a branch that the person may be working on, without touching uncommitted work.
+"""Merges into a branch that the user may be working on, without touching uncommitted work.
 
-The merge itself happens among objects. Then the branch moves, if it is still where it was; if the
-main checkout is on it, git moves the checkout along with it, or refuses as a whole.
+The merge commit is made first. Then the branch moves to it, if it has not moved meanwhile; if the main checkout is on
+that branch, git updates its files as well, or refuses to do either.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _IN_PROGRESS = {
     "rebase-apply": "rebase",
     "BISECT_START": "bisection",
 }
-_COMES_BACK_TO = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
-_MOVE_ON = (
+_RETURNS_TO = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
+_FAST_FORWARD = (
     *("--quiet", "--no-stat", "--ff-only", "--no-autostash"),
     *("--no-overwrite-ignore", "--no-verify-signatures"),
 )
@@ -37,16 +37,16 @@ _MOVE_ON = (
 
 @dataclass(frozen=True, slots=True)
 class Integration:
-    """What `Repository.integrate` did: the commit that the target branch is at, and why."""
+    """The result of `Repository.integrate`: the commit that the target branch is at, and how it got there."""
 
     commit: str
     kind: Literal["merged", "fast_forward", "already_merged"]
 
 
 def main_branches(repository: Plumbing) -> set[str | None]:
-    """The branch the main checkout is on, and one it returns to after a rebase or bisection."""
+    """The branch that the main checkout is on, and the one it returns to after a rebase or bisection."""
     found = {repository.current_branch()}
-    for name in _COMES_BACK_TO:
+    for name in _RETURNS_TO:
         with suppress(OSError):
             text = os.fsdecode((repository.git_dir / name).read_bytes())
             found.add(text.strip().removeprefix("refs/heads/"))
@@ -55,7 +55,7 @@ def main_branches(repository: Plumbing) -> set[str | None]:
 
 def uncommitted(repository: Plumbing) -> list[str]:
     """The tracked files of the main checkout that differ from its last commit."""
-    # A submodule's own files are its own affair, and looking would run git inside it.
+    # Files inside a submodule do not count, and checking them would run git inside it.
     how = ("--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
     return [displayed(row[3:]) for row in repository.read("status", "--porcelain=v1", "-z", *how).fields]
 
@@ -75,14 +75,14 @@ def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = No
 
 
 def checked_out(branch: str, place: str) -> Conflict:
-    """The error that tells that a branch must not move, because files would not follow."""
+    """The error for a branch that must not move, because the checkout at `place` would not follow."""
     text = f"{branch} is checked out in {place}. Switch that worktree to another branch."
     return Conflict("TARGET_CHECKED_OUT", text, worktree=place)
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge that is to be made; see `Repository.integrate`."""
+    """A merge to make; see `Repository.integrate`."""
 
     repository: Plumbing
     message: str
@@ -103,7 +103,7 @@ class Merge:
         return Integration(made, "fast_forward" if made == new else "merged")
 
     def commit(self, branch: str, source: str) -> str:
-        """The commit that `into` would move `branch` to; where it is if `source` is in it."""
+        """The commit that `into` would move `branch` to; its current one if it already contains `source`."""
         target = self.repository.follow(f"refs/heads/{branch}") or branch
         old, new = self._commit_of(target), self.repository.commit(source)
         return old if self.repository.contains(old, new) else self._make(target, old, new)
@@ -114,7 +114,7 @@ class Merge:
         return self._merge(target, old, new)
 
     def _require_made_of(self, target: str, merged: str, old: str, new: str) -> None:
-        """Refuse a commit that is not the merge of these two."""
+        """Refuse a commit that is not the merge of `old` and `new`."""
         if merged == new and self.fast_forward and self.repository.contains(new, old):
             return
         known = is_object_id(merged) and self.repository.parse(merged) == merged
@@ -130,7 +130,11 @@ class Merge:
         raise NotFound("BRANCH_NOT_FOUND", text)
 
     def _is_here(self, target: str) -> bool:
-        """Whether the main checkout is on `target`; raises if `target` must not move."""
+        """Whether the main checkout is on `target`.
+
+        Raises:
+            Conflict: ``TARGET_CHECKED_OUT``, ``TARGET_DIRTY``: `target` must not move.
+        """
         if target not in main_branches(self.repository):
             check_worktrees(self.repository, target)
             return False
@@ -154,17 +158,17 @@ class Merge:
         if preview.tree is None:
             raise Conflict(
                 "UNRELATED_HISTORIES",
-                f"{target} and {new[:12]} have no commit in common. Start a branch from {target}.",
+                f"{target} and {new[:12]} have no common ancestor. Start a branch from {target}.",
             )
-        what, text = ("-p", old, "-p", new, preview.tree), as_message(self.message)
-        made = self.repository.write("commit-tree", *what, stdin=text, env=self.author.environment())
+        commit, text = ("-p", old, "-p", new, preview.tree), as_message(self.message)
+        made = self.repository.write("commit-tree", *commit, stdin=text, env=self.author.environment())
         return made.text
 
     def _move(self, target: str, old: str, new: str) -> None:
-        why = ("-m", f"workbench: integrate {new[:12]}")
+        reason = ("-m", f"workbench: integrate {new[:12]}")
         ref = (f"refs/heads/{target}", new, old)
         try:
-            self.repository.write("update-ref", *why, *ref, env=self.author.environment())
+            self.repository.write("update-ref", *reason, *ref, env=self.author.environment())
         except Unavailable:
             if self.repository.resolve(target) != old:
                 raise _moved(target) from None
@@ -177,29 +181,26 @@ class Merge:
         merge = self._merge_checkout(target, new)
         reached = self.repository.resolve(target)
         if merge.code == 0 and reached == old:
-            # In the last moment HEAD was pointed at another branch, and that one moved too.
+            # Meanwhile HEAD was switched to another branch, and the merge moved that one instead.
             self._move(target, old, new)
         elif merge.code:
             if reached != old or self.repository.current_branch() != target:
                 raise _moved(target)
-            files = uncommitted(self.repository) or self._in_the_way(old, new)
+            files = uncommitted(self.repository) or self._overwritten(old, new)
             if merge.code == 1 and files:
                 raise _dirty(target, files, f"would lose {_some(files)}. Move or commit them")
             raise merge.failure()
 
     def _merge_checkout(self, target: str, new: str) -> Done:
-        # `-c` cannot take back branch.<name>.mergeOptions where the name has a '='.
-        forget = {"GIT_CONFIG_KEY_0": f"branch.{target}.mergeOptions", "GIT_CONFIG_VALUE_0": ""}
+        # `-c` cannot reset branch.<name>.mergeOptions if the name contains a '='.
+        reset = {"GIT_CONFIG_KEY_0": f"branch.{target}.mergeOptions", "GIT_CONFIG_VALUE_0": ""}
         reason = {"GIT_REFLOG_ACTION": "workbench: integrate"}
-        env = {**self.author.environment(), **reason, "GIT_CONFIG_COUNT": "1", **forget}
+        env = {**self.author.environment(), **reason, "GIT_CONFIG_COUNT": "1", **reset}
         limit = self.repository.checkout_limit
-        return self.repository.write("merge", *_MOVE_ON, new, env=env, limit=limit, ok=None)
+        return self.repository.write("merge", *_FAST_FORWARD, new, env=env, limit=limit, ok=None)
 
     def _rehearse(self, old: str, new: str) -> None:
-        """Write the changed files elsewhere first.
-
-        A filter that fails or hangs in the checkout would leave it half updated.
-        """
+        """Write the changed files elsewhere first, as a filter that fails would leave the checkout half updated."""
         changed, limit = self._changed(old, new, "d"), self.repository.checkout_limit
         with tempfile.TemporaryDirectory(dir=self.repository.git_dir) as scratch:
             env, into = {"GIT_INDEX_FILE": f"{scratch}/index"}, f"--prefix={scratch}/files/"
@@ -207,8 +208,8 @@ class Merge:
             how = ("checkout-index", "--quiet", "-z", "--stdin", into)
             self.repository.write(*how, stdin=changed.out, env=env, limit=limit)
 
-    def _in_the_way(self, old: str, new: str) -> list[str]:
-        """What the checkout has at or above the paths that `new` adds, but `old` does not know."""
+    def _overwritten(self, old: str, new: str) -> list[str]:
+        """Untracked files in the checkout, at or above paths that `new` adds."""
         root, found = self.repository.root, set[Path]()
         for name in self._changed(old, new, "A").fields:
             added = root / os.fsdecode(name)
@@ -233,4 +234,4 @@ def _dirty(target: str, files: list[str], what: str, operation: str | None = Non
 
 
 def _moved(target: str) -> Conflict:
-    return Conflict("TARGET_MOVED", f"{target} moved at the same time. Integrate again.")
+    return Conflict("TARGET_MOVED", f"{target} moved meanwhile. Integrate again.")

@@ -1,4 +1,4 @@
-"""Names of branches and commits, before git sees them: none can be an option or an expression."""
+"""Checks names of branches and commits before they are passed to git: none can be an option or an expression."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _PSEUDO_REF = re.compile(r"[A-Z_]*HEAD")
 
 
 def is_name(text: str) -> bool:
-    """Whether git would take `text` as the name of a reference, however long."""
+    """Whether git accepts `text` as the name of a reference."""
     with suppress(UnicodeEncodeError):
         return len(os.fsencode(text)) <= _LONGEST and not _NOT_A_NAME.search(text)
     return False
 
 
 def is_object_id(text: str) -> bool:
-    """Whether `text` is written like a whole object id (SHA-1 or SHA-256)."""
+    """Whether `text` has the form of a full object id (SHA-1 or SHA-256)."""
     return _OBJECT_ID.fullmatch(text) is not None
 
 
 def check_branch_name(name: str) -> None:
-    """Refuse what git or a file system would not take as the name of a new branch.
+    """Refuse a name for a new branch that git or a file system would not accept.
 
     Raises:
         BadInput: ``BAD_BRANCH_NAME``.

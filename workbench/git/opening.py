@@ -15,12 +15,12 @@ def common_dir(path: Path, limit: float) -> Path:
         BadInput: ``NOT_A_REPOSITORY``.
     """
     if not path.is_dir():
-        raise BadInput("NOT_A_REPOSITORY", f"{path} is no directory. Make it, then run `git init`.")
+        raise BadInput("NOT_A_REPOSITORY", f"{path} is not a directory. Create it, then run `git init`.")
     found = run(["rev-parse", "--path-format=absolute", "--git-common-dir"], path, {}, limit)
     if found.code and "not a git repository" in found.err:
         raise BadInput(
             "NOT_A_REPOSITORY",
-            f"{path} is in no git repository. Run `git init` there and make a first commit.",
+            f"{path} is not in a git repository. Run `git init` there and make a first commit.",
         )
     return Path(found.expect((0,)).text)
 
@@ -34,7 +34,7 @@ def top(path: Path, git_dir: Path, limit: float) -> Path:
     # Without core.worktree (submodules have it), git takes the current directory as the top.
     from_git_dir = (git_dir.parent, {"GIT_DIR": str(git_dir)})
     if run(["rev-parse", "--is-bare-repository"], *from_git_dir, limit).text == "true":
-        raise BadInput("BARE_REPOSITORY", f"{git_dir} is bare. Open a clone with files in it.")
+        raise BadInput("BARE_REPOSITORY", f"{git_dir} is a bare repository. Open a clone with a working tree.")
     for where, env in ((path, {}), from_git_dir):
         found = Path(run(["rev-parse", "--show-toplevel"], where, env, limit).text)
         if found.is_absolute() and _git_dir(found, limit) == git_dir:

@@ -1,4 +1,4 @@
-"""What every question to the person's repository is made of: names to commits, git run on the main checkout."""
+"""Runs git on the main checkout and resolves names to commits: the basis of `Repository`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.git.run import NOBODY, UNBOUND, Bound, Done, run
 
 @dataclass(frozen=True, slots=True)
 class Plumbing:
-    """The main checkout and its git directory, and git run on them; see `Repository`."""
+    """Runs git on the main checkout and its git directory; see `Repository`."""
 
     root: Path
     git_dir: Path
@@ -38,7 +38,7 @@ class Plumbing:
         return commit
 
     def parse(self, name: str) -> str | None:
-        """The commit that a full name means to git, or None."""
+        """The commit that a full name refers to, or None."""
         how = ("--verify", "--quiet", "--end-of-options")
         return self.read("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text or None
 
@@ -56,7 +56,7 @@ class Plumbing:
         return self.parse(f"refs/heads/{branch}") if is_name(branch) else None
 
     def contains(self, branch: str, commit: str) -> bool:
-        """Whether one commit is another or an ancestor of it."""
+        """Whether `commit` is `branch` or one of its ancestors."""
         return self.read("merge-base", "--is-ancestor", commit, branch, ok=(0, 1)).code == 0
 
     def write(
@@ -75,15 +75,15 @@ class Plumbing:
         return run(arguments, self.root, extra, limit or self.limit, stdin, settings=settings, bound=bound).expect(ok)
 
     def read(self, *arguments: str, ok: Container[int] | None = (0,), stdin: bytes = b"") -> Done:
-        """Run git on the main checkout without any lock of its own."""
+        """Run git on the main checkout without taking optional locks."""
         return self.write(*arguments, ok=ok, stdin=stdin, env={"GIT_OPTIONAL_LOCKS": "0"})
 
     def tips(self, *kinds: str) -> dict[str, str]:
-        """The commit of every reference, or those below `kinds`, that leads to one that is there."""
+        """The commits of all references, or of those below `kinds`; references to anything else are left out."""
         rows = self.read("for-each-ref", "--format=%(objectname) %(refname)", *kinds).out.split(b"\n")
         named = [(name, id_) for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)]
-        asked = "".join(f"{id_}^{{commit}}\n" for _, id_ in named).encode()
-        answers = self.read("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked).text.splitlines()
+        ids = "".join(f"{id_}^{{commit}}\n" for _, id_ in named).encode()
+        answers = self.read("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=ids).text.splitlines()
         found = zip(named, (answer.partition(" ") for answer in answers), strict=True)
         return {name: commit for (name, _), (commit, _, kind) in found if kind == "commit"}
 
@@ -92,5 +92,5 @@ class Plumbing:
         return self.read("merge-base", one, other, ok=(0, 1)).text or None
 
     def empty_tree(self) -> str:
-        """The tree without a file."""
+        """The id of the empty tree."""
         return self.read("hash-object", "-t", "tree", "--stdin").text

@@ -1,4 +1,4 @@
-"""What merges would give: one, or many in one process."""
+"""Predicts the results of merges, one by one or many in one process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOVED_ASIDE = re.compile(rb"~(?:[0-9a-f]{40}|[0-9a-f]{64})(?:_\d+)?\Z")
 
 @dataclass(frozen=True, slots=True)
 class MergePreview:
-    """What a merge would give: a tree, or None and the files in conflict.
+    """The result of a merge: a tree, or None and the files in conflict.
 
-    Without a tree and without conflicts the two have no commit in common.
+    Neither a tree nor conflicts: the two have no common ancestor.
     """
 
     tree: str | None
@@ -33,7 +33,7 @@ UNRELATED = MergePreview(None, ())
 
 
 def merge(repository: Plumbing, ours: str, theirs: str) -> MergePreview:
-    """What merging two commits would give. Writes objects, moves nothing."""
+    """The result of merging two commits. Writes objects, but moves no branch."""
     if repository.merge_base(ours, theirs) is None:
         return UNRELATED
     done = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
@@ -52,9 +52,9 @@ def merges(repository: Plumbing, pairs: Sequence[tuple[str, str]]) -> list[Merge
 
 def _commits(repository: Plumbing, names: list[str]) -> dict[str, str]:
     ids = [name for name in names if is_object_id(name)]
-    asked = "".join(f"{name}^{{commit}}\n" for name in ids).encode()
+    names_in = "".join(f"{name}^{{commit}}\n" for name in ids).encode()
     shape = "--batch-check=%(objectname) %(objecttype)"
-    lines = repository.read("cat-file", shape, stdin=asked).text.splitlines() if ids else []
+    lines = repository.read("cat-file", shape, stdin=names_in).text.splitlines() if ids else []
     found = {}
     for name, line in zip(ids, lines, strict=True):
         commit, _, kind = line.partition(" ")
@@ -65,7 +65,7 @@ def _commits(repository: Plumbing, names: list[str]) -> dict[str, str]:
 
 
 def _related(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs that have a commit in common: mostly all, which one question tells."""
+    """The pairs that have a common ancestor. Usually all do, which one command tells."""
     commits = list(dict.fromkeys(commit for pair in pairs for commit in pair))
     if len(commits) > 1 and repository.read("merge-base", "--octopus", *commits, ok=(0, 1)).code == 0:
         return pairs
@@ -75,9 +75,9 @@ def _related(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[tuple[s
 def _predict(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[MergePreview]:
     if not pairs:
         return []
-    asked = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs).encode()
+    lines = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs).encode()
     limit = repository.checkout_limit
-    done = repository.write("merge-tree", "--stdin", *_HOW, stdin=asked, ok=None, limit=limit)
+    done = repository.write("merge-tree", "--stdin", *_HOW, stdin=lines, ok=None, limit=limit)
     if done.code == 0:
         found = list(_parse(iter(done.fields)))
         if len(found) == len(pairs):
@@ -91,16 +91,16 @@ def _one(repository: Plumbing, pair: tuple[str, str]) -> MergePreview:
 
 
 def _parse(fields: Iterator[bytes]) -> Iterator[MergePreview]:
-    """Per merge: 1 if it is clean, its tree, the names in conflict, nothing."""
+    """Parse the fields of each merge: 1 if it is clean else 0, its tree, the files in conflict, an empty field."""
     for clean in fields:
         tree, names = displayed(next(fields)), list[bytes]()
         while name := next(fields, b""):
             names.append(name)
         if clean not in (b"0", b"1"):
-            raise Unavailable("GIT_FAILED", "git merge-tree answered in a way that is not understood.")
+            raise Unavailable("GIT_FAILED", "The output of git merge-tree has an unknown format.")
         yield MergePreview(tree, ()) if clean == b"1" else MergePreview(None, paths(names))
 
 
 def paths(names: Sequence[bytes]) -> tuple[str, ...]:
-    """The files in conflict. A file where the other side has a directory is told by its own name."""
+    """The files in conflict. git renames a file where the other side has a directory; its own name is shown."""
     return tuple(dict.fromkeys(displayed(_MOVED_ASIDE.sub(b"", name)) for name in names))

@@ -1,6 +1,6 @@
-"""Coming conflicts: what merging each worktree with its target, and with each other one, would meet.
+"""Predicts the conflicts of worktrees with their targets and with each other.
 
-What two commits merge to never changes, so each pair is asked for once.
+The result of merging two given commits never changes, so it is cached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The branch of a worktree, and the one it is to be integrated into."""
+    """The branch of a worktree, and its target."""
 
     own: str
     target: str
@@ -32,7 +32,7 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a branch would bring to a target."""
+    """What merging a branch into a target would change."""
 
     ahead: int = 0
     behind: int = 0
@@ -42,7 +42,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two that would be in conflict, and about which files: two worktrees, or a worktree and its target branch."""
+    """A predicted conflict in some files, between two worktrees or between a worktree and its target branch."""
 
     one: str
     other: str
@@ -52,31 +52,31 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Every worktree compared with its target and with each other: commits by worktree, and the conflicts."""
+    """All worktrees compared with their targets and each other: commits by worktree, conflicts, pairs checked."""
 
     commits: Mapping[str, str] = field(default_factory=dict)
     conflicts: Sequence[Conflict] = ()
     checked: int = 0
 
     def overlaps(self, name: str) -> Iterator[tuple[str, Sequence[str]]]:
-        """The other worktrees that one would be in conflict with, and about which files."""
+        """The other worktrees that conflict with this one, and the files."""
         for found in self.conflicts:
             if not found.is_target and name in (found.one, found.other):
                 yield (found.other if found.one == name else found.one), found.files
 
 
 class MergePredictions:
-    """What is known of merges; one for each project."""
+    """A cache of predicted merges; one for each project."""
 
     def __init__(self) -> None:
         self._merges: LRUCache[Pair, tuple[str, ...]] = LRUCache(MERGES_CACHED)
         self._facts: LRUCache[Pair, Facts] = LRUCache(FACTS_CACHED)
-        self._asking = asyncio.Lock()
+        self._predicting = asyncio.Lock()
         self.announced: list[dict[str, Any]] = []
-        """The conflicts that the last event named."""
+        """The conflicts in the last event."""
 
     async def scan(self, repository: Repository, worktrees: Mapping[str, Branches]) -> Scan:
-        """Compare worktrees, as the person's repository has their branches.
+        """Compare worktrees, by their branches in the user's repository.
 
         Args:
             worktrees: their branches, by name.
@@ -87,20 +87,20 @@ class MergePredictions:
         commits = await to_thread(repository.heads, wanted)
         own = {name: commits[branches.own] for name, branches in worktrees.items() if branches.own in commits}
         targets = {name: worktrees[name].target for name in own if worktrees[name].target in commits}
-        asked = {
+        comparisons = {
             **{(name, target, True): (commits[target], own[name]) for name, target in targets.items()},
             **{(one, other, False): _in_order(own[one], own[other]) for one, other in combinations(own, 2)},
         }
-        found = await self._predict(repository, asked.values())
+        found = await self._predict(repository, comparisons.values())
         conflicts = [
             Conflict(one, other, is_target, files)
-            for (one, other, is_target), pair in asked.items()
+            for (one, other, is_target), pair in comparisons.items()
             if (files := found[pair])
         ]
-        return Scan(own, conflicts, len(asked))
+        return Scan(own, conflicts, len(comparisons))
 
     async def facts(self, repository: Repository, own: str | None, target: str | None) -> Facts:
-        """What a commit would bring to another one; nothing if either is missing."""
+        """What merging the commit `own` into `target` would change; nothing if either is missing."""
         if own is None or target is None:
             return Facts()
         if (own, target) not in self._facts:
@@ -111,7 +111,7 @@ class MergePredictions:
         return self._facts[own, target]
 
     async def _predict(self, repository: Repository, pairs: Iterable[Pair]) -> dict[Pair, tuple[str, ...]]:
-        async with self._asking:
+        async with self._predicting:
             wanted = list(dict.fromkeys(pairs))
             found = {pair: self._merges[pair] for pair in wanted if pair in self._merges}
             unknown = [pair for pair in wanted if pair not in found]

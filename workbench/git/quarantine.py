@@ -1,4 +1,4 @@
-"""A place where objects of strangers wait until they are checked, as ``git receive-pack`` has one."""
+"""A quarantine directory for untrusted objects until they are checked, like that of ``git receive-pack``."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from workbench.git.clones import quoted
 from workbench.git.plumbing import Plumbing
 
 _LAST = (".idx",)
-"""A pack is seen once its index is there."""
+"""Files to move last: git sees a pack once its index exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Objects below `place`, which only git commands with `environment` see besides all others."""
+    """Objects below `place`; only git commands with `environment` see them, together with all other objects."""
 
     place: Path
     objects: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that make git write here."""
+        """The variables that make git write objects here."""
         return {
             "GIT_OBJECT_DIRECTORY": str(self.place),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(str(self.objects), also=":"),
         }
 
     def release(self) -> None:
-        """Move what is here to where all objects are."""
+        """Move the objects into the repository's object directory."""
         files = [path for path in self.place.glob("*/*") if path.is_file()]
         for file in sorted(files, key=lambda path: (path.suffix in _LAST, path.name)):
             into = self.objects / file.parent.name
@@ -45,7 +45,7 @@ class Quarantine:
 
 @contextmanager
 def quarantine(repository: Plumbing) -> Iterator[Quarantine]:
-    """A new one. What is not released is gone afterwards; after a crash, ``git prune`` takes it."""
+    """Create a quarantine. Objects not released are deleted at the end; after a crash, ``git prune`` deletes them."""
     objects = (repository.git_dir / "objects").resolve()
     place = Path(tempfile.mkdtemp(prefix="tmp_objdir-workbench-", dir=objects))
     try:

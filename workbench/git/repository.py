@@ -1,4 +1,4 @@
-"""The person's repository: branches, differences and merges, read from its git directory."""
+"""The user's repository: branches, differences, merges and worktrees."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _YEAR_9999 = 253_402_300_799
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """Lines added to and removed from one file; None for a binary one. A rename is two changes."""
+    """Lines added to and removed from a file; None for a binary file. A rename is two changes."""
 
     path: str
     added: int | None
@@ -53,12 +53,12 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Repository(Plumbing):
-    """The person's repository, seen from its main checkout.
+    """The user's repository, seen from its main checkout.
 
-    `root` is the top level of the main checkout and `git_dir` its git directory, the one all
-    worktrees share. Limits are in seconds; `checkout_limit` is for what writes a working tree.
-    Where a branch is asked for, a name under ``refs/heads`` is meant; where a branch or commit is
-    asked for, also a commit id, a tag or a remote branch will do, but no revision expression.
+    `root` is the top level of the main checkout and `git_dir` its git directory, which all linked worktrees share.
+    Limits are in seconds; `checkout_limit` is for commands that write a working tree. A branch is a name under
+    ``refs/heads``; a parameter that takes a branch or commit also accepts a commit id, a tag or a remote branch, but
+    no revision expression.
     """
 
     @classmethod
@@ -78,7 +78,7 @@ class Repository(Plumbing):
 
     @staticmethod
     def check_branch_name(name: str) -> None:
-        """Refuse what git or a file system would not take as the name of a new branch.
+        """Refuse a name for a new branch that git or a file system would not accept.
 
         Raises:
             BadInput: ``BAD_BRANCH_NAME``.
@@ -88,12 +88,12 @@ class Repository(Plumbing):
     # -- reading
 
     def branches(self) -> dict[str, str]:
-        """All branches, and the commit of each."""
+        """The commits of all branches, by name."""
         lines = self.read("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads").text.splitlines()
         return {name: commit for commit, _, name in (line.partition(" ") for line in lines)}
 
     def heads(self, branches: Iterable[str]) -> dict[str, str]:
-        """The commits of some branches, in one question; those that are not there are left out."""
+        """The commits of some branches, by one command; branches that do not exist are left out."""
         wanted = sorted(set(branches))
         if not wanted:
             return {}
@@ -104,7 +104,7 @@ class Repository(Plumbing):
         return {name: commits[name] for name in wanted if name in commits}
 
     def is_ancestor(self, commit: str, branch: str) -> bool:
-        """Whether `branch` contains `commit`; both may be either. False if one does not exist."""
+        """Whether `branch` contains `commit`; each may be a branch or a commit. False if one does not exist."""
         with suppress(NotFound):
             return self.contains(self.commit(branch), self.commit(commit))
         return False
@@ -120,7 +120,7 @@ class Repository(Plumbing):
         return int(ahead), int(behind)
 
     def diff_stat(self, target: str, branch: str) -> list[FileChange]:
-        """What `branch` changed since it left `target`, by path.
+        """What `branch` changed since it forked from `target`, by path.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
@@ -142,7 +142,7 @@ class Repository(Plumbing):
         return [_commit(row) for row in found.out.split(b"\n") if row]
 
     def preview_merge(self, target: str, source: str) -> MergePreview:
-        """What merging `source` into `target` would give. Writes objects, moves nothing.
+        """The result of merging `source` into `target`. Writes objects, but moves no branch.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
@@ -150,9 +150,9 @@ class Repository(Plumbing):
         return predict.merge(self, self.commit(target), self.commit(source))
 
     def predict_merges(self, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:
-        """What merging the second of each pair into the first would give, in their order.
+        """The results of merging the second of each pair into the first, in order.
 
-        The same as `preview_merge` for each, in one process.
+        Like `preview_merge` for each, in one process.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
@@ -160,9 +160,9 @@ class Repository(Plumbing):
         return predict.merges(self, pairs)
 
     def diff(self, target: str, branch: str, *, path: str | None = None, max_bytes: int) -> list[FileDiff]:
-        """What `branch` changed since it left `target`, as text; only of the file or directory `path`.
+        """What `branch` changed since it forked from `target`, as unified diffs, optionally only below `path`.
 
-        Files are told all; of their patches, in the same order, as many as fit into `max_bytes`.
+        All files are listed, with as many patches, in the same order, as fit into `max_bytes`.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
@@ -172,7 +172,7 @@ class Repository(Plumbing):
         return diff.between(self.ask, base, theirs, max_bytes, path)
 
     def only_in(self, branch: str, *, besides: Sequence[str] = ()) -> int:
-        """How many commits would be reached from nowhere if `branch` went, and the branches `besides` too.
+        """How many commits would be unreachable without `branch` and the branches `besides`.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
@@ -180,22 +180,21 @@ class Repository(Plumbing):
         return bundles.only_in(self, branch, besides)
 
     def object_directories(self) -> list[Path]:
-        """Where this repository's objects are: its own directory first, then those it borrows from."""
+        """This repository's object directories: its own first, then those it borrows from."""
         return clones.object_directories(self.git_dir)
 
     def unverified_branch(self, git_dir: Path, branch: str) -> str | None:
-        """Where a worktree's own repository says `branch` is, read without running git.
+        """The commit of `branch` according to a worktree's own repository, read without running git.
 
-        A hint, and not to be believed: it tells whether there is something to import. None: cannot
-        tell, import to know.
+        It is an unverified hint whether there is something to import. None: unknown; import to find out.
         """
         return unverified_refs.branch(git_dir, branch)
 
     def protected(self) -> dict[str, str]:
-        """A fingerprint of what no worker may change: path below the git directory, or reference, and its state.
+        """A fingerprint of what no worker may change: the state of each path in the git directory and each reference.
 
-        Settings, hooks, ``info``, HEAD, what is borrowed, records of worktrees, and all references.
-        Compare two with `workbench.git.changed`.
+        It covers settings, hooks, ``info``, HEAD, alternates, records of worktrees, and all references. Compare two
+        with `workbench.git.changed`.
         """
         return protected.fingerprint(self)
 
@@ -208,9 +207,9 @@ class Repository(Plumbing):
 
     @contextmanager
     def lock(self, limit: float | None = None) -> Iterator[None]:
-        """Keep other processes from making, importing, integrating or removing worktrees here.
+        """Keep other processes from creating, importing, integrating or removing worktrees here.
 
-        No method takes it by itself, and it cannot be taken twice.
+        No method takes the lock itself, and it is not reentrant.
 
         Args:
             limit: how many seconds to wait for it.
@@ -222,16 +221,16 @@ class Repository(Plumbing):
         with file_lock.held(self.git_dir / "workbench.flock", wait) as held:
             if not held:
                 raise Unavailable(
-                    "GIT_BUSY", f"Other work on this repository did not end within {wait:g} s. Try again."
+                    "GIT_BUSY", f"Another change to this repository did not end within {wait:g} s. Try again."
                 )
             yield
 
     def add_worktree(self, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
-        """Make the new branch `branch` at `start` (branch or commit), checked out at `path`.
+        """Create the branch `branch` at `start` (a branch or commit), check it out at `path`, and return its commit.
 
-        The worktree gets a repository of its own in `git_dir`, with the same objects, branches and
-        tags. Neither may exist. Without a branch its HEAD is detached. Whatever fails, nothing is
-        left behind, and what another call made is kept. Returns the commit.
+        The worktree gets a repository of its own in `git_dir`, with the same objects, branches and tags. Neither
+        directory may exist. Without a branch, HEAD is detached. After an error, nothing of this call is left behind,
+        and nothing of another call is removed.
 
         Raises:
             BadInput: ``BAD_BRANCH_NAME``. NotFound: ``BRANCH_NOT_FOUND``.
@@ -241,38 +240,38 @@ class Repository(Plumbing):
         return worktrees.add(self, path, git_dir, branch, start)
 
     def remove_worktree(self, path: Path, git_dir: Path) -> None:
-        """Delete the worktree at `path` with all that is in it, and its own repository; its branch stays.
+        """Delete the worktree at `path` with all its files, and its own repository; its branch stays.
 
-        Also what is left of one: directories or git's record of it. Others are not pruned. What
-        was not imported is lost.
+        Also deletes the remains of one: directories, or git's record of it. Records of other worktrees are not
+        pruned. Work that was not imported is lost.
 
         Raises:
-            BadInput: ``NOT_A_WORKTREE``: the main checkout is there.
+            BadInput: ``NOT_A_WORKTREE``: one of the directories contains the main checkout.
             Unavailable: ``WORKTREE_NOT_REMOVED``.
         """
         worktrees.remove(self, path, git_dir)
 
     def import_branch(self, checkout: Checkout, branch: str, *, max_bytes: int) -> str:
-        """Make the branch of this name point at what a worktree has on its own; the commit.
+        """Import a branch of a worktree: move the branch of the same name here to its commit, and return the commit.
 
-        It may have been rewritten: what it pointed at stays in its reflog. Git is run in the
-        worktree only through its `wrap`, and what comes is checked.
+        The branch may have been rewritten; its old commit stays in the reflog. Git runs in the worktree only through
+        its `wrap`, and its output is checked.
 
         Raises:
-            NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED`` (too large, or something
-                is wrong with it), ``TARGET_CHECKED_OUT`` (the person is on that branch).
+            NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED`` (too large, or invalid),
+                ``TARGET_CHECKED_OUT`` (the branch is checked out elsewhere).
         """
         return imports.branch(self, checkout, branch, max_bytes)
 
     def import_ref(self, checkout: Checkout, ref: str, *, into: str, max_bytes: int) -> str:
-        """The same for any reference of the worktree, by its full name, `into` another full name here."""
+        """Import any reference of the worktree, by its full name, as the reference `into` (a full name) here."""
         return imports.reference(self, checkout, ref, into, max_bytes)
 
     def write_bundle(self, path: Path, refs: Sequence[str]) -> None:
-        """Write a bundle of branches, or other references by their full names, which are about to go.
+        """Write a bundle of branches (or other references, by full name) that are about to be deleted.
 
-        It has what no other reference reaches, and restores with `git fetch` into this repository
-        or a clone of it.
+        It holds the commits that no other reference reaches. Restore it with `git fetch` into this repository or a
+        clone of it.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
@@ -280,7 +279,7 @@ class Repository(Plumbing):
         bundles.write(self, path, refs)
 
     def delete_branch(self, branch: str, commit: str) -> None:
-        """Delete a branch (or another reference by its full name) if it is at `commit`.
+        """Delete a branch (or another reference, by full name) if it is at `commit`.
 
         Raises:
             Conflict: ``BRANCH_MOVED``.
@@ -290,7 +289,7 @@ class Repository(Plumbing):
     def merge_commit(
         self, source: str, target: str, message: str, author: Identity, *, fast_forward: bool = False
     ) -> str:
-        """The commit that `integrate` would make, without moving anything: for trying it out first.
+        """Make the commit that `integrate` would make, without moving a branch, so that it can be tested first.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``.
@@ -307,25 +306,24 @@ class Repository(Plumbing):
         fast_forward: bool = False,
         merged: str | None = None,
     ) -> Integration:
-        """Merge a commit into a branch, never touching uncommitted work; on error nothing changed.
+        """Merge a commit into a branch without touching uncommitted work; an error changes nothing.
 
-        A merge commit is made even where the branch could just move on, unless `fast_forward`.
-        If the main checkout is on the branch, its files follow; untracked and ignored ones stay.
-        With `merged`, from `merge_commit`, the branch moves to just this commit or not at all.
+        A merge commit is made even if a fast-forward is possible, unless `fast_forward`. If the main checkout is on
+        the branch, its files are updated; untracked and ignored ones stay. With `merged`, from `merge_commit`, the
+        branch moves to exactly this commit or not at all.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
-            Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``; ``TARGET_DIRTY`` (uncommitted or
-                untracked files in the way, or an unfinished merge or rebase); ``TARGET_MOVED``
-                (another commit came first: try again; or `merged` does not follow the target as it is);
-                ``TARGET_CHECKED_OUT`` (in a linked
-                worktree). `details.files` lists files where there are any.
+            Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``; ``TARGET_DIRTY`` (uncommitted or untracked files in
+                the way, or an unfinished merge or rebase); ``TARGET_MOVED`` (the target moved meanwhile, or `merged`
+                was not made from its current commit: try again); ``TARGET_CHECKED_OUT`` (in a linked worktree).
+                `details.files` lists the files, if any.
         """
         task = integration.Merge(self, message, author, fast_forward)
         return task.into(target_branch, source_commit, merged)
 
     def ask(self, *arguments: str, bound: Bound) -> Done:
-        """Run git without locks, whatever its exit code, for parts of this package."""
+        """Run git without optional locks and accept any exit code; for other modules of this package."""
         return self.write(*arguments, ok=None, env={"GIT_OPTIONAL_LOCKS": "0"}, bound=bound)
 
 

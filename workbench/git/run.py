@@ -1,4 +1,4 @@
-"""Running git: which settings and variables it gets, how long it may take, how it fails."""
+"""Runs git with fixed settings and variables, a time limit, and errors with codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OLDEST = (2, 38)
 """The first version with `git merge-tree --write-tree`."""
 
 PATCH_FREE = ("--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=none", "-z")
-"""Options of `diff-tree` that make it tell all, and run nothing."""
+"""Options that make `diff-tree` report every change, and run no other program."""
 
 _SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -43,15 +43,15 @@ def _as_options(settings: Sequence[str]) -> list[str]:
 _GIT = ("git", "--no-pager", *_as_options(_SETTINGS))
 _STOP_SECONDS = 5.0
 _CHUNK = 1 << 16
-_MOST_COMPLAINTS = 1 << 20
+_MAX_STDERR = 1 << 20
 
 Wrap = Callable[[Sequence[str]], list[str]]
-"""Puts what confines a command in front of its arguments; `list` where nothing is confined."""
+"""Wraps a command line in one that confines it; `list` confines nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How many bytes git may write before it is stopped (None: any number), and where they go."""
+    """How many bytes git may write before it is stopped (None: unlimited), and the file for them (None: memory)."""
 
     size: int | None = None
     into: BinaryIO | None = None
@@ -62,10 +62,10 @@ UNBOUND = Bound()
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who makes a commit.
+    """The author and committer of a commit.
 
     Raises:
-        BadInput: ``BAD_IDENTITY``: nothing would be left of the name when git has cleaned it.
+        BadInput: ``BAD_IDENTITY``: git would reduce the name to nothing.
     """
 
     name: str
@@ -73,21 +73,21 @@ class Identity:
 
     def __post_init__(self) -> None:
         if not re.search(r"[^\x00-\x20.,:;<>\"\\']", self.name) or "\0" in self.name + self.email:
-            raise BadInput("BAD_IDENTITY", f"{self.name[:80]!r} cannot sign a commit. Use a name.")
+            raise BadInput("BAD_IDENTITY", f"{self.name[:80]!r} cannot be the author of a commit. Use a name.")
 
     def environment(self) -> dict[str, str]:
-        """The variables that make git use this identity, whatever is configured."""
+        """The variables that make git use this identity instead of the configured one."""
         roles = ("GIT_AUTHOR", "GIT_COMMITTER")
         return {f"{r}_NAME": self.name for r in roles} | {f"{r}_EMAIL": self.email for r in roles}
 
 
 NOBODY = Identity("Workbench", "workbench@localhost").environment()
-"""Signs reflog entries where no identity was given, so that none need be configured."""
+"""The identity in reflog entries when none is given, so that none has to be configured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A git command that ran to its end, or was stopped because it wrote too much (`cut`)."""
+    """The result of a git command that ended, or was stopped because it wrote too much (`cut`)."""
 
     command: str
     code: int
@@ -97,33 +97,33 @@ class Done:
 
     @property
     def text(self) -> str:
-        """The output without its last newline, fit to be an argument again."""
+        """The output without its last newline, usable as an argument."""
         return os.fsdecode(self.out.removesuffix(b"\n"))
 
     @property
     def fields(self) -> list[bytes]:
-        """The output of ``-z``."""
+        """The fields of output written with ``-z``."""
         return self.out.split(b"\0")[:-1]
 
     def expect(self, ok: Container[int] | None) -> Done:
-        """Itself, if its exit code is one of `ok` (None: any).
+        """Return itself if the exit code is one of `ok` (None: any).
 
         Raises:
-            Unavailable: ``GIT_FAILED``, also if it was cut.
+            Unavailable: ``GIT_FAILED``, also if it was cut (unless `ok` is None).
         """
         if ok is None or (self.code in ok and not self.cut):
             return self
         raise self.failure()
 
     def failure(self) -> Unavailable:
-        """The error that tells what git said."""
-        said = self.err.splitlines()
-        reasons = [line for line in said if line.startswith(("fatal:", "error:"))]
+        """The error with git's own message."""
+        lines = self.err.splitlines()
+        reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
         if self.cut:
-            reasons = ["it writes more than can be taken"]
+            reasons = ["its output is too long"]
         return Unavailable(
             "GIT_FAILED",
-            f"git {self.command} failed: {(reasons or said or [f'exit code {self.code}'])[0]}",
+            f"git {self.command} failed: {(reasons or lines or [f'exit code {self.code}'])[0]}",
             stderr=self.err[-4000:],
             exit_code=self.code,
         )
@@ -144,9 +144,9 @@ def run(
 ) -> Done:
     """Run a git command in `cwd` with `extra` variables, for at most `limit` seconds.
 
-    `settings` (``key=value``) rank before what is configured; `base` are the other variables (None:
-    those of this process). A file as `stdin` is read from where it stands. The commands in `then` follow
-    each if the one before it succeeded, and together they are one: so they are wrapped only once.
+    `settings` (``key=value``) override the configuration; `base` are the other variables (None: those of this
+    process). A file as `stdin` is read from its current position. Each command in `then` runs if the one before it
+    succeeded; all run in one shell, so that they are wrapped only once.
 
     Raises:
         Unavailable: ``GIT_TIMEOUT``, ``GIT_MISSING``, ``GIT_FAILED`` (it could not be started).
@@ -158,21 +158,21 @@ def run(
             source = opened.enter_context(_as_file(stdin)) if isinstance(stdin, bytes) else stdin
             os.lseek(source.fileno(), source.tell(), os.SEEK_SET)
             commands = [arguments, *then]
-            argv = wrap(_in_turn([[*_GIT, *_as_options(settings), *command] for command in commands]))
+            argv = wrap(_in_sequence([[*_GIT, *_as_options(settings), *command] for command in commands]))
             return _communicate(", ".join(command[0] for command in commands), argv, cwd, env, limit, source, bound)
     except subprocess.TimeoutExpired:
         raise Unavailable(
             "GIT_TIMEOUT",
-            f"git {arguments[0]} was stopped after {limit:g} s. See what keeps it (a filter, a "
+            f"git {arguments[0]} was stopped after {limit:g} s. Find out what slows it down (a filter, a "
             "slow disk), then try again.",
         ) from None
     except OSError as error:
         if isinstance(error, FileNotFoundError) and cwd.is_dir():
-            raise Unavailable("GIT_MISSING", "There is no git. Install git 2.38 or newer.") from None
+            raise Unavailable("GIT_MISSING", "git is not installed. Install git 2.38 or newer.") from None
         raise Unavailable("GIT_FAILED", f"git cannot run: {error}.", stderr=str(error)) from error
 
 
-def _in_turn(commands: Sequence[Sequence[str]]) -> Sequence[str]:
+def _in_sequence(commands: Sequence[Sequence[str]]) -> Sequence[str]:
     if len(commands) == 1:
         return commands[0]
     return ["/bin/sh", "-c", " && ".join(map(shlex.join, commands))]
@@ -189,9 +189,9 @@ def _as_file(text: bytes) -> Iterator[BinaryIO]:
 def _communicate(
     command: str, argv: list[str], cwd: Path, env: Mapping[str, str], limit: float, stdin: BinaryIO, bound: Bound
 ) -> Done:
-    # Not subprocess.run: at the limit it kills git outright, which leaves index.lock behind, and
-    # then waits for the filters that git had started.
-    until = time.monotonic() + limit
+    # Not subprocess.run: at the time limit it kills git outright, which leaves index.lock behind, and
+    # then waits for the filters that git has started.
+    deadline = time.monotonic() + limit
     with subprocess.Popen(
         argv,
         cwd=cwd,
@@ -202,19 +202,19 @@ def _communicate(
         start_new_session=True,
     ) as process:
         try:
-            heard = _listen(process, until, limit, bound)
-            if heard.cut:
+            output = _read_output(process, deadline, limit, bound)
+            if output.cut:
                 _stop(process)
-            process.wait(None if heard.cut else max(until - time.monotonic(), 0.01))
+            process.wait(None if output.cut else max(deadline - time.monotonic(), 0.01))
         except BaseException:
             _stop(process)
             raise
-    return Done(command, process.returncode, bytes(heard.out), heard.err.decode("utf-8", "replace"), heard.cut)
+    return Done(command, process.returncode, bytes(output.out), output.err.decode("utf-8", "replace"), output.cut)
 
 
 @dataclass(slots=True)
-class _Heard:
-    """What a process has written so far."""
+class _Output:
+    """The output of a process so far."""
 
     bound: Bound
     out: bytearray = field(default_factory=bytearray)
@@ -222,8 +222,8 @@ class _Heard:
     size: int = 0
     cut: bool = False
 
-    def hear(self, chunk: bytes) -> None:
-        """Keep what may be kept of its output."""
+    def add_stdout(self, chunk: bytes) -> None:
+        """Keep as much of its standard output as `bound` allows."""
         kept = chunk if self.bound.size is None else chunk[: self.bound.size - self.size]
         self.size += len(kept)
         self.cut = len(kept) < len(chunk)
@@ -232,26 +232,26 @@ class _Heard:
         else:
             self.bound.into.write(kept)
 
-    def hear_complaint(self, chunk: bytes) -> None:
-        """Keep the first of its complaints."""
-        self.err += chunk[: _MOST_COMPLAINTS - len(self.err)]
+    def add_stderr(self, chunk: bytes) -> None:
+        """Keep the beginning of its standard error."""
+        self.err += chunk[: _MAX_STDERR - len(self.err)]
 
 
-def _listen(process: subprocess.Popen[bytes], until: float, limit: float, bound: Bound) -> _Heard:
-    """What it writes, until it has closed both ends or writes more than `bound` allows."""
-    heard = _Heard(bound)
-    with selectors.DefaultSelector() as ends:
-        for pipe, hear in ((process.stdout, heard.hear), (process.stderr, heard.hear_complaint)):
-            ends.register(pipe or -1, selectors.EVENT_READ, hear)
-        while ends.get_map() and not heard.cut:
-            if time.monotonic() >= until:
+def _read_output(process: subprocess.Popen[bytes], deadline: float, limit: float, bound: Bound) -> _Output:
+    """Read its output until it has closed both pipes or has written more than `bound` allows."""
+    output = _Output(bound)
+    with selectors.DefaultSelector() as pipes:
+        for pipe, add in ((process.stdout, output.add_stdout), (process.stderr, output.add_stderr)):
+            pipes.register(pipe or -1, selectors.EVENT_READ, add)
+        while pipes.get_map() and not output.cut:
+            if time.monotonic() >= deadline:
                 raise subprocess.TimeoutExpired(process.args, limit)
-            for key, _ in ends.select(until - time.monotonic()):
+            for key, _ in pipes.select(deadline - time.monotonic()):
                 if chunk := os.read(key.fd, _CHUNK):
                     key.data(chunk)
                 else:
-                    ends.unregister(key.fileobj)
-    return heard
+                    pipes.unregister(key.fileobj)
+    return output
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -264,7 +264,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def check_version(limit: float) -> None:
-    """Refuse a git that cannot do what is needed.
+    """Refuse a git that is missing or too old.
 
     Raises:
         Unavailable: ``GIT_MISSING``, ``GIT_TOO_OLD``.
@@ -275,10 +275,10 @@ def check_version(limit: float) -> None:
 
 
 def displayed(name: bytes) -> str:
-    """A path or name from git, as JSON can carry it."""
+    """A path or name from git as text that is safe in JSON."""
     return name.decode("utf-8", "backslashreplace")
 
 
 def as_message(text: str) -> bytes:
-    """A commit message as git takes it on standard input."""
+    """A commit message for git's standard input."""
     return text.replace("\0", "").strip().encode("utf-8", "replace") + b"\n"

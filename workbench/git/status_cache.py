@@ -1,6 +1,6 @@
-"""Caches the uncommitted files of worktrees; git runs in their box again only when something has changed.
+"""Caches the uncommitted files of worktrees, so that git runs in a worktree's box only when something has changed.
 
-Changes are detected from outside, by the times and sizes of the files, which are not opened.
+Changes are detected from outside, by the times and sizes of files, without opening them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from workbench.git.checkout import Checkout
 
 AT_ONCE = 4
 """How many worktrees are queried at the same time."""
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 """In larger worktrees, checking every file costs as much as running git."""
 WORKTREES_CACHED = 1_000
 CACHED_SECONDS = 60.0
 CACHED_SECONDS_TOO_LARGE = 2.0
-"""How long an entry is valid if no change is detected, and in worktrees with too many files to check."""
+"""How long an entry is valid if no change is detected; the second, in worktrees with too many files to check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class StatusCache:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def uncommitted(self, checkout: Checkout) -> list[str]:
-        """Files that no commit holds, as of the last change that was detected.
+        """The uncommitted files, as of the last detected change.
 
         Raises:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``.
@@ -51,17 +51,17 @@ class StatusCache:
             now = await asyncio.to_thread(fingerprint, checkout)
             entry = self._entries.get(checkout.path)
             if entry is None or entry.fingerprint != now:
-                entry = self._entries[checkout.path] = await asyncio.to_thread(_ask, checkout)
+                entry = self._entries[checkout.path] = await asyncio.to_thread(_query, checkout)
             return entry.files
 
     def forget(self, path: Path) -> None:
-        """Forget a worktree that is removed."""
+        """Remove a worktree from the cache."""
         self._entries.pop(path, None)
 
 
-def _ask(checkout: Checkout) -> _Entry:
+def _query(checkout: Checkout) -> _Entry:
     files = checkout.uncommitted()
-    return _Entry(fingerprint(checkout), files)  # after git has updated its index
+    return _Entry(fingerprint(checkout), files)  # git may have updated the index just now
 
 
 def _expiry(_: Path, entry: _Entry, now: float) -> float:
@@ -69,14 +69,14 @@ def _expiry(_: Path, entry: _Entry, now: float) -> float:
 
 
 def fingerprint(checkout: Checkout) -> bytes | None:
-    """Names, times and sizes of all files of a worktree, and of its index; None if they are too many.
+    """A hash of the names, times, sizes and modes of all files of a worktree, and of its index; None if too many.
 
-    A change of a file's content or mode changes a time (``st_ctime``) that programs cannot set.
+    Any change of a file's content or mode changes its ``st_ctime``, which programs cannot set.
     """
     digest = hashlib.blake2b()
     paths = (checkout.git_dir / "index", checkout.git_dir / "HEAD")
     for number, path in enumerate(chain(paths, _below(checkout.path))):
-        if number > MOST_FILES:
+        if number > MAX_FILES:
             return None
         with suppress(OSError):
             found = path.lstat()
@@ -88,7 +88,7 @@ def _below(top: Path) -> Iterator[Path]:
     waiting = [top]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in sorted(islice(entries, MOST_FILES + 1), key=lambda entry: entry.name):
+            for entry in sorted(islice(entries, MAX_FILES + 1), key=lambda entry: entry.name):
                 yield Path(entry.path)
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(Path(entry.path))

@@ -1,4 +1,4 @@
-"""A look at a worktree's own repository without running anything: what a worker wrote there, and nothing to rely on."""
+"""Reads references of a worktree's own repository without running git. Workers can write them: do not trust them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 4_096
 
 
 def branch(git_dir: Path, name: str) -> str | None:
-    """The commit that a branch is said to be at, as far as one file tells; None if that cannot be told."""
+    """The commit in a branch's loose reference file; None if there is none or it is invalid."""
     if not is_name(name):
         return None
     commit = _line(git_dir, ["refs", "heads", *name.split("/")])
@@ -22,10 +22,10 @@ def branch(git_dir: Path, name: str) -> str | None:
 
 
 def head(git_dir: Path) -> str | None:
-    """The branch that is said to be checked out; None if there is none, or that cannot be told."""
-    said = _line(git_dir, ["HEAD"]) or ""
-    name = said.removeprefix("ref: refs/heads/")
-    return name if name != said else None
+    """The branch that HEAD refers to; None if it refers to none or is invalid."""
+    line = _line(git_dir, ["HEAD"]) or ""
+    name = line.removeprefix("ref: refs/heads/")
+    return name if name != line else None
 
 
 def _line(directory: Path, names: Sequence[str]) -> str | None:
@@ -37,7 +37,7 @@ def _line(directory: Path, names: Sequence[str]) -> str | None:
 
 @contextmanager
 def _opened(directory: Path, names: Sequence[str]) -> Iterator[int]:
-    """A file below a directory, reached through no link; opening it waits for nobody."""
+    """Open a file below a directory without following links or blocking."""
     how = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     place = os.open(directory, how | os.O_DIRECTORY)
     try:

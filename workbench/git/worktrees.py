@@ -1,4 +1,4 @@
-"""Worktrees made and removed from outside, without running or believing anything in them."""
+"""Creates and removes worktrees from outside, without running or trusting anything in them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, sta
 def remove(repository: Plumbing, path: Path, git_dir: Path) -> None:
     """See `Repository.remove_worktree`."""
     path, git_dir = _spot(repository.root / path), _spot(repository.root / git_dir)
-    mine = [_real(place) for place in (repository.root, repository.git_dir)]
-    if any(place.is_relative_to(victim) for place in mine for victim in (path, git_dir)):
-        raise BadInput("NOT_A_WORKTREE", f"{path} or {git_dir} holds the main checkout and stays.")
+    main = [_real(place) for place in (repository.root, repository.git_dir)]
+    if any(place.is_relative_to(removed) for place in main for removed in (path, git_dir)):
+        raise BadInput("NOT_A_WORKTREE", f"{path} or {git_dir} contains the main checkout and is not removed.")
     _delete(path)
     _delete(git_dir)
     _forget(repository, path)
@@ -59,9 +59,9 @@ def _make_directory(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir()
     except (FileExistsError, NotADirectoryError):
-        raise Conflict("WORKTREE_PATH_TAKEN", f"{path} is there already. Choose another name.") from None
+        raise Conflict("WORKTREE_PATH_TAKEN", f"{path} already exists. Choose another name.") from None
     except OSError as error:
-        raise Unavailable("WORKTREE_PATH_UNUSABLE", f"No worktree at {path}: {error}.") from error
+        raise Unavailable("WORKTREE_PATH_UNUSABLE", f"Cannot create a worktree at {path}: {error}.") from error
 
 
 def _create_branch(repository: Plumbing, branch: str, commit: str, start: str) -> None:
@@ -70,17 +70,17 @@ def _create_branch(repository: Plumbing, branch: str, commit: str, start: str) -
     try:
         repository.write("update-ref", *made, *new)
     except Unavailable:
-        if rival := _rival(repository, branch):
+        if existing := _clashing_branch(repository, branch):
             raise Conflict(
                 "BRANCH_EXISTS",
-                f"There is a branch {rival!r} already. Choose another name than {branch!r}.",
-                branch=rival,
+                f"The branch {existing!r} already exists. Choose another name than {branch!r}.",
+                branch=existing,
             ) from None
         raise
 
 
-def _rival(repository: Plumbing, branch: str) -> str | None:
-    """A branch that keeps `branch` from being made: itself, one above or one below it."""
+def _clashing_branch(repository: Plumbing, branch: str) -> str | None:
+    """An existing branch that prevents `branch` from being created: itself, one above or one below it."""
     above = [branch[:end] for end, letter in enumerate(f"{branch}/") if letter == "/"]
     patterns = [f"refs/heads/{name}" for name in above]
     listed = repository.read("for-each-ref", "--format=%(refname)", *patterns).text.splitlines()
@@ -89,17 +89,17 @@ def _rival(repository: Plumbing, branch: str) -> str | None:
 
 
 def _record(repository: Plumbing, path: Path, start: str) -> None:
-    """Let git know of the worktree, so that it lists it and keeps its branch from others."""
-    # Twice --force: what is recorded of an earlier worktree here gives way, locked or not.
+    """Register the worktree with git, which then lists it and keeps its branch from being checked out elsewhere."""
+    # Twice --force: this replaces the record of an earlier worktree here, even if it is locked.
     how = ("--force", "--force", "--quiet", "--no-checkout", *(("--detach",) if is_object_id(start) else ()))
     repository.write("worktree", "add", *how, "--", str(path), start)
 
 
 def _records(repository: Plumbing, path: Path) -> Iterator[Path]:
-    """Git's records (`.git/worktrees/<id>`) of the worktree at `path`, also one that was not finished.
+    """Git's records (`.git/worktrees/<id>`) of the worktree at `path`, including an unfinished one.
 
-    Not `git worktree remove` or `prune`: the one believes what is in the worktree, the other takes
-    worktrees that are only away.
+    Not `git worktree remove`, which trusts files in the worktree, nor `prune`, which also removes the records of
+    worktrees that are only temporarily away.
     """
     for record in (repository.git_dir / "worktrees").glob("*"):
         claimed = _pointee(record / "gitdir")
@@ -108,7 +108,7 @@ def _records(repository: Plumbing, path: Path) -> Iterator[Path]:
 
 
 def _pointee(pointer: Path) -> Path | None:
-    """The `.git` that a record's `gitdir` file names; None if it is no such file."""
+    """The `.git` that a record's `gitdir` file names; None if the file is missing or invalid."""
     if not pointer.is_file():
         return None
     text = pointer.read_bytes()[:8192].removesuffix(b"\n")
@@ -123,7 +123,7 @@ def _real(path: Path) -> Path:
 
 
 def _spot(path: Path) -> Path:
-    """Where `path` itself is; it may be a symbolic link, or not be there."""
+    """`path` with its parent resolved; it may itself be a symbolic link, or not exist."""
     return _real(path) if path.name in ("", "..") else _real(path.parent) / path.name
 
 
@@ -146,6 +146,6 @@ def _remove(path: Path) -> None:
 
 
 def _remove_stubborn(path: Path) -> None:
-    """Remove directories whose modes and depth a worker chose."""
+    """Remove a directory that Python cannot remove, because of modes or depth that a worker chose."""
     for command in (["chmod", "-R", "u+rwx", "--"], ["rm", "-rf", "--"]):
         subprocess.run([*command, str(path)], check=False, capture_output=True, stdin=subprocess.DEVNULL)
