@@ -1,1 +1,1 @@
-"""Pure rules: no I/O, no clock, no SQL. What they need to know is given to them."""
+"""Pure rules: no I/O, no clock, no SQL. All inputs are arguments."""

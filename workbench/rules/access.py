@@ -1,4 +1,4 @@
-"""Names, secrets and levels: what an id may look like, what a token is, what a grant allows."""
+"""Ids, tokens and levels: which ids are valid, how tokens are made and compared, what a grant allows."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _RESERVED_WORKTREES = frozenset({"head", "main", "master", "objects", "refs", "t
 _RESERVED_AGENTS = frozenset({"operator", "anonymous", "system"})
 _SECRET = re.compile(r"wb[ao]_[A-Za-z0-9_-]{43}")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""This machine. Other addresses of 127.0.0.0/8 are not: forwarders answer there for strangers."""
+"""Addresses of this machine. Not all of 127.0.0.0/8: forwarders may listen on the others for remote clients."""
 TURNED_AWAY = frozenset({Registration.REJECTED, Registration.REVOKED})
-"""States of agents that a person did not let in, or does not any more."""
+"""States of agents that the operator rejected or revoked."""
 MAY_ACT = frozenset({Registration.ASSIGNED, Registration.ACTIVE, Registration.INACTIVE})
-"""States in which an agent's token is good for more than asking how its registration stands."""
+"""States in which an agent's token permits more than reading its registration status."""
 
 
 def new_token(kind: str) -> str:
-    """A fresh secret of 256 bits: ``wba_…`` for agents, ``wbo_…`` for the operator."""
+    """A new secret of 256 bits; `kind` is ``wba`` for agents, ``wbo`` for the operator."""
     return f"{kind}_{secrets.token_urlsafe(32)}"
 
 
 def token_hash(token: str) -> str:
-    """What is stored of a token. It has 256 random bits, so a plain hash cannot be searched."""
+    """The hash of a token, which is what is stored. With 256 random bits, a plain hash resists brute force."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -41,12 +41,12 @@ def same_token(given: str, known: str) -> bool:
 
 
 def redact(text: str) -> str:
-    """`text` with every token in it made unreadable, for logs."""
+    """`text` with every token in it replaced, for logs."""
     return _SECRET.sub("wb*_[redacted]", text)
 
 
 def check_agent_id(agent_id: str) -> str:
-    """An id a person may give an agent.
+    """Check an id that the operator chooses for an agent.
 
     Raises:
         BadInput: ``BAD_AGENT_ID``.
@@ -62,7 +62,7 @@ def check_agent_id(agent_id: str) -> str:
 
 
 def check_worktree_name(name: str) -> str:
-    """A name for a worktree (spec 3, naming constraints).
+    """Check the name of a worktree (spec 3, naming constraints).
 
     Raises:
         BadInput: ``BAD_WORKTREE_NAME``.
@@ -77,7 +77,7 @@ def check_worktree_name(name: str) -> str:
 
 
 def level_of(status: Registration, tool: Tool, role: Role) -> Level:
-    """How much an agent may do, by its registration and its grant."""
+    """An agent's level, from its registration status and its grant."""
     if status not in MAY_ACT:
         return Level.ANONYMOUS
     if tool is Tool.READ:
@@ -86,14 +86,14 @@ def level_of(status: Registration, tool: Tool, role: Role) -> Level:
 
 
 def id_from_name(name: str) -> str:
-    """An agent's name as an id: what an id may not hold becomes a dash."""
+    """Make an id from an agent's name; characters that an id may not contain become dashes."""
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:48] or "agent"
     reserved = base.lower() in _RESERVED_AGENTS or base.startswith("pending_")
     return f"agent-{base}" if reserved else base
 
 
 def free_id(base: str, taken: set[str]) -> str:
-    """`base` itself, or numbered when somebody has it."""
+    """`base`, or with the first free number if it is taken."""
     return next(c for c in _numbered(base) if c not in taken)
 
 

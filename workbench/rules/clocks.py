@@ -1,17 +1,17 @@
-"""Noticing that somebody set the host's clock."""
+"""Detects that the host's clock was set."""
 
 from __future__ import annotations
 
 from workbench.model import SECOND
 
 STEP = 2 * SECOND
-"""What a clock never gains or loses by itself between two looks at it."""
+"""More than a clock drifts between two readings."""
 
 
 def was_set(ahead_before: int, ahead: int) -> bool:
-    """Whether the host's clock was set between two looks.
+    """Whether the host's clock was set between two readings.
 
     Args:
-        ahead_before, ahead: by how much it was ahead of a clock that nobody can set, in microseconds.
+        ahead_before, ahead: how far it was ahead of a monotonic clock, in microseconds.
     """
     return abs(ahead - ahead_before) > STEP

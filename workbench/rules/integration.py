@@ -1,4 +1,4 @@
-"""The life of a worktree, and what is to be done next with one whose integration was approved (spec 3)."""
+"""The states of a worktree, and the next step of an approved integration (spec 3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.errors import Conflict
 
 
 class WorktreeState(StrEnum):
-    """How a worktree stands."""
+    """The states of a worktree."""
 
     ACTIVE = "active"
     INTEGRATING = "integrating"
@@ -18,7 +18,7 @@ class WorktreeState(StrEnum):
 
 
 class Action(StrEnum):
-    """What can be done to a worktree."""
+    """The actions that change the state of a worktree."""
 
     CREATE = "create"
     APPROVE = "approve"
@@ -28,7 +28,7 @@ class Action(StrEnum):
 
 
 class GateState(StrEnum):
-    """How one gate of an integration stands."""
+    """The states of a gate."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -38,7 +38,7 @@ class GateState(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What all gates together say."""
+    """The combined result of all gates; open while any of them has not ended."""
 
     OPEN = "open"
     PASSED = "passed"
@@ -46,7 +46,7 @@ class Verdict(StrEnum):
 
 
 class Next(StrEnum):
-    """What is to be done with an approved integration."""
+    """The next step of an approved integration: end the approval, run the gates, ask again, or merge."""
 
     VOID = "void"
     CHECK = "check"
@@ -65,9 +65,9 @@ TRANSITIONS: dict[tuple[WorktreeState, Action], WorktreeState] = {
     (WorktreeState.INTEGRATED, Action.CREATE): WorktreeState.ACTIVE,
     (WorktreeState.DISCARDED, Action.CREATE): WorktreeState.ACTIVE,
 }
-"""A name that is free again may be used for another worktree."""
+"""The name of a closed worktree may be used again."""
 
-_NOT_THERE_TO_CHANGE = frozenset({WorktreeState.INTEGRATED, WorktreeState.DISCARDED})
+_CLOSED = frozenset({WorktreeState.INTEGRATED, WorktreeState.DISCARDED})
 
 
 def step(name: str, state: str, action: Action) -> WorktreeState:
@@ -80,13 +80,13 @@ def step(name: str, state: str, action: Action) -> WorktreeState:
     if after is not None:
         return after
     if action is Action.CREATE:
-        raise Conflict("WORKTREE_EXISTS", f"There is a worktree {name!r} already. Choose another name.")
-    advice = "Create another." if state in _NOT_THERE_TO_CHANGE else "Wait until that is decided."
+        raise Conflict("WORKTREE_EXISTS", f"The worktree {name!r} already exists. Choose another name.")
+    advice = "Create another one." if state in _CLOSED else "Wait until it is integrated or sent back."
     raise Conflict("WORKTREE_CLOSED", f"The worktree {name} is {state}. {advice}", status=str(state))
 
 
 def verdict(gates: Iterable[str]) -> Verdict:
-    """What the gates say together; without any they have passed."""
+    """The combined result of the gates; passed if there are none."""
     states = [GateState(gate) for gate in gates]
     if any(state in (GateState.WAITING, GateState.RUNNING) for state in states):
         return Verdict.OPEN
@@ -95,12 +95,12 @@ def verdict(gates: Iterable[str]) -> Verdict:
 
 
 def next_step(*, source_moved: bool, target_moved: bool, gates: Iterable[str], despite_gates: bool) -> Next:
-    """What is to be done with an integration that a person has approved.
+    """The next step of an integration that the operator has approved.
 
     Args:
-        source_moved: the branch is not at the commit that was shown.
-        target_moved: the target is not at the commit that the gates ran against.
-        despite_gates: the person wants it whatever the gates say.
+        source_moved: the branch is no longer at the commit that was shown.
+        target_moved: the target is no longer at the commit that the gates ran against.
+        despite_gates: merge even if gates failed or have not run.
     """
     states = list(gates)
     if source_moved:

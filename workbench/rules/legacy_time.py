@@ -1,4 +1,4 @@
-"""Times as programs of old wrote them: text in several forms, or a number."""
+"""Parses times as older programs wrote them: text in several formats, or numbers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from workbench.model import SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = -62_135_596_800 * SECOND
-_LAST = 253_402_300_799 * SECOND  # the very last second is left to rounding
+_LAST = 253_402_300_799 * SECOND  # leaves the last second for rounding
 _BEFORE_ZONE = re.compile(r"\s+(?=[+-]\d)")
 _NAMED_ZONE = re.compile(r"\s*(?:UTC|GMT|Z)$", re.IGNORECASE)
 
 
 def parse(value: object) -> int | None:
-    """Microseconds UTC of a time, or None if it is none that `model.iso` could show (years 1 to 9999).
+    """A time in microseconds UTC, or None if it is invalid or beyond what `model.iso` can show (years 1 to 9999).
 
-    Takes ISO 8601 text with a ``T`` or a space, any fraction, with or without a zone, and numbers since the epoch:
-    seconds, or milliseconds or microseconds when as seconds they would be thousands of years away.
-    Without a zone it is UTC, as SQLite's CURRENT_TIMESTAMP and `datetime.utcnow` wrote it.
+    Accepts ISO 8601 text with a ``T`` or a space, any fraction, with or without a zone, and numbers since the epoch:
+    seconds, or milliseconds or microseconds if they are too large for seconds. Text without a zone is UTC, as written
+    by SQLite's CURRENT_TIMESTAMP and `datetime.utcnow`.
     """
     at = None
     if isinstance(value, str):

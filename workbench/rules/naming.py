@@ -1,4 +1,4 @@
-"""What is meant by an id or a name: the id goes first, a name must be one thing's alone."""
+"""Resolves a reference that may be an id or a name: an id takes precedence, and a name must be unique."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ Name = Annotated[
         pattern=r"^[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+$",
     ),
 ]
-"""What people read: without control characters, and nothing that turns the text around it."""
+"""A display name, without control characters and without characters that reverse the text around it."""
 Description = Annotated[str, Field(max_length=10_000)]
 
 
 def resolve_ref(found: Sequence[R], wanted: str, noun: str) -> R | None:
-    """The one row whose `id` or `name` is `wanted`, among those where one of them is; None if there is none.
+    """The row that `wanted` refers to; None if there is none.
+
+    Args:
+        found: the rows whose `id` or `name` is `wanted`.
 
     Raises:
-        BadInput: ``AMBIGUOUS_NAME``; `details.candidates` are ids.
+        BadInput: ``AMBIGUOUS_NAME``; `details.candidates` are the ids.
     """
     for row in found:
         if row["id"] == wanted:

@@ -1,4 +1,4 @@
-"""A persona's text: Markdown with YAML front matter (`name`, `role`, `lease_seconds`; nothing else is read)."""
+"""Parses a persona: Markdown with YAML front matter (`name`, `role`, `lease_seconds`; other keys are ignored)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.rules.tasks.plan import NOT_YAML, flaw
 from workbench.rules.wire import json_safety
 
 SUFFIX = "_prompt"
-"""What the name of a file may have after the id."""
+"""An optional suffix of the file name, after the id."""
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 
@@ -32,7 +32,7 @@ class PersonaText:
 
 
 def check_id(persona_id: str) -> str:
-    """An id that a persona may have; it names a file.
+    """Check the id of a persona, which is also a file name.
 
     Raises:
         BadInput: ``PERSONA_INVALID``.
@@ -46,7 +46,7 @@ def check_id(persona_id: str) -> str:
 
 
 def parse(persona_id: str, text: str) -> PersonaText:
-    """Read a persona, with line ends of any system; its id is the file's stem in lower case, without ``_prompt``.
+    """Parse a persona, with any line endings. Its id is the file's stem in lower case, without ``_prompt``.
 
     Raises:
         BadInput: ``PERSONA_INVALID``.
@@ -57,7 +57,7 @@ def parse(persona_id: str, text: str) -> PersonaText:
         role = Role(str(meta.get("role", Role.WORKER)))
     except ValueError:
         raise BadInput(
-            "PERSONA_INVALID", f"Persona {persona_id}: `role` is worker or planner.", persona_id=persona_id
+            "PERSONA_INVALID", f"Persona {persona_id}: `role` must be worker or planner.", persona_id=persona_id
         ) from None
     clean_id = persona_id.lower().removesuffix(SUFFIX)
     name = str(meta.get("name") or clean_id.replace("_", " ").title())
@@ -80,7 +80,9 @@ def _lease(persona_id: str, seconds: object) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= 86_400:
         raise BadInput(
-            "PERSONA_INVALID", f"Persona {persona_id}: `lease_seconds` is a number up to 86400.", persona_id=persona_id
+            "PERSONA_INVALID",
+            f"Persona {persona_id}: `lease_seconds` must be a positive number up to 86400.",
+            persona_id=persona_id,
         )
     return float(seconds)
 

@@ -1,7 +1,7 @@
-"""Launch profiles: how an agent's program is started for a task, as data (YAML). Pure: no file is read here.
+"""Launch profiles: how an agent's program is started for a task, as data (YAML). No file is read here.
 
-A profile is a template of a command, of files that are written for it, and of its environment. What may be filled
-in are the names in `FILLED_IN`, in braces; any other brace stays as it is.
+A profile is a template of a command, of the files written for it, and of its environment. The names in `FILLED_IN`, in
+braces, are placeholders; all other braces stay as they are.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ FILLED_IN = frozenset(
         *("python", "url", "mcp_url", "token"),
     }
 )
-"""What can stand in braces in a template."""
+"""The placeholders of templates."""
 SECRET = frozenset({"token", "mcp_config"})
-"""What only a profile with `token: true` is given."""
+"""Placeholders that need `token: true`."""
 RESERVED = ("WORKBENCH_", "LD_", "GIT_", "PYTHON")
-"""Beginnings of variables that nobody but Workbench sets for a worker."""
+"""Prefixes of environment variables that only Workbench sets for a worker."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 _BRACES = re.compile(r"\{([a-z_]+)\}")
@@ -39,13 +39,13 @@ _QUOTED = (".json", ".toml")
 def _inside(path: str) -> str:
     parts = PurePosixPath(path).parts
     if not parts or PurePosixPath(path).is_absolute() or ".." in parts or "\0" in path:
-        raise ValueError("a path below the scratch directory (or home), without '..'")
+        raise ValueError("must be a path below the scratch directory (or home), without '..'")
     return path
 
 
 def _variable(name: str) -> str:
     if not name.isidentifier() or (name.upper().startswith(RESERVED) and name != "WORKBENCH_TOKEN"):
-        raise ValueError(f"a variable; names that begin with {', '.join(RESERVED)} are kept")
+        raise ValueError(f"must be a variable name that does not begin with {', '.join(RESERVED)}")
     return name
 
 
@@ -59,18 +59,18 @@ class Profile(BaseModel):
 
     Args:
         command: the program and its arguments; None: the task's own `run`.
-        needs: what has to be there: programs; or, written ``$NAME``, variables of the environment.
-        stdin: what it reads: the task as JSON, or the prompt.
-        answer: what its result is if it wrote no result file: ``output``: the last of what it printed; or ``none``.
-        answer_file: a file in the scratch directory whose text is its result, if it wrote no result file.
-        token: it talks to Workbench itself, as the agent.
-        prompt: what it is told; None: as shipped.
+        needs: what must exist: programs, or environment variables (written ``$NAME``).
+        stdin: what the program reads: the task as JSON, or the prompt.
+        answer: its result if it writes no result file: ``output`` (the end of what it prints) or ``none``.
+        answer_file: a file in the scratch directory whose text is its result if it writes no result file.
+        token: whether it calls Workbench itself, as the agent.
+        prompt: the template of its prompt; None: the default.
         files: written into the scratch directory (mode 0600) before each task.
-        copies: files of the person's home that are copied into the scratch directory if they are there.
-        passes: variables of the person's environment that it gets though they look like secrets.
-        environment: variables that are set for it.
-        connect: TCP ports it may connect to, ``server`` for Workbench's own.
-        read: more paths that it may read.
+        copies: files of the user's home directory that are copied into the scratch directory, if they exist.
+        passes: variables of the user's environment that it gets although they look like secrets.
+        environment: variables set for it.
+        connect: TCP ports that it may connect to; ``server`` is Workbench's own.
+        read: additional paths that it may read.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -93,35 +93,35 @@ class Profile(BaseModel):
 
     @property
     def templates(self) -> list[str]:
-        """Everything in which something may be filled in."""
+        """All texts that may contain placeholders."""
         return [*(self.command or ()), *self.files.values(), *self.environment.values(), self.prompt or ""]
 
 
 def parse(name: str, text: str) -> Profile:
-    """Read a profile from a file whose stem is `name`.
+    """Parse the text of a profile file whose stem is `name`.
 
     Raises:
         BadInput: ``PROFILE_INVALID``.
     """
     try:
-        said = yaml.safe_load(text)
+        fields = yaml.safe_load(text)
     except NOT_YAML as error:
         raise _invalid(name, f"it is not YAML: {error}") from None
-    if not isinstance(said, dict):
-        raise _invalid(name, "it has to be a mapping with summary and command")
+    if not isinstance(fields, dict):
+        raise _invalid(name, "it must be a mapping with summary and command")
     try:
-        profile = Profile.model_validate({"name": name, **said})
+        profile = Profile.model_validate({"name": name, **fields})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise _invalid(name, f"{where}: {first['msg'].removeprefix('Value error, it has to be ')}") from None
+        raise _invalid(name, f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
     _check(profile, name)
     return profile
 
 
 def _check(profile: Profile, name: str) -> None:
     if profile.name != name:
-        raise _invalid(name, f"it says that its name is {profile.name!r}; the file's name counts")
+        raise _invalid(name, f"its name is {profile.name!r}, but must be that of the file")
     used = {found for text in profile.templates for found in _BRACES.findall(text)} & FILLED_IN
     if used & SECRET and not profile.token:
         raise _invalid(name, f"{{{min(used & SECRET)}}} needs token: true")
@@ -132,21 +132,21 @@ def _invalid(name: str, why: str) -> BadInput:
 
 
 def fill(template: str, values: Mapping[str, str], *, file: str = "") -> str:
-    """Fill a template in, once: what is filled in is not read again.
+    """Replace the placeholders of a template, once: placeholders in the values are not replaced.
 
     Args:
-        file: the name of the file that it is for; in JSON and TOML what is filled in stands inside a string.
+        file: the name of the file that it is for; in JSON and TOML, values are escaped for use inside a string.
     """
-    write = _inside_string if file.endswith(_QUOTED) else str
+    write = _escaped if file.endswith(_QUOTED) else str
     return _BRACES.sub(lambda found: write(values[found[1]]) if found[1] in values else found[0], template)
 
 
-def _inside_string(value: str) -> str:
-    """As it stands between the quotation marks of a string, in JSON and in TOML."""
+def _escaped(value: str) -> str:
+    """The value escaped for use between the quotes of a string, in JSON and in TOML."""
     return json.dumps(value, ensure_ascii=False)[1:-1].replace("\x7f", "\\u007f")
 
 
 def mcp_config(mcp_url: str, token: str) -> dict[str, Any]:
-    """The configuration that many MCP clients read, with the agent's token in it."""
+    """The configuration that many MCP clients read, with the agent's token."""
     headers = {"Authorization": f"Bearer {token}"}
     return {"mcpServers": {"workbench": {"type": "http", "url": mcp_url, "headers": headers}}}

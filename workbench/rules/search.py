@@ -1,10 +1,10 @@
-"""What a person types to find something, as databases take it: text to find, never their syntax."""
+"""Turns a user's search text into database patterns, with all special characters escaped."""
 
 from __future__ import annotations
 
 
 def like_pattern(text: str | None) -> str | None:
-    """The pattern for ``LIKE … ESCAPE '!'`` of whatever contains a text; None when it is blank."""
+    """The pattern for ``LIKE … ESCAPE '!'`` that matches values containing the text; None if it is blank."""
     if text is None or not text.strip():
         return None
     escaped = "".join(f"!{char}" if char in "!%_" else char for char in text.strip())
@@ -12,7 +12,7 @@ def like_pattern(text: str | None) -> str | None:
 
 
 def words(text: str | None) -> str | None:
-    """The full-text query for all the words of a text, each in quotes; None when there is none to look for."""
+    """The full-text query for all words of a text, each in quotes; None if it has none."""
     plain = "".join(" " if char in '"\0' else char for char in text or "")
     found = [word for word in plain.split() if any(char.isalnum() for char in word)]
     return " ".join(f'"{word}"' for word in found) or None

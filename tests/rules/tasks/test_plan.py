@@ -53,9 +53,9 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a key of a task that is unknown": (
         plan(task("a"), task("b", "when: now")),
         6,
-        "unknown key 'when'; there are name, title,",
+        "unknown key 'when'; the known keys are name, title,",
     ),
-    "the parser's own word for a line": (plan(task("a", "line: 7")), 3, "unknown key 'line'; there are name"),
+    "the parser's own word for a line": (plan(task("a", "line: 7")), 3, "unknown key 'line'; the known keys are name"),
     "no title": (plan("  - name: a\n    persona: reviewer\n"), 3, "title: Field required"),
     "no name": (plan("  - title: a\n    persona: reviewer\n"), 3, "name: Field required"),
     "a name with a space": (plan(task("'a b'")), 3, "name: String should match"),
@@ -82,8 +82,8 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a reserved worktree": (plan(task("a", "worktree: main")), 3, "worktree 'main'"),
     "a key twice": (plan(task("a", "priority: 1", "priority: 2")), 7, "the key 'priority' is given twice"),
     "a key of the plan twice": ("plan: p\nplan: q\ntasks: []\n", 2, "the key 'plan' is given twice"),
-    "a key that is a list": (plan(task("a", "? [x, y]", ": z")), 6, "not YAML: a key is a word"),
-    "a key that is a mapping": (plan(task("a", "? {x: y}", ": z")), 6, "not YAML: a key is a word"),
+    "a key that is a list": (plan(task("a", "? [x, y]", ": z")), 6, "not YAML: a key must be a word"),
+    "a key that is a mapping": (plan(task("a", "? {x: y}", ": z")), 6, "not YAML: a key must be a word"),
     "an alias": (plan(task("a", "metadata: {x: &x [1], y: *x}")), 6, "aliases are not allowed"),
     "a plan without a proper name": ("# a comment\nplan: a b\ntasks:\n" + task("a"), 2, "plan: String should match"),
     "a plan with nothing for a name": ("plan:\ntasks:\n" + task("a"), 1, "plan: Input should be a valid string"),
@@ -96,18 +96,22 @@ CASES: dict[str, tuple[str, int, str]] = {
     "NUL": (
         plan(task("a"), task("b", 'description: "a\\0b"')),
         6,
-        "description: it holds the control character U+0000",
+        "description: it contains the control character U+0000",
     ),
-    "NUL in a command": (plan(task("a", 'run: [echo, "\\x00"]')), 3, "run: it holds the control character U+0000"),
-    "NUL in an error": (plan(task("a", 'no_retry: ["\\0"]')), 3, "no_retry: it holds the control character U+0000"),
-    "an escape": (plan(task("a", 'context_ref: "\\e[31m"')), 3, "context_ref: it holds the control character U+001B"),
+    "NUL in a command": (plan(task("a", 'run: [echo, "\\x00"]')), 3, "run: it contains the control character U+0000"),
+    "NUL in an error": (plan(task("a", 'no_retry: ["\\0"]')), 3, "no_retry: it contains the control character U+0000"),
+    "an escape": (
+        plan(task("a", 'context_ref: "\\e[31m"')),
+        3,
+        "context_ref: it contains the control character U+001B",
+    ),
     "an escape of eight bits": (
         plan(task("a", 'session: "\\x9b"')),
         3,
-        "session: it holds the control character U+009B",
+        "session: it contains the control character U+009B",
     ),
-    "NUL among the metadata": (plan(task("a", 'metadata: {x: ["\\0"]}')), 3, "it holds the character NUL"),
-    "NUL in the name of metadata": (plan(task("a", 'metadata: {"\\0": x}')), 3, "it holds the character NUL"),
+    "NUL among the metadata": (plan(task("a", 'metadata: {x: ["\\0"]}')), 3, "it contains the character NUL"),
+    "NUL in the name of metadata": (plan(task("a", 'metadata: {"\\0": x}')), 3, "it contains the character NUL"),
     "half a character": (plan(task("a", 'description: "\\ud800"')), 3, "description: "),
     "metadata beyond numbers": (plan(task("a", "metadata: {x: .nan}")), 3, "metadata: Value error, Out of range"),
     "half a character among the metadata": (plan(task("a", 'metadata: {x: "\\ud800"}')), 3, "metadata: Value error"),
@@ -116,9 +120,13 @@ CASES: dict[str, tuple[str, int, str]] = {
     "errors that are a word": (
         plan(task("a", "no_retry: ValueError")),
         3,
-        "no_retry: is a list of names, like [first,",
+        "no_retry: must be a list of names, like [first,",
     ),
-    "others that are a word": (plan(task("a"), task("b", "after: a")), 6, "after: is a list of names, like [first,"),
+    "others that are a word": (
+        plan(task("a"), task("b", "after: a")),
+        6,
+        "after: must be a list of names, like [first,",
+    ),
     "a session without a name": (plan(task("a", "session: ''")), 3, "session: String should have at least 1"),
     "an unknown whole": (plan(task("a", "parent: z")), 3, "'a' is part of 'z', which is not in the plan"),
     "a part of itself": (plan(task("a"), task("b", "parent: b")), 6, "'b' is part of itself"),
@@ -126,7 +134,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "subtasks that are none": (plan(task("a", "subtasks: [b]")), 3, "a task is a mapping"),
     "an empty list of subtasks": (plan(task("a", "subtasks: []")), 3, "`subtasks` must be a list"),
     "a part that says where it belongs": (
-        *(plan(task("a", "subtasks:", "- {name: b, title: B, parent: a}")), 7, "`parent` is said already"),
+        *(plan(task("a", "subtasks:", "- {name: b, title: B, parent: a}")), 7, "it is a subtask by its position"),
     ),
     "a part with a name that is taken": (
         *(plan(task("a", "subtasks:", "- {name: b, title: B}"), task("b")), 8, "the name 'b' is taken by line 7"),
@@ -208,7 +216,7 @@ def test_a_plan_keeps_all_that_a_task_says() -> None:
 def test_a_plan_without_a_name_is_called_as_it_is_told() -> None:
     assert parse("tasks:\n" + task("a"), default_name="mine").plan == "mine"
     assert rename(parse(plan(task("a"))), "q").plan == "q"
-    with pytest.raises(BadInput, match="PLAN_INVALID: 'a b' is no name for a plan"):
+    with pytest.raises(BadInput, match="PLAN_INVALID: 'a b' is not a valid plan name"):
         rename(parse(plan(task("a"))), "a b")
 
 

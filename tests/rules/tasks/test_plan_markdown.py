@@ -158,7 +158,7 @@ def test_in_a_numbered_list_one_comes_after_another_with_all_that_is_inside() ->
 def test_numbered_lists_stand_for_a_bounded_number_of_dependencies() -> None:
     many = [f"   - [ ] {which}{n}" for which in "ab" for n in range(200)]
     found = problems(items("1. [ ] A", *many[:200], "2. [ ] B", *many[200:]))
-    assert found == [(207, "too many tasks one after another; use bullets, and `after=` where it matters")]
+    assert found == [(207, "too many tasks one after another; use bullets, and `after=` where order matters")]
 
 
 def test_what_is_told_by_its_looks_can_be_told_by_an_argument() -> None:
@@ -172,21 +172,21 @@ def test_what_is_told_by_its_looks_can_be_told_by_an_argument() -> None:
 
 
 CASES: dict[str, tuple[str, int, str]] = {
-    "a box that is none": (items("- [ ] A", "- [] B"), 7, "a task begins `- [ ] `"),
-    "a box with another sign": (items("- [ ] A", "  - [y] B"), 7, "a task begins `- [ ] `"),
-    "a box without a space": (items("- [ ]A", "- [ ] B"), 6, "a task begins `- [ ] `"),
-    "a bullet without a space": (items("-[ ] A", "- [ ] B"), 6, "a task begins `- [ ] `"),
+    "a box that is none": (items("- [ ] A", "- [] B"), 7, "a task begins with `- [ ] `"),
+    "a box with another sign": (items("- [ ] A", "  - [y] B"), 7, "a task begins with `- [ ] `"),
+    "a box without a space": (items("- [ ]A", "- [ ] B"), 6, "a task begins with `- [ ] `"),
+    "a bullet without a space": (items("-[ ] A", "- [ ] B"), 6, "a task begins with `- [ ] `"),
     "no box": (items("- [ ] A", "- B"), 7, "an item without a box"),
-    "a line that may belong to the item or not": (items("- [ ] A", "goes on"), 7, "indent it"),
+    "a line that may belong to the item or not": (items("- [ ] A", "goes on"), 7, "indent this"),
     "nothing behind the box": (items("- [ ] {name=a}"), 6, "title: String should have at least 1 character"),
-    "a title that makes no name": (items("- [ ] 一"), 6, "give it one: {name=…}"),
+    "a title that makes no name": (items("- [ ] 一"), 6, "add {name=…}"),
     "two titles alike": (items("- [ ] A", "- [ ] B", "  - [x] a!"), 8, "the name 'a' is taken by line 6"),
     "nobody to do it": ("- [ ] A\n", 1, "persona: Field required"),
     "an unknown persona": (items("- [ ] A {persona=wizard}"), 6, "unknown persona 'wizard'"),
-    "braces that are not understood": (items("- [ ] A {persona=a b}"), 6, "what stands in braces is not"),
-    "an open quote": (items('- [ ] A {run="ls}'), 6, "what stands in braces is not"),
-    "a bad escape": (items(r'- [ ] A {run="\d"}'), 6, "run: not a text in double quotes"),
-    "an unknown key in braces": (items("- [ ] A {prio=3}"), 6, "unknown key 'prio'; there are name, title,"),
+    "braces that are not understood": (items("- [ ] A {persona=a b}"), 6, "the braces do not contain"),
+    "an open quote": (items('- [ ] A {run="ls}'), 6, "the braces do not contain"),
+    "a bad escape": (items(r'- [ ] A {run="\d"}'), 6, "run: not a valid JSON string in double quotes"),
+    "an unknown key in braces": (items("- [ ] A {prio=3}"), 6, "unknown key 'prio'; the known keys are name, title,"),
     "an unknown key in a line": (items("- [ ] A", "  prio: 3"), 7, "unknown key 'prio'"),
     "the parser's own word for a line": (items("- [ ] A {line=3}"), 6, "unknown key 'line'"),
     "a key twice in braces": (items("- [ ] A {priority=1 priority=2}"), 6, "the key 'priority' is given twice"),
@@ -196,11 +196,15 @@ CASES: dict[str, tuple[str, int, str]] = {
     "others that are no list": (
         items("- [ ] A", '  after: "B done"'),
         6,
-        "after: is a list of names, like [first, sec",
+        "after: must be a list of names, like [first, sec",
     ),
     "an unknown other": (items("- [ ] A {after=z}"), 6, "'a' comes after 'z', which is not in the plan"),
     "a circle": (items("1. [ ] A {after=b}", "2. [ ] B"), 6, "wait for each other: a → b → a"),
-    "a part that says where it belongs": (items("- [ ] A", "  - [ ] B {parent=a}"), 7, "`parent` is said already"),
+    "a part that says where it belongs": (
+        items("- [ ] A", "  - [ ] B {parent=a}"),
+        7,
+        "it is a subtask by its position",
+    ),
     "metadata that is a word": (items("- [ ] A", "  metadata: x"), 6, "metadata: Input should be a valid dictionary"),
     "metadata that is broken": (items("- [ ] A", "  metadata: {x: [}"), 7, "metadata: not YAML"),
     "metadata beyond numbers": (items("- [ ] A", "  metadata: {x: .inf}"), 7, "metadata: Out of range float"),
@@ -208,7 +212,11 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a worktree outside": (items("- [ ] A {worktree=../x}"), 6, "worktree '../x'"),
     "a fence that is open": (items("- [ ] A", "", "  ~~~", "- [ ] B", "```"), 8, "not closed by '~~~'"),
     "a comment that is open": (items("- [ ] A", "<!--", "- [ ] B"), 7, "not closed by '-->'"),
-    "front matter that is no mapping": ("---\nwords\n---\n- [ ] A {persona=reviewer}\n", 1, "the front matter is a"),
+    "front matter that is no mapping": (
+        "---\nwords\n---\n- [ ] A {persona=reviewer}\n",
+        1,
+        "the front matter must be a",
+    ),
     "front matter that is broken": ("---\nplan: x\n: [\n---\n- [ ] A {persona=reviewer}\n", 3, "not YAML"),
     "an unknown key of the plan": ("---\n\nowner: me\n---\n- [ ] A {persona=reviewer}\n", 3, "unknown key 'owner'"),
     "a plan without a proper name": ("---\nplan: a b\n---\n- [ ] A {persona=reviewer}\n", 1, "plan: String should"),
@@ -238,7 +246,7 @@ def test_all_that_is_wrong_is_said_at_once_and_in_order_of_the_lines() -> None:
 
 
 def test_an_empty_checklist_is_refused_and_one_that_is_all_done_is_not() -> None:
-    with pytest.raises(BadInput, match="line 1: a checklist has items such as"):
+    with pytest.raises(BadInput, match="line 1: a checklist needs items such as"):
         parse("# Nothing\n", format="markdown")
     assert parse(items("- [x] A")).tasks == []
 

@@ -1,1 +1,1 @@
-"""Tasks as data: their states, and plans as text."""
+"""Rules of tasks: the lifecycle, and plans as text."""

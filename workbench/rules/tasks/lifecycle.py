@@ -1,4 +1,4 @@
-"""The life of a task (spec 3, task lifecycle, plus cancelled): who may go where, and when to try again."""
+"""The lifecycle of a task (spec 3, plus cancelled): state transitions, dependencies, and retries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.model import SECOND, OnFailure, TaskState
 
 
 class Action(StrEnum):
-    """What can be done to a task."""
+    """The actions that change the state of a task."""
 
     CLAIM = "claim"
     START = "start"
@@ -26,13 +26,13 @@ class Action(StrEnum):
 OPEN = frozenset({TaskState.PENDING, TaskState.CLAIMED, TaskState.IN_PROGRESS})
 HELD = frozenset({TaskState.CLAIMED, TaskState.IN_PROGRESS})
 DEAD = frozenset({TaskState.FAILED, TaskState.CANCELLED})
-"""Ended without a result; a person or planner may have them tried again."""
+"""Ended without a result; the operator or a planner may retry them."""
 
 SHOWN = 12
-"""Tasks that a message names; the details name all."""
+"""How many tasks a message names; the details name all."""
 
 TREE_DEPTH = 50
-"""Levels of subtasks; JSON that nests much deeper is refused by its readers."""
+"""Levels of subtasks; JSON parsers refuse much deeper nesting."""
 
 TRANSITIONS: dict[tuple[TaskState, Action], TaskState] = {
     (TaskState.PENDING, Action.CLAIM): TaskState.CLAIMED,
@@ -47,7 +47,7 @@ TRANSITIONS: dict[tuple[TaskState, Action], TaskState] = {
     **{(state, Action.REASSIGN): TaskState.PENDING for state in OPEN},
     **{(dead, Action.RETRY): TaskState.PENDING for dead in DEAD},
 }
-"""Fail and expire lead back to pending instead while a retry is left: see `after_failure`."""
+"""While a retry is left, FAIL and EXPIRE lead to pending instead: see `after_failure`."""
 
 
 def step(state: TaskState, action: Action) -> TaskState:
@@ -60,25 +60,26 @@ def step(state: TaskState, action: Action) -> TaskState:
         return TRANSITIONS[state, action]
     except KeyError:
         raise Conflict(
-            "WRONG_STATE", f"A task that is {state} cannot be told to {action}.", status=str(state)
+            "WRONG_STATE", f"The task is {state}; the action {action} is not possible.", status=str(state)
         ) from None
 
 
 def is_met(policy: OnFailure, dependency: TaskState) -> bool:
-    """Whether a task of this policy need not wait for a dependency in this state any more."""
+    """Whether a dependency in this state no longer blocks a task with this policy."""
     return dependency == TaskState.COMPLETED or (policy == OnFailure.IGNORE and dependency in DEAD)
 
 
 def never_opens(policy: OnFailure, dependency: TaskState) -> bool:
-    """Whether a task of this policy must not begin to wait for a dependency in this state.
+    """Whether a task with this policy would wait for ever for a dependency in this state.
 
-    It is to be cancelled when the dependency dies: of one that is dead already it would never be told.
+    With `on_failure=cancel`, a task is cancelled when a dependency fails or is cancelled; if that happened before, it
+    would never be.
     """
     return policy == OnFailure.CANCEL and dependency in DEAD
 
 
 def require_alive(policy: OnFailure, dependencies: Mapping[int, TaskState]) -> None:
-    """Refuse dependencies, by the ids of their tasks, that have died before a task was to be cancelled with them.
+    """Refuse dependencies (states by task id) for which a task with this policy would wait for ever.
 
     Raises:
         Conflict: ``DEPENDENCY_DEAD`` with `details.dead`, their ids.
@@ -89,16 +90,16 @@ def require_alive(policy: OnFailure, dependencies: Mapping[int, TaskState]) -> N
         more = f" and {len(dead) - SHOWN:,} more" if len(dead) > SHOWN else ""
         raise Conflict(
             "DEPENDENCY_DEAD",
-            f"on_failure=cancel, but these dependencies have ended without a result already: {listed}{more}. "
+            f"on_failure=cancel, but these dependencies have already ended without a result: {listed}{more}. "
             "Retry them first, leave them out, or choose on_failure=block (wait until they are retried) or ignore.",
             dead=dead,
         )
 
 
 def is_never_retried(error_class: str | None, no_retry: Collection[str]) -> bool:
-    """Whether a task is not to be tried again after an error of this class, or of a module or family it is in.
+    """Whether `no_retry` lists this error class, with or without its module.
 
-    Classes are compared without case; ``ValueError`` also stands for ``json.ValueError``.
+    Case is ignored; ``ValueError`` also matches ``json.ValueError``.
     """
     if error_class is None:
         return False
@@ -107,7 +108,7 @@ def is_never_retried(error_class: str | None, no_retry: Collection[str]) -> bool
 
 
 def after_failure(retry_count: int, max_retries: int, retryable: bool) -> TaskState:
-    """Where a failed or expired attempt leaves a task: pending while a retry is left, else failed."""
+    """The state of a task after a failed or expired attempt: pending while a retry is left, else failed."""
     left = retryable and retry_count < max_retries
     return TaskState.PENDING if left else TaskState.FAILED
 

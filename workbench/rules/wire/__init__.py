@@ -1,1 +1,1 @@
-"""What travels: which JSON is safe to store and send again, pages of lists, the messages of the WebSocket protocol."""
+"""Data on the wire: JSON that is safe to store and send, cursors of lists, messages of the WebSocket protocol."""

@@ -1,4 +1,4 @@
-"""Data that any reader can be sent again as JSON (RFC 8259): checked once, where it is decoded or comes in."""
+"""Checks, once on input, that data can be stored and sent to any reader as JSON (RFC 8259)."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 from pydantic_core import from_json
 
 DEPTH_LIMIT = 64
-"""Levels of objects and arrays. Deeper ones could be stored, but serializers give up on them."""
+"""Levels of objects and arrays. Deeper ones could be stored, but serializers reject them."""
 
 _TOO_DEEP = f"it nests deeper than {DEPTH_LIMIT} levels"
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 
 
 class NotJson(ValueError):
-    """Text that cannot be read as JSON at all."""
+    """The text is not JSON."""
 
 
 _UNUSUAL = re.compile(r"\\u0000|[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
-"""What can only be told after decoding: NUL, and numbers that may be infinite."""
+"""What needs a check after decoding: NUL, and numbers that may be infinite."""
 
 
 def decode(text: str | bytes) -> Any:
-    """Read JSON text; what comes out passes `check`.
+    """Decode JSON text to a value that passes `check`.
 
     Raises:
-        NotJson: the text is not JSON. ValueError: it holds a value that `check` refuses; the message says which.
+        NotJson: the text is not JSON. ValueError: it contains a value that `check` refuses; the message says which.
     """
     try:
         if isinstance(text, bytes):
@@ -42,7 +42,7 @@ def decode(text: str | bytes) -> Any:
 
 
 def _reason(text: str | bytes, error: ValueError) -> ValueError:
-    """Why text cannot be decoded: Python reads more than JSON, and knows what is wrong with it."""
+    """Why text cannot be decoded, found with Python's decoder, which accepts more than JSON."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -55,10 +55,10 @@ def _reason(text: str | bytes, error: ValueError) -> ValueError:
 
 
 def check(value: Any) -> None:
-    """Refuse what Python takes for JSON and others do not: NaN, infinity, half characters, NUL, abysses.
+    """Refuse what Python encodes as JSON but others reject: NaN, infinity, lone surrogates, NUL, deep nesting.
 
     Raises:
-        ValueError: says why.
+        ValueError: the message says why.
     """
     try:
         text = _json(value)
@@ -70,7 +70,7 @@ def check(value: Any) -> None:
     if text.count("{") + text.count("[") > DEPTH_LIMIT and _nests_too_deep(value):
         raise ValueError(_TOO_DEEP)
     if "\\u0000" in text and _has_nul(value):
-        raise ValueError("it holds the character NUL, which databases do not keep")
+        raise ValueError("it contains the character NUL, which databases cannot store")
 
 
 def _has_nul(value: Any) -> bool:

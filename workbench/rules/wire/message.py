@@ -1,7 +1,7 @@
-"""The WebSocket protocol of spec 1 as data: text to frames, and every reply it prints.
+"""The WebSocket protocol of spec 1 as data: parsing frames, and every reply that the spec defines.
 
-A frame is `[agent, action, data]`; clients from before it send objects, `{"type": "announce", …}` and
-`{"type": "request_contexts", …}`, which are read as such frames. No socket and no `await` here.
+A frame is `[agent, action, data]`. Older clients send objects, `{"type": "announce", …}` and
+`{"type": "request_contexts", …}`, which are converted to frames. No socket and no `await` here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLAIMS = {
     **dict.fromkeys(("announce", "read", "write", "request_contexts"), ("agent_id",)),
     "registration_status": ("token",),
 }
-"""What of the data says who somebody is, besides that of `authenticate`."""
+"""The fields by which an action other than `authenticate` claims an identity."""
 
 Message = dict[str, Any]
 
@@ -41,16 +41,16 @@ class Frame:
 
     @property
     def claims(self) -> bool:
-        """Whether it says who somebody is, by an id or a token: such guesses are counted."""
+        """Whether it claims an identity by an id or a token; failed claims are counted."""
         claimed = CLAIMS.get(self.action, ())
         return self.action == "authenticate" or any(self.data.get(name) for name in claimed)
 
 
 def parse(text: str, client_id: str = "") -> Frame:
-    """Read `[agent, action, data]`, or an object as old clients send it; `request_id` is taken out of the data.
+    """Parse `[agent, action, data]`, or an object of an older client; `request_id` is removed from the data.
 
     Args:
-        client_id: who speaks when an object does not say.
+        client_id: the agent if an object names none.
 
     Raises:
         BadInput: ``BAD_MESSAGE``.
@@ -65,9 +65,9 @@ def parse(text: str, client_id: str = "") -> Frame:
         raise _bad("it is not an array of three elements")
     agent, action, data = message
     if not isinstance(agent, str) or not isinstance(action, str):
-        raise _bad("agent and action are strings")
+        raise _bad("agent and action must be strings")
     if not isinstance(data, dict):
-        raise _bad("data is an object")
+        raise _bad("data must be an object")
     return Frame(agent, action, data, data.pop("request_id", None))
 
 
@@ -76,7 +76,7 @@ def _converted(message: Message, client_id: str) -> list[Any]:
     if action not in LEGACY:
         raise _bad("it is not an array of three elements")
     if action == "announce" and not message.get("agent_id"):
-        raise _bad("who announces itself gives its agent_id")
+        raise _bad("announce needs an agent_id")
     return [message.get("agent_id", client_id), action, {k: v for k, v in message.items() if k != "type"}]
 
 
@@ -85,12 +85,12 @@ def _bad(why: str) -> BadInput:
 
 
 def reply(message: Message, request_id: Any) -> Message:
-    """A reply that carries the id of what it answers, if it had one."""
+    """Add the id of the request to a reply, if the request had one."""
     return message if request_id is None else {**message, "request_id": request_id}
 
 
 def prompt() -> Message:
-    """What a client is told first."""
+    """The first message to a client."""
     return {
         "type": "tool_selection_prompt",
         "available_tools": list(TOOLS),
@@ -111,24 +111,24 @@ def agent_id_required(client_id: str, tool: str) -> Message:
 
 
 def registration_success(result: Mapping[str, Any]) -> Message:
-    """The answer to a registration; the only message that ever carries the token."""
+    """The answer to a registration; the only message that carries the token."""
     return {"type": "registration_success", **result}
 
 
 def decision(state: Mapping[str, Any], admitted: bool) -> Message:
-    """What who waits is told once a person has decided."""
+    """The message to a waiting agent once the operator has decided."""
     if not admitted:
         return {"type": "registration_rejected", "reason": state["reason"]}
     return {"type": "agent_assigned", **{key: state[key] for key in ("agent_id", "session_id", "tool")}}
 
 
 def new_pending_agent(agent: Mapping[str, Any]) -> Message:
-    """What operators are told of an agent that waits for them."""
+    """The message to operators about an agent that waits for a decision."""
     return {"type": "new_pending_agent", **{key: agent[key] for key in ("agent_id", "name", "connection_id")}}
 
 
 def authentication_success(agent_id: str, tool: str) -> Message:
-    """The connection is bound to an agent from now on."""
+    """The answer to a successful authentication: the connection is now bound to an agent."""
     return {
         "type": "authentication_success",
         "agent_id": agent_id,
@@ -139,19 +139,19 @@ def authentication_success(agent_id: str, tool: str) -> Message:
 
 
 def response(action: str, data: Mapping[str, Any]) -> Message:
-    """The answer to an operation. Those that the spec prints, of read and write, have their data at the top."""
+    """The answer to an operation. As the spec says, `read` and `write` have their data at the top level."""
     if action in ("read", "write"):
         return {"type": f"{action}_response", **data}
     return {"type": f"{action}_response", "data": data}
 
 
 def contexts(page: Mapping[str, Any]) -> Message:
-    """The answer to an old client's `request_contexts`."""
+    """The answer to an older client's `request_contexts`."""
     return {"type": "contexts", "contexts": page["data"], "next_cursor": page["next_cursor"]}
 
 
 def event(found: Mapping[str, Any], request_id: Any) -> Message:
-    """One event of a subscription; it carries the id of the request that subscribed."""
+    """One event of a subscription, with the id of the subscribing request."""
     return reply({"type": "event", "data": found}, request_id)
 
 
@@ -161,30 +161,30 @@ def echo(frame: Frame) -> Message:
 
 
 def error(problem: WorkbenchError, action: str | None) -> Message:
-    """The answer to whatever went wrong; the connection lives on."""
+    """The answer to a failed action; the connection stays open."""
     details = {"details": problem.details} if problem.details else {}
     known = {"code": problem.code, "message": problem.message, "status": problem.status}
     return {"type": "error", **known, "action": action, **details}
 
 
-# The errors that the spec words.
+# Errors whose messages the spec defines.
 
 
 def invalid_tool() -> BadInput:
-    """Somebody selected a tool that is none."""
+    """The client selected an unknown tool."""
     return BadInput("INVALID_TOOL", "Invalid tool selection. Must be 'register', 'read', or 'write'")
 
 
 def agent_id_missing() -> Unauthenticated:
-    """Somebody reads or writes without having said who it is."""
+    """The client reads or writes without having authenticated."""
     return Unauthenticated("TOKEN_REQUIRED", "agent_id required for read/write operations")
 
 
 def not_assigned() -> Refused:
-    """Somebody whose registration is undecided, or was turned down, wants more than to wait."""
+    """The agent's registration is pending or was rejected."""
     return Refused("NOT_ASSIGNED", "Agent not yet assigned by human administrator")
 
 
 def failed(what: str, problem: WorkbenchError) -> WorkbenchError:
-    """The same error, told as the spec tells it: what failed, then why."""
+    """The same error in the form of the spec: what failed, then why."""
     return type(problem)(problem.code, f"{what} failed: {problem.message}", **problem.details)

@@ -1,8 +1,8 @@
-"""Where a page of a list ended, as a text that its reader hands back and need not understand.
+"""Cursors: opaque texts that say where a page of a list ended.
 
-The text holds the sort key of the last row, so a page goes on where the one before ended, whatever
-was added or removed in between. It is guarded against accidents and guesses, not against forgery:
-whoever makes one up sees no row that a query does not grant anyway.
+A cursor holds the sort key of the last row, so the next page continues there even if rows were added or removed in
+between. Its checksum guards against accidents, not forgery: a forged one shows no row that the query does not permit
+anyway.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from workbench.errors import BadInput
 R = TypeVar("R", bound=Mapping[str, Any])
 
 Search = Annotated[str | None, Field(max_length=200, description="Part of a name or description.")]
-Deleted = Annotated[bool, Field(description="Those that were deleted, instead.")]
+Deleted = Annotated[bool, Field(description="List the deleted ones instead.")]
 Limit = Annotated[int, Field(ge=1, le=500)]
-Cursor = Annotated[str | None, Field(description="Where to read on: next_cursor of the page before.")]
+Cursor = Annotated[str | None, Field(description="Where to continue: next_cursor of the previous page.")]
 
 _DIGEST = 6
 _FIRST = -(2**63)
 
 
 def encode(key: Sequence[int | str]) -> str:
-    """The cursor after the row with a sort key."""
+    """The cursor that points after the row with this sort key."""
     body = json.dumps(list(key), separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(_digest(body) + body).decode().rstrip("=")
 
 
 def decode(cursor: str, *types: type[int] | type[str]) -> tuple[Any, ...]:
-    """The sort key in a cursor; `types` are those of its parts.
+    """The sort key in a cursor; `types` are the types of its parts.
 
     Raises:
-        BadInput: ``BAD_CURSOR``: no list that is sorted by such a key gave this cursor.
+        BadInput: ``BAD_CURSOR``: it is not from a list with such a sort key.
     """
     key = _key(cursor)
     if tuple(map(type, key)) != types or not all(_fits(part) for part in key) or encode(key) != cursor:
-        raise BadInput("BAD_CURSOR", "This cursor is not from this list. Send next_cursor as it was, or none to begin.")
+        raise BadInput("BAD_CURSOR", "This cursor is not from this list. Send next_cursor unchanged, or none to start.")
     return tuple(key)
 
 
@@ -58,10 +58,11 @@ def after(cursor: str | None) -> dict[str, int | str]:
 
 
 def cut(rows: Sequence[R], limit: int, *columns: str) -> tuple[Sequence[R], str | None]:
-    """The page among `limit` + 1 rows, and the cursor after it: None when nothing follows.
+    """The page of at most `limit` rows, and the cursor after it; None if it is the last page.
 
     Args:
-        columns: those that the rows are ordered by.
+        rows: up to `limit` + 1 rows.
+        columns: the columns that the rows are ordered by.
     """
     if len(rows) <= limit:
         return rows, None
@@ -69,7 +70,7 @@ def cut(rows: Sequence[R], limit: int, *columns: str) -> tuple[Sequence[R], str 
 
 
 def _key(cursor: str) -> list[Any]:
-    """What a cursor holds, or nothing if it is none."""
+    """The parts of a cursor; empty if it is invalid."""
     try:
         whole = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         body = whole[_DIGEST:]
@@ -80,7 +81,7 @@ def _key(cursor: str) -> list[Any]:
 
 
 def _fits(part: int | str) -> bool:
-    """Whether databases can compare with it."""
+    """Whether databases can compare values with it."""
     return isinstance(part, str) or _FIRST <= part < 2**63
 
 

@@ -1,7 +1,7 @@
-"""Plans: text to a checked list of tasks, or every problem with its line; and back to text.
+"""Plans: parses text to a checked list of tasks, or reports every problem with its line; and writes plans as text.
 
-A plan is written as YAML (`yaml`) or as a Markdown checklist (`markdown`). Both are read into a draft, and a draft
-becomes a `Plan` only as a whole (`draft`). What a new text would change is a rule as well (`diff`).
+A plan is written as YAML (`yaml`) or as a Markdown checklist (`markdown`). Both are parsed to a draft, from which
+`draft` makes a `Plan` if it has no problems. `diff` compares a new text with the current tasks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def parse(
     personas: Collection[str] | None = None,
     format: Format | Literal["auto"] = "auto",
 ) -> Plan:
-    """Read a plan; if `personas` is given, its tasks may name no others.
+    """Parse a plan; if `personas` is given, its tasks may use no others.
 
     Raises:
         BadInput: ``PLAN_INVALID``.
@@ -61,9 +61,9 @@ def parse(
 
 
 def write(plan: Plan, format: Format, *, completed: Collection[str] = ()) -> str:
-    """A plan as text that is read as the same plan, without comments; in Markdown, `completed` tasks are ticked."""
-    told = Plan(plan=plan.plan, tasks=open_tasks(plan))
-    return markdown.write(told, completed) if format == "markdown" else yaml.write(told)
+    """Write a plan as text that parses to the same plan; in Markdown, `completed` tasks are ticked."""
+    written = Plan(plan=plan.plan, tasks=open_tasks(plan))
+    return markdown.write(written, completed) if format == "markdown" else yaml.write(written)
 
 
 def rename(plan: Plan, name: str) -> Plan:
@@ -75,5 +75,5 @@ def rename(plan: Plan, name: str) -> Plan:
     problems = Problems()
     renamed = problems.validated(Plan, {**dict(plan), "plan": name}, 1)
     if renamed is None:
-        raise BadInput("PLAN_INVALID", f"{name!r} is no name for a plan: {problems.found[0]['reason']}.")
+        raise BadInput("PLAN_INVALID", f"{name!r} is not a valid plan name: {problems.found[0]['reason']}.")
     return renamed

@@ -1,6 +1,6 @@
-"""What a checklist's item says of its task: ``{key=value …}`` behind its title, ``key: value`` in lines under it.
+"""The attributes of a checklist's item: ``{key=value …}`` after its title, ``key: value`` in lines below it.
 
-Values are words. A value in double quotes is a JSON string; lists are ``a,b`` or JSON, and metadata is JSON or YAML in
+Values are words. A value in double quotes is a JSON string; a list is ``a,b`` or JSON, and metadata is JSON or YAML in
 one line. An empty value means none.
 """
 
@@ -21,47 +21,47 @@ _WORD = re.compile(r"[A-Za-z0-9._/@:+-]+")
 _PAIR = r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*+"|'[^']*+'|[^\s"'{}]*+)"""
 _PAIRS = re.compile(_PAIR)
 _BRACES = re.compile(rf"(?:^|(?<=\s))\{{\s*+{_PAIR}(?:\s++{_PAIR})*+\s*+\}}\s*+$")
-_MEANT = re.compile(r"(?:^|\s)\{\s*[A-Za-z_]\w*=[^{}]*+\}?\s*+$")
+_NEARLY_BRACES = re.compile(r"(?:^|\s)\{\s*[A-Za-z_]\w*=[^{}]*+\}?\s*+$")
 _LINE = re.compile(r"([a-z_]+):(?:[ \t]+(.*))?", re.DOTALL)
 
 
-def behind(title: str) -> tuple[str, dict[str, Any], list[str]]:
-    """A title without the braces at its end, what they say, and what is wrong with them."""
+def after_title(title: str) -> tuple[str, dict[str, Any], list[str]]:
+    """Split a title into the title proper and the attributes in braces at its end; also return their problems."""
     found = _BRACES.search(title)
     if found is None:
-        wrong = ["what stands in braces is not `key=value …`; put values with spaces in quotes"]
-        return title.strip(), {}, wrong if _MEANT.search(title) else []
-    said: dict[str, Any] = {}
+        wrong = ["the braces do not contain `key=value …`; put values with spaces in quotes"]
+        return title.strip(), {}, wrong if _NEARLY_BRACES.search(title) else []
+    fields: dict[str, Any] = {}
     pairs = _PAIRS.findall(found[0])
-    problems = [reason for key, raw in pairs for reason in _put(said, key, raw, raw[:1] in _QUOTES)]
-    return title[: found.start()].strip(), said, problems
+    problems = [reason for key, raw in pairs for reason in _put(fields, key, raw, raw[:1] in _QUOTES)]
+    return title[: found.start()].strip(), fields, problems
 
 
 def line(text: str) -> tuple[str, str] | None:
-    """Key and value of a line that is ``key: value``."""
+    """The key and value of a line ``key: value``; None for any other line."""
     found = _LINE.fullmatch(text)
     return (found[1], (found[2] or "").strip()) if found else None
 
 
-def put(said: dict[str, Any], key: str, raw: str) -> list[str]:
-    """Add what a line says to what is known of a task; what is wrong with it."""
-    return _put(said, key, raw, _is_quoted(raw))
+def put(fields: dict[str, Any], key: str, raw: str) -> list[str]:
+    """Add an attribute from a line to the fields of a task; return the problems."""
+    return _put(fields, key, raw, _is_quoted(raw))
 
 
-def _put(said: dict[str, Any], key: str, raw: str, is_quoted: bool) -> list[str]:
+def _put(fields: dict[str, Any], key: str, raw: str, is_quoted: bool) -> list[str]:
     if key not in KEYS:
         return [f"{unknown_key(key, KEYS)}. A description goes after an empty line"]
-    if key in said:
+    if key in fields:
         return [f"the key {key!r} is given twice"]
     try:
-        said[key] = _unquoted(raw) if is_quoted else _value(key, raw)
+        fields[key] = _unquoted(raw) if is_quoted else _value(key, raw)
     except ValueError as error:
         return [f"{key}: {error}"]
     return []
 
 
 def written(key: str, value: Any) -> str | None:
-    """A value as it may stand in braces, if it is that simple."""
+    """A value as written in braces; None if it is too complex for them."""
     if value is None:
         return ""
     words = value if key in LISTS else [value]
@@ -70,7 +70,7 @@ def written(key: str, value: Any) -> str | None:
 
 
 def as_line(value: Any) -> str:
-    """A value as it may stand in a line of its own."""
+    """A value as written in a line of its own."""
     plain = (
         isinstance(value, str) and value and value == value.strip() and value.isprintable() and value[0] not in "\"'["
     )
@@ -92,7 +92,7 @@ def _unquoted(raw: str) -> str:
     try:
         return str(json.loads(raw, strict=False))
     except ValueError as error:
-        raise ValueError(f"not a text in double quotes, with backslashes as in JSON: {error}") from None
+        raise ValueError(f"not a valid JSON string in double quotes: {error}") from None
 
 
 def _value(key: str, raw: str) -> Any:
@@ -108,7 +108,7 @@ def _value(key: str, raw: str) -> Any:
 
 
 def _command(raw: str) -> Any:
-    """A list of words; or a line for the shell, which may begin with a bracket as well."""
+    """A list of words, or a line for the shell, which may also begin with a bracket."""
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a new text of a plan would change."""
+"""Compares the new text of a plan with its current tasks: the changes, and what forbids them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.plan.model import PlannedTask, meaning
 
 SHOWN = 40
-"""Characters of a value in the readable form."""
+"""Characters of a value that the readable form shows."""
 
 
 class Change(Wire):
-    """One thing that a task is to say otherwise."""
+    """The change of one field of a task."""
 
     field: str
     before: Any
@@ -23,7 +23,7 @@ class Change(Wire):
 
 
 class PlanDiff(Wire):
-    """Names of tasks to be added, removed and changed; `text` is the same for people, empty if there is nothing."""
+    """The names of added, removed and changed tasks; `text` is the readable form, empty if nothing changes."""
 
     added: list[str] = []
     removed: list[str] = []
@@ -32,7 +32,7 @@ class PlanDiff(Wire):
 
 
 def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask]) -> PlanDiff:
-    """What makes the new tasks of the old ones, by their names and in the order they are written."""
+    """The changes from the old tasks to the new ones, matched by name, in the order they are written."""
     before = {task.name: task for task in old}
     after = {task.name: task for task in new}
     added = [task for name, task in after.items() if name not in before]
@@ -41,7 +41,7 @@ def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask]) -> PlanDiff:
     changed = {name: found for name, found in changes.items() if found}
     lines = [f"+ {task.name}: {task.title}" for task in added]
     lines += [f"- {task.name}: {task.title}" for task in removed]
-    lines += [f"~ {name}: {'; '.join(map(_told, found))}" for name, found in changed.items()]
+    lines += [f"~ {name}: {'; '.join(map(_readable, found))}" for name, found in changed.items()]
     return PlanDiff(
         added=[task.name for task in added],
         removed=[task.name for task in removed],
@@ -51,11 +51,11 @@ def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask]) -> PlanDiff:
 
 
 def obstacles(diff: PlanDiff, states: Mapping[str, TaskState], lines: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Why a diff cannot be applied: what has begun stays as it is, and what is done stays.
+    """Why a diff cannot be applied: only pending tasks can be changed, and only pending or dead ones removed.
 
     Args:
-        states: of the tasks there are, by name.
-        lines: where the new text speaks of a task; a task that it is silent about has none.
+        states: the states of the current tasks, by name.
+        lines: the lines of the tasks in the new text, by name.
     """
     found = [
         {
@@ -72,22 +72,22 @@ def obstacles(diff: PlanDiff, states: Mapping[str, TaskState], lines: Mapping[st
 def dead_ends(
     diff: PlanDiff, tasks: Sequence[PlannedTask], states: Mapping[str, TaskState], lines: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """What would from now on wait for a dead task that it is to be cancelled with, and so wait for ever.
+    """New dependencies with `on_failure=cancel` on tasks that have failed or were cancelled: they would never be met.
 
     Args:
-        tasks: as the text has them.
-        states, lines: as of `obstacles`.
+        tasks: the tasks of the text.
+        states, lines: as for `obstacles`.
     """
-    concerned = {*diff.added} | {name for name, changes in diff.changed.items() if _LINKS & {c.field for c in changes}}
+    relinked = {*diff.added} | {name for name, changes in diff.changed.items() if _LINKS & {c.field for c in changes}}
     return [
         {
             "line": lines.get(task.name),
             "task": task.name,
             "depends_on": other,
-            "reason": f"{task.name!r} comes after {other!r}, which is {states[other]}, and is to be cancelled with it",
+            "reason": f"{task.name!r} comes after {other!r}, which is {states[other]}, with on_failure=cancel",
         }
         for task in tasks
-        if task.name in concerned
+        if task.name in relinked
         for other in dict.fromkeys(task.after)
         if other in states and lifecycle.never_opens(task.on_failure, states[other])
     ]
@@ -99,7 +99,7 @@ _MAY_GO = _MAY_CHANGE | lifecycle.DEAD
 
 
 def _instead(state: TaskState, changes: Sequence[Change] | None) -> str:
-    """What keeps a task from being changed, or from being removed if there are no changes."""
+    """What to do instead of changing a task, or of removing it (if `changes` is None)."""
     if changes is None:
         return "it stays in the plan" if state == TaskState.COMPLETED else "cancel it before it is removed"
     fields = ", ".join(change.field for change in changes)
@@ -116,7 +116,7 @@ def _differ(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
 
 
-def _told(change: Change) -> str:
+def _readable(change: Change) -> str:
     return f"{change.field} {_short(change.before)} → {_short(change.after)}"
 
 

@@ -1,4 +1,4 @@
-"""Between text and plan: what a format has read, and the checks that are the same for each."""
+"""The draft of a plan, as parsed from either format, and the checks that make a plan of it."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from workbench.rules.tasks.plan.order import find_cycle
 M = TypeVar("M", bound=BaseModel)
 
 INHERITED = ("persona", "worktree")
-"""What a task that is written inside another need not repeat."""
+"""Fields that a subtask inherits from the task it is written in."""
 
 KEYS = tuple(name for name in PlannedTask.model_fields if name != "line")
-"""What a task may say."""
+"""The fields of a task in a text."""
 LISTS = frozenset({"after", "no_retry"})
 """Fields that are lists of words."""
 TEXTS = ("title", "description", "session", "run", "no_retry", "context_ref")
-"""Fields in which anything may be written that can be read; names have rules of their own, metadata is data."""
+"""Free text fields, which may not contain control characters; names and metadata have checks of their own."""
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Unicode's category Cc without tabs and ends of lines: databases do not keep NUL, terminals obey others."""
+"""Unicode's category Cc without tab and line ends: databases cannot store NUL, and terminals execute others."""
 
 
 class Problems:
-    """Collects what is wrong, so that a plan is refused once, with everything."""
+    """Collects the problems of a plan, so that all are reported at once."""
 
     def __init__(self) -> None:
         self.found: list[dict[str, Any]] = []
 
     def add(self, line: int, reason: str) -> None:
-        """Note a problem; lines count from 1."""
+        """Add a problem; lines count from 1."""
         self.found.append({"line": line, "reason": reason})
 
     def validated(self, model: type[M], values: Mapping[str, Any], line: int) -> M | None:
-        """A model of these values, or None and a problem for each that does not fit."""
+        """A model of these values; if any is invalid, add a problem for each and return None."""
         try:
             return model.model_validate(values)
         except ValidationError as error:
@@ -49,27 +49,27 @@ class Problems:
             return None
 
     def task(self, values: Mapping[str, Any], line: int) -> PlannedTask:
-        """A task; what does not fit is a problem and left out, a name, title or persona is empty then."""
+        """A task of these values. Invalid values are problems and left out (name, title, persona: empty)."""
         try:
             return PlannedTask.model_validate(values)
         except ValidationError as error:
-            wrong = self._refuse(error, line)
-            fitting = {key: value for key, value in values.items() if key not in wrong}
-            missing = {"name", "title", "persona"} - fitting.keys()
-            made = PlannedTask.model_validate(fitting | dict.fromkeys(missing, "x"))
-            return made.model_copy(update=dict.fromkeys(missing, ""))
+            invalid = self._refuse(error, line)
+            valid = {key: value for key, value in values.items() if key not in invalid}
+            missing = {"name", "title", "persona"} - valid.keys()
+            task = PlannedTask.model_validate(valid | dict.fromkeys(missing, "x"))
+            return task.model_copy(update=dict.fromkeys(missing, ""))
 
     def _refuse(self, error: ValidationError, line: int) -> set[int | str]:
-        """Note what is wrong; the fields it is in."""
+        """Add a problem for each error; return the invalid fields."""
         found = error.errors(include_url=False)
         for one in found:
             place = ".".join(map(str, one["loc"]))
             is_no_list = one["type"] == "list_type" and place in LISTS
-            self.add(line, f"{place}: {'is a list of names, like [first, second]' if is_no_list else one['msg']}")
+            self.add(line, f"{place}: {'must be a list of names, like [first, second]' if is_no_list else one['msg']}")
         return {one["loc"][0] for one in found}
 
     def raise_if_any(self) -> None:
-        """Refuse the plan as a whole.
+        """Refuse the plan if it has problems.
 
         Raises:
             BadInput: ``PLAN_INVALID`` with `details.problems`, each a line and a reason.
@@ -90,11 +90,11 @@ class Entry:
     ticked: bool = False
 
     def under(self, above: Entry | None, problems: Problems) -> Entry:
-        """The same, written inside another: a part of it, with its persona and worktree unless it says otherwise."""
+        """The same task as a subtask of `above`, with its persona and worktree unless it has its own."""
         if above is None:
             return self
         if "parent" in self.fields:
-            problems.add(self.line, "`parent` is said already by where it is written; leave one of them out")
+            problems.add(self.line, "it is a subtask by its position, so it cannot have `parent` too; leave one out")
         given = {key: above.fields[key] for key in INHERITED if key in above.fields}
         if "name" in above.fields:
             given["parent"] = above.fields["name"]
@@ -103,32 +103,32 @@ class Entry:
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan as it was written; `name` is whatever stands for one, None if nothing does."""
+    """A plan as it was written, not checked yet."""
 
     entries: list[Entry]
     line: int = 1
     name: dict[str, Any] = field(default_factory=dict)
-    """``{"plan": …}``, or nothing."""
+    """``{"plan": …}``, unchecked; empty if the text gives no name."""
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """What is wrong with a key that a task cannot have."""
-    return f"unknown key {key!r}; there are {', '.join(known)}"
+    """The problem with an unknown key."""
+    return f"unknown key {key!r}; the known keys are {', '.join(known)}"
 
 
 def checked(draft: Draft, problems: Problems, default_name: str, personas: Collection[str] | None) -> Plan:
-    """The plan that a draft is, if nothing was wrong with it so far and nothing is now.
+    """Check a draft and return it as a plan, if it has no problems.
 
     Raises:
         BadInput: ``PLAN_INVALID``.
     """
     tasks = [_task(entry, problems) for entry in draft.entries if not entry.ticked]
     ticked = [item for entry in draft.entries if entry.ticked and (item := _ticked(entry, problems))]
-    said = {str(entry.fields.get("name")) for entry in draft.entries}
+    names = {str(entry.fields.get("name")) for entry in draft.entries}
     _check_names([*tasks, *ticked], problems)
-    _check_order(tasks, said, problems)
-    _check_parents(tasks, said, problems)
-    _check_places(tasks, personas, problems)
+    _check_order(tasks, names, problems)
+    _check_parents(tasks, names, problems)
+    _check_personas_and_worktrees(tasks, personas, problems)
     plan = problems.validated(Plan, {"plan": default_name, **draft.name, "tasks": tasks, "ticked": ticked}, draft.line)
     problems.raise_if_any()
     assert plan is not None
@@ -139,13 +139,13 @@ def _task(entry: Entry, problems: Problems) -> PlannedTask:
     for key in TEXTS:
         if control := CONTROL.search(_text(entry.fields.get(key))):
             code = f"U+{ord(control[0]):04X}"
-            problems.add(entry.line, f"{key}: it holds the control character {code}; leave it out")
+            problems.add(entry.line, f"{key}: it contains the control character {code}; leave it out")
     return problems.task({**entry.fields, LINE: entry.line}, entry.line)
 
 
-def _text(said: Any) -> str:
-    """What is written in a field, whether it may be there or not: a text, or a list of them."""
-    parts = said if isinstance(said, list) else [said]
+def _text(value: Any) -> str:
+    """The text in an unchecked field: a string or a list of strings; empty for anything else."""
+    parts = value if isinstance(value, list) else [value]
     return " ".join(part for part in parts if isinstance(part, str))
 
 
@@ -161,40 +161,40 @@ def _check_names(items: Sequence[PlannedTask | Ticked], problems: Problems) -> N
         first.setdefault(item.name, item.line)
 
 
-def _check_order(tasks: Sequence[PlannedTask], said: Collection[str], problems: Problems) -> None:
+def _check_order(tasks: Sequence[PlannedTask], names: Collection[str], problems: Problems) -> None:
     for task in tasks:
         for other in dict.fromkeys(task.after):
             if other == task.name:
                 problems.add(task.line, f"{task.name!r} comes after itself")
-            elif other not in said:
+            elif other not in names:
                 problems.add(task.line, f"{_called(task)} comes after {other!r}, which is not in the plan")
     edges = {task.name: [on for on in task.after if on != task.name] for task in reversed(tasks) if task.name}
-    _check_circle(tasks, edges, "the tasks wait for each other", problems)
+    _check_cycle(tasks, edges, "the tasks wait for each other", problems)
 
 
 def _called(task: PlannedTask) -> str:
     return repr(task.name) if task.name else "this task"
 
 
-def _check_parents(tasks: Sequence[PlannedTask], said: Collection[str], problems: Problems) -> None:
+def _check_parents(tasks: Sequence[PlannedTask], names: Collection[str], problems: Problems) -> None:
     for task in tasks:
         if task.parent == task.name:
             problems.add(task.line, f"{task.name!r} is part of itself")
-        elif task.parent is not None and task.parent not in said:
+        elif task.parent is not None and task.parent not in names:
             problems.add(task.line, f"{_called(task)} is part of {task.parent!r}, which is not in the plan")
     edges = {task.name: [task.parent] for task in reversed(tasks) if task.parent and task.name not in ("", task.parent)}
-    if not _check_circle(tasks, edges, "the tasks are parts of each other", problems):
+    if not _check_cycle(tasks, edges, "the tasks are parts of each other", problems):
         _check_depth(tasks, {name: above for name, (above,) in edges.items()}, problems)
 
 
-def _check_circle(
-    tasks: Sequence[PlannedTask], edges: Mapping[str, Sequence[str]], told: str, problems: Problems
+def _check_cycle(
+    tasks: Sequence[PlannedTask], edges: Mapping[str, Sequence[str]], reason: str, problems: Problems
 ) -> bool:
     in_text = {task.name: edges[task.name] for task in tasks if task.name in edges}
     cycle = find_cycle(in_text)
     if cycle:
         line = next(task.line for task in tasks if task.name == cycle[0])
-        problems.add(line, f"{told}: {' → '.join(cycle)}")
+        problems.add(line, f"{reason}: {' → '.join(cycle)}")
     return cycle is not None
 
 
@@ -207,11 +207,13 @@ def _check_depth(tasks: Sequence[PlannedTask], above: Mapping[str, str], problem
             problems.add(task.line, f"{task.name!r} has more than {TREE_DEPTH - 1} tasks above it")
 
 
-def _check_places(tasks: Sequence[PlannedTask], personas: Collection[str] | None, problems: Problems) -> None:
+def _check_personas_and_worktrees(
+    tasks: Sequence[PlannedTask], personas: Collection[str] | None, problems: Problems
+) -> None:
     for task in tasks:
         if personas is not None and task.persona and task.persona.lower() not in personas:
             known = ", ".join(sorted(personas))
-            problems.add(task.line, f"unknown persona {task.persona!r}; there are {known}")
+            problems.add(task.line, f"unknown persona {task.persona!r}; the known personas are {known}")
         if task.worktree is not None:
             try:
                 check_worktree_name(task.worktree)

@@ -1,7 +1,7 @@
-"""The lines of a Markdown checklist as a tree of items.
+"""Parses the lines of a Markdown checklist to a tree of items.
 
-No Markdown library that comes with Workbench tells lines; so this reads lines, and refuses what Markdown would only
-take for something else: a box that is none, an item without one, text that might belong to an item or not.
+It parses lines because no Markdown library among Workbench's dependencies reports them. It refuses what Markdown would
+silently read as something else: a malformed box, an item without one, text that may or may not belong to an item.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 
 def slug(title: str) -> str:
-    """A title's words in lower case with dashes between them; empty if it has no letters or digits of ASCII."""
+    """A title's words in lower case, joined by dashes; empty if it has no ASCII letters or digits."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:100].strip("-")
 
 
 def has_items(text: str) -> bool:
-    """Whether there is anything like an item with a box in a text."""
+    """Whether a text has anything like an item with a box."""
     return _ANY.search(text) is not None
 
 
 def is_text(line: str) -> bool:
-    """Whether an indented line is nothing but text."""
+    """Whether an indented line is plain text: no item, fence or comment."""
     return not (_NEARLY.match(line) or _FENCE.match(line) or _begins_comment(line))
 
 
@@ -48,29 +48,28 @@ def _begins_comment(line: str) -> bool:
 
 @dataclass
 class Item:
-    """An item while it is being read."""
+    """An item while it is being parsed."""
 
     line: int
     indent: int
     numbered: bool
-    stretch: int
-    """Which stretch of items it is in: a heading or other text begins another one."""
+    section: int
+    """The number of its section; a heading or other text begins a new one."""
     ticked: bool
     title: str
-    said: dict[str, Any]
-    """Its attributes."""
+    attributes: dict[str, Any]
     text: list[str] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
-    said_all: bool = False
-    """Its lines of attributes have ended."""
+    attributes_ended: bool = False
+    """Whether its attribute lines have ended."""
 
     @property
     def name(self) -> str:
-        """As it is said, or made from the title."""
-        return str(self.said.get("name", slug(self.title)))
+        """Its attribute `name`, or a name made from the title."""
+        return str(self.attributes.get("name", slug(self.title)))
 
     def names(self) -> Iterator[str]:
-        """Of all tasks in it that are not ticked."""
+        """The names of the item and all items in it, except ticked ones."""
         if not self.ticked:
             yield self.name
         for item in self.items:
@@ -78,20 +77,20 @@ class Item:
 
 
 class Reader:
-    """Takes lines, and has the items of the top level in the end."""
+    """Parses line by line; `top` are the top-level items."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self.title: tuple[int, str] | None = None
         self.top: list[Item] = []
         self._path: list[Item] = []
-        self._stretch = 0
+        self._section = 0
         self._after_text = False
         self._open: tuple[int, str] | None = None
-        """Where a fence or comment began, and how the line that closes it does."""
+        """The line in which an open fence or comment began, and the mark that closes it."""
 
     def line(self, number: int, line: str) -> None:
-        """Take the next line."""
+        """Parse the next line."""
         column = len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4))
         if self._open:
             self._within(line, self._open[1])
@@ -100,7 +99,7 @@ class Reader:
         elif found := _ITEM.fullmatch(line):
             self._item(number, column, found)
         elif _NEARLY.match(line):
-            self.problems.add(number, "a task begins `- [ ] ` or `1. [ ] `, one that is done `- [x] `")
+            self.problems.add(number, "a task begins with `- [ ] ` or `1. [ ] `, a completed one with `- [x] `")
         elif begun := _FENCE.match(line):
             self._open = (number, begun[1])
             self._text(number, line, column, is_fence=True)
@@ -112,12 +111,12 @@ class Reader:
             self._prose(number, line)
 
     def end(self) -> None:
-        """There are no more lines."""
+        """Finish after the last line."""
         if self._open:
-            self.problems.add(self._open[0], f"what begins here is not closed by {self._open[1]!r}")
+            self.problems.add(self._open[0], f"the fence or comment here is not closed by {self._open[1]!r}")
 
     def _within(self, line: str, closing: str) -> None:
-        """A line of a comment, or of a fence, which may be longer at its end."""
+        """Parse a line inside a comment or fence; a fence may be closed by a longer one."""
         is_comment, word = closing == "-->", line.strip()
         if closing in word if is_comment else word.startswith(closing) and not word.strip(closing[0]):
             self._open = None
@@ -127,7 +126,7 @@ class Reader:
     def _blank(self) -> None:
         self._after_text = False
         if self._path:
-            self._path[-1].said_all = True
+            self._path[-1].attributes_ended = True
             self._path[-1].text.append("")
 
     def _item(self, number: int, column: int, found: re.Match[str]) -> None:
@@ -136,38 +135,38 @@ class Reader:
         if len(self._path) == TREE_DEPTH:
             self.problems.add(number, f"it has more than {TREE_DEPTH - 1} tasks above it")
             return
-        title, said, wrong = attributes.behind(found[3] or "")
-        made = Item(number, column, found[1][0].isdigit(), self._stretch, found[2] != " ", title, said)
-        (self._path[-1].items if self._path else self.top).append(made)
-        self._path.append(made)
+        title, fields, reasons = attributes.after_title(found[3] or "")
+        item = Item(number, column, found[1][0].isdigit(), self._section, found[2] != " ", title, fields)
+        (self._path[-1].items if self._path else self.top).append(item)
+        self._path.append(item)
         self._after_text = True
-        for reason in wrong:
+        for reason in reasons:
             self.problems.add(number, reason)
 
     def _text(self, number: int, line: str, column: int, is_fence: bool = False) -> None:
-        """An indented line: of the innermost item that it is indented more than."""
+        """Parse an indented line; it belongs to the innermost item that is indented less."""
         while self._path and column <= self._path[-1].indent:
             self._path.pop()
         if not self._path:
             return
         item = self._path[-1]
-        said = None if item.said_all or item.items or is_fence else attributes.line(line.strip())
-        if said is None:
-            item.said_all = True
+        pair = None if item.attributes_ended or item.items or is_fence else attributes.line(line.strip())
+        if pair is None:
+            item.attributes_ended = True
             item.text.append(line)
         else:
-            for reason in attributes.put(item.said, *said):
+            for reason in attributes.put(item.attributes, *pair):
                 self.problems.add(number, reason)
         self._after_text = True
 
     def _prose(self, number: int, line: str) -> None:
-        """A line that is not indented and no item: it ends the list."""
+        """Parse a line that is neither indented nor an item; it ends the list."""
         heading = _HEADING.fullmatch(line)
         if heading is None and _BULLET.match(line):
             self.problems.add(number, "an item without a box; write `- [ ] ` for a task, or indent it below one")
         elif heading is None and self._after_text and self._path:
-            self.problems.add(number, "indent it if it belongs to the item above, else leave a line empty before it")
+            self.problems.add(number, "indent this if it belongs to the item above; else put an empty line before it")
         if heading and len(heading[1]) == 1 and self.title is None:
             self.title = (number, heading[2].rstrip(" \t").rstrip("#").rstrip(" \t"))
         self._path.clear()
-        self._stretch += 1
+        self._section += 1

@@ -2,7 +2,7 @@
 
 ```markdown
 ---
-plan: penguins                   # or the title's words with dashes; persona and worktree may be given for all
+plan: penguins                   # default: from the title; persona and worktree here apply to all tasks
 persona: implementer
 ---
 # Penguins
@@ -18,10 +18,10 @@ persona: implementer
   2. [ ] Choose one {persona=reviewer}
 ```
 
-An item with a box is a task. Its name is `name=`, else its title's words with dashes; items inside it are its
-subtasks, with its persona and worktree unless they say otherwise. In a numbered list one comes after another, with all
-that is inside. A ticked item is left out, and what comes after it need not wait. Headings, other text that is not
-indented, and comments are for people only. What an item may say is in `attributes`.
+An item with a box is a task. Its name is the attribute `name`, else its title's words joined by dashes. Items inside it
+are its subtasks; they inherit its persona and worktree. In a numbered list, each item with its subtasks comes after the
+one before it. A ticked item is left out, and items after it do not wait for it. Headings, other text that is not
+indented, and comments are ignored. `attributes` describes the attributes of an item.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from workbench.rules.tasks.plan.model import Plan, PlannedTask
 from workbench.rules.tasks.plan.yaml import Mapping, load
 
 EDGES = 20_000
-"""Dependencies that numbered lists may stand for in one plan."""
+"""How many dependencies the numbered lists of one plan may create."""
 
 _YAML = re.compile(r"""^["']?tasks["']?[ \t]*:""", re.MULTILINE)
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -50,7 +50,7 @@ def looks_like(text: str) -> bool:
 
 
 def read(text: str, problems: Problems) -> Draft:
-    """A plan as it was written."""
+    """Parse a checklist to a draft."""
     front = _FRONT.match(text)
     defaults = _front_matter(front[1], problems) if front else {}
     reader = Reader(problems)
@@ -59,8 +59,8 @@ def read(text: str, problems: Problems) -> Draft:
         reader.line(number, line)
     reader.end()
     if not reader.top and not problems.found:
-        problems.add(1, "a checklist has items such as `- [ ] Do it {persona=…}`")
-    _one_after_another(reader.top, problems)
+        problems.add(1, "a checklist needs items such as `- [ ] Do it {persona=…}`")
+    _chain_numbered(reader.top, problems)
     above = {key: defaults[key] for key in INHERITED if key in defaults}
     entries = [entry for item in reader.top for entry in _entries(item, None, above, problems)]
     named = {"plan": defaults["plan"]} if "plan" in defaults else _named(reader.title, problems)
@@ -68,7 +68,7 @@ def read(text: str, problems: Problems) -> Draft:
 
 
 def write(plan: Plan, completed: Collection[str] = ()) -> str:
-    """A plan as text that is read as the same plan, with the boxes of some tasks ticked."""
+    """Write a plan as text that parses to the same plan, with the boxes of `completed` tasks ticked."""
     parts: dict[str | None, list[PlannedTask]] = {}
     for task in plan.tasks:
         parts.setdefault(task.parent, []).append(task)
@@ -83,15 +83,15 @@ def write(plan: Plan, completed: Collection[str] = ()) -> str:
 
 
 def _front_matter(text: str, problems: Problems) -> dict[str, Any]:
-    said = load("\n" + text, problems)
-    if said is None:
+    fields = load("\n" + text, problems)
+    if fields is None:
         return {}
-    if not isinstance(said, Mapping):
-        problems.add(1, "the front matter is a mapping such as `plan: name`")
+    if not isinstance(fields, Mapping):
+        problems.add(1, "the front matter must be a mapping such as `plan: name`")
         return {}
-    for key in said.keys() - {"plan", *INHERITED}:
-        problems.add(said.line, f"unknown key {key!r}; the front matter may say plan, {' and '.join(INHERITED)}")
-    return said
+    for key in fields.keys() - {"plan", *INHERITED}:
+        problems.add(fields.line, f"unknown key {key!r}; the front matter may have plan, {' and '.join(INHERITED)}")
+    return fields
 
 
 def _named(title: tuple[int, str] | None, problems: Problems) -> dict[str, Any]:
@@ -99,21 +99,19 @@ def _named(title: tuple[int, str] | None, problems: Problems) -> dict[str, Any]:
         return {}
     line, text = title
     if not slug(text):
-        problems.add(
-            line, "the title has no letters to make a name of; give the plan one in front matter: `plan: name`"
-        )
+        problems.add(line, "the title has no letters to make a name from; name the plan in front matter: `plan: name`")
     return {"plan": slug(text) or "plan"}
 
 
 def _entries(item: Item, above: Entry | None, defaults: dict[str, Any], problems: Problems) -> Iterator[Entry]:
-    """An item and what is inside it, as tasks."""
-    fields = (defaults if above is None else {}) | {"name": item.name, "title": item.title} | item.said
+    """An item and the items inside it, as tasks."""
+    fields = (defaults if above is None else {}) | {"name": item.name, "title": item.title} | item.attributes
     if description := dedent("\n".join(item.text)).strip():
-        if "description" in item.said:
+        if "description" in item.attributes:
             problems.add(item.line, "the description is given twice")
         fields["description"] = description
     if not item.name:
-        problems.add(item.line, "the title has no letters to make a name of; give it one: {name=…}")
+        problems.add(item.line, "the title has no letters to make a name from; add {name=…}")
         fields["name"] = f"line-{item.line}"
     entry = Entry(fields, item.line, item.ticked).under(above, problems)
     yield entry
@@ -121,28 +119,32 @@ def _entries(item: Item, above: Entry | None, defaults: dict[str, Any], problems
         yield from _entries(inner, entry, defaults, problems)
 
 
-def _one_after_another(items: list[Item], problems: Problems, left: int = EDGES) -> int:
-    """Have each numbered item, with all inside, wait for the one before it; how many dependencies are left to give."""
+def _chain_numbered(items: list[Item], problems: Problems, left: int = EDGES) -> int:
+    """Make each numbered item, with its subtasks, wait for the one before it.
+
+    Args:
+        left: how many dependencies may be created; returned less those created.
+    """
     before: list[str] = []
     last: Item | None = None
     for item in items:
-        if last is None or not (last.numbered and item.numbered and last.stretch == item.stretch):
+        if last is None or not (last.numbered and item.numbered and last.section == item.section):
             before = []
         names = list(item.names())
         left -= len(names) * len(before)
         if left < 0:
-            problems.add(item.line, "too many tasks one after another; use bullets, and `after=` where it matters")
+            problems.add(item.line, "too many tasks one after another; use bullets, and `after=` where order matters")
             return left
         _wait(item, before)
         before, last = names or before, item
-        left = _one_after_another(item.items, problems, left)
+        left = _chain_numbered(item.items, problems, left)
         if left < 0:
             return left
     return left
 
 
 def _wait(item: Item, before: list[str]) -> None:
-    after = item.said.setdefault("after", [])
+    after = item.attributes.setdefault("after", [])
     if isinstance(after, list):
         known = {name for name in after if isinstance(name, str)}
         after.extend(name for name in before if name not in known)
@@ -152,27 +154,27 @@ def _wait(item: Item, before: list[str]) -> None:
 
 def _written(task: PlannedTask, above: PlannedTask | None, box: str) -> str:
     """An item with its attributes and description, not yet indented."""
-    told = task.model_dump(
+    fields = task.model_dump(
         mode="json", exclude={"line", "parent", "title", "name", "description"}, exclude_defaults=True
     )
     if above and above.worktree and task.worktree is None:
-        told["worktree"] = None
+        fields["worktree"] = None
     plain_title, plain_text = _is_plain_title(task.title), _is_plain_text(task.description)
     if not plain_title:
-        told["title"] = task.title
+        fields["title"] = task.title
     if not plain_text:
-        told["description"] = task.description
+        fields["description"] = task.description
     if not plain_title or slug(task.title) != task.name:
-        told = {"name": task.name, **told}
-    words = {key: word for key, value in told.items() if (word := attributes.written(key, value)) is not None}
+        fields = {"name": task.name, **fields}
+    words = {key: word for key, value in fields.items() if (word := attributes.written(key, value)) is not None}
     braces = " ".join(f"{key}={word}" for key, word in words.items())
-    lines = [f"  {key}: {attributes.as_line(value)}\n" for key, value in told.items() if key not in words]
+    lines = [f"  {key}: {attributes.as_line(value)}\n" for key, value in fields.items() if key not in words]
     text = f"\n{_indented(task.description.strip(), '  ')}\n\n" if plain_text and task.description.strip() else ""
     return f"- [{box}] {task.title if plain_title else task.name} {{{braces}}}\n{''.join(lines)}{text}"
 
 
 def _indented(text: str, margin: str) -> str:
-    """The lines of a text behind a margin; `textwrap.indent` knows more ends of lines than there are here."""
+    """Indent the lines of a text. Not `textwrap.indent`, which splits at more than newlines."""
     return "\n".join(margin + line if line else "" for line in text.split("\n"))
 
 
@@ -181,6 +183,6 @@ def _is_plain_title(title: str) -> bool:
 
 
 def _is_plain_text(text: str) -> bool:
-    """Whether a description can be written as it is, below its item; space around it means nothing."""
+    """Whether a description can be written below its item as it is; surrounding space does not matter."""
     lines = text.strip().split("\n")
     return all(line.isprintable() and line == line.rstrip() and is_text(line) for line in lines)

@@ -1,4 +1,4 @@
-"""What a plan is: tasks with names, that may wait for each other and be parts of each other."""
+"""The model of a plan: named tasks with dependencies and parents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.model import SECOND, OnFailure
 from workbench.rules.wire import json_safety
 
 LINE = "\0line"
-"""Under what the parser notes the line of a task: no text can say it."""
+"""The key under which the parser stores the line of a task; no text can contain it."""
 
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
@@ -40,7 +40,7 @@ class PlannedTask(BaseModel):
     lease_seconds: float | None = Field(None, gt=0, le=86_400)
     context_ref: str | None = Field(None, max_length=1_000)
     metadata: dict[str, JsonValue] = {}
-    line: int = Field(0, alias=LINE, description="Where the task begins in the text; filled in by the parser.")
+    line: int = Field(0, alias=LINE, description="The line in which the task begins; set by the parser.")
 
     @field_validator("run")
     @classmethod
@@ -57,7 +57,7 @@ class PlannedTask(BaseModel):
 
 
 class Ticked(BaseModel):
-    """An item of a checklist that is done already: nothing to create, and nothing to wait for."""
+    """A ticked item of a checklist: nothing to create or wait for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -66,7 +66,7 @@ class Ticked(BaseModel):
 
 
 class Plan(BaseModel):
-    """A named list of tasks whose dependencies and parents exist and have no cycle."""
+    """A named list of tasks whose dependencies and parents exist and form no cycle."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,14 +76,14 @@ class Plan(BaseModel):
 
     @property
     def worktrees(self) -> list[str]:
-        """The branches of work, in order of appearance."""
+        """The names of the worktrees, in order of appearance."""
         return list(dict.fromkeys(task.worktree for task in self.tasks if task.worktree))
 
 
 def meaning(task: PlannedTask) -> dict[str, Any]:
-    """What a task says, without what makes no difference: order of dependencies, space around a description."""
-    told = task.model_dump(mode="json", exclude={"line"})
-    return told | {
+    """A task's content in normal form: case of the persona, space around the description, order of dependencies."""
+    fields = task.model_dump(mode="json", exclude={"line"})
+    return fields | {
         "persona": task.persona.lower(),
         "description": task.description.strip(),
         "after": sorted(set(task.after)),
@@ -91,13 +91,13 @@ def meaning(task: PlannedTask) -> dict[str, Any]:
 
 
 def digest(plan: Plan) -> str:
-    """SHA-256 of what a plan means, under whatever name: equal for texts that differ in form only."""
-    told = [meaning(task) for task in sorted(open_tasks(plan), key=lambda task: task.name)]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    """The SHA-256 of a plan's content without its name: equal for texts that differ in form only."""
+    content = [meaning(task) for task in sorted(open_tasks(plan), key=lambda task: task.name)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def open_tasks(plan: Plan) -> list[PlannedTask]:
-    """The tasks, no longer naming what is ticked."""
+    """The tasks, without references to ticked items."""
     known = {task.name for task in plan.tasks}
     return [
         task.model_copy(
@@ -112,15 +112,15 @@ def open_tasks(plan: Plan) -> list[PlannedTask]:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What holds for a task whose plan says nothing about it."""
+    """The defaults of tasks in a plan."""
 
     max_retries: int
     lease_seconds: float
     persona_lease_seconds: Mapping[str, float | None]
-    """Of every persona there is; None for one without a lease of its own."""
+    """By the id of every persona; None for one without a lease of its own."""
 
     def filled(self, task: PlannedTask) -> PlannedTask:
-        """The task with what it does not say, as the store would keep it."""
+        """The task with defaults filled in, as the store would return it."""
         lease = self._lease(task) if task.lease_seconds is None else task.lease_seconds
         retries = self.max_retries if task.max_retries is None else task.max_retries
         return task.model_copy(update={"lease_seconds": max(int(lease * SECOND), 1) / SECOND, "max_retries": retries})

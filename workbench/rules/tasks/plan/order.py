@@ -1,4 +1,4 @@
-"""Graphs of names: what comes before what, and where that runs in a circle."""
+"""Graphs of task names: topological order and cycles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.rules.tasks.plan.model import Plan, PlannedTask
 
 
 def in_order(plan: Plan) -> list[PlannedTask]:
-    """The tasks so that each comes after what it waits for, otherwise as written."""
+    """The tasks in an order in which each comes after its dependencies, otherwise as written."""
     place = {task.name: at for at, task in enumerate(plan.tasks)}
     order = TopologicalSorter({task.name: [on for on in task.after if on in place] for task in plan.tasks})
     order.prepare()
@@ -22,7 +22,7 @@ def in_order(plan: Plan) -> list[PlannedTask]:
 
 
 def find_cycle(edges: Mapping[str, Sequence[str]]) -> list[str] | None:
-    """A cycle in a graph of `node -> nodes it waits for`, first node repeated at the end, or None."""
+    """A cycle in a graph of `node -> dependencies`, with the first node repeated at the end; None if there is none."""
     finished: set[str] = set()
     for start in edges:
         if start in finished:

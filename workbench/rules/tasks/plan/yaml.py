@@ -17,7 +17,7 @@ tasks:
     after: [other]
     on_failure: cancel     # when `other` fails or is cancelled: block, cancel or ignore
     parent: whole          # the task it is part of
-    subtasks:              # parts of it, with its persona and worktree unless they say otherwise
+    subtasks:              # its subtasks, which inherit its persona and worktree
       - …
 ```
 """
@@ -34,23 +34,23 @@ from workbench.rules.tasks.plan.model import Plan, PlannedTask
 from workbench.rules.wire.json_safety import DEPTH_LIMIT
 
 NOT_YAML = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""What PyYAML raises; the last ones for values that do not fit their tag, such as `!!int ""`."""
+"""The errors of PyYAML; all but the first and the last for values that do not match their tag, such as `!!int ""`."""
 _KEYS = (*KEYS, "subtasks")
 
 
 class Mapping(dict[str, Any]):
-    """A mapping that knows the line it begins in."""
+    """A mapping with the line in which it begins."""
 
     line = 1
 
 
 def read(text: str, problems: Problems) -> Draft:
-    """A plan as it was written."""
+    """Parse YAML to a draft."""
     document = load(text, problems)
     if not isinstance(document, Mapping):
         if not problems.found:
-            told = "a plan is a mapping with `plan:` and `tasks:`, or a Markdown checklist of `- [ ] Do it` items"
-            problems.add(1, told)
+            text = "a plan is a mapping with `plan:` and `tasks:`, or a Markdown checklist of `- [ ] Do it` items"
+            problems.add(1, text)
         problems.raise_if_any()
     for key in document.keys() - {"plan", "tasks"}:
         problems.add(document.line, f"unknown key {key!r}; a plan has `plan` and `tasks`")
@@ -59,7 +59,7 @@ def read(text: str, problems: Problems) -> Draft:
 
 
 def load(text: str, problems: Problems) -> Any:
-    """What some YAML says; None and a problem if it is none."""
+    """Parse YAML; if it is invalid, add a problem and return None."""
     try:
         return yaml.load(text, Loader=_LineLoader)
     except NOT_YAML as error:
@@ -69,7 +69,7 @@ def load(text: str, problems: Problems) -> Any:
 
 
 def flaw(error: Exception) -> tuple[int | None, str]:
-    """The line in which a text is `NOT_YAML`, if that is known, and why it is not."""
+    """The line of a `NOT_YAML` error, if known, and the reason."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return None, str(error)
     mark = error.problem_mark or error.context_mark
@@ -77,22 +77,22 @@ def flaw(error: Exception) -> tuple[int | None, str]:
 
 
 def write(plan: Plan) -> str:
-    """A plan as text that is read as the same plan."""
-    document = {"plan": plan.plan, "tasks": [_told(task) for task in plan.tasks]}
+    """Write a plan as text that parses to the same plan."""
+    document = {"plan": plan.plan, "tasks": [_fields(task) for task in plan.tasks]}
     text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     return text
 
 
-def _told(task: PlannedTask) -> dict[str, Any]:
+def _fields(task: PlannedTask) -> dict[str, Any]:
     return task.model_dump(mode="json", exclude={"line"}, exclude_defaults=True)
 
 
-def _entries(said: Any, key: str, line: int, above: Entry | None, problems: Problems) -> Iterator[Entry]:
+def _entries(tasks: Any, key: str, line: int, above: Entry | None, problems: Problems) -> Iterator[Entry]:
     """The tasks of a list, each followed by its subtasks."""
-    if not isinstance(said, list) or not said:
+    if not isinstance(tasks, list) or not tasks:
         problems.add(line, f"`{key}` must be a list with at least one task")
         return
-    for one in said:
+    for one in tasks:
         if not isinstance(one, Mapping):
             problems.add(line, "a task is a mapping with at least name, title and persona")
             continue
@@ -106,9 +106,9 @@ def _entries(said: Any, key: str, line: int, above: Entry | None, problems: Prob
 
 
 class _LineLoader(yaml.SafeLoader):
-    """Safe YAML whose mappings know their line and refuse a key that is given twice.
+    """A safe loader whose mappings know their line, and which refuses duplicate keys and aliases.
 
-    Aliases are refused: a few lines of them can stand for billions of nodes.
+    A few lines of aliases could expand to billions of nodes.
     """
 
     _depth = 0
@@ -129,7 +129,7 @@ def _mapping(loader: _LineLoader, node: yaml.MappingNode) -> Mapping:
     seen: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise yaml.constructor.ConstructorError(None, None, "a key is a word", key.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
         if key.value in seen:
             raise yaml.constructor.ConstructorError(None, None, f"the key {key.value!r} is given twice", key.start_mark)
         seen.add(key.value)
@@ -142,7 +142,7 @@ _LineLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _map
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what `_LineLoader` reads: no aliases; and texts of several lines as a person would."""
+    """Writes YAML without aliases, and multi-line text as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -153,7 +153,7 @@ def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _style(text: str) -> str | None:
-    """How to write a text: with escapes what cannot be seen, in lines what has some, else as YAML likes it."""
+    """The style of a text: quoted if it is not printable, a block if it has several lines, else the default."""
     lines = text.split("\n")
     if not all(line.isprintable() for line in lines):
         return '"'
