@@ -8,7 +8,8 @@ PLAN ?=
 WORKERS ?= 3
 JSON ?=
 ONLY ?=
-PARALLEL := --numprocesses=logical --maxprocesses=4
+PARALLEL := --numprocesses=4 # even on two cores: many tests wait for processes
+COMPUTING := --numprocesses=logical --maxprocesses=4
 WAITING := --numprocesses=3 # most tests of these tiers wait for processes
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 CHEAP := not browser and not chaos and not postgres and not node and not long
@@ -60,7 +61,7 @@ lab: $(VENV)/.lab
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "$(CHEAP)"
-	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 --timeout=600 $(PARALLEL) --dist=loadfile notebooks/
+	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest $(WAITING) --dist=worksteal -m "not ($(CHEAP))"
