@@ -173,13 +173,22 @@ class Workbench:
         now, wanted = self.store.now(), self.catalogue.get(name)
         if wanted is None or wanted.allow is Level.ANONYMOUS:
             return
-        if caller.active and now - self._noted.get(agent_uid, -PRESENCE) < PRESENCE:
+        if now - self._noted.get(agent_uid, -PRESENCE) < PRESENCE and await self._is_active(caller, agent_uid):
             return
         self._noted[agent_uid] = now
         try:
             await self.store.write(lambda tx: presence.touch_presence(tx, agent_uid), actor=caller.name)
         except Unavailable:
             log.warning("the presence of %s could not be recorded", caller.name, exc_info=True)
+
+    async def _is_active(self, caller: Caller, agent_uid: str) -> bool:
+        """Whether an agent is active now, though it may have become so since the caller was read."""
+        if caller.active:
+            return True
+        try:
+            return (await self._callers.current(agent_uid)).active
+        except Unauthenticated:
+            return False
 
     @asynccontextmanager
     async def connected(self, caller: Caller, transport: Transport, client_id: str) -> AsyncIterator[None]:
