@@ -37,7 +37,7 @@ AGENTS = 4
 """Agents of one process."""
 LEASE_SECONDS = 2.0
 WORK_SECONDS = 0.8
-"""A task takes up to this long: there is time to start a process for each that is killed."""
+"""A task takes up to this long."""
 
 ATTEMPTS = Query(
     "attempts",
@@ -109,9 +109,9 @@ class Crew:
         self._child = child
         self._project = project
         self._tokens = tokens
-        self._heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._heard: queue.SimpleQueue[tuple[subprocess.Popen[str], str]] = queue.SimpleQueue()
         self._living: list[subprocess.Popen[str]] = []
-        self._starting = 0
+        self._ready: list[subprocess.Popen[str]] = []
         for _ in range(PROCESSES):
             self._start()
 
@@ -120,37 +120,36 @@ class Crew:
         mine, self._tokens = self._tokens[:AGENTS], self._tokens[AGENTS:]
         process = self._child(__file__, self._project, json.dumps(mine))
         self._living.append(process)
-        self._starting += 1
         threading.Thread(target=self._listen, args=[process], daemon=True).start()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             if line.endswith("\n"):  # else it was killed in the middle of it
-                self._heard.put(line.strip())
+                self._heard.put((process, line.strip()))
 
     def work(self, kills: list[int], random: Random) -> list[Done]:
-        """Have all tasks done, and somebody killed once so many are and nobody is missing; what was acknowledged."""
+        """Have all tasks done, and a process that has begun killed whenever so many are; what was acknowledged."""
         done: list[Done] = []
         ended = 0
         while ended < len(self._living):
-            line = self._heard.get(timeout=60)
+            process, line = self._heard.get(timeout=60)
             if line == "ready":
-                self._starting -= 1
+                self._ready.append(process)
             elif line == "end":
                 ended += 1
             else:
                 done.append(tuple(json.loads(line)))
-            if kills and len(done) >= kills[0] and not self._starting:
+            if kills and len(done) >= kills[0] and self._ready:
                 kills.pop(0)
-                self._kill(random.randrange(PROCESSES))
+                self._kill(self._ready.pop(random.randrange(len(self._ready))))
                 self._start()
         assert not kills
         assert [process.wait() for process in self._living] == [0] * PROCESSES
         return done
 
-    def _kill(self, which: int) -> None:
-        victim = self._living.pop(which)
+    def _kill(self, victim: subprocess.Popen[str]) -> None:
+        self._living.remove(victim)
         victim.kill()
         assert victim.wait() == -signal.SIGKILL
 
@@ -212,7 +211,7 @@ async def test_processes_that_are_killed_lose_no_task_and_finish_none_twice(
 ) -> None:
     random = Random(tasks)
     tokens = await prepare(repository, tasks, (PROCESSES + kills) * AGENTS)
-    moments = sorted(random.sample(range(1, tasks * 9 // 10), kills))
+    moments = sorted(random.sample(range(1, tasks * 3 // 4), kills))
     done = await asyncio.to_thread(Crew(child, repository, tokens).work, moments, random)
     late = await check(repository, done, tasks)
     assert late
