@@ -1,7 +1,7 @@
 /** One agent's details: what it is granted, what is known about it, its history, and what can be done with it. */
 
 import { Facts, labelled } from "../lib/blocks.js";
-import { Confirm } from "../lib/confirm.js";
+import { askIn } from "../lib/confirm.js";
 import { button, copyButton, enable, form, input } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { age, dateTime } from "../lib/format.js";
@@ -170,13 +170,7 @@ export class AgentDetails {
   /** Ask for a confirmation under the form. */
   ask(opener, words, onConfirm) {
     this.requests.clearError();
-    const cancel = () => {
-      this.confirmBox.replaceChildren();
-      opener.focus();
-    };
-    const confirm = new Confirm(words, onConfirm, cancel);
-    this.confirmBox.replaceChildren(confirm.element);
-    confirm.focus();
+    askIn(this.confirmBox, opener, words, onConfirm);
   }
 
   async run(op, more, pressed, done) {

@@ -1,7 +1,7 @@
 /** One approval: what is asked, the buttons to approve or reject, and what came of it. */
 
 import { message } from "../lib/blocks.js";
-import { Confirm } from "../lib/confirm.js";
+import { askIn } from "../lib/confirm.js";
 import { button, checkbox, form, formButtons, input } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { age } from "../lib/format.js";
@@ -188,15 +188,9 @@ export class ApprovalCard {
   }
 
   confirm({ label, consequence, choices }) {
-    const cancel = () => {
-      this.confirmBox.replaceChildren();
-      this.approveButton.focus();
-    };
     const args = { approval_id: this.approval.id, choices };
     const onConfirm = (_, pressed) => this.decide("approve", args, pressed, this.kind.approving);
-    const confirm = new Confirm({ label, consequence }, onConfirm, cancel);
-    this.confirmBox.replaceChildren(confirm.element);
-    confirm.focus();
+    askIn(this.confirmBox, this.approveButton, { label, consequence }, onConfirm);
   }
 
   reject() {

@@ -3,6 +3,17 @@
 import { button, form, input } from "./controls.js";
 import { h } from "./dom.js";
 
+/** Ask in a box, under the button that opened it, which has the focus again when the question is cancelled. */
+export function askIn(box, opener, words, onConfirm) {
+  const cancel = () => {
+    box.replaceChildren();
+    opener.focus();
+  };
+  const confirm = new Confirm(words, onConfirm, cancel);
+  box.replaceChildren(confirm.element);
+  confirm.focus();
+}
+
 export class Confirm {
   /**
    * @param {object} words

@@ -1,7 +1,7 @@
 /** One process's details beside the table: what it uses, its log, and the buttons to restart or terminate it. */
 
 import { Facts } from "../lib/blocks.js";
-import { Confirm } from "../lib/confirm.js";
+import { askIn } from "../lib/confirm.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration } from "../lib/format.js";
@@ -172,13 +172,7 @@ export class ProcessDetails {
 
   ask(opener, words, onConfirm) {
     this.requests.clearError();
-    const cancel = () => {
-      this.confirmBox.replaceChildren();
-      opener.focus();
-    };
-    const confirm = new Confirm(words, onConfirm, cancel);
-    this.confirmBox.replaceChildren(confirm.element);
-    confirm.focus();
+    askIn(this.confirmBox, opener, words, onConfirm);
   }
 
   async run(op, more, pressed, label, done) {
