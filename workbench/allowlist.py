@@ -31,7 +31,7 @@ class Allowlist:
         return self._fixed
 
     def ids(self) -> frozenset[str]:
-        """All ids on the list; an empty list restricts nobody.
+        """All ids on the list. If it is empty, every agent may act.
 
         Raises:
             Unavailable: ``ALLOWLIST_UNREADABLE``: no agent may act until the file can be read again.

@@ -198,9 +198,8 @@ class Workbench:
             self.store.write(lambda tx: presence.opened(tx, caller, transport, client_id, server), actor=caller.name)
         )
         try:
-            await asyncio.shield(
-                opening
-            )  # a cancelled wait does not undo the commit, so what was opened is closed below
+            # A cancelled wait does not undo the commit, so what was opened is closed below.
+            await asyncio.shield(opening)
             yield
         finally:
             opened = await opening

@@ -51,3 +51,18 @@ async def test_an_approved_merge_is_waited_for(settings: Settings, command: Comm
             await asyncio.sleep(0.02)
         (home / "go").touch()
         assert await approving == ran
+
+
+@pytest.mark.anyio
+async def test_an_approved_merge_stays_queued_when_the_server_stops(settings: Settings, command: Command) -> None:
+    gated = settings.model_copy(update={"integration_gates": ("sleep 600",)})
+    async with Workbench.open(gated) as workbench, Servers(workbench) as servers:
+        await servers.start(0)
+        made = await workbench.call("create_worktree", name="lab")
+        git("commit", "--allow-empty", "-qm", "Count", cwd=Path(made["path"]))
+        await workbench.call("integrate_worktree", worktree_name="lab")
+        approving = asyncio.create_task(command("approve", "1"))
+        while (await workbench.call("list_approvals"))["approvals"]:
+            await asyncio.sleep(0.02)
+        await servers.stop()
+        assert await approving == Ran(0, "id  outcome\n1   lab is queued\n", "")

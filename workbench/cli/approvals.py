@@ -10,7 +10,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options
 from workbench.cli.output import Note, PartialFailure, Shown, pass_client
-from workbench.errors import from_dict
+from workbench.errors import Unavailable, from_dict
 from workbench.tables import Table
 
 
@@ -92,12 +92,19 @@ def _waiting(client: OperatorClient, kind: str | None) -> tuple[int, ...]:
 
 
 def _settled(client: OperatorClient, decision: dict[str, Any]) -> dict[str, Any]:
-    """A decision once its effect has ended: what was queued is merged, or refused."""
+    """A decision once what was queued is merged or refused; while no server runs, it stays queued."""
     if not decision["ok"] or decision["outcome"].get("state") != "queued":
         return decision
     found: dict[str, Any] = {"settled": False}
     while not found["settled"]:
-        found = client.call("get_approval", approval_id=decision["approval_id"], wait_seconds=20)
+        if client.find_server() is None:  # it was stopped: the queue goes on when one runs again
+            return decision
+        try:
+            found = client.call("get_approval", approval_id=decision["approval_id"], wait_seconds=20)
+        except Unavailable as away:
+            if away.code != "NO_SERVER":
+                raise
+            return decision
     outcome = found["outcome"]
     if found["status"] == "approved":
         return {**decision, "outcome": outcome}

@@ -200,14 +200,14 @@ class Agent:
             raise self._end
 
     async def _forget(self, number: int) -> None:
-        """Nobody waits for a call, or reads a subscription, any more."""
+        """Drop a call that was given up, or a subscription that ended."""
         self._waiting.end(number)
         await self._socket.perform(self._protocol.forget(number))
 
     # What comes of it.
 
     async def _run(self) -> None:
-        """The outermost handler: whatever ends the connection for good, calls and subscriptions fail with it."""
+        """Run the connection. If it ends for good, all calls and subscriptions fail with its error."""
         try:
             await self._socket.run()
         except WorkbenchError as error:

@@ -54,7 +54,7 @@ class Waiting:
                 self._wakes[number].set()
 
     def end(self, number: int) -> None:
-        """Nobody waits any more."""
+        """Drop a call or subscription."""
         self._disarm(number)
         self._answers.pop(number, None)
         self._wakes.pop(number, None)

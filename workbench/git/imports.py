@@ -154,7 +154,7 @@ def _check(repository: Plumbing, unchecked: Quarantine, commit: str, ref: str, k
 
 
 def _refuse_elsewhere(repository: Plumbing, checkout: Checkout, name: str) -> None:
-    """Refuse to move a branch that is checked out elsewhere: possible once git's record of the worktree is gone."""
+    """Refuse to move a branch that is checked out elsewhere, as it may be once git's record of the worktree is gone."""
     if name in main_branches(repository):
         raise checked_out(name, displayed(os.fsencode(repository.root)))
     check_worktrees(repository, name, besides=checkout.path)

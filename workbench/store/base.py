@@ -44,7 +44,7 @@ class Tx(Reader, Protocol):
     """Who requested the change; recorded in each of its events."""
 
     def acting(self, actor: str) -> AbstractContextManager[None]:
-        """Make somebody else, such as a rule, the actor within the block."""
+        """Record the changes in the block as made by another actor, such as a rule."""
         ...
 
     def run(self, query: Query, values: Values = ..., /, **more: Any) -> int:

@@ -9,7 +9,7 @@ from workbench.rules import access
 
 
 class AllowlistIds(Wire):
-    """The allowlist. Without ids it restricts nobody; `fixed` ids come from the settings."""
+    """The allowlist. If it is empty, every agent may act. `fixed` ids come from the settings."""
 
     ids: list[str]
     fixed: list[str]
@@ -18,7 +18,7 @@ class AllowlistIds(Wire):
 
 @op(allow=Level.OPERATOR, reads=True)
 async def list_allowlist(ctx: Ctx) -> AllowlistIds:
-    """List the ids on the allowlist; an empty list restricts nobody."""
+    """List the ids on the allowlist. If it is empty, every agent may act."""
     return _current(ctx)
 
 

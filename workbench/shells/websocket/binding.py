@@ -52,7 +52,7 @@ class Binding:
         return changed
 
     def release(self) -> None:
-        """Bind the connection to nobody."""
+        """Make the client anonymous again."""
         self.bind(self.from_here(ANONYMOUS))
 
     def select(self, tool: str) -> None:
