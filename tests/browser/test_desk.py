@@ -251,6 +251,29 @@ def test_tasks_are_found_by_text_and_by_state(open_desk: OpenDesk, project: Proj
     expect(row(desk, "Review the models")).to_be_visible()
 
 
+def test_a_filter_stays_under_the_pointer_while_tasks_change(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
+    desk = open_desk()
+    view(desk, "Tasks")
+    project.operate("create_task", title="Free", persona_id="implementer")
+    first = project.operate("create_task", title="First", persona_id="implementer")["id"]
+    project.operate("create_task", title="Second", persona_id="implementer", dependencies=[first])
+    blocked = desk.get_by_role("button", name=re.compile("^Blocked"))
+    blocked.hover()
+    page.mouse.down()
+    project.call("claim_task", admitted(project, "ada"), task_id=first)
+    expect(row(desk, "First")).to_contain_text("ada")
+    page.mouse.up()
+    expect(blocked).to_have_attribute("aria-pressed", "true")
+    expect(row(desk, "Second")).to_be_visible()
+    expect(row(desk, "Free")).to_be_hidden()
+    claimed = desk.get_by_role("button", name=re.compile("^Claimed"))
+    expect(claimed).to_be_hidden()
+    row(desk, "Second").hover()
+    expect(claimed).to_be_visible()
+
+
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"])
 def test_every_word_is_readable_in(open_desk: OpenDesk, project: Project, page: Page, theme: str) -> None:
     repository(project.path)

@@ -136,11 +136,12 @@ t.permissions),o=`${t.description} · ${i}`;return r("li",{class:"wb-entry"},r("
 b-cut",title:i},o),s)}async toggle(t,e,s){await this.requests.run("update_agent_tool",{tool_id:t.id,enabled:e})?this.desk.announce(`${t.name} is switched ${e?"o\
 n":"off"}.`):s.checked=!e}};function zi({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).
 join("; ")}var Jt=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.updated=[new Xt(o),new Kt(o),new Zt(o),new Wt(o,i)];let a=[new Gt(o,i),new Ut(o)];this.
-element=r("div",{},...[...this.updated,...a].map(h=>h.element))}update(){for(let t of this.updated)t.update()}};var Y=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.element=r("div",{class:"wb-chips",role:"group","aria-label":t})}update(t,e){
-this.chosen=e;for(let s of t)this.draw(s)}draw({key:t,label:e,count:s,mark:i}){this.made.has(t)||this.add(t,e,i);let{element:o,number:a}=this.made.get(t);d(a,s.
-toLocaleString("en")),g(o,"aria-pressed",this.chosen===t),o.hidden=t!==null&&!s&&this.chosen!==t}add(t,e,s){let i=r("span",{class:"wb-chip-count"}),h=r("button",
-{class:"wb-chip",type:"button",on:{click:()=>this.onChoose(this.chosen===t?null:t)}},s?.(),r("span",{},e),i);this.made.set(t,{element:h,number:i}),this.element.
-append(h)}};var X=class{constructor(t,e,{keep:s=()=>!1,onRemove:i=()=>{}}={}){this.parent=t,this.make=e,this.keep=s,this.onRemove=i,this.items=new Map}show(t,e){let s=this.
+element=r("div",{},...[...this.updated,...a].map(h=>h.element))}update(){for(let t of this.updated)t.update()}};var Y=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=r("div",{class:"wb-chip\
+s",role:"group","aria-label":t,on:{pointerleave:s}})}update(t,e){this.chosen=e,this.chips=t;for(let s of t)this.draw(s);this.element.matches(":hover")||this.showMatching()}draw({
+key:t,label:e,count:s,mark:i}){this.made.has(t)||this.add(t,e,i);let{element:o,number:a}=this.made.get(t);d(a,s.toLocaleString("en")),g(o,"aria-pressed",this.chosen===
+t)}showMatching(){for(let{key:t,count:e}of this.chips)this.made.get(t).element.hidden=t!==null&&!e&&this.chosen!==t}add(t,e,s){let i=r("span",{class:"wb-chip-co\
+unt"}),h=r("button",{class:"wb-chip",type:"button",on:{click:()=>this.onChoose(this.chosen===t?null:t)}},s?.(),r("span",{},e),i);this.made.set(t,{element:h,number:i}),
+this.element.append(h)}};var X=class{constructor(t,e,{keep:s=()=>!1,onRemove:i=()=>{}}={}){this.parent=t,this.make=e,this.keep=s,this.onRemove=i,this.items=new Map}show(t,e){let s=this.
 withKept(t),i=new Set(s);for(let[h,l]of this.items)i.has(h)||this.remove(h,l);let o=this.items;this.items=new Map;let a=null;for(let h of s){let l=o.get(h)??this.
 make(h);this.items.set(h,l),this.place(l,a),a=l.elements.at(-1)}for(let h of t)e(this.items.get(h),h)}withKept(t){let e=[...t],s=new Set(t),i=-1;for(let[o,a]of this.
 items)s.has(o)?i=e.indexOf(o):this.keep(o,a)&&e.splice(i+=1,0,o);return e}place({elements:t},e){let[s]=t;s.parentNode&&s.previousElementSibling===e||(e?e.after(

@@ -1,4 +1,7 @@
-/** Filters with their counts, one of them active. A filter that nothing matches is hidden. */
+/**
+ * Filters with their counts, one of them active. A filter that nothing matches is hidden; but none comes or goes under
+ * the pointer, or a click would meet the neighbour of the filter that was aimed at, or nothing.
+ */
 
 import { h, setAttribute, setText } from "./dom.js";
 
@@ -10,13 +13,17 @@ export class Chips {
     this.onChoose = onChoose;
     this.chosen = null;
     this.made = new Map();
-    this.element = h("div", { class: "wb-chips", role: "group", "aria-label": name });
+    this.chips = [];
+    const pointerleave = () => this.showMatching();
+    this.element = h("div", { class: "wb-chips", role: "group", "aria-label": name, on: { pointerleave } });
   }
 
   /** @param {Chip[]} chips always the same ones in the same order @param {string|null} chosen */
   update(chips, chosen) {
     this.chosen = chosen;
+    this.chips = chips;
     for (const chip of chips) this.draw(chip);
+    if (!this.element.matches(":hover")) this.showMatching();
   }
 
   draw({ key, label, count, mark }) {
@@ -24,7 +31,12 @@ export class Chips {
     const { element, number } = this.made.get(key);
     setText(number, count.toLocaleString("en"));
     setAttribute(element, "aria-pressed", this.chosen === key);
-    element.hidden = key !== null && !count && this.chosen !== key;
+  }
+
+  showMatching() {
+    for (const { key, count } of this.chips) {
+      this.made.get(key).element.hidden = key !== null && !count && this.chosen !== key;
+    }
   }
 
   add(key, label, mark) {
