@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from workbench.errors import Unavailable
 from workbench.store.base import Store, Tx
 from workbench.store.feed import PAGE, Feed, Subscription, events_after, last_event_id, matches
-from workbench.store.sqlite import SqliteStore
+from workbench.store.sqlite import SqliteStore, open_store
 
 pytestmark = [
     pytest.mark.anyio,
@@ -318,6 +318,20 @@ async def test_what_another_process_writes_is_heard_here(store: SqliteStore, fee
         other.stdin.write("agent.assigned 1\n")
         assert await take(everything, 1) == ["agent.assigned"]
         assert await asyncio.to_thread(other.stdout.readline) == "done\n"
+
+
+async def test_while_nobody_follows_what_others_write_is_not_read_at_each_commit(
+    store: SqliteStore, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await feed.begin()
+    reads: list[Any] = []
+    with closing(open_store(store.path)) as other, monkeypatch.context() as patched:
+        patched.setattr("workbench.store.feed.POLL_SECONDS", 3600)
+        patched.setattr(store, "read", reads.append)
+        for _ in range(20):
+            await other.write(say("task.created"))
+            await store.write(say("task.claimed"))
+    assert reads == []
 
 
 async def test_what_another_process_wrote_before_is_not_heard_by_who_joins_now(

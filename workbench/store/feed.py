@@ -308,6 +308,8 @@ class Feed:
             await self.begin()
         while self._committed:
             if not self._hand_over_own():
+                if not self._patterns:  # what other processes did in between can wait for the poll
+                    break
                 await self._read_new()
         if self._is_due():
             await self._read_new()
