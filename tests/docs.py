@@ -105,9 +105,9 @@ def error_codes() -> dict[str, tuple[int, str]]:
 
 
 def _storage_codes() -> dict[str, tuple[int, str]]:
-    from workbench.store.sqlite import _STORAGE_ERRORS
+    from workbench.store.sqlite_errors import STORAGE_ERRORS, UNSYNCED
 
-    return {code: (errors.Unavailable.status, message) for code, message in _STORAGE_ERRORS.values()}
+    return {code: (errors.Unavailable.status, message) for code, message in (*STORAGE_ERRORS.values(), UNSYNCED)}
 
 
 def _operations() -> str:

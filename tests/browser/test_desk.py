@@ -251,9 +251,7 @@ def test_tasks_are_found_by_text_and_by_state(open_desk: OpenDesk, project: Proj
     expect(row(desk, "Review the models")).to_be_visible()
 
 
-def test_a_filter_stays_under_the_pointer_while_tasks_change(
-    open_desk: OpenDesk, project: Project, page: Page
-) -> None:
+def test_a_filter_stays_under_the_pointer_while_tasks_change(open_desk: OpenDesk, project: Project, page: Page) -> None:
     desk = open_desk()
     view(desk, "Tasks")
     project.operate("create_task", title="Free", persona_id="implementer")

@@ -337,6 +337,46 @@ async def test_a_long_reader_neither_blocks_writers_nor_sees_what_they_write(
     assert len(await open_path.read(said)) == 33
 
 
+# The log is synced after the fence is free.
+
+
+async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_that(
+    open_path: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncing, gate = threading.Event(), threading.Event()
+
+    def slowly(fd: int) -> None:
+        assert os.fstat(fd).st_ino == path.with_name(path.name + "-wal").stat().st_ino
+        syncing.set()
+        gate.wait()
+
+    with monkeypatch.context() as patched, closing(open_store(path)) as other:
+        patched.setattr(sqlite, "_fdatasync", slowly)
+        writing = asyncio.create_task(open_path.write(say("mine")))
+        await asyncio.to_thread(syncing.wait)
+        patched.undo()
+        try:
+            await other.write(say("theirs"))
+            assert await other.read(said) == ["mine", "theirs"]
+            assert not writing.done()
+        finally:
+            gate.set()
+        await writing
+
+
+async def test_a_log_that_cannot_be_synced_is_an_error_and_the_store_goes_on(
+    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(sqlite, "_fdatasync", failing)
+    assert await code_of(open_path, say("doubtful")) == "STORE_UNSYNCED"
+    monkeypatch.undo()
+    await open_path.write(say("safe"))
+    assert await open_path.read(said) == ["doubtful", "safe"]
+
+
 # Another process with a newer Workbench.
 
 

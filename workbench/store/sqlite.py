@@ -5,6 +5,12 @@ transaction is rolled back and replayed with a savepoint around each, so that it
 Writers of all processes, and checkpoints, hold one file lock (the fence): it is fair, while SQLite's
 own busy handler lets writers starve, and it keeps a checkpoint from racing with a writer.
 
+A commit is synced after the fence is free, and acknowledged after that: the syncs of several processes
+overlap. Others may therefore read a change that a power failure still undoes, but what they then change
+is never kept without it: both are in one log, and a sync covers all that was written before it. That is
+SQLite's `synchronous = NORMAL`, which syncs the log's header and each checkpoint itself, and our own sync
+of the log.
+
 Only this module may open the database file, and only through the standard library's SQLite: a
 second SQLite library in the process breaks the file locks of the first.
 """
@@ -32,9 +38,10 @@ from pydantic_core import to_json
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import wall_clock
 from workbench.store.base import Reader, Row, StoreStats, Tx, Values
-from workbench.store.fence import BUSY, Fence
+from workbench.store.fence import Fence
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Query, beside
+from workbench.store.sqlite_errors import UNSYNCED, storage_error
 
 T = TypeVar("T")
 
@@ -54,27 +61,9 @@ LOCK_SECONDS = 2.0
 READERS = 2
 STATS_COMMITS = 4_096
 
-_FULL = ("STORE_FULL", "The disk is full. Free some space; nothing was changed.")
-_STORAGE_ERRORS = {
-    sqlite3.SQLITE_BUSY: BUSY,
-    sqlite3.SQLITE_LOCKED: BUSY,
-    sqlite3.SQLITE_FULL: _FULL,
-    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,  # no space for the index of the log
-    sqlite3.SQLITE_READONLY: ("STORE_READ_ONLY", "The store's directory is read-only. Make it writable."),
-    sqlite3.SQLITE_CANTOPEN: ("STORE_UNREADABLE", "The store cannot be opened. Check the directory's permissions."),
-    sqlite3.SQLITE_CORRUPT: ("STORE_CORRUPT", "The store is damaged. Stop Workbench and restore a backup."),
-    sqlite3.SQLITE_NOTADB: ("STORE_CORRUPT", "The file is not a database. Stop Workbench and restore a backup."),
-    sqlite3.SQLITE_IOERR: ("STORE_FAILED", "The store's disk failed. Nothing was changed."),
-}
-
 log = logging.getLogger(__name__)
 
-
-def storage_error(error: BaseException) -> WorkbenchError | None:
-    """The coded error for a failure of the storage itself; None if the statement was at fault."""
-    code = getattr(error, "sqlite_errorcode", None)
-    known = (_STORAGE_ERRORS.get(code) or _STORAGE_ERRORS.get(code & 0xFF)) if code is not None else None
-    return Unavailable(*known, reason=str(error)) if known else None
+_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has only the latter
 
 
 class Connection(sqlite3.Connection):
@@ -187,14 +176,20 @@ class SqliteStore:
         self._closed = False
         self._pid = os.getpid()
         self._connections: list[Connection] = []
+        self._log: int | None = None
         self._reading = threading.local()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         try:
             with self._fence.held(BUSY_SECONDS):  # SQLite does not wait for another process that creates the file
                 self._writer = self._connect()
                 self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+                self._writer.execute("PRAGMA synchronous = NORMAL")  # `_sync` does the rest
                 self._version = self._connect()
                 self.migrated = migrate(self._writer, scripts(), self.now())
+            self._log = os.open(
+                f"{path.resolve()}-wal", os.O_RDONLY | os.O_CLOEXEC
+            )  # exists while a connection is open
+            self._sync()
         except BaseException:
             self._let_go()
             raise
@@ -260,6 +255,8 @@ class SqliteStore:
         for db in reversed(self._connections):
             db.close()
         self._fence.close()
+        if self._log is not None:
+            os.close(self._log)
 
     def _connect(self) -> Connection:
         db = _connect(self.path)
@@ -298,6 +295,7 @@ class SqliteStore:
                     events = self._transaction(batch, self._together if len(batch) > 1 else self._one_by_one)
                 except _Replay:
                     events = self._transaction(batch, self._one_by_one)
+            self._sync()
         except Exception as error:  # the batch is one transaction: all of it fails
             for job in batch:
                 job.error = _own(error)
@@ -307,6 +305,13 @@ class SqliteStore:
         if events:
             for callback in self._on_commit:
                 callback(events)
+
+    def _sync(self) -> None:
+        assert self._log is not None
+        try:
+            _fdatasync(self._log)
+        except OSError as error:
+            raise Unavailable(*UNSYNCED, reason=str(error)) from error
 
     def _transaction(self, batch: list[_Job], apply: Callable[[list[_Job]], Sequence[Row]]) -> Sequence[Row]:
         """Run the changes of a batch and commit them; their events, in order."""
