@@ -92,6 +92,7 @@ def test_what_is_decoded_is_what_python_reads_and_passes_the_check(value: Any, a
     try:
         text = json.dumps(value, ensure_ascii=ascii)
         text.encode()
+        value = json.loads(text)  # two surrogates that are escaped side by side are one character
     except UnicodeEncodeError:
         return
     try:
