@@ -18,6 +18,7 @@ from workbench.model import ServerInfo
 if TYPE_CHECKING:
     from workbench.app import Workbench
     from workbench.settings import Settings
+    from workbench.shells.serve import Servers
 
 T = TypeVar("T")
 
@@ -38,12 +39,14 @@ class Serving:
         call: runs an operation as the operator, on the host's loop.
         workbench: the open project, if this kernel serves it; None if another process does.
         ended: returns, or raises, when the server has ended by itself.
+        servers: what runs in this kernel; None if another process serves.
     """
 
     info: ServerInfo
     call: Call
     workbench: Workbench | None
     ended: Callable[[], Coroutine[Any, Any, object]]
+    servers: Servers | None = None
 
 
 class KernelHost:
@@ -87,11 +90,14 @@ class KernelHost:
         """Whether everything that was started has stopped."""
         return self._thread is None
 
-    def start(self, port: int | None = None) -> ServerInfo:
+    def start(self, port: int | None = None, *, end_workers: bool = False) -> ServerInfo:
         """Start the servers, or attach to the process that already serves this project.
 
         Does nothing if they already run. A start that fails or is interrupted leaves nothing behind, except what `stop`
         stops.
+
+        Args:
+            end_workers: end the workers that an earlier server left; otherwise they are taken back.
 
         Raises:
             Unavailable: see `listen` and `open_store`; ``STILL_STOPPING``. BadInput, Refused: see `Servers.start`.
@@ -99,16 +105,21 @@ class KernelHost:
         if (info := self._answering()) is not None:
             return info
         self._forget_failure()
-        self._thread = LoopThread("workbench-host", lambda opened: _main(self.settings, port, opened), not_started)
+        self._thread = LoopThread(
+            "workbench-host", lambda opened: _main(self.settings, port, end_workers, opened), not_started
+        )
         try:
             return self._thread.start(STOP_SECONDS).info
         except BaseException:
             with suppress(WorkbenchError):
-                self.stop()
+                self.stop(end_workers=False)
             raise
 
-    def stop(self) -> None:
+    def stop(self, *, end_workers: bool = True) -> None:
         """Stop everything that `start` started; may be called twice.
+
+        Args:
+            end_workers: also end the workers; otherwise they go on, and the next start takes them back.
 
         Raises:
             Unavailable: ``STILL_STOPPING``: it takes longer; call it again. Other errors: what went wrong while the
@@ -117,6 +128,8 @@ class KernelHost:
         thread = self._thread
         if thread is None:
             return
+        if self.serving is not None and self.serving.servers is not None:
+            self.serving.servers.end_workers = end_workers
         if not thread.stop(STOP_SECONDS):
             raise Unavailable(
                 "STILL_STOPPING",
@@ -192,7 +205,7 @@ class KernelHost:
     def _forget_failure(self) -> None:
         """Stop what is left of an earlier run; the log says why it ended."""
         try:
-            self.stop()
+            self.stop(end_workers=False)
         except Exception:
             if self._thread is not None:
                 raise
@@ -203,21 +216,22 @@ def not_started() -> Unavailable:
     return Unavailable("NOT_STARTED", "Workbench is not running in this kernel. Run `%workbench start`.")
 
 
-async def _main(settings: Settings, port: int | None, opened: Callable[[Serving], None]) -> None:
+async def _main(settings: Settings, port: int | None, end_workers: bool, opened: Callable[[Serving], None]) -> None:
     """The coroutine of the host's thread: serve or stay attached until cancelled, or until the servers end."""
     async with AsyncExitStack() as stack:
         stack.enter_context(server_log(settings))
         stack.enter_context(short_switches(settings.switch_interval_seconds))
         stack.enter_context(rare_collections(settings.gc_threshold))
-        serving = await _open(stack, settings, port)
+        serving = await _open(stack, settings, port, end_workers)
         opened(serving)
         await serving.ended()
 
 
-async def _open(stack: AsyncExitStack, settings: Settings, port: int | None) -> Serving:
+async def _open(stack: AsyncExitStack, settings: Settings, port: int | None, end_workers: bool) -> Serving:
     """Serve, or attach to the process that does. Waits for one that is just starting or stopping."""
     for pause in RETRY_SECONDS:
-        if (serving := await _serve(stack, settings, port) or await _attach(stack, settings)) is not None:
+        serving = await _serve(stack, settings, port, end_workers) or await _attach(stack, settings)
+        if serving is not None:
             return serving
         await asyncio.sleep(pause)
     raise Unavailable(
@@ -227,22 +241,23 @@ async def _open(stack: AsyncExitStack, settings: Settings, port: int | None) -> 
     )
 
 
-async def _serve(stack: AsyncExitStack, settings: Settings, port: int | None) -> Serving | None:
+async def _serve(stack: AsyncExitStack, settings: Settings, port: int | None, end_workers: bool) -> Serving | None:
     """Serve in this kernel; None if another process serves the project."""
     from workbench.app import Workbench
     from workbench.shells.serve import Servers
 
     async with AsyncExitStack() as here:
         workbench = await here.enter_async_context(Workbench.open(settings))
-        servers = await here.enter_async_context(Servers(workbench))
+        servers = await here.enter_async_context(Servers(workbench, end_workers=end_workers))
         try:
             info = await servers.start(port)
         except Conflict as error:
             if error.code != "ALREADY_SERVED":
                 raise
             return None
+        servers.end_workers = False
         stack.push_async_exit(here.pop_all())
-    return Serving(info, workbench.call, workbench, servers.wait)
+    return Serving(info, workbench.call, workbench, servers.wait, servers)
 
 
 async def _attach(stack: AsyncExitStack, settings: Settings) -> Serving | None:

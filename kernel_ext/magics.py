@@ -110,10 +110,10 @@ class WorkbenchMagics(Magics):
         return self._session
 
     def close(self) -> None:
-        """Stop the servers."""
+        """Stop the servers and end the agents' processes."""
         self.shell.user_ns.pop("wb", None)
         if self._session is not None:
-            self._session.stop()
+            self._session.stop(end_workers=True)
 
     @line_magic
     @explained

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 NOT_HERE = {"serve", "mcp", "demo", "sql", "token", "worker"}
 """Commands that are not available in a kernel: they would block it, have their own magic, or print a secret that the
 notebook would store."""
+ANSWER_SECONDS = 2.0
+_KEPT = (
+    " These agents go on working: {}. `%workbench start` takes them back; "
+    "`%workbench start --end-workers` ends their processes."
+)
 
 
 class Session:
@@ -73,10 +78,13 @@ class Session:
             raise not_started()
         return self.host.info
 
-    def start(self, project: Path | None = None, port: int | None = None) -> cli.Note:
+    def start(self, project: Path | None = None, port: int | None = None, *, end_workers: bool = False) -> cli.Note:
         """Start the servers for a project, or attach to the process that serves it.
 
         A start that fails or is interrupted leaves nothing behind, except what `stop` stops.
+
+        Args:
+            end_workers: end the agents' processes that an earlier server left; otherwise they are taken back.
 
         Raises:
             BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``. Other errors: see `KernelHost.start`.
@@ -86,29 +94,46 @@ class Session:
             self.stop()
         if self._host is None or self._host.is_stopped:
             self._host, self._live = KernelHost(settings), Live()
-        info = self._host.start(port)
+        info = self._host.start(port, end_workers=end_workers)
         where = f"Workbench serves {settings.project.name} at {info.url}."
         if self._host.attached:
             where = f"Attached to process {info.pid}, which serves {settings.project.name}."
         return cli.Note(where, info.model_dump())
 
-    def stop(self) -> cli.Note:
-        """Stop everything that was started from here; may be called twice.
+    def stop(self, *, end_workers: bool = False) -> cli.Note:
+        """Stop the servers that were started from here; may be called twice.
+
+        Args:
+            end_workers: also end the agents' processes; otherwise they go on, and the next start takes them back.
 
         Raises:
             Unavailable: ``STILL_STOPPING``; see `KernelHost.stop`.
         """
         if self._host is None or self._host.is_stopped:
             return cli.Note("Workbench was not running.")
+        kept = [] if end_workers else self._running_agents()
+        self._stop(self._host, end_workers)
+        return cli.Note("Workbench is stopped." + (_KEPT.format(", ".join(kept)) if kept else ""), {"kept": kept})
+
+    def _stop(self, host: KernelHost, end_workers: bool) -> None:
         with ExitStack() as stack:
-            stack.callback(self._host.stop)
+            stack.callback(host.stop, end_workers=end_workers)
             while self._desks:
                 stack.callback(self._desks.pop().close)
-        return cli.Note("Workbench is stopped.")
+
+    def _running_agents(self) -> list[str]:
+        """The agents whose processes run, if this kernel serves them and answers soon."""
+        if self._host is None or self._host.workbench is None:
+            return []
+        with suppress(WorkbenchError, TimeoutError):
+            agents = self._host.submit(self._host.acall("get_managed_agents")).result(ANSWER_SECONDS)["agents"]
+            return [agent["agent_id"] for agent in agents if agent["process"] and agent["process"]["running"]]
+        return []
 
     def _stop_at_exit(self) -> None:
-        with suppress(WorkbenchError):  # no cell is left to show it in
-            self.stop()
+        if self._host is not None:
+            with suppress(WorkbenchError):  # no cell is left to show it in
+                self._stop(self._host, end_workers=not _is_restarting())
 
     def run(self, words: Sequence[str]) -> Any:
         """Run a command of `%workbench` and return its result.
@@ -233,6 +258,15 @@ class Session:
         return f"Workbench of {self.settings.project.name}"
 
 
+def _is_restarting() -> bool:
+    """Whether this kernel ends in order to be started again."""
+    from IPython import get_ipython
+
+    kernel = getattr(get_ipython(), "kernel", None)
+    message = getattr(kernel, "_shutdown_message", None) or {}
+    return bool(message.get("content", {}).get("restart"))
+
+
 class NotebookAgent:
     """An agent that is code in the notebook."""
 
@@ -263,17 +297,19 @@ def _tree() -> click.Group:
 @click.command()
 @click.option("--project", type=click.Path(path_type=Path, file_okay=False), help="Root directory of the project.")
 @click.option("--port", type=int, default=None, help="0 lets the system choose.")
+@click.option("--end-workers", is_flag=True, help="End the agents' processes that an earlier server left.")
 @click.pass_obj
-def start(session: Session, project: Path | None, port: int | None) -> cli.Note:
-    """Start the servers in this kernel."""
-    return session.start(project, port)
+def start(session: Session, project: Path | None, port: int | None, end_workers: bool) -> cli.Note:
+    """Start the servers in this kernel, and take back the agents' processes that an earlier server left."""
+    return session.start(project, port, end_workers=end_workers)
 
 
 @click.command()
+@click.option("--end-workers", is_flag=True, help="Also end the agents' processes.")
 @click.pass_obj
-def stop(session: Session) -> cli.Note:
-    """Stop the servers and every spawned process."""
-    return session.stop()
+def stop(session: Session, end_workers: bool) -> cli.Note:
+    """Stop the servers. Agents' processes go on working; the next start takes them back."""
+    return session.stop(end_workers=end_workers)
 
 
 @click.command()

@@ -31,7 +31,7 @@ from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
 from workbench.services.integration import gate_runner, recovery
 from workbench.services.integration import queue as merge_queue
-from workbench.services.processes import termination
+from workbench.services.processes import reattach, termination
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.worktrees import conflicts, journal
@@ -232,10 +232,14 @@ class Workbench:
             return caller
         return replace(caller, level=Level.ANONYMOUS, barred="NOT_ALLOWLISTED")
 
-    async def serving(self, server: ServerInfo | None) -> None:
-        """Set the running servers, after cleaning up what a crash left; None: they have stopped."""
+    async def serving(self, server: ServerInfo | None, *, end_workers: bool = True) -> None:
+        """Set the running servers, after cleaning up what a crash left; None: they have stopped.
+
+        Args:
+            end_workers: whether the workers that an earlier server left are ended, or taken back.
+        """
         if server is not None:
-            await termination.recover(self._ctx)
+            await reattach.recover(self._ctx, end_workers=end_workers)
             await recovery.recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: presence.close_others(tx, nonce))
@@ -249,6 +253,10 @@ class Workbench:
     async def end_workers(self) -> None:
         """End every process that was spawned from this project."""
         await termination.end_all(self._ctx, "the workbench was stopped")
+
+    def release_workers(self) -> None:
+        """Let the spawned processes go on without this one."""
+        self._ctx.processes.release()
 
     async def _repeat(self, duty: Duty) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""A kernel that ends without `%workbench stop` leaves nothing behind."""
+"""A kernel that ends without `%workbench stop` leaves nothing behind; one that is restarted keeps its workers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,12 @@ def worker_and_port(kernel: Kernel, repository: Path) -> tuple[int, int]:
     return int(pid), int(urlsplit(url).port or 0)
 
 
-def assert_nothing_is_left(repository: Path, pid: int, port: int) -> None:
-    assert not psutil.pid_exists(pid)
+def runs(pid: int) -> bool:
+    """Whether a process runs; what has ended may stay a zombie where nothing reaps orphans."""
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def assert_nothing_serves(repository: Path, port: int) -> None:
     with socket.socket() as caller:
         assert caller.connect_ex(("127.0.0.1", port)) != 0
     assert "pid" not in json.loads((repository / ".aiswarm" / "server.json").read_text("utf-8"))
@@ -40,20 +44,26 @@ def assert_nothing_is_left(repository: Path, pid: int, port: int) -> None:
 def test_shutting_the_kernel_down_ends_workers_and_servers(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path) as kernel:
         pid, port = worker_and_port(kernel, repository)
-        assert psutil.pid_exists(pid)
+        assert runs(pid)
         kernel.manager.shutdown_kernel()
-        assert_nothing_is_left(repository, pid, port)
+        assert not runs(pid)
+        assert_nothing_serves(repository, port)
 
 
 @pytest.mark.timeout(120)
-def test_a_restarted_kernel_starts_again_where_the_last_one_stopped(repository: Path, tmp_path: Path) -> None:
+def test_a_restarted_kernel_takes_back_the_workers_of_the_last_one(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path) as kernel:
         pid, port = worker_and_port(kernel, repository)
         kernel.manager.restart_kernel()
         kernel.client.wait_for_ready(timeout=60)
-        assert_nothing_is_left(repository, pid, port)
+        assert_nothing_serves(repository, port)
         kernel.run("%load_ext workbench")
         kernel.run(f'%workbench start --project "{repository}"')
-        agents = json.loads(kernel.run("import json; print(json.dumps(wb.call('list_agents')))"))["agents"]
-        assert [agent["registration_status"] for agent in agents] == ["inactive"]
+        (found,) = json.loads(kernel.run("import json; print(json.dumps(wb.call('get_managed_agents')))"))["agents"]
+        assert (found["process"]["pid"], found["process"]["running"]) == (pid, True)
+        said = kernel.run("%workbench stop")
+        assert "These agents go on working: implementer." in said
+        assert runs(pid)
+        kernel.run(f'%workbench start --end-workers --project "{repository}"')
+        assert not runs(pid)
         kernel.run("%workbench stop")

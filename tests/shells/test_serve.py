@@ -318,7 +318,7 @@ async def serve(settings: Settings) -> AsyncIterator[Serve]:
 async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
     settings: Settings, serve: Serve, command: Command
 ) -> None:
-    process, url = await serve("--port", "0")
+    process, url = await serve("--port", "0", "--end-workers")
     known = ServerFile(settings.server_file).load()
     assert known.info is not None
     assert known.operator_token is not None
@@ -336,6 +336,35 @@ async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
     assert ServerFile(settings.server_file).load().info is None
     assert known.operator_token not in (out + err).decode()
     assert "Traceback" not in err.decode()
+
+
+@pytest.mark.timeout(120)
+async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_killed(
+    settings: Settings, serve: Serve
+) -> None:
+    process, url = await serve("--port", "0")
+    known = ServerFile(settings.server_file).load()
+    async with HttpClient(url, known.operator_token) as client:
+        lab = Path((await client.call("create_worktree", name="lab"))["path"])
+        walt = await client.call("spawn_agent", persona_id="implementer", assigned_worktree="lab")
+        run = "touch begun; until [ -e go ]; do sleep 0.02; done; echo made > made.txt"
+        await client.call("create_task", title="t", persona_id="implementer", run=run, lease_seconds=2)
+        while not (lab / "begun").exists():
+            await asyncio.sleep(0.02)
+    process.kill()
+    await process.communicate()
+    with socket.create_server(("127.0.0.1", port_of(url))):
+        _, elsewhere = await serve()
+    assert elsewhere != url
+    async with HttpClient(elsewhere, known.operator_token) as client:
+        (found,) = (await client.call("get_managed_agents"))["agents"]
+        assert (found["process"]["running"], found["process"]["pid"]) == (True, walt["pid"])
+        (lab / "go").touch()
+        while (await client.call("wait_for_task", task_id=1))["status"] not in ("completed", "failed"):
+            pass
+        task = await client.call("get_task", task_id=1)
+        assert (task["status"], len(task["attempts"])) == ("completed", 1)
+        await client.call("terminate_agent", agent_id=found["agent_id"])
 
 
 @pytest.mark.timeout(120)

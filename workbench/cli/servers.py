@@ -14,12 +14,17 @@ from workbench.cli.output import Shown, pass_client
 
 @root.command()
 @click.option("--port", type=click.IntRange(0, 65_535), default=None, help="0 lets the system choose.")
+@click.option(
+    "--end-workers",
+    is_flag=True,
+    help="End the agents' processes, an earlier server's and its own; default: keep them.",
+)
 @pass_client
-def serve(client: OperatorClient, port: int | None) -> Shown:
-    """Run the servers without a notebook, until Ctrl-C."""
+def serve(client: OperatorClient, port: int | None, end_workers: bool) -> Shown:
+    """Run the servers without a notebook, until Ctrl-C. Agents' processes go on; the next server takes them back."""
     from workbench.shells.headless import run
 
-    run(client.settings, port)
+    run(client.settings, port, end_workers=end_workers)
     return None
 
 

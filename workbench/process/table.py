@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -11,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.errors import Unavailable
-from workbench.process.marks import marked, new_mark
+from workbench.process.marks import marked, marks_of, new_mark
 from workbench.process.reference import ProcessRef, is_running
 from workbench.process.streams import open_input, open_log
 from workbench.process.tree import KILL_SECONDS, ProcessTree, RunningProcess, Usage, running_processes
@@ -69,6 +70,11 @@ class ProcessTable:
         found = ref.find()
         return found is not None and is_running(found)
 
+    def recognises(self, ref: ProcessRef) -> bool:
+        """Whether the process runs, with its pid, its start time and its mark, which an earlier server gave it."""
+        found = ref.find()
+        return found is not None and is_running(found) and ref.mark is not None and ref.mark in marks_of(found)
+
     @contextmanager
     def ending(self, ref: ProcessRef) -> Iterator[None]:
         """Within the block, the process does not count as having ended by itself."""
@@ -91,6 +97,13 @@ class ProcessTable:
         """
         child = self._children.get(ref)
         return child.poll() if child else None
+
+    def release(self) -> None:
+        """Forget all processes; those that run go on. Python reaps them when it starts another process."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # of a `Popen` whose process runs
+            self._children.clear()
+        self._samples.clear()
 
     def forget(self, ref: ProcessRef) -> None:
         """Forget a process that has ended."""

@@ -15,18 +15,21 @@ from workbench.shells.serve import Servers
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(settings: Settings, port: int | None) -> None:
+def run(settings: Settings, port: int | None, *, end_workers: bool = False) -> None:
     """Serve until SIGINT or SIGTERM, also during the start; a second signal ends the process at once.
+
+    Args:
+        end_workers: see `Servers`.
 
     Raises:
         WorkbenchError: see `Servers.start`; ``SERVER_FAILED``.
     """
     with rare_collections(settings.gc_threshold):
-        asyncio.run(_until_signal(settings, port))
+        asyncio.run(_until_signal(settings, port, end_workers))
 
 
-async def _until_signal(settings: Settings, port: int | None) -> None:
-    serving = asyncio.create_task(_serve(settings, port))
+async def _until_signal(settings: Settings, port: int | None, end_workers: bool) -> None:
+    serving = asyncio.create_task(_serve(settings, port, end_workers))
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     def stop() -> None:
@@ -42,8 +45,8 @@ async def _until_signal(settings: Settings, port: int | None) -> None:
         await serving
 
 
-async def _serve(settings: Settings, port: int | None) -> None:
-    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+async def _serve(settings: Settings, port: int | None, end_workers: bool) -> None:
+    async with Workbench.open(settings) as workbench, Servers(workbench, end_workers=end_workers) as servers:
         info = await servers.start(port)
         click.echo(f"Workbench serves {settings.project} at {info.url} (MCP: {info.mcp_url}). Ctrl-C stops it.")
         await servers.wait()

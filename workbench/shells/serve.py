@@ -45,10 +45,16 @@ def application(workbench: Workbench, manager: StreamableHTTPSessionManager, sto
 
 
 class Servers:
-    """The servers of one process, from `start` to `stop`. Starts and stops never overlap."""
+    """The servers of one process, from `start` to `stop`. Starts and stops never overlap.
 
-    def __init__(self, workbench: Workbench) -> None:
+    Args:
+        end_workers: `start` ends the workers that an earlier server left, and `stop` ends those that run. Otherwise
+            they go on with their commands, and the next start takes them back. It may be changed at any time.
+    """
+
+    def __init__(self, workbench: Workbench, *, end_workers: bool = True) -> None:
         self._workbench = workbench
+        self.end_workers = end_workers
         self._settings = workbench.settings
         self._file = ServerFile(workbench.settings.server_file)
         self._stack = contextlib.AsyncExitStack()
@@ -78,9 +84,9 @@ class Servers:
             self._workbench.operator_token = known.operator_token or self._workbench.operator_token
             bound = stack.enter_context(await listen(self._settings, port, known.port))
             info = _describe(bound)
-            await self._workbench.serving(info)
+            await self._workbench.serving(info, end_workers=self.end_workers)
             stack.push_async_callback(self._workbench.serving, None)
-            stack.push_async_callback(self._workbench.end_workers)
+            stack.push_async_callback(self._end_workers)
             sessions = in_process.sessions(self._workbench)
             stopping = asyncio.Event()
             app = application(self._workbench, sessions, stopping)
@@ -121,6 +127,12 @@ class Servers:
         async with self._turn:
             stack, self._stack = self._stack, contextlib.AsyncExitStack()
             await stack.aclose()
+
+    async def _end_workers(self) -> None:
+        if self.end_workers:
+            await self._workbench.end_workers()
+        else:
+            self._workbench.release_workers()
 
     def _clear_file(self) -> None:
         """Clear `server.json`. A file that cannot be cleared does no harm, because its servers no longer answer."""

@@ -25,6 +25,8 @@ class Api:
         self._url = config.url
         self._connection: _Connection
         self._closing = set[asyncio.Task[None]]()
+        self.holds_task = False
+        """Whether the worker holds a task: calls then wait for the next server, however long it takes to come."""
 
     async def __aenter__(self) -> Self:
         self._connection = _Connection(self._config.url, self._config.mcp_url, self._config.token)
@@ -43,7 +45,8 @@ class Api:
         on after a few tries: it may be the request that it fails on.
 
         Raises:
-            WorkbenchError: what the server raised; ``NO_SERVER`` when it was away for `patience_seconds`.
+            WorkbenchError: what the server raised; ``NO_SERVER`` when it was away for `patience_seconds`, unless no
+                server runs and the worker holds a task.
         """
         now, tries = asyncio.get_running_loop().time, 0
         deadline = now() + self._config.patience_seconds
@@ -51,7 +54,7 @@ class Api:
             try:
                 return await self.call_once(name, **arguments)
             except WorkbenchError as error:
-                if not _may_pass(error, tries) or now() > deadline:
+                if not _may_pass(error, tries) or (now() > deadline and not self._waits_for_server()):
                     raise
                 log.warning("%s: %s; trying again", name, error.message)
             await asyncio.sleep(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
@@ -61,6 +64,13 @@ class Api:
     async def call_once(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Call an operation, without repeating it."""
         return await self._connection.call(name, arguments)
+
+    def server_runs(self) -> bool:
+        """Whether the server may run, as far as the project's file tells: its process is there, or it is not known."""
+        return self._config.server_file is None or ServerFile(self._config.server_file).load().info is not None
+
+    def _waits_for_server(self) -> bool:
+        return self.holds_task and not self.server_runs()
 
     async def _follow_server(self) -> None:
         """Use the server that the project's file names, if that is another one now and answers with the right nonce."""

@@ -125,12 +125,15 @@ class Supervisor:
     # One attempt.
 
     async def _attempt(self, claim: Claim) -> None:
+        self._api.holds_task = True
         try:
             await self._run_and_report(claim)
         except WorkbenchError as error:
             if error.code != "LEASE_LOST":
                 raise
             log.warning("the attempt at task %s is over: %s", claim.task["id"], error.message)
+        finally:
+            self._api.holds_task = False
 
     async def _run_and_report(self, claim: Claim) -> None:
         log.info("task %s, attempt %s: %s", claim.task["id"], claim.task["attempt"], claim.task["title"])
@@ -179,7 +182,8 @@ class Supervisor:
             return task_id in {task["id"] for task in work["holding"]}
 
         try:
-            reason = await Lease(claim, renew, self._config.heartbeat_seconds).until_lost()
+            lease = Lease(claim, renew, self._config.heartbeat_seconds, self._api.server_runs)
+            reason = await lease.until_lost()
             if self._config.profile.token and await self._settled(claim):
                 log.info("task %s: its command has completed or failed it", task_id)
                 await asyncio.wait({running}, timeout=SETTLED_SECONDS)

@@ -64,7 +64,14 @@ async def appeared(path: Path) -> str:
 @asynccontextmanager
 async def crowded(settings: Settings, **limits: Any) -> AsyncIterator[Served]:
     """A served project in which few agents may run."""
-    async with Workbench.open(settings.model_copy(update=limits)) as workbench, Servers(workbench) as servers:
+    async with serving(settings.model_copy(update=limits)) as served:
+        yield served
+
+
+@asynccontextmanager
+async def serving(settings: Settings, *, end_workers: bool = True) -> AsyncIterator[Served]:
+    """A served project, on a port of its own."""
+    async with Workbench.open(settings) as workbench, Servers(workbench, end_workers=end_workers) as servers:
         yield Served(workbench, await servers.start(0), servers)
 
 

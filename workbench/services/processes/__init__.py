@@ -5,8 +5,9 @@ from workbench.services.processes import (
     environments,
     processes,
     profiles,
+    reattach,
     sandbox,
     termination,
 )
 
-__all__ = ["departures", "environments", "processes", "profiles", "sandbox", "termination"]
+__all__ = ["departures", "environments", "processes", "profiles", "reattach", "sandbox", "termination"]

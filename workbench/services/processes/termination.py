@@ -58,10 +58,22 @@ async def end_all(ctx: Ctx, reason: str, worktree: str | None = None) -> None:
     await _for_each([*waiting, *running], lambda row: end(ctx, row["agent_id"], reason))
 
 
-async def recover(ctx: Ctx) -> None:
-    """End the processes that an earlier server left running, and remove the scratch directories it left."""
-    await end_all(ctx, "left over from an earlier server")
+async def remove_left_scratch(ctx: Ctx) -> None:
+    """Remove the scratch directories that an earlier server left, of processes that have ended."""
     await _for_each(await ctx.read(lambda tx: tx.all(SQL.left_scratch)), lambda row: _remove_scratch(ctx, row))
+
+
+async def record_exits(ctx: Ctx, rows: Sequence[Row]) -> None:
+    """Record processes of an earlier server that were not recognised, and end the descendants that they left.
+
+    A process that has the pid and start time of one, but not its mark, is not ended.
+    """
+
+    def checked(row: Row) -> Row:
+        another = row["mark"] is not None and ctx.processes.alive(process_of(row))
+        return {**row, "started": 0.0} if another else row  # then only the mark leads to its descendants
+
+    await _for_each(rows, lambda row: _terminate(ctx, checked(row), "agent.exited", ""))
 
 
 async def reap(ctx: Ctx) -> None:
@@ -87,11 +99,16 @@ def give_up(tx: Tx, agent_uid: str, reason: str, *, keep: bool = False) -> bool:
     """
     if not tx.run(SQL.give_up, agent=agent_uid, reason=reason):
         return False
-    tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(access.new_token("wba")))
+    replace_token(tx, agent_uid)
     if not keep:
         tx.emit("agent.terminated", f"agent:{agent_uid}", pid=None, exit_code=None, reason=reason)
         on_agent_exit(tx, agent_uid, reason or "it was terminated before it started")
     return True
+
+
+def replace_token(tx: Tx, agent_uid: str) -> None:
+    """Replace the token of an agent by one that no process has."""
+    tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(access.new_token("wba")))
 
 
 def process_of(row: Row) -> ProcessRef:

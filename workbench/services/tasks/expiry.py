@@ -39,10 +39,11 @@ class LeaseWatch:
             if clocks.was_set(self._ahead, ahead):
                 log.warning("the clock was set by %+.0f s; leases are restarted", (ahead - self._ahead) / SECOND)
                 restart_leases(tx)
-            expire(tx, ctx.settings, ctx.random)
+            expire(tx, ctx.settings, ctx.random, serving=serving)
             return ahead
 
-        due = await ctx.read(next_deadline)
+        serving = ctx.server is not None
+        due = await ctx.read(lambda tx: next_deadline(tx, serving=serving))
         now = self._clock()
         ahead = self._ahead_at(now)
         over = due is not None and due <= now
@@ -53,14 +54,16 @@ class LeaseWatch:
         return now - self._steady() if self._steady else 0
 
 
-def expire(tx: Tx, settings: Settings, random: Callable[[], float]) -> int:
+def expire(tx: Tx, settings: Settings, random: Callable[[], float], *, serving: bool = True) -> int:
     """End the leases that ran out and the pauses that are over; return how many leases ended.
 
     Args:
         random: uniform in [0, 1); called for each lease, so that leases that end together are not retried together.
+        serving: whether the servers run here. Without them, leases of agents with a running process do not end: such
+            an agent cannot renew its lease while no server answers, and the next server takes it back.
     """
     ended = 0
-    for row in tx.all(SQL.expired, now=tx.now):
+    for row in tx.all(SQL.expired, now=tx.now, serving=int(serving)):
         if tx.one(SQL.is_held, task_id=row["id"]):  # the failure of an earlier one may have cancelled it
             after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random())
             ended += 1
@@ -70,9 +73,9 @@ def expire(tx: Tx, settings: Settings, random: Callable[[], float]) -> int:
     return ended
 
 
-def next_deadline(tx: Reader) -> int | None:
-    """When the next lease or pause ends, in microseconds UTC; None if there is none."""
-    row = tx.one(SQL.next_deadline)
+def next_deadline(tx: Reader, *, serving: bool = True) -> int | None:
+    """When the next lease (see `expire`) or pause ends, in microseconds UTC; None if there is none."""
+    row = tx.one(SQL.next_deadline, serving=int(serving))
     at = row["at"] if row else None
     return None if at is None else int(at)
 

@@ -1,8 +1,13 @@
+-- part: may_end
+(CAST(:serving AS {{big}}) = 1 OR NOT EXISTS (
+    SELECT 1 FROM processes p WHERE p.agent_id = s.assigned_agent_id AND p.ended_at IS NULL AND p.reason IS NULL))
+
 -- name: expired
 SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us,
     t.no_retry, t.session_id
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.lease_expires_at IS NOT NULL AND s.lease_expires_at <= :now
+  AND {{may_end}}
 ORDER BY s.lease_expires_at LIMIT 1000;
 
 -- name: is_held
@@ -16,7 +21,8 @@ UPDATE task_status SET not_before = NULL WHERE task_id = :task_id;
 
 -- name: next_deadline
 SELECT MIN(at) AS at FROM (
-    SELECT MIN(lease_expires_at) AS at FROM task_status WHERE lease_expires_at IS NOT NULL
+    SELECT MIN(s.lease_expires_at) AS at FROM task_status s WHERE s.lease_expires_at IS NOT NULL
+      AND {{may_end}}
     UNION ALL
     SELECT MIN(not_before) AS at FROM task_status WHERE not_before IS NOT NULL
 ) AS deadlines;

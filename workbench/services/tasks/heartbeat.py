@@ -80,6 +80,16 @@ async def get_available_tasks(
     return Available(tasks=await ctx.read(lambda tx: _available(tx, ctx.caller, me, limit)))
 
 
+def extend_leases(tx: Tx, agent: str, reconnect_us: int) -> list[int]:
+    """Renew the leases of an agent (`agent_uid`) that could not do so while no server ran; the tasks that it holds.
+
+    Args:
+        reconnect_us: the time that it has to reconnect, in addition to the length of each lease, in microseconds.
+    """
+    tx.run(SQL.renew, agent=agent, now=tx.now + reconnect_us)
+    return [row["id"] for row in held_by(tx, agent)]
+
+
 def _renew(tx: Tx, me: str) -> None:
     tx.run(SQL.renew, agent=me, now=tx.now)
     tx.run(SQL.beat, agent=me, now=tx.now)

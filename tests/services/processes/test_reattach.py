@@ -1,0 +1,146 @@
+"""Workers outlive the server: their commands go on, and the next server takes them back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+
+from tests.conftest import Served, ended
+from tests.services.processes.running import agent, appeared, make, process, reached, serving, spawn
+from workbench.app import Workbench
+from workbench.model import wall_clock
+from workbench.process import ProcessTable
+from workbench.services.spawning import request
+from workbench.settings import Settings
+from workbench.store.queries import Query
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+
+UNTIL_GO = "echo $$ > pid; until [ -e go ]; do sleep 0.02; done; echo made > made.txt"
+LEASES = Query("leases", "SELECT task_id, lease_expires_at AS at FROM task_status WHERE lease_expires_at IS NOT NULL")
+
+
+@pytest.fixture(autouse=True)
+async def _nothing_left(settings: Settings) -> AsyncIterator[None]:
+    """No worker outlives its test."""
+    yield
+    async with serving(settings):
+        pass
+
+
+class Left(NamedTuple):
+    """What a server left running: walt, whose command works in the worktree lab."""
+
+    lab: Path
+    worker: int
+    command: int
+
+
+async def working(settings: Settings, **more: Any) -> Left:
+    """Serve, have walt begin a task, and stop."""
+    async with serving(settings, end_workers=False) as served:
+        lab = Path((await served.workbench.call("create_worktree", name="lab"))["path"])
+        walt = await spawn(served, name="walt", assigned_worktree="lab")
+        await make(served, UNTIL_GO, **more)
+        return Left(lab, walt["pid"], int(await appeared(lab / "pid")))
+
+
+async def events(served: Served, kind: str) -> list[dict[str, Any]]:
+    """The events of a kind."""
+    found: list[dict[str, Any]] = (await served.workbench.call("list_events", kinds=[kind]))["events"]
+    return found
+
+
+async def until_leases_ran_out(workbench: Workbench) -> None:
+    """Return when every lease is past its end, by the clock."""
+    while any(row["at"] > wall_clock() for row in await workbench.store.read(lambda tx: tx.all(LEASES))):
+        await asyncio.sleep(0.05)
+
+
+async def test_a_command_goes_on_without_a_server_and_the_next_one_takes_its_worker_back(settings: Settings) -> None:
+    left = await working(settings)
+    command = psutil.Process(left.command)
+    async with serving(settings, end_workers=False) as served:
+        assert [(event["data"]["pid"], event["data"]["holding"]) for event in await events(served, "agent.reattached")]
+        assert (await process(served, "walt"))["pid"] == left.worker
+        assert command.is_running()
+        (left.lab / "go").touch()
+        task = await reached(served, 1, "completed", "failed")
+        assert (task["status"], len(task["attempts"])) == ("completed", 1)
+        await reached(served, await make(served, "true"), "completed")
+
+
+async def test_a_lease_that_ran_out_while_no_server_ran_is_not_lost(settings: Settings) -> None:
+    left = await working(settings, lease_seconds=1.0)
+    async with Workbench.open(settings) as alone:  # as a command does that finds no server
+        await until_leases_ran_out(alone)
+        await alone.leases.end_due(alone._ctx)
+    async with serving(settings, end_workers=False) as served:
+        (left.lab / "go").touch()
+        task = await reached(served, 1, "completed", "failed")
+        assert (task["status"], [one["outcome"] for one in task["attempts"]]) == ("completed", ["completed"])
+
+
+async def test_a_command_that_ended_meanwhile_is_reported_to_the_next_server(settings: Settings) -> None:
+    left = await working(settings, lease_seconds=1.0)
+    (left.lab / "go").touch()
+    await ended(left.command)
+    async with serving(settings, end_workers=False) as served:
+        task = await reached(served, 1, "completed", "failed")
+        assert (task["status"], len(task["attempts"])) == ("completed", 1)
+
+
+async def test_a_server_that_is_to_end_workers_ends_those_of_the_earlier_one(settings: Settings) -> None:
+    left = await working(settings)
+    async with serving(settings, end_workers=True) as served:
+        await ended(left.worker, left.command)
+        assert (await reached(served, 1, "pending"))["attempts"][0]["outcome"] == "released"
+
+
+async def test_a_worker_that_ended_while_no_server_ran_gives_its_task_back(settings: Settings) -> None:
+    left = await working(settings)
+    psutil.Process(left.worker).kill()
+    async with serving(settings, end_workers=False) as served:
+        await ended(left.command)
+        assert (await reached(served, 1, "pending"))["attempts"][0]["outcome"] == "released"
+        assert await events(served, "agent.reattached") == []
+        assert (await agent(served, "walt"))["registration_status"] == "inactive"
+
+
+async def test_a_process_with_the_pid_and_start_time_of_a_worker_but_another_mark_is_left_alone(
+    settings: Settings, tmp_path: Path
+) -> None:
+    left = await working(settings)
+    table = ProcessTable()
+    stranger = table.start(["sleep", "60"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
+    same = {"agent_pid": left.worker, "pid": stranger.pid, "started": stranger.started}
+    moved = Query("moved", "UPDATE processes SET pid = :pid, started = :started WHERE pid = :agent_pid")
+    async with Workbench.open(settings) as workbench:
+        await workbench.store.write(lambda tx: tx.run(moved, same))
+    async with serving(settings, end_workers=False) as served:
+        assert (await process(served, "walt"))["running"] is False
+        await ended(left.worker)  # by its mark
+        assert table.alive(stranger)
+        assert await events(served, "agent.reattached") == []
+    table.terminate(stranger, 0.0)
+
+
+async def test_queued_and_half_started_agents_start_with_the_next_server(settings: Settings) -> None:
+    few = settings.model_copy(update={"max_agents_running": 1})
+    async with serving(few, end_workers=False) as served:
+        await spawn(served, name="walt")
+        assert (await spawn(served, name="wilma"))["state"] == "queued"
+        assert (await spawn(served, name="will"))["state"] == "queued"
+        half = {"agent": (await served.workbench.store.read(lambda tx: tx.all(request.SQL.queue)))[0]["agent_id"]}
+        await served.workbench.store.write(lambda tx: tx.run(request.SQL.starting, half))
+    async with serving(settings, end_workers=False) as served:
+        for name in ("walt", "wilma", "will"):
+            while not (await process(served, name))["running"]:
+                await asyncio.sleep(0.02)
+        assert len(await events(served, "agent.spawned")) == 3
