@@ -1,11 +1,11 @@
-"""Claude Code, Codex and Gemini CLI as agents, where they are installed: with a model that says what it is told to.
+"""Claude Code, Codex and Gemini CLI as agents, where they are installed, with a model whose replies are scripted.
 
-npm install --prefix /tmp/agents @anthropic-ai/claude-code @openai/codex @google/gemini-cli
-PATH=/tmp/agents/node_modules/.bin:$PATH python -m pytest tests/worker/test_real_programs.py
+npm ci --prefix tests/worker/programs
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,6 +36,13 @@ request_max_retries = 0
 
 """
 NOTE = "half of it is there"
+PROGRAMS = Path(__file__).with_name("programs") / "node_modules" / ".bin"
+"""The programs, and the Node.js that they need."""
+
+
+@pytest.fixture(autouse=True)
+def _installed_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}")
 
 
 def for_test(settings: Settings, name: str, model: FakeModel) -> dict[str, str]:
