@@ -6,16 +6,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Refused
-from workbench.model import Int64, Level, Wire
+from workbench.errors import BadInput, Conflict, Refused
+from workbench.model import Int64, Level, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
+from workbench.rules.tasks.claiming import Claimant, Wanted, obstacles
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
-    not_claimable,
+    blockers,
     require_row,
     require_task,
     task_of,
     visible_row,
+    waits_of,
 )
 from workbench.services.tasks.task import Task
 from workbench.store.base import Reader, Row, Tx
@@ -70,20 +72,41 @@ def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
         return Claim(task=require_task(tx, task_id or held[0]))
     if task_id is not None:
         row = visible_row(tx, caller, task_id)
-        taken = _take(tx, me, task_id) if _fits(row, caller, me) else None
-        if taken is None:
-            raise not_claimable(tx, row)
-        return Claim(task=taken)
+        _require_claimable(tx, row, caller, me)
+        return Claim(task=_take(tx, me, task_id))
     while best := candidates(tx, caller, me, 1):
         if taken := _take(tx, me, best[0]["task_id"]):
             return Claim(task=taken)
     return Claim(task=None)
 
 
-def _fits(row: Row, caller: Caller, me: str) -> bool:
-    if row["reserved_for"] is not None:
-        return bool(row["reserved_for"] == me)
-    return row["worktree"] in ("", caller.worktree) and row["persona_id"] == caller.persona
+def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
+    """Refuse an agent that cannot claim a task now, with every reason.
+
+    Raises:
+        Conflict: ``TASK_NOT_CLAIMABLE``; `details.reasons` are the codes of `ClaimReason` and `details.blocked_by` the
+            dependencies that the task waits for.
+    """
+    unmet = blockers(tx, row)
+    states = {one["depends_on"]: TaskState(one["status"]) for one in waits_of(tx, row["id"])}
+    wanted = Wanted(
+        status=TaskState(row["status"]),
+        holder=row["holder"],
+        persona=row["persona_id"],
+        worktree=row["worktree"] or None,
+        reserved_for=row["reserved_for"],
+        reserved_name=row["reserved_name"],
+        waits={task_id: states[task_id] for task_id in unmet},
+        not_before=row["not_before"],
+    )
+    if found := obstacles(wanted, Claimant(me, caller.persona, caller.worktree)):
+        raise Conflict(
+            "TASK_NOT_CLAIMABLE",
+            f"Task {row['id']} cannot be claimed: {'; '.join(found.values())}.",
+            status=row["status"],
+            reasons=[str(reason) for reason in found],
+            blocked_by=unmet,
+        )
 
 
 def _take(tx: Tx, me: str, task_id: int) -> Task | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from workbench.errors import Conflict, NotFound
+from workbench.errors import NotFound
 from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
@@ -63,9 +63,9 @@ def visible_row(tx: Reader, caller: Caller, task_id: int) -> Row:
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
     """
-    row = require_row(tx, task_id)
-    if caller.level is not Level.OPERATOR and row["session_id"] not in (None, caller.session):
-        raise _no_task(task_id)
+    row = tx.one(SQL.get, id=task_id)
+    if row is None or (caller.level is not Level.OPERATOR and row["session_id"] not in (None, caller.session)):
+        raise _no_task(task_id, caller)
     return row
 
 
@@ -91,8 +91,16 @@ def end_attempt(tx: Tx, task_id: int, outcome: str, error: str | None, error_cla
     tx.run(SQL.end_attempt, values, now=tx.now)
 
 
-def _no_task(task_id: int) -> NotFound:
-    return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}. list_tasks lists the tasks.")
+def _no_task(task_id: int, caller: Caller | None = None) -> NotFound:
+    """The error for a task that does not exist, or that the caller does not see: the same for both."""
+    where = ""
+    if caller is not None and caller.level is not Level.OPERATOR:
+        where = (
+            " in your session, nor outside of sessions"
+            if caller.session
+            else " outside of sessions, and you are in none"
+        )
+    return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}{where}. list_tasks lists the tasks.")
 
 
 def require_task(tx: Reader, task_id: int) -> Task:
@@ -219,22 +227,3 @@ def _unmet(row: Row, waits: Sequence[Row]) -> list[int]:
     if row["status"] not in lifecycle.OPEN:
         return []
     return [w["depends_on"] for w in waits if not lifecycle.is_met(row["on_failure"], w["status"])]
-
-
-def not_claimable(tx: Reader, row: Row) -> Conflict:
-    """Why a task cannot be claimed now, as an error."""
-    waits = blockers(tx, row)
-    if row["status"] != TaskState.PENDING:
-        why = f"it is {row['status']}"
-    elif waits:
-        why = f"it waits for {', '.join(map(str, waits))}"
-    elif row["not_before"]:
-        why = "its next attempt waits for the backoff to end"
-    else:
-        why = "it is for another persona, worktree, session or agent"
-    return Conflict(
-        "TASK_NOT_CLAIMABLE",
-        f"Task {row['id']} cannot be claimed: {why}.",
-        status=row["status"],
-        blocked_by=waits,
-    )

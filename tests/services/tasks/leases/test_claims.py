@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Admit, Admitted, Clock
 from tests.services.tasks.leases.calls import beat, claim, do, enter, get, kinds, make
 from workbench.app import Workbench
-from workbench.errors import Conflict
+from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, iso
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workben
     inside, anywhere = await make(workbench, target_worktree="lab"), await make(workbench, priority=600)
     elsewhere = await make(workbench, target_worktree="other", priority=999)
     assert [t["id"] for t in (await beat(workbench, ada))["available"]] == [anywhere, inside]
-    with pytest.raises(Conflict, match="another persona, worktree, session or agent"):
+    with pytest.raises(Conflict, match="it is for the worktree other, and yours is lab"):
         await claim(workbench, ada, task_id=elsewhere)
     assert (await claim(workbench, ada, task_id=inside))["worktree"] == "lab"
 
@@ -121,26 +121,33 @@ async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Wo
 
 
 @pytest.mark.parametrize(
-    ("case", "why"),
+    ("case", "reason", "why"),
     [
-        ("held", "it is claimed."),
-        ("completed", "it is completed."),
-        ("failed", "it is failed."),
-        ("cancelled", "it is cancelled."),
-        ("blocked", "it waits for 1."),
-        ("resting", "its next attempt waits for the backoff to end."),
-        ("persona", "it is for another persona, worktree, session or agent."),
-        ("worktree", "it is for another persona, worktree, session or agent."),
-        ("reserved", "it is for another persona, worktree, session or agent."),
+        ("held", "held", "it is claimed, held by bob."),
+        ("completed", "ended", "it is completed."),
+        ("failed", "ended", "it is failed."),
+        ("cancelled", "ended", "it is cancelled."),
+        ("blocked", "dependency", "it waits for 1."),
+        (
+            "dead",
+            "dependency_failed",
+            "it depends on 1 (cancelled), which a planner or the operator has to retry first.",
+        ),
+        ("resting", "backoff", "its next attempt may begin at {not_before}."),
+        ("persona", "persona", "it is for the persona tester, and yours is implementer."),
+        ("worktree", "worktree", "it is for the worktree lab, and you have none."),
+        ("reserved", "reserved", "it is reserved for bob."),
     ],
 )
-async def test_a_task_that_cannot_be_claimed_says_why(workbench: Workbench, admit: Admit, case: str, why: str) -> None:
+async def test_a_task_that_cannot_be_claimed_says_why(
+    workbench: Workbench, admit: Admit, case: str, reason: str, why: str
+) -> None:
     ada, bob = await admit("ada"), await admit("bob")
     first = await make(workbench, "first")
     task = await make(
         workbench,
         persona_id="tester" if case == "persona" else "implementer",
-        dependencies=[first] if case == "blocked" else [],
+        dependencies=[first] if case in ("blocked", "dead") else [],
         target_worktree="lab" if case == "worktree" else None,
         assigned_agent_id="bob" if case == "reserved" else None,
     )
@@ -151,6 +158,7 @@ async def test_a_task_that_cannot_be_claimed_says_why(workbench: Workbench, admi
         "failed": do(workbench, bob, "fail_task", task, retryable=False),
         "resting": do(workbench, bob, "fail_task", task),
         "cancelled": workbench.call("cancel_task", task_id=task),
+        "dead": workbench.call("cancel_task", task_id=first),
     }
     for name, end in ends.items():
         if name == case:
@@ -160,9 +168,37 @@ async def test_a_task_that_cannot_be_claimed_says_why(workbench: Workbench, admi
     before = await get(workbench, task)
     with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
         await claim(workbench, ada, task_id=task)
-    assert refused.value.message == f"Task {task} cannot be claimed: {why}"
-    assert refused.value.details["status"] == before["status"]
+    assert refused.value.message == f"Task {task} cannot be claimed: {why.format(**before)}"
+    assert refused.value.details == {
+        "status": before["status"],
+        "reasons": [reason],
+        "blocked_by": [first] if case in ("blocked", "dead") else [],
+    }
     assert await get(workbench, task) == before
+
+
+async def test_a_refused_claim_lists_every_reason(workbench: Workbench, admit: Admit) -> None:
+    ada, first = await admit("ada"), await make(workbench, "first")
+    task = await make(workbench, persona_id="tester", target_worktree="lab", dependencies=[first])
+    with pytest.raises(Conflict, match="TASK_NOT_CLAIMABLE") as refused:
+        await claim(workbench, ada, task_id=task)
+    assert refused.value.details["reasons"] == ["persona", "worktree", "dependency"]
+
+
+async def test_a_claim_of_an_invisible_task_names_the_session_and_does_not_reveal_the_task(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada = await admit("ada")
+    await workbench.call("create_project", name="map")
+    await workbench.call("create_session", project_id="map", name="north")
+    hidden = await make(workbench, session_id="north")
+    messages = []
+    for task_id in (hidden, hidden + 1):
+        with pytest.raises(NotFound, match="TASK_NOT_FOUND") as refused:
+            await claim(workbench, ada, task_id=task_id)
+        messages.append(refused.value.message.replace(str(task_id), "N"))
+    expected = "There is no task N outside of sessions, and you are in none. list_tasks lists the tasks."
+    assert messages == [expected, expected]
 
 
 async def test_what_could_be_claimed_is_told_without_claiming_or_renewing(

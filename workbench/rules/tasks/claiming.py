@@ -1,0 +1,90 @@
+"""Why an agent cannot claim a task now: every reason, as a code and as words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from workbench.model import TaskState, iso
+from workbench.rules.tasks.lifecycle import DEAD, HELD, SHOWN
+
+
+class ClaimReason(StrEnum):
+    """The codes of reasons."""
+
+    HELD = "held"
+    ENDED = "ended"
+    RESERVED = "reserved"
+    PERSONA = "persona"
+    WORKTREE = "worktree"
+    DEPENDENCY = "dependency"
+    DEPENDENCY_FAILED = "dependency_failed"
+    BACKOFF = "backoff"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """The agent that wants a task."""
+
+    uid: str
+    persona: str | None
+    worktree: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The task: who holds it, whom it is for, and what it waits for (states of unmet dependencies by task id).
+
+    `reserved_for` is an agent's internal id and `reserved_name` its public one; `not_before` is in microseconds UTC.
+    """
+
+    status: TaskState
+    holder: str | None
+    persona: str
+    worktree: str | None
+    reserved_for: str | None
+    reserved_name: str | None
+    waits: Mapping[int, TaskState]
+    not_before: int | None
+
+
+def obstacles(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
+    """The reasons why an agent cannot claim a task now, in words; empty if it can."""
+    if task.status in HELD:
+        return {ClaimReason.HELD: f"it is {task.status}, held by {task.holder}"}
+    if task.status is not TaskState.PENDING:
+        return {ClaimReason.ENDED: f"it is {task.status}"}
+    return _unfit(task, claimant) | _not_ready(task)
+
+
+def _unfit(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
+    if task.reserved_for is not None:
+        other = task.reserved_for != claimant.uid
+        return {ClaimReason.RESERVED: f"it is reserved for {task.reserved_name}"} if other else {}
+    found = {}
+    if task.persona != claimant.persona:
+        yours = f"yours is {claimant.persona}" if claimant.persona else "you have none"
+        found[ClaimReason.PERSONA] = f"it is for the persona {task.persona}, and {yours}"
+    if task.worktree not in (None, claimant.worktree):
+        yours = f"yours is {claimant.worktree}" if claimant.worktree else "you have none"
+        found[ClaimReason.WORKTREE] = f"it is for the worktree {task.worktree}, and {yours}"
+    return found
+
+
+def _not_ready(task: Wanted) -> dict[ClaimReason, str]:
+    found = {}
+    if failed := [f"{task_id} ({state})" for task_id, state in task.waits.items() if state in DEAD]:
+        found[ClaimReason.DEPENDENCY_FAILED] = (
+            f"it depends on {_listed(failed)}, which a planner or the operator has to retry first"
+        )
+    if open_ := [str(task_id) for task_id, state in task.waits.items() if state not in DEAD]:
+        found[ClaimReason.DEPENDENCY] = f"it waits for {_listed(open_)}"
+    if task.not_before is not None:
+        found[ClaimReason.BACKOFF] = f"its next attempt may begin at {iso(task.not_before)}"
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
