@@ -140,7 +140,7 @@ async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: 
         with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
             await workbench.dispatch(pam.caller, name, {"task_id": ids["south"], **more})
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
-        edge = {"task_id": ids["north"], "depends_on": ids["south"]}
+        edge = {"task_id": made["id"], "depends_on": ids["south"]}
         await workbench.dispatch(pam.caller, "add_dependency", edge)
 
 

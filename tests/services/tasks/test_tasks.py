@@ -133,7 +133,8 @@ async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Work
     assert (await events(workbench, "task.created"))[-1]["data"]["ready"] is False
     with pytest.raises(Conflict, match=rf"it depends on {waits[1]} \(failed\).* it waits for {waits[2]}\.") as refused:
         await workbench.dispatch(ada.caller, "claim_task", {"task_id": last["id"]})
-    assert refused.value.details == {"status": "pending", "blocked_by": waits[1:]}
+    reasons = ["dependency_failed", "dependency"]
+    assert refused.value.details == {"status": "pending", "reasons": reasons, "blocked_by": waits[1:]}
     ready = await make(workbench, dependencies=[done["id"]])
     assert (ready["blocked"], ready["blocked_by"]) == (False, [])
 

@@ -1,7 +1,7 @@
 """Tasks: units of work with a state, dependencies and attempts (spec 3).
 
 - `task`: the types of the operations' arguments and answers
-- `rows`: reading and updating rows, visibility, conversion to answers
+- `rows`: reading and updating rows, who may see and change them, conversion to answers
 - `creation`, `plans`: adding tasks, one by one or as a plan
 - `changes`: subtasks, cancel, retry, reassign, priority
 - `dependencies`: which tasks wait for which

@@ -8,13 +8,13 @@ from pydantic import Field
 
 from workbench.errors import Conflict
 from workbench.model import Int64, Level, OnFailure, TaskState
-from workbench.ops import Ctx, op
+from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import Action
 from workbench.services.tasks import attempts
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task, reservable
-from workbench.services.tasks.rows import require_task, reserve, visible_row, waits_of
+from workbench.services.tasks.rows import require_own_row, require_task, reserve, visible_row, waits_of
 from workbench.services.tasks.task import (
     ContextRef,
     Dependencies,
@@ -28,7 +28,7 @@ from workbench.services.tasks.task import (
     Task,
     Title,
 )
-from workbench.store.base import Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -39,7 +39,9 @@ Reason = Annotated[str, Field(max_length=1_000)]
 @op(allow=Level.WORKER)
 async def create_subtask(
     ctx: Ctx,
-    parent_task_id: Annotated[Int64, Field(description="A task you hold, or one below it; a planner may name any.")],
+    parent_task_id: Annotated[
+        Int64, Field(description="A task you hold, or one below it; a planner may name any that it sees.")
+    ],
     title: Title,
     description: Description = "",
     persona_id: Annotated[str | None, Field(description="The parent's when null.")] = None,
@@ -54,13 +56,13 @@ async def create_subtask(
     no_retry: NoRetry = [],
     blocks_parent: Annotated[
         bool,
-        Field(description="Make the parent wait for it: release the parent now, and claim it again afterwards."),
+        Field(description="Make the parent, your task, wait for it: release it now, and claim it again afterwards."),
     ] = False,
 ) -> Task:
     """Add a subtask to a task you hold; other agents may claim it."""
 
     def change(tx: Tx) -> Task:
-        parent = graph.shapeable(tx, ctx.caller, parent_task_id)
+        parent = _parent(tx, ctx.caller, parent_task_id, blocks_parent)
         new = NewTask(
             title=title,
             description=description,
@@ -84,12 +86,23 @@ async def create_subtask(
     return await ctx.write(change)
 
 
+def _parent(tx: Reader, caller: Caller, task_id: int, waits: bool) -> Row:
+    """The row of a task to which the caller may add a subtask, and which may wait for it if `waits`.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``. Refused: ``FORBIDDEN``.
+    """
+    if caller.level >= Level.PLANNER and not waits:
+        return visible_row(tx, caller, task_id)
+    return graph.shapeable(tx, caller, task_id)
+
+
 @op(allow=Level.PLANNER, destructive=True)
 async def cancel_task(ctx: Ctx, task_id: Int64, reason: Reason = "") -> Task:
-    """Cancel a task and its unfinished subtasks. Agents that hold any of them lose their leases."""
+    """Cancel your task and its unfinished subtasks. Agents that hold any of them lose their leases."""
 
     def change(tx: Tx) -> Task:
-        lifecycle.step(visible_row(tx, ctx.caller, task_id)["status"], Action.CANCEL)
+        lifecycle.step(require_own_row(tx, ctx.caller, task_id)["status"], Action.CANCEL)
         graph.cancel(tx, [(task_id, reason)])
         return require_task(tx, task_id)
 
@@ -103,14 +116,14 @@ async def retry_task(
     reason: Reason = "",
     max_retries: Annotated[Retries, Field(description="Retries from now on; null: as before.")] = None,
 ) -> Task:
-    """Retry a failed or cancelled task, with its retry count reset.
+    """Retry your failed or cancelled task, with its retry count reset.
 
     A task with `on_failure=cancel` is refused with `DEPENDENCY_DEAD` while a dependency has failed or is cancelled:
     retry the dependencies that the error names first.
     """
 
     def change(tx: Tx) -> Task:
-        row = visible_row(tx, ctx.caller, task_id)
+        row = require_own_row(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.RETRY)
         waits = waits_of(tx, task_id)
         lifecycle.require_alive(row["on_failure"], {one["depends_on"]: one["status"] for one in waits})
@@ -131,10 +144,10 @@ async def reassign_task(
     assigned_agent_id: Annotated[str | None, Field(description="Only this agent may claim it; null: any agent.")],
     reason: Reason = "",
 ) -> Task:
-    """Reserve a task for an agent, or lift the reservation. Its holder loses it; no retry is used up."""
+    """Reserve your task for an agent, or lift the reservation. Its holder loses it; no retry is used up."""
 
     def change(tx: Tx) -> Task:
-        row = visible_row(tx, ctx.caller, task_id)
+        row = require_own_row(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.REASSIGN)
         agent = reservable(tx, assigned_agent_id, row["session_id"]) if assigned_agent_id else None
         if row["status"] != TaskState.PENDING:
@@ -151,10 +164,10 @@ async def reassign_task(
 
 @op(allow=Level.PLANNER)
 async def set_priority(ctx: Ctx, task_id: Int64, priority: Priority) -> Task:
-    """Set a task's priority. Tasks with a higher priority are claimed first."""
+    """Set the priority of your task. Tasks with a higher priority are claimed first."""
 
     def change(tx: Tx) -> Task:
-        row = visible_row(tx, ctx.caller, task_id)
+        row = require_own_row(tx, ctx.caller, task_id)
         if row["status"] not in lifecycle.OPEN:
             text = f"Task {task_id} is {row['status']}; its priority cannot change."
             raise Conflict("WRONG_STATE", text, status=row["status"])

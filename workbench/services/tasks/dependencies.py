@@ -12,7 +12,7 @@ from workbench.model import Int64, Level, OnFailure, TaskState
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import SHOWN
-from workbench.services.tasks.rows import blockers, end_attempt, require_row, require_task, visible_row
+from workbench.services.tasks.rows import blockers, end_attempt, require_own_row, require_row, require_task, visible_row
 from workbench.services.tasks.task import Task
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -144,13 +144,15 @@ def _consequences(tx: Tx, task_id: int) -> list[tuple[int, str]]:
 def shapeable(tx: Reader, caller: Caller, task_id: int) -> Row:
     """The row of a task whose dependencies the caller may change.
 
-    A planner may change any; a worker, the task it holds and those below.
+    A planner may change its own (see `is_own`); a worker, the task it holds and those below.
 
     Raises:
         NotFound: ``TASK_NOT_FOUND``. Refused: ``FORBIDDEN``.
     """
+    if caller.level >= Level.PLANNER:
+        return require_own_row(tx, caller, task_id)
     row = visible_row(tx, caller, task_id)
-    if caller.level >= Level.PLANNER or tx.one(SQL.held_above, task_id=task_id, agent=caller.agent):
+    if tx.one(SQL.held_above, task_id=task_id, agent=caller.agent):
         return row
     raise Refused("FORBIDDEN", f"You do not hold task {task_id}, nor a task above it.")
 

@@ -1,4 +1,4 @@
-"""The rows of tasks: reading them, who may see them, and converting them to answers.
+"""The rows of tasks: reading them, who may see and change them, and converting them to answers.
 
 Other services' queries of tasks are here as well.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from workbench.errors import NotFound
+from workbench.errors import NotFound, Refused
 from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
@@ -67,6 +67,35 @@ def visible_row(tx: Reader, caller: Caller, task_id: int) -> Row:
     if row is None or (caller.level is not Level.OPERATOR and row["session_id"] not in (None, caller.session)):
         raise _no_task(task_id, caller)
     return row
+
+
+def require_own_row(tx: Reader, caller: Caller, task_id: int) -> Row:
+    """The row of a task that the caller may change; the operator may change all.
+
+    See `is_own` for an agent's own tasks.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``. Refused: ``FORBIDDEN``.
+    """
+    row = visible_row(tx, caller, task_id)
+    if caller.level is Level.OPERATOR or is_own(tx, caller, task_id):
+        return row
+    raise Refused(
+        "FORBIDDEN",
+        f"Task {task_id} belongs to {row['created_by']}. You may change the tasks that you or the agents you spawned "
+        "created, those you hold, and the subtasks of all these.",
+        owner=row["created_by"],
+    )
+
+
+def is_own(tx: Reader, caller: Caller, task_id: int) -> bool:
+    """Whether a task, or one above it, was created by an agent or by those it spawned, or is held by the agent."""
+    return tx.one(SQL.is_own, task_id=task_id, agent=caller.agent) is not None
+
+
+def is_own_name(tx: Reader, caller: Caller, name: str) -> bool:
+    """Whether a name (`created_by`) is or was that of an agent, or of one that it spawned."""
+    return tx.one(SQL.is_own_name, agent=caller.agent, name=name) is not None
 
 
 def task_scope(tx: Reader, caller: Caller) -> dict[str, Any]:

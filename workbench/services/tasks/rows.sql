@@ -8,6 +8,20 @@ FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 LEFT JOIN agents a ON a.id = s.assigned_agent_id
 
+-- part: crew
+-- An agent and those it spawned.
+crew (id) AS (
+    SELECT CAST(:agent AS TEXT)
+    UNION
+    SELECT a.id FROM agents a JOIN crew c ON a.parent_agent_id = c.id
+)
+
+-- part: names
+-- `created_by` is the name that the creator had then, so former names count as well.
+SELECT g.assigned_agent_id AS name FROM agents g JOIN crew c ON g.id = c.id
+UNION ALL
+SELECT f.agent_id FROM former_ids f JOIN crew c ON f.id = c.id
+
 -- name: get
 SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.context_ref, t.metadata,
     t.max_retries, t.lease_us, t.session_id, t.on_failure, t.no_retry, t.created_by, t.created_at,
@@ -57,3 +71,19 @@ WHERE l.task_id = :task_id AND l.id > :cursor ORDER BY l.id LIMIT :limit;
 SELECT l.id, l.task_id, a.assigned_agent_id AS agent_id, l.level, l.message, l.logged_at
 FROM task_logs l JOIN agents a ON a.id = l.agent_id
 WHERE l.task_id = :task_id AND l.id < :cursor ORDER BY l.id DESC LIMIT :limit;
+
+-- name: is_own
+WITH RECURSIVE above (id) AS (
+    SELECT CAST(:task_id AS {{big}})
+    UNION ALL
+    SELECT t.parent_id FROM tasks t JOIN above a ON t.id = a.id WHERE t.parent_id IS NOT NULL
+), {{crew}}
+SELECT 1 AS found FROM above a
+JOIN tasks t ON t.id = a.id
+JOIN task_status s ON s.task_id = a.id
+WHERE (s.assigned_agent_id = :agent AND s.status IN ('claimed', 'in_progress')) OR t.created_by IN ({{names}})
+LIMIT 1;
+
+-- name: is_own_name
+WITH RECURSIVE {{crew}}
+SELECT 1 AS found FROM ({{names}}) AS own WHERE own.name = :name LIMIT 1;

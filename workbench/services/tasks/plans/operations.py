@@ -15,7 +15,14 @@ from workbench.model import Level, TaskState, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.tasks import plan as rules
 from workbench.services.tasks.plans.apply import apply_proposal
-from workbench.services.tasks.plans.proposal import PlanMade, Proposal, already_exists, propose, require_changeable
+from workbench.services.tasks.plans.proposal import (
+    PlanMade,
+    Proposal,
+    already_exists,
+    propose,
+    require_changeable,
+    require_own,
+)
 from workbench.services.tasks.plans.standing import Standing, defaults_of, numbered, read_standing, without_defaults
 from workbench.services.tasks.rows import task_scope
 from workbench.store.base import Reader
@@ -61,8 +68,8 @@ async def create_plan(
 ) -> PlanMade:
     """Create all tasks of a plan, or none: each problem is reported with its line. The same plan again changes nothing.
 
-    An update adds tasks, changes pending ones and cancels those that the text no longer has. Tasks that have begun or
-    ended must stay as they are. A task that names no session stays in its current one.
+    An update, of your own plan, adds tasks, changes pending ones and cancels those that the text no longer has. Tasks
+    that have begun or ended must stay as they are. A task that names no session stays in its current one.
     """
     defaults = await ctx.read(lambda tx: defaults_of(tx, ctx))
     plan = await asyncio.to_thread(rules.parse, text, personas=defaults.persona_lease_seconds.keys(), format=format)
@@ -75,6 +82,7 @@ async def create_plan(
         proposal = propose(tx, ctx, numbered(tx, plan) if number_if_taken else plan, defaults)
         if proposal.found.exists and proposal.diff.text and not (update or dry_run):
             raise already_exists(f"Another plan {plan.plan!r}", ", or call with update=true to change that plan")
+        require_own(tx, ctx.caller, proposal)
         require_changeable(proposal)
         return proposal
 

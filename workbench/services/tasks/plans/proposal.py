@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.errors import Conflict
-from workbench.model import TaskState, Wire
-from workbench.ops import Ctx
+from workbench.errors import Conflict, Refused
+from workbench.model import Level, TaskState, Wire
+from workbench.ops import Caller, Ctx
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks.creation import session_for
 from workbench.services.tasks.plans.standing import Standing, read_standing
+from workbench.services.tasks.rows import is_own_name, require_own_row
 from workbench.store.base import Reader
 
 
@@ -103,6 +104,22 @@ def require_changeable(proposal: Proposal) -> None:
             "or `ignore`."
         )
         raise Conflict("DEPENDENCY_DEAD", text, dead=[*dead.values()], problems=problems, diff=proposal.diff.text)
+
+
+def require_own(tx: Reader, caller: Caller, proposal: Proposal) -> None:
+    """Refuse changes to another's plan, or to tasks in it that another added; the operator may change all.
+
+    Raises:
+        Refused: ``FORBIDDEN``.
+    """
+    found, diff = proposal.found, proposal.diff
+    if caller.level is Level.OPERATOR or not (found.exists and diff.text):
+        return
+    if not is_own_name(tx, caller, found.created_by):
+        owner = found.created_by
+        raise Refused("FORBIDDEN", f"The plan {proposal.plan.plan!r} belongs to {owner}. Give yours another name.")
+    for name in [*diff.changed, *diff.removed]:
+        require_own_row(tx, caller, found.ids[name])
 
 
 def _refusal(plan: rules.Plan, problems: Sequence[Mapping[str, Any]]) -> str:

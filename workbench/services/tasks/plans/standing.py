@@ -22,6 +22,7 @@ class Standing:
 
     exists: bool
     sha256: str
+    created_by: str
     visible: bool
     """Whether the caller sees all its tasks."""
     rows: Mapping[str, Row]
@@ -45,6 +46,7 @@ def read_standing(tx: Reader, caller: Caller, name: str) -> Standing:
     return Standing(
         exists=plan is not None,
         sha256=plan["sha256"] if plan else "",
+        created_by=plan["created_by"] if plan else "",
         visible=caller.level is Level.OPERATOR or all(row["session_id"] in board for row in rows),
         rows={row["name"]: row for row in rows},
         tasks=[_planned(row, names.get(row["parent_id"]), after.get(row["id"], [])) for row in rows],
