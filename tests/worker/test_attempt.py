@@ -319,6 +319,21 @@ async def test_a_scratch_directory_that_forbids_to_be_emptied_is_emptied(run: Ru
     assert Path("/etc").is_dir()
 
 
+async def test_a_scratch_directory_nested_thousands_of_levels_deep_is_removed_and_the_attempt_ends_well(
+    run: Runner,
+) -> None:
+    nest = "import os\nfor _ in range(3_000): os.mkdir('deep'); os.chdir('deep')"
+    assert (await run(f'cd $HOME && {sys.executable} -c "{nest}"')).ok
+    assert list(run.scratch.iterdir()) == []
+
+
+async def test_what_a_supervisor_that_was_killed_left_does_not_prevent_the_next_attempt(run: Runner) -> None:
+    (run.scratch / "7-2").mkdir()
+    (run.scratch / "7-2" / "result.json").write_text('{"result": "of another attempt"}')
+    assert await run("true") == Outcome(True)
+    assert list(run.scratch.iterdir()) == []
+
+
 # What it may use
 
 

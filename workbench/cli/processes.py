@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import time
@@ -15,6 +14,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
 from workbench.tables import Table
+from workbench.tree_removal import remove_tree
 
 COLUMNS = {
     "agent_id": "agent",
@@ -189,4 +189,4 @@ def worker(client: OperatorClient, persona_id: str, **options: Any) -> Shown:
         click.echo(f"{made['agent_id']} is running; press Ctrl-C to end it.", err=True)
         sys.exit(run(WorkerConfig.from_json(made["config"])))
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        remove_tree(Path(own))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.git import clones
 from workbench.git.names import check_branch_name, is_object_id
 from workbench.git.plumbing import Plumbing
+from workbench.tree_removal import remove_tree
 
 
 def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
@@ -128,24 +127,5 @@ def _spot(path: Path) -> Path:
 
 
 def _delete(path: Path) -> None:
-    try:
-        with suppress(OSError, RecursionError):
-            return _remove(path)
-        if path.is_dir() and not path.is_symlink():
-            _remove_stubborn(path)
-        _remove(path)
-    except (OSError, RecursionError) as error:
-        raise Unavailable("WORKTREE_NOT_REMOVED", f"{path} cannot be removed: {error}.") from error
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _remove_stubborn(path: Path) -> None:
-    """Remove a directory that Python cannot remove, because of modes or depth that a worker chose."""
-    for command in (["chmod", "-R", "u+rwx", "--"], ["rm", "-rf", "--"]):
-        subprocess.run([*command, str(path)], check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    if not remove_tree(path):
+        raise Unavailable("WORKTREE_NOT_REMOVED", f"{path} cannot be removed. Check its permissions and attributes.")

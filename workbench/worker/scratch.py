@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+from workbench.tree_removal import remove_tree
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
 def directory(parent: Path, name: str) -> Iterator[Path]:
     """A new directory that is removed at the end, whatever is in it."""
-    made = parent / name
-    made.mkdir(mode=0o700)
+    made = _new(parent, name)
     try:
         yield made
     finally:
-        remove(made)
+        if not remove_tree(made):
+            log.warning("%s cannot be removed completely", made)
 
 
-def remove(tree: Path) -> bool:
-    """Remove a directory with all that is in it; False if something is left. Links in it are not followed."""
-
-    def permit(_: Callable[..., Any], path: str, __: object) -> None:
-        """Make directories writable that the command made read-only; they are removed in the next round."""
-        with suppress(OSError):
-            parent = Path(path).parent
-            for one in (parent, Path(path)):
-                if one.is_relative_to(tree) and stat.S_ISDIR(one.lstat().st_mode):
-                    one.chmod(0o700)
-
-    for _ in range(50):
-        if not os.path.lexists(tree):
-            return True
-        shutil.rmtree(tree, onerror=permit)
-    return not os.path.lexists(tree)
+def _new(parent: Path, name: str) -> Path:
+    """A new directory, under another name if the one of an earlier attempt cannot be removed."""
+    made = parent / name
+    if remove_tree(made):
+        made.mkdir(mode=0o700)
+        return made
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import time
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,6 +22,7 @@ from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
 from workbench.services.worktrees.places import Place, box_of
+from workbench.tree_removal import remove_tree
 
 TAIL_BYTES = 16_384
 """How much of the end of a gate's output is kept."""
@@ -91,7 +91,7 @@ async def remove(ctx: Ctx, place: Place) -> None:
 async def _clear(ctx: Ctx, place: Place) -> None:
     repository = await ctx.repositories.open()
     await to_thread(repository.remove_worktree, place.path, place.git_dir)
-    await to_thread(shutil.rmtree, place.path.parent, ignore_errors=True)
+    await to_thread(remove_tree, place.path.parent)
 
 
 async def _run_all(ctx: Ctx, place: Place, box: Box, gates: list[Gate], report: Report) -> list[Gate] | None:

@@ -20,7 +20,7 @@ from workbench.services.agents.status import on_agent_exit
 from workbench.services.tasks import attempts
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
-from workbench.worker import scratch
+from workbench.tree_removal import remove_tree
 
 SQL = beside(__file__)
 
@@ -161,7 +161,7 @@ def _record_end(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) 
 
 async def _remove_scratch(ctx: Ctx, row: Row) -> None:
     """Remove the scratch directory of a process that has ended."""
-    if row["scratch"] and await asyncio.to_thread(scratch.remove, Path(row["scratch"])):
+    if row["scratch"] and await asyncio.to_thread(remove_tree, Path(row["scratch"])):
         values = {"agent": row["agent_id"], "scratch": row["scratch"]}
         await ctx.write(lambda tx: tx.run(SQL.scratch_removed, values))
 

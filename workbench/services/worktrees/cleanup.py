@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from asyncio import to_thread
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +21,7 @@ from workbench.services.worktrees.places import Place, exclusive, gates_are_held
 from workbench.services.worktrees.rows import all_worktrees
 from workbench.settings import Settings
 from workbench.store.base import Row
+from workbench.tree_removal import remove_tree
 
 Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash"]
 
@@ -74,17 +74,9 @@ def _remove(settings: Settings, repository: Repository, item: Item) -> None:
     elif (approval_id := _approval_of(path)) is not None and item.kind == "gates":
         with gates_held(settings, approval_id) as held:
             if held:  # otherwise gates have started since the survey
-                _delete(path)
+                remove_tree(path)
     else:
-        _delete(path)
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
+        remove_tree(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +150,9 @@ def _within(directory: Path) -> list[Path]:
 
 
 def _is_empty(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    with suppress(OSError):
+        return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    return False
 
 
 def size(path: Path) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from asyncio import to_thread
 from contextlib import suppress
 
@@ -16,6 +15,7 @@ from workbench.services.worktrees.rescue import SAVED, forget_saved, save_what_i
 from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
+from workbench.tree_removal import remove_tree
 
 SQL = beside(__file__)
 
@@ -75,7 +75,7 @@ async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
     """
     ctx.repositories.status_cache.forget(place.path)
     await to_thread(repository.remove_worktree, place.path, place.git_dir)
-    await to_thread(shutil.rmtree, place.scratch, ignore_errors=True)
+    await to_thread(remove_tree, place.scratch)
 
 
 async def finish_removal(ctx: Ctx, repository: Repository, name: str) -> None:
