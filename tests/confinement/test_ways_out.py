@@ -19,13 +19,14 @@ import pytest
 import yaml
 
 from tests.confinement.scene import SOMEBODY, SYSTEM_PYTHON, Scene
+from workbench.confinement import box_for_worktree
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 
 PREPARED = """
 import ctypes, os, socket
 PORT, UDP, SUPERVISOR = (int(os.environ[name]) for name in ("PORT", "UDP", "SUPERVISOR"))
-UNIX, SECRET = os.environ["UNIX"], os.environ["SECRET"]
+UNIX, SECRET, OWNED, DATAGRAMS = (os.environ[name] for name in ("UNIX", "SECRET", "OWNED", "DATAGRAMS"))
 libc = ctypes.CDLL(None, use_errno=True)
 
 def call(function, *arguments):
@@ -33,6 +34,11 @@ def call(function, *arguments):
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
+
+def raw_pair():
+    numbers = (ctypes.c_int * 2)()
+    call(libc.socketpair, socket.AF_UNIX, socket.SOCK_RAW, 0, numbers)
+    return numbers
 
 """
 WAYS: dict[str, str] = {
@@ -54,6 +60,13 @@ def around(scene: Scene) -> Iterator[dict[str, str]]:
         unix.bind(str(scene.root / "socket"))
         (scene.root / "socket").chmod(0o777)
         unix.listen()
+        datagrams = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        datagrams.bind(str(scene.root / "datagrams"))
+        (scene.root / "datagrams").chmod(0o777)
+        owned = scene.project / "owned"
+        owned.write_text("#!/bin/sh\n")
+        owned.chmod(0o755)
+        scene.hand_over()
         supervisor = stack.enter_context(by(scene, [SYSTEM_PYTHON, "-c", "print(flush=True); input()"], {}))
         assert supervisor.stdout
         supervisor.stdout.readline()
@@ -63,6 +76,8 @@ def around(scene: Scene) -> Iterator[dict[str, str]]:
             "UNIX": str(scene.root / "socket"),
             "SUPERVISOR": str(supervisor.pid),
             "SECRET": str(scene.project / "untracked.txt"),
+            "OWNED": str(owned),
+            "DATAGRAMS": str(scene.root / "datagrams"),
         }
         supervisor.kill()
 
@@ -105,6 +120,75 @@ def test_where_a_port_is_allowed_names_can_be_looked_up_and_the_rest_stays_close
     allowed = {"connecting to a port", "sending a datagram", "sending a datagram by IPv6"}
     sockets = ("connecting", "sending", "serving", "socket")
     assert {name for name in WAYS if any(word in name for word in sockets) and gets_out(name)} == allowed
+
+
+RECEIVE = """
+import os, socket
+here, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+here.bind("mailbox")
+print("ready", flush=True)
+_, (number,), _, _ = socket.recv_fds(here, 1, 1)
+print(os.read(number, 99).decode())
+"""
+SEND = """
+import os, socket
+here, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+socket.send_fds(here, [b"x"], [os.open("mine.txt", os.O_RDONLY)], 0, os.environ["MAILBOX"])
+"""
+
+
+def test_two_workers_pass_each_other_no_open_file(scene: Scene) -> None:
+    neighbour = box_for_worktree(
+        worktree=scene.state / "worktrees" / "a-evil",
+        git_dir=scene.state / "repositories" / "a-evil",
+        objects=(),
+        scratch=scene.state / "scratch" / "a-evil",
+    )
+    (scene.worktree / "mine.txt").write_text("of worker a")
+    scene.hand_over()
+    receiver = subprocess.Popen(
+        scene.wrap([SYSTEM_PYTHON, "-c", RECEIVE], neighbour),
+        cwd=scene.state / "worktrees" / "a-evil",
+        env=scene.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with receiver:
+        assert receiver.stdout
+        first = receiver.stdout.readline()
+        mailbox = str(scene.state / "worktrees" / "a-evil" / "mailbox")
+        sent = scene.run([SYSTEM_PYTHON, "-c", SEND], MAILBOX=mailbox).stdout
+        received, _ = receiver.communicate(timeout=60)
+    assert "of worker a" not in received
+    assert "ready" not in first
+    assert REFUSED.search(sent)
+
+
+@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_SEQPACKET"])
+def test_pairs_of_sockets_that_reach_only_each_other_work(scene: Scene, kind: str) -> None:
+    script = f"import socket; a, b = socket.socketpair(type=socket.{kind}); a.send(b'x'); print(b.recv(1))"
+    assert scene.run([SYSTEM_PYTHON, "-c", script]).stdout == "b'x'\n"
+
+
+def test_threads_and_processes_start_and_modes_can_be_set_as_usual(scene: Scene) -> None:
+    script = """if True:
+        import os, subprocess, threading
+        threading.Thread(target=print, args=("thread",)).start()
+        subprocess.run(["echo", "process"])
+        os.chmod("shared.txt", 0o1755), os.mkdir("sticky", 0o1777), os.open("new", os.O_CREAT, 0o755)
+        print(oct(os.stat("shared.txt").st_mode))
+    """
+    assert scene.run([SYSTEM_PYTHON, "-uc", script]).stdout == "thread\nprocess\n0o101755\n"
+
+
+def test_in_a_shared_project_directories_keep_their_group_and_programs_get_no_rights(scene: Scene) -> None:
+    for path in (scene.worktree, scene.own):
+        os.chown(path, -1, scene.user or os.getgid())
+        path.chmod(0o2755)
+    done = scene.work("mkdir -p d/e && chmod g+s d/e && cp -a d copy && stat -c %a copy/e; chmod u+s shared.txt")
+    assert done.stdout.startswith("2755\n")
+    assert REFUSED.search(done.stdout.removeprefix("2755\n"))
 
 
 def test_two_commands_in_boxes_of_the_same_kind_leave_each_other_alone(scene: Scene) -> None:

@@ -27,8 +27,10 @@ _SINCE = (
 """The version of Landlock that brings it, what it brings, what its absence means."""
 
 _FILTERED = (
-    "no UNIX sockets, no UDP (but for names where TCP is allowed), no shared memory of the system",
-    "a worker can use UDP and UNIX sockets, such as those of Docker or of the desktop",
+    "no UNIX sockets, no UDP (but for names where TCP is allowed), no shared memory of the system, no namespaces, no "
+    "setuid bits",
+    "a worker can use UDP and UNIX sockets, such as those of Docker or of the desktop, make namespaces, and set the "
+    "setuid bit of programs that belong to its user",
 )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import resource
 import site
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -83,7 +85,13 @@ class Box:
         ):
             yield from (f"allow={access:x}:{path}" for path in paths)
         if syscalls.available():
-            yield f"filter={syscalls.program(names=bool(self.connect)).hex()}"
+            yield f"filter={syscalls.program(names=bool(self.connect), setgid=self._in_shared_directory()).hex()}"
+
+    def _in_shared_directory(self) -> bool:
+        """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""
+        with suppress(OSError):
+            return any(path.stat().st_mode & stat.S_ISGID for path in self.write)
+        return False
 
     def _readable(self) -> tuple[Path, ...]:
         return (*surroundings.shared((*self.write, self.scratch)), *self.read)

@@ -20,6 +20,7 @@ no such command. Otherwise the command's own.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 import stat
@@ -73,7 +74,12 @@ def _call(number: int, *arguments: object) -> int:
 
 def _open(path: str) -> int:
     how = _How(_O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
-    return _call(_OPENAT2, ctypes.c_int(-100), os.fsencode(path), ctypes.byref(how), ctypes.c_size_t(24))
+    try:
+        return _call(_OPENAT2, ctypes.c_int(-100), os.fsencode(path), ctypes.byref(how), ctypes.c_size_t(24))
+    except OSError as error:
+        if error.errno != errno.ENOSYS or os.path.realpath(path) != path:
+            raise
+        return os.open(path, _O_PATH | os.O_CLOEXEC)  # in another box, where there is no openat2
 
 
 def _allow(ruleset: int, rule: str, handled: int) -> None:

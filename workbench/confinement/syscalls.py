@@ -1,9 +1,13 @@
 """A filter of system calls, for the ways out of a box that Landlock cannot close.
 
 Refused are: sockets that are not TCP (UNIX sockets reach Docker and the desktop's services, which run commands for
-whoever asks; multipath TCP passes by the rules for ports), connecting while sending, listening on a port that was never
-bound, limits of other processes, keys and shared memory of the system, typing into a terminal, and io_uring, which no
-filter sees. Source: https://docs.kernel.org/userspace-api/seccomp_filter.html.
+whoever asks; multipath TCP passes by the rules for ports), pairs of UNIX datagram sockets (one of them can still send
+to any other socket, even open files), connecting while sending, listening on a port that was never bound, limits of
+other processes, keys and shared memory of the system, typing into a terminal, new namespaces and those of other
+processes, setting the bits that run a program with its owner's rights, and io_uring, which no filter sees.
+
+`clone3` and `openat2` are reported as missing, because a filter cannot read the structures that they take; programs
+fall back to `clone` and `openat`. Source: https://docs.kernel.org/userspace-api/seccomp_filter.html.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import ctypes
 import errno
 import platform
 import socket
+import stat
 import struct
 import sys
 from functools import cache
@@ -21,9 +26,24 @@ _Step = tuple[int, int, int, int]
 _Steps = list[_Step]
 
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_NUMBERS: dict[str, tuple[int, int]] = {
+_NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "ioctl": (16, 29),
+    "open": (2, None),
+    "openat": (257, 56),
+    "openat2": (437, 437),
+    "creat": (85, None),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "unshare": (272, 97),
+    "setns": (308, 268),
     "socket": (41, 198),
+    "socketpair": (53, 199),
     "sendto": (44, 206),
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
@@ -59,6 +79,14 @@ _ALLOW: _Steps = [(_RETURN, 0, 0, 0x7FFF0000)]
 _REFUSE: _Steps = [(_RETURN, 0, 0, 0x00050000 | errno.EPERM)]
 _ABSENT: _Steps = [(_RETURN, 0, 0, 0x00050000 | errno.ENOSYS)]
 
+_MODE_ARGUMENT = {"creat": 1, "mknod": 1, "mknodat": 2, "chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
+_FLAGS_ARGUMENT = {"open": 1, "openat": 2}
+"""Which argument is the mode, or the flags that decide whether the next one is a mode."""
+_CREATES = 0o100 | 0o20000000
+"""O_CREAT and O_TMPFILE."""
+_NEW_NAMESPACES = 0x7E020000
+_NEW_TIME = 0x80
+"""CLONE_NEWTIME; in `clone` this bit belongs to the number of a signal."""
 _MSG_FASTOPEN = 0x20000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _KINDS = 0xF
@@ -73,23 +101,44 @@ def available() -> bool:
 
 
 @cache
-def program(*, names: bool) -> bytes:
-    """The filter for this machine, as the kernel takes it. `names`: UDP is allowed, to look up names."""
+def program(*, names: bool, setgid: bool = False) -> bytes:
+    """The filter for this machine, as the kernel takes it.
+
+    Args:
+        names: UDP is allowed, to look up names.
+        setgid: the set-group-ID bit may be set, which has another meaning for directories.
+    """
     machine = platform.machine()
     column = list(_MACHINES).index(machine)
     steps: _Steps = [(_LOAD, 0, 0, _NUMBER)]
     if machine == "x86_64":
         steps += _if(_AT_LEAST, _X32, _REFUSE, [])
+    privileged = stat.S_ISUID if setgid else stat.S_ISUID | stat.S_ISGID
     for name, numbers in _NUMBERS.items():
-        steps += _if(_EQUAL, numbers[column], _answer(name, names), [])
+        if (number := numbers[column]) is not None:
+            steps += _if(_EQUAL, number, _answer(name, names, privileged), [])
     whole = [(_LOAD, 0, 0, _MACHINE), *_if(_EQUAL, _MACHINES[machine], [*steps, *_ALLOW], _REFUSE)]
     return b"".join(struct.pack("=HBBI", *step) for step in whole)
 
 
-def _answer(name: str, names: bool) -> _Steps:
+def _answer(name: str, names: bool, privileged: int) -> _Steps:
+    if name in _MODE_ARGUMENT:
+        return _argument(_MODE_ARGUMENT[name], _if(_ANY_BIT, privileged, _REFUSE, _ALLOW))
+    if name in _FLAGS_ARGUMENT:
+        flags = _FLAGS_ARGUMENT[name]
+        mode = _argument(flags + 1, _if(_ANY_BIT, privileged, _REFUSE, _ALLOW))
+        return _argument(flags, _if(_ANY_BIT, _CREATES, mode, _ALLOW))
     match name:
         case "socket":
             return _socket(names)
+        case "socketpair":
+            # SOCK_RAW makes a datagram socket too. cargo needs SOCK_SEQPACKET, which reaches its peer only.
+            kinds = _one_of((socket.SOCK_STREAM, socket.SOCK_SEQPACKET), _ALLOW, _REFUSE)
+            return _argument(1, [(_AND, 0, 0, _KINDS), *kinds])
+        case "clone":
+            return _argument(0, _if(_ANY_BIT, _NEW_NAMESPACES, _REFUSE, _ALLOW))
+        case "unshare":
+            return _argument(0, _if(_ANY_BIT, _NEW_NAMESPACES | _NEW_TIME, _REFUSE, _ALLOW))
         case "sendto" | "sendmmsg":
             return _argument(3, _if(_ANY_BIT, _MSG_FASTOPEN, _REFUSE, _ALLOW))
         case "sendmsg":
@@ -99,7 +148,7 @@ def _answer(name: str, names: bool) -> _Steps:
         case "ioctl":
             return _argument(1, _one_of((_TIOCSTI, _TIOCLINUX), _REFUSE, _ALLOW))
         case _:
-            return _ABSENT if name.startswith("io_uring") else _REFUSE
+            return _ABSENT if name.startswith(("io_uring", "clone3", "openat2")) else _REFUSE
 
 
 def _socket(names: bool) -> _Steps:

@@ -19,7 +19,7 @@ from workbench.services.processes.sandbox import Confinement, confinement_of
 from workbench.services.spawning import startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
 from workbench.store.base import Reader, Row, Tx
-from workbench.worker import scratch as directories
+from workbench.tree_removal import remove_tree
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
         await _record(ctx, agent_uid, request, ref, scratch, confinement)
     except (WorkbenchError, OSError) as error:
-        await asyncio.to_thread(directories.remove, scratch)
+        await asyncio.to_thread(remove_tree, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
     return ref.pid
 
