@@ -22,6 +22,7 @@ from workbench.model import ServerInfo
 from workbench.settings import Settings
 from workbench.store.sqlite import open_store
 from workbench.tables import Page, Table
+from workbench.withheld import notice
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,8 +65,12 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        """The settings of the open project."""
-        return self.host.settings
+        """The settings of the open project; before the start, those of the project of the current directory.
+
+        Raises:
+            BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``.
+        """
+        return self.host.settings if self._host is not None and not self._host.is_stopped else Settings.load()
 
     @property
     def server(self) -> ServerInfo:
@@ -98,7 +103,7 @@ class Session:
         where = f"Workbench serves {settings.project.name} at {info.url}."
         if self._host.attached:
             where = f"Attached to process {info.pid}, which serves {settings.project.name}."
-        return cli.Note(where, info.model_dump())
+        return cli.Note(" ".join(filter(None, [where, notice(settings.project)])), info.model_dump())
 
     def stop(self, *, end_workers: bool = False) -> cli.Note:
         """Stop the servers that were started from here; may be called twice.

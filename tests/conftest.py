@@ -37,9 +37,11 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _plain_git() -> Iterator[None]:
-    """The person's own git configuration does not reach the tests, nor what is made once for all of them."""
+def _plain_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The person's own configuration does not reach the tests, nor what is made once for all of them; and they record
+    nothing in it."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         yield

@@ -28,8 +28,9 @@ def reference() -> str:
         "## Operations\n\nEach operation is an MCP tool, a WebSocket action, `POST /api/ops/<name>`, "
         '`workbench call <name>` and `wb.call("<name>", …)`. Arguments in brackets are optional.\n\n' + _operations(),
         "## Settings\n\nSet a setting with the environment variable `WORKBENCH_<NAME>`, or with a line in "
-        "`.aiswarm/settings.toml`; the variable takes precedence. Times are in seconds, sizes in bytes.\n\n"
-        + _settings(),
+        "`.aiswarm/settings.toml` or in your own `~/.config/workbench/settings.toml`; the first of these takes "
+        "precedence. A setting marked with † counts from a project's file only after `workbench trust`. Times are in "
+        "seconds, sizes in bytes.\n\n" + _settings(),
         "## Events\n\nThe kinds of events in the feed, named `<noun>.<past participle>`.\n\n"
         + "\n".join(f"- `{kind}`" for kind in event_kinds()),
         "## Errors by operation\n\nEvery operation may return "
@@ -127,8 +128,10 @@ def _operation(op: Op) -> list[str]:
 
 
 def _settings() -> str:
+    marked = Settings.needing_trust(dict.fromkeys(Settings.names()))
     rows = [
-        [f"`{name}`", _default(field), str(field.description)] for name, field in sorted(Settings.model_fields.items())
+        [f"`{name}`" + " †" * (name in marked), _default(field), str(field.description)]
+        for name, field in sorted(Settings.model_fields.items())
     ]
     return _table(("setting", "default", "meaning"), rows)
 

@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from workbench import settings as module
-from workbench.errors import BadInput
-from workbench.settings import Settings, find_project
+from workbench.atomic_file import LARGEST
+from workbench.errors import BadInput, Unavailable
+from workbench.project import user_files
+from workbench.settings import HARMLESS, Settings
+from workbench.withheld import trust, withheld
+
+
+@pytest.fixture(autouse=True)
+def _own_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has files of the user to itself."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
 
 
 def write(project: Path, text: str) -> Path:
@@ -41,7 +49,7 @@ def test_a_wrong_variable_is_named_with_the_reason_and_the_next_step(
 
 
 def test_a_wrong_line_is_named_with_the_reason_and_the_next_step(tmp_path: Path) -> None:
-    file = write(tmp_path, '# mine\nhost = "127.0.0.1"\n  port= "many"\n')
+    file = write(tmp_path, '# mine\nmax_retries = 1\n  port= "many"\n')
     assert refusal(tmp_path) == (
         f"{file}, line 3, port: Input should be a valid integer, unable to parse string as an integer. "
         "Correct or remove the line."
@@ -70,7 +78,10 @@ def test_an_unknown_setting_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
-    write(tmp_path, "access_token = 1234567\n")
+    own = user_files.settings_path()
+    own.parent.mkdir(parents=True)
+    own.write_text("access_token = 1234567\n")
+    assert str(own) in refusal(tmp_path)
     assert "1234567" not in refusal(tmp_path)
 
 
@@ -93,6 +104,103 @@ def test_whatever_a_variable_holds_is_taken_or_refused_with_a_code(
             assert f"WORKBENCH_{name.upper()}: " in error.message or name == "project"  # a path too long for a file
 
 
+# Files that may have come with the repository
+
+HOSTILE = """\
+host = "0.0.0.0"
+allow_remote = true
+access_token = "known to the stranger"
+confinement = "off"
+confinement_read = "/"
+confinement_write = "/"
+confinement_connect = "22"
+integration_requires_approval = false
+integration_gates = ["touch /tmp/gate"]
+"""
+
+
+def test_only_harmless_settings_count_from_a_file_that_nobody_trusted(tmp_path: Path) -> None:
+    write(tmp_path, HOSTILE + 'lease_seconds = 7\nintegration_fast_forward = true\nallowed_agents = "ada"\n')
+    found, default = Settings(project=tmp_path), Settings(project=tmp_path / "nowhere")
+    differing = {name for name in Settings.names() if getattr(found, name) != getattr(default, name)}
+    assert differing == {"lease_seconds", "integration_fast_forward", "allowed_agents"}
+    (kept,) = withheld(tmp_path)
+    assert set(kept.names) == {line.split(" = ")[0] for line in HOSTILE.splitlines()}
+    assert kept.text.splitlines()[0] == 'host = "0.0.0.0"'
+
+
+def test_every_setting_but_a_number_needs_trust_unless_it_is_listed_as_harmless() -> None:
+    values = dict.fromkeys(Settings.names())
+    numbers = {name for name in values if isinstance(Settings.model_fields[name].default, int | float)}
+    switches = {name for name in values if isinstance(Settings.model_fields[name].default, bool)}
+    assert set(Settings.needing_trust(values)) == set(values) - (numbers - switches) - HARMLESS
+    assert set(values) > HARMLESS
+
+
+def test_what_is_trusted_counts_until_it_changes(tmp_path: Path) -> None:
+    write(tmp_path, 'confinement = "required"\nport = 1\n')
+    trust(tmp_path, withheld(tmp_path))
+    assert withheld(tmp_path) == []
+    assert Settings(project=tmp_path).confinement == "required"
+    write(tmp_path, 'confinement = "required"\nport = 2\n')
+    assert (Settings(project=tmp_path).confinement, Settings(project=tmp_path).port) == ("required", 2)
+    write(tmp_path, 'confinement = "off"\n')
+    assert Settings(project=tmp_path).confinement == "auto"
+    assert [one.names for one in withheld(tmp_path)] == [("confinement",)]
+
+
+def test_trust_in_a_file_does_not_extend_to_the_same_file_of_another_project(tmp_path: Path) -> None:
+    for name in ("mine", "copy"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, 'confinement = "off"\n')
+    trust(tmp_path / "mine", withheld(tmp_path / "mine"))
+    assert Settings(project=tmp_path / "mine").confinement == "off"
+    assert Settings(project=tmp_path / "copy").confinement == "auto"
+
+
+def test_the_users_own_file_may_set_everything_and_a_project_overrides_it(tmp_path: Path) -> None:
+    own = user_files.settings_path()
+    own.parent.mkdir(parents=True)
+    own.write_text('confinement = "required"\nport = 1\nmax_retries = 1\n')
+    write(tmp_path, 'confinement = "off"\nport = 2\n')
+    found = Settings(project=tmp_path)
+    assert (found.confinement, found.port, found.max_retries) == ("required", 2, 1)
+
+
+@pytest.mark.parametrize("access", [0o644, 0o660])
+def test_a_record_that_others_could_have_written_or_read_is_not_believed(tmp_path: Path, access: int) -> None:
+    write(tmp_path, 'confinement = "off"\n')
+    trust(tmp_path, withheld(tmp_path))
+    user_files.record_path(tmp_path).chmod(access)
+    assert Settings(project=tmp_path).confinement == "auto"
+
+
+def test_a_relative_directory_for_the_users_files_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", ".")
+    assert user_files.directory() == Path.home() / ".config" / "workbench"
+
+
+def test_trust_that_cannot_be_recorded_is_a_coded_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    with pytest.raises(Unavailable, match="CONFIG_UNWRITABLE"):
+        trust(tmp_path, [])
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "endless"])
+def test_a_settings_file_that_is_no_plain_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    file = write(tmp_path, "")
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "link":
+        (tmp_path / "other.toml").write_text("port = 1\n")
+        file.symlink_to(tmp_path / "other.toml")
+    else:
+        file.write_bytes(b"#" * (LARGEST + 1))
+    assert str(file) in refusal(tmp_path)
+
+
 # Finding the project
 
 
@@ -107,16 +215,6 @@ def test_a_relative_project_is_resolved(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORKBENCH_PROJECT", ".")
     assert Settings().project == Settings.load().project == Settings(project=Path()).project == tmp_path.resolve()
-
-
-def test_git_that_does_not_answer_is_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = tmp_path / "bin" / "git"
-    slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nexec sleep 600\n")
-    slow.chmod(0o755)
-    monkeypatch.setenv("PATH", str(slow.parent), prepend=os.pathsep)
-    monkeypatch.setattr(module, "GIT_SECONDS", 0.2)
-    assert find_project(tmp_path) == tmp_path.resolve()
 
 
 def test_a_directory_that_was_removed_under_the_program_is_a_coded_error(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""Writes files atomically, so that no crash or other writer leaves a partial file; reads the ends of files."""
+"""Writes files atomically, so that no crash or other writer leaves a partial file; reads files of unknown origin."""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from workbench.errors import Unavailable
 
 EVERYBODY = 0o666
 """The umask decides who may read it."""
+LARGEST = 1 << 20
+"""Bytes of the largest file that `read` reads."""
 
 
 def replace(path: Path, text: str, mode: int = EVERYBODY) -> None:
@@ -33,6 +37,29 @@ def replace(path: Path, text: str, mode: int = EVERYBODY) -> None:
         with suppress(OSError):
             fresh.unlink()
         raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
+
+
+def read(path: Path, *, private: bool = False) -> str:
+    """The text of a regular file, in UTF-8. Follows no link, and never waits, as reading a pipe would.
+
+    Args:
+        private: refuse a file that belongs to another user, or that others may read or write.
+
+    Raises:
+        OSError: it cannot be read, is not a regular file, is larger than `LARGEST`, or is not private.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        if private and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077):
+            raise OSError(errno.EPERM, "it belongs to another user, or others have access to it", str(path))
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {LARGEST:,} bytes", str(path))
+    return content.decode("utf-8")
 
 
 def tail(path: Path, size: int) -> str:

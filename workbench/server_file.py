@@ -1,13 +1,15 @@
 """`.aiswarm/server.json`: which server runs, and how the operator reaches it. Mode 0600.
 
-The file may be left over from a crashed server: its server counts only if a process with its pid and start time runs,
-and `client.discovery` also asks the server for its nonce. After a clean stop the file keeps only the port and the
-token, so that a restarted server has the same address and token.
+The file counts only if it belongs to this user and nobody else has access to it. It may be left over from a crashed
+server: its server counts only if a process of this user with its pid and start time runs, and `client.discovery` also
+asks the server for its nonce. Every start makes a new token; after a clean stop the file keeps only the port, so that a
+restarted server has the same address.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +39,9 @@ class ServerFile:
         self.path = path
 
     def load(self) -> Known:
-        """Read the file. Never raises: damaged content counts as missing."""
+        """Read the file. Never raises: a file that is damaged or not private counts as missing."""
         try:
-            raw = json.loads(self.path.read_text("utf-8"))
+            raw = json.loads(atomic_file.read(self.path, private=True))
         except (OSError, ValueError, RecursionError):
             return Known()
         if not isinstance(raw, dict):
@@ -64,13 +66,12 @@ class ServerFile:
         self._write({**info.model_dump(), "port": _port(info), "operator_token": operator_token})
 
     def clear(self) -> None:
-        """Remove the server from the file, but keep the port and the token for the next one.
+        """Remove the server and its token from the file, but keep the port for the next one.
 
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.
         """
-        known = self.load()
-        self._write({"port": known.port, "operator_token": known.operator_token})
+        self._write({"port": self.load().port})
 
     def _write(self, content: dict[str, object]) -> None:
         atomic_file.replace(self.path, json.dumps(content, indent=2), mode=0o600)
@@ -82,6 +83,8 @@ def _port(info: ServerInfo) -> int:
 
 def _runs(info: ServerInfo) -> bool:
     try:
-        return abs(psutil.Process(info.pid).create_time() - info.started) < CLOCK_SLACK
+        process = psutil.Process(info.pid)
+        own = process.uids().effective == os.geteuid()
+        return own and abs(process.create_time() - info.started) < CLOCK_SLACK
     except psutil.Error:
         return False

@@ -1,14 +1,17 @@
 """The settings: every limit and choice, with a safe default.
 
 Each is also an environment variable `WORKBENCH_<NAME>`, and a line `name = value` in the project's
-`.aiswarm/settings.toml`; the variable takes precedence.
+`.aiswarm/settings.toml` or in the user's own `~/.config/workbench/settings.toml`; the first of these takes precedence.
+
+A project's file may have come with the repository. Settings that give access to this machine, or run commands, count
+from it only after the user has trusted them (see `workbench.withheld`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -32,11 +35,12 @@ from pydantic_settings import (
 
 from workbench import settings_file
 from workbench.errors import BadInput
+from workbench.project import user_files
+from workbench.project.root import STATE, find_project
 
 PACKAGE = Path(__file__).parent
 PREFIX = "WORKBENCH_"
-GIT_SECONDS = 10.0
-"""How long git may take to find the root of a repository."""
+SETTINGS_FILE = "settings.toml"
 
 
 def shipped(*parts: str) -> Path:
@@ -45,39 +49,8 @@ def shipped(*parts: str) -> Path:
     return inside if inside.exists() else PACKAGE.parent.joinpath(*parts)
 
 
-def find_project(start: Path | None = None) -> Path:
-    """The project's root: `WORKBENCH_PROJECT`, else the nearest parent with `.aiswarm/`,
-    else git's top level, else the directory itself.
-
-    Raises:
-        BadInput: ``NOT_A_DIRECTORY``: the current directory was removed.
-    """
-    if named := os.environ.get(f"{PREFIX}PROJECT"):
-        return Path(named).resolve()
-    here = (start or _current()).resolve()
-    for directory in (here, *here.parents):
-        if os.path.isdir(directory / ".aiswarm"):  # noqa: PTH112 (raises where a directory above may not be entered)
-            return directory
-    return _git_top(here) or here
-
-
-def _current() -> Path:
-    try:
-        return Path.cwd()
-    except OSError:
-        raise BadInput(
-            "NOT_A_DIRECTORY", "The current directory no longer exists. Change to another one, or give --project."
-        ) from None
-
-
-def _git_top(here: Path) -> Path | None:
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "--show-toplevel"], cwd=here, capture_output=True, text=True, timeout=GIT_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return Path(found.stdout.strip()) if found.returncode == 0 else None
+HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "spawn_outside_worktrees"})
+"""Settings that count from the file of any project, besides the numbers."""
 
 
 class Settings(BaseSettings):
@@ -227,16 +200,41 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments first, then the environment, then the project's file."""
+        """Arguments first, then the environment, the project's file, and the user's own."""
         given = init_settings()
         project = Path(given["project"]) if "project" in given else find_project()
-        found = settings_file.read(settings_file.settings_path(project), set(cls.model_fields) - {"project"})
-        return init_settings, env_settings, InitSettingsSource(settings_cls, found)
+        found = cls.of_project(project)
+        withheld = cls.needing_trust(found)
+        if withheld and user_files.load_record(project).trusted.get(SETTINGS_FILE) != digest(withheld):
+            found = {name: value for name, value in found.items() if name not in withheld}
+        own = settings_file.read(user_files.settings_path(), cls.names())
+        files = (InitSettingsSource(settings_cls, values) for values in (found, own))
+        return init_settings, env_settings, *files
+
+    @classmethod
+    def names(cls) -> set[str]:
+        """The settings that a file may set."""
+        return set(cls.model_fields) - {"project"}
+
+    @classmethod
+    def of_project(cls, project: Path) -> dict[str, Any]:
+        """The settings in the file of a project, trusted or not.
+
+        Raises:
+            BadInput: ``BAD_SETTINGS``.
+        """
+        return settings_file.read(settings_file.settings_path(project), cls.names())
+
+    @classmethod
+    def needing_trust(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the settings that count from a project's file only once they are trusted: all but limits."""
+        limits = {name for name in values if cls.model_fields[name].annotation in (int, float)}
+        return {name: value for name, value in values.items() if name not in limits | HARMLESS}
 
     @cached_property
     def home(self) -> Path:
         """The project's state directory, `.aiswarm/`."""
-        return self.project / ".aiswarm"
+        return self.project / STATE
 
     @property
     def database(self) -> Path:
@@ -279,6 +277,11 @@ class Settings(BaseSettings):
         return self.home / "trash"
 
 
+def digest(values: Mapping[str, Any]) -> str:
+    """The digest of settings from a file, by which they are trusted."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
 def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:
     """The coded error for invalid values, which are not repeated, because they may be secret."""
     project = Path(given["project"]) if "project" in given else find_project()
@@ -291,9 +294,9 @@ def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:
 def _source(name: str, given: Mapping[str, Any], project: Path) -> tuple[str, str]:
     """Where the value of a setting comes from, and how to correct it."""
     environment = {variable.upper(): value for variable, value in os.environ.items()}
-    variable, file = PREFIX + name.upper(), settings_file.settings_path(project)
-    if environment.get(variable) == given[name]:
+    if environment.get(variable := PREFIX + name.upper()) == given[name]:
         return variable, "Correct or unset the environment variable."
-    if file.exists() and settings_file.line_of(file, name) is not None:
-        return f"{settings_file.place(file, name)}, {name}", "Correct or remove the line."
+    for file in (settings_file.settings_path(project), user_files.settings_path()):
+        if file.exists() and settings_file.line_of(file, name) is not None:
+            return f"{settings_file.place(file, name)}, {name}", "Correct or remove the line."
     return name, "Correct it."

@@ -1,4 +1,4 @@
-"""`.aiswarm/settings.toml`: the settings of a project, and the line of each."""
+"""Files of settings: `.aiswarm/settings.toml` of a project, or the user's own; and the line of each setting."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from workbench import atomic_file
 from workbench.errors import BadInput
 
 
@@ -26,7 +27,7 @@ def read(path: Path, known: Iterable[str]) -> dict[str, Any]:
         BadInput: ``BAD_SETTINGS``: the file cannot be read, is not TOML, or has other names.
     """
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        found = tomllib.loads(atomic_file.read(path))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, RecursionError) as error:

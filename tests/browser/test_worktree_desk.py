@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.desk_lab import Project, command, shot, wait_until
 from tests.browser.scenes import changed, git, repository, worktree
+from workbench.withheld import trust, withheld
 
 OpenDesk = Callable[..., Locator]
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
@@ -38,6 +39,7 @@ def head(path: Path) -> str:
 
 def settings(project: Project, text: str) -> None:
     (project.path / ".aiswarm" / "settings.toml").write_text(text)
+    trust(project.path, withheld(project.path))
 
 
 def row_of(desk: Locator, agent_id: str) -> Locator:

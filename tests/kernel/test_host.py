@@ -24,6 +24,7 @@ from workbench.errors import NotFound, Unavailable
 from workbench.services import approvals
 from workbench.settings import Settings
 from workbench.store.base import Tx
+from workbench.withheld import trust, withheld
 
 
 @pytest.fixture
@@ -172,6 +173,7 @@ def test_a_failed_start_is_no_start_and_the_next_one_reads_the_settings_anew(
     (repository / ".aiswarm").mkdir()
     file = repository / ".aiswarm" / "settings.toml"
     file.write_text('host = "192.0.2.1"\nallow_remote = true\naccess_token = "secret"\n')
+    trust(repository, withheld(repository))
     with pytest.raises(Unavailable, match="HOST_NOT_AVAILABLE"):
         session.start(repository)
     assert repr(session) == "Workbench is not running."

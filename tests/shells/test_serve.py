@@ -30,7 +30,8 @@ from tests.shells.mcp.test_server import INITIALIZE, headers, session
 from workbench.app import Workbench
 from workbench.client import HttpClient
 from workbench.errors import WorkbenchError
-from workbench.server_file import ServerFile
+from workbench.model import ServerInfo
+from workbench.server_file import Known, ServerFile
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -93,16 +94,24 @@ async def test_the_search_for_a_free_port_ends_with_the_last_one(settings: Setti
             assert await answers((await servers.start()).url)
 
 
-async def test_a_restart_answers_where_the_last_one_did_and_to_the_same_token(settings: Settings) -> None:
-    seen = []
+async def test_a_restart_answers_where_the_last_one_did_but_to_a_new_token_only(settings: Settings) -> None:
+    urls, tokens = set(), []
     for _ in range(2):
-        async with Workbench.open(settings) as opened, Servers(opened) as servers:
-            info = await servers.start()
-            seen.append((info.url, opened.operator_token))
-            async with HttpClient(info.url, seen[0][1]) as client:
-                assert (await client.call("whoami"))["level"] == "operator"
-                assert await client.nonce() == info.nonce
-    assert seen[0] == seen[1]
+        async with Workbench.open(settings) as opened:
+            for _ in range(2):
+                async with Servers(opened) as servers:
+                    info = await servers.start()
+                    urls.add(info.url)
+                    tokens.append(opened.operator_token)
+                    async with HttpClient(info.url, tokens[-1]) as client:
+                        assert (await client.call("whoami"))["level"] == "operator"
+                        assert await client.nonce() == info.nonce
+                    for former in tokens[:-1]:
+                        async with HttpClient(info.url, former) as client:
+                            with pytest.raises(WorkbenchError, match="INVALID_TOKEN"):
+                                await client.call("whoami")
+    assert len(urls) == 1
+    assert len(set(tokens)) == 4
 
 
 # server.json
@@ -125,7 +134,7 @@ async def test_the_file_names_the_server_and_only_its_owner_may_read_it(served: 
     assert (known.info, known.operator_token) == (served.info, served.workbench.operator_token)
     await served.servers.stop()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_text()) == {"port": known.port, "operator_token": known.operator_token}
+    assert json.loads(file.read_text()) == {"port": known.port}
 
 
 DAMAGED = [
@@ -142,13 +151,48 @@ DAMAGED = [
 ]
 
 
+def here(pid: int) -> ServerInfo:
+    """A server that a process of this machine could be."""
+    started, url = psutil.Process(pid).create_time(), "http://127.0.0.1:1"
+    return ServerInfo(pid=pid, started=started, nonce="n", url=url, ws_url=url, mcp_url=url)
+
+
+async def test_a_file_that_is_not_private_says_nothing_and_is_written_anew(workbench: Workbench) -> None:
+    file, other = workbench.settings.server_file, workbench.settings.project / "planted.json"
+    planted = here(os.getpid()).model_dump()
+    for access, linked in ((0o644, False), (0o620, False), (0o600, True)):
+        (where := other if linked else file).write_text(json.dumps({**planted, "port": 4, "operator_token": "wbo_x"}))
+        where.chmod(access)
+        if linked:
+            file.unlink()
+            file.symlink_to(other)
+        assert ServerFile(file).load() == Known(), (access, linked)
+    async with Servers(workbench) as servers:
+        info = await servers.start()
+        assert not file.is_symlink()
+        assert ServerFile(file).load() == Known(info, workbench.operator_token, port_of(info.url))
+    assert json.loads(other.read_text())["operator_token"] == "wbo_x"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+async def test_a_file_or_a_process_of_another_user_says_nothing(workbench: Workbench) -> None:
+    file = ServerFile(workbench.settings.server_file)
+    with subprocess.Popen(["sleep", "600"], user=65_534) as process:
+        file.save(here(process.pid), "wbo_x")
+        assert file.load().info is None
+        process.kill()
+    assert file.load().port == 1
+    os.chown(file.path, 65_534, 65_534)
+    assert file.load() == Known()
+
+
 async def test_a_damaged_file_says_nothing(workbench: Workbench) -> None:
     file = workbench.settings.server_file
     for text in DAMAGED:
         file.write_text(text)
+        file.chmod(0o600)
         known = ServerFile(file).load()
         assert (known.info, known.operator_token) == (None, None), text
-    file.write_text(DAMAGED[-1])
     async with Servers(workbench) as servers:
         assert await answers((await servers.start()).url)
 
@@ -380,7 +424,7 @@ async def test_after_a_crash_the_project_is_free_and_the_next_server_takes_its_p
     assert (ran.status, json.loads(ran.out)["level"]) == (0, "operator")
     again, same = await serve()
     assert same == url
-    assert ServerFile(settings.server_file).load().operator_token == known.operator_token
+    assert ServerFile(settings.server_file).load().operator_token not in (None, known.operator_token)
     again.send_signal(signal.SIGINT)
     await again.communicate()
     assert again.returncode == 0

@@ -20,6 +20,7 @@ from tests.worker.fake_model import FakeModel, answering
 from workbench.app import Workbench
 from workbench.settings import Settings, shipped
 from workbench.shells.serve import Servers
+from workbench.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(180)]
 
@@ -54,6 +55,7 @@ def for_test(settings: Settings, name: str, model: FakeModel) -> dict[str, str]:
         profile["files"][".codex/config.toml"] = CODEX.replace("{url}", model.url) + config
     (settings.home / "profiles").mkdir(parents=True, exist_ok=True)
     (settings.home / "profiles" / f"{name}.yaml").write_text(yaml.safe_dump(profile), "utf-8")
+    trust(settings.project, withheld(settings.project))
     return {
         "claude": {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "none"},
         "codex": {"CODEX_API_KEY": "none"},

@@ -27,6 +27,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     spaces,
     status,
     tasks,
+    trust,
     worktrees,
 )
 from workbench.cli.call import parse_arguments

@@ -13,6 +13,7 @@ from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, pass_client
 from workbench.errors import WorkbenchError
 from workbench.tables import Table
+from workbench.withheld import notice
 
 GIGABYTE = 1 << 30
 SCARCE = 1 * GIGABYTE
@@ -34,6 +35,7 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     yield _git(client)
     yield _confinement(client)
     yield "ok", "project", str(client.settings.project)
+    yield _trust(client)
     yield _server(client)
     yield _disk(client)
     has = find_spec("jupyterlab") is not None
@@ -66,6 +68,11 @@ def _confinement(client: OperatorClient) -> tuple[str, str, str]:
     if found.mode == "off" or found.missing:
         return ("missing" if found.mode == "required" else "warning"), "confinement", found.summary
     return "ok", "confinement", found.summary
+
+
+def _trust(client: OperatorClient) -> tuple[str, str, str]:
+    says = notice(client.settings.project)
+    return ("warning", "trust", says) if says else ("ok", "trust", "all settings and profiles of the project are used")
 
 
 def _server(client: OperatorClient) -> tuple[str, str, str]:

@@ -11,6 +11,7 @@ from workbench.app import Workbench
 from workbench.interpreter import rare_collections
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.withheld import notice
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -49,4 +50,6 @@ async def _serve(settings: Settings, port: int | None, end_workers: bool) -> Non
     async with Workbench.open(settings) as workbench, Servers(workbench, end_workers=end_workers) as servers:
         info = await servers.start(port)
         click.echo(f"Workbench serves {settings.project} at {info.url} (MCP: {info.mcp_url}). Ctrl-C stops it.")
+        if says := notice(settings.project):
+            click.echo(says)
         await servers.wait()

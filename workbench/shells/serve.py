@@ -21,6 +21,7 @@ from workbench import file_lock
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unavailable
 from workbench.model import ServerInfo
+from workbench.rules import access
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells.asgi_server import server_failed, serving
@@ -80,9 +81,8 @@ class Servers:
         check_address(self._settings)
         async with self._turn, contextlib.AsyncExitStack() as stack:
             stack.enter_context(_election(self._settings))
-            known = self._file.load()
-            self._workbench.operator_token = known.operator_token or self._workbench.operator_token
-            bound = stack.enter_context(await listen(self._settings, port, known.port))
+            self._workbench.operator_token = access.new_token("wbo")
+            bound = stack.enter_context(await listen(self._settings, port, self._file.load().port))
             info = _describe(bound)
             await self._workbench.serving(info, end_workers=self.end_workers)
             stack.push_async_callback(self._workbench.serving, None)

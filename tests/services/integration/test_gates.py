@@ -20,6 +20,7 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -276,6 +277,7 @@ async def test_gates_that_a_stopped_server_left_are_run_by_the_next(settings: Se
 async def test_gates_can_stand_in_the_projects_file(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (repository / ".aiswarm").mkdir(exist_ok=True)
     (repository / ".aiswarm" / "settings.toml").write_text('integration_gates = ["pytest -q", "make lint"]\n')
+    trust(repository, withheld(repository))
     assert Settings(project=repository).integration_gates == ("pytest -q", "make lint")
     monkeypatch.setenv("WORKBENCH_INTEGRATION_GATES", "one\n\ntwo three\n")
     assert Settings(project=repository).integration_gates == ("one", "two three")

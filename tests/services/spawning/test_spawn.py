@@ -16,6 +16,7 @@ from tests.conftest import Admit, Served, ended, git
 from tests.services.processes.running import agent, confinement, crowded, make, over, process, reached, spawn
 from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
 from workbench.settings import Settings
+from workbench.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
@@ -149,6 +150,7 @@ async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: S
     (own / "script.yaml").write_text("summary: Says what it would do.\ncommand: [echo, 'would do {title}']\n")
     (own / "broken.yaml").write_text("command: {}\n")
     (own / "absent.yaml").write_text("summary: x\ncommand: [no-such-program]\nneeds: [no-such-program, $NO_SUCH]\n")
+    trust(served.workbench.settings.project, withheld(served.workbench.settings.project))
     found = {one["name"]: one for one in (await served.workbench.call("list_profiles"))["profiles"]}
     assert {"script", "python", "claude", "codex", "gemini"} <= set(found)
     assert (found["script"]["source"], found["script"]["command"]) == ("project", ["echo", "would do {title}"])
@@ -160,6 +162,26 @@ async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: S
     task = await reached(served, await make(served, "touch done"), "completed")
     lines = (await served.workbench.call("get_task_logs", task_id=task["id"]))["lines"]
     assert [line["message"] for line in lines] == ["would do Do it"]
+
+
+async def test_a_profile_that_the_user_has_not_trusted_is_not_used(served: Served, lab: Path, tmp_path: Path) -> None:
+    own, mark = served.workbench.settings.home / "profiles", tmp_path / "ran"
+    own.mkdir()
+    for name in ("script", "new"):
+        (own / f"{name}.yaml").write_text(f"summary: x\ncommand: [touch, {mark}]\n")
+    found = {one["name"]: one for one in (await served.workbench.call("list_profiles"))["profiles"]}
+    assert found["script"]["source"] == "shipped"
+    assert (found["new"]["available"], found["new"]["needs"]) == (False, ["`workbench trust`"])
+    assert "touch" not in str(found)
+    with pytest.raises(WorkbenchError, match="PROFILE_NOT_TRUSTED"):
+        await spawn(served, profile="new")
+    await spawn(served, assigned_worktree="lab")
+    await reached(served, await make(served, "true"), "completed")
+    assert not mark.exists()
+    trust(served.workbench.settings.project, withheld(served.workbench.settings.project))
+    (own / "new.yaml").write_text(f"summary: x\ncommand: [touch, {mark}, again]\n")
+    with pytest.raises(WorkbenchError, match="PROFILE_NOT_TRUSTED"):
+        await spawn(served, profile="new")
 
 
 async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on(served: Served, lab: Path) -> None:

@@ -1,19 +1,22 @@
-"""Launch profiles: the shipped ones, and those in the project's `.aiswarm/profiles/`, which override them."""
+"""Launch profiles: the shipped ones, and trusted ones in the project's `.aiswarm/profiles/`, which override them."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from workbench.errors import BadInput, NotFound
+from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.project.user_files import load_record
 from workbench.rules import profile as rules
 from workbench.settings import Settings, shipped
+from workbench.withheld import is_trusted, read_profile
 
 Source = Literal["shipped", "project"]
 
@@ -45,12 +48,12 @@ def load(settings: Settings, name: str) -> rules.Profile:
     """The profile with a name; one that has a command but no prompt gets the shipped prompt. Blocks.
 
     Raises:
-        NotFound: ``PROFILE_NOT_FOUND``. BadInput: ``PROFILE_INVALID``.
+        NotFound: ``PROFILE_NOT_FOUND``. BadInput: ``PROFILE_INVALID``. Refused: ``PROFILE_NOT_TRUSTED``.
     """
     files = _files(settings)
     if name not in files:
         raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {', '.join(sorted(files))}.")
-    found = _read(files[name][0])
+    found = files[name].parse()
     if found.prompt is None and found.command is not None:
         return found.model_copy(update={"prompt": shipped("data", "profiles", "prompt.md").read_text("utf-8")})
     return found
@@ -82,42 +85,68 @@ def _is_there(need: str) -> bool:
     return bool(os.environ.get(need[1:])) if need.startswith("$") else shutil.which(need) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The file of a profile. `refusal`: why it is not used; a project's is used only if its exact text is trusted."""
+
+    name: str
+    source: Source
+    text: str = ""
+    refusal: WorkbenchError | None = None
+
+    def parse(self) -> rules.Profile:
+        """The profile.
+
+        Raises:
+            BadInput: ``PROFILE_INVALID``. Refused: ``PROFILE_NOT_TRUSTED``.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        return rules.parse(self.name, self.text)
+
+
 def _all(settings: Settings) -> list[ProfileSummary]:
-    return [_summary(name, path, source) for name, (path, source) in sorted(_files(settings).items())]
+    return [_summary(file) for _, file in sorted(_files(settings).items())]
 
 
-def _summary(name: str, path: Path, source: Source) -> ProfileSummary:
+def _summary(file: _File) -> ProfileSummary:
     try:
-        found = _read(path)
-    except BadInput as error:
+        found = file.parse()
+    except WorkbenchError as error:
+        needs = ["`workbench trust`" if isinstance(error, Refused) else "a valid file"]
         return ProfileSummary(
-            name=name, summary=error.message, command=[], source=source, available=False, needs=["a valid file"]
+            name=file.name, summary=error.message, command=[], source=file.source, available=False, needs=needs
         )
     lacks = missing(found)
     return ProfileSummary(
-        name=name,
+        name=file.name,
         summary=found.summary,
         command=found.command or [],
-        source=source,
+        source=file.source,
         available=not lacks,
         needs=lacks,
     )
 
 
-def _files(settings: Settings) -> dict[str, tuple[Path, Source]]:
-    found: dict[str, tuple[Path, Source]] = {}
-    places: tuple[tuple[Path, Source], ...] = (
-        (shipped("data", "profiles"), "shipped"),
-        (settings.home / "profiles", "project"),
-    )
-    for directory, source in places:
-        found |= {path.stem: (path, source) for path in directory.glob("*.yaml")}
+def _files(settings: Settings) -> dict[str, _File]:
+    """The profiles by name. One of the project overrides a shipped one only if it may be used."""
+    shipped_ones = shipped("data", "profiles").glob("*.yaml")
+    found = {path.stem: _File(path.stem, "shipped", path.read_text("utf-8")) for path in shipped_ones}
+    trusted = load_record(settings.project).trusted
+    for path in (settings.home / "profiles").glob("*.yaml"):
+        file = _of_project(path, trusted)
+        if file.refusal is None or file.name not in found:
+            found[file.name] = file
     return found
 
 
-def _read(path: Path) -> rules.Profile:
+def _of_project(path: Path, trusted: Mapping[str, str]) -> _File:
+    name = path.stem
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("PROFILE_INVALID", f"Profile {path.stem} cannot be read: {error}.") from None
-    return rules.parse(path.stem, text)
+        read = read_profile(path)
+    except BadInput as error:
+        return _File(name, "project", refusal=error)
+    if is_trusted(read, trusted):
+        return _File(name, "project", read.text)
+    reason = f"Profile {name} is of this project, and may have come with the repository. `workbench trust` shows it."
+    return _File(name, "project", refusal=Refused("PROFILE_NOT_TRUSTED", reason, profile=name))

@@ -1,0 +1,86 @@
+"""Which project a directory belongs to: never one above the repository it is in, and never another user's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from workbench.project.root import find_project
+
+STRANGER = 65_534
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+
+
+def directories(*paths: Path) -> None:
+    for path in paths:
+        path.mkdir(parents=True)
+
+
+def test_the_nearest_state_within_the_repository_is_the_project(repository: Path) -> None:
+    directories(repository / "part" / ".aiswarm", repository / "part" / "deep", repository / "other")
+    assert find_project(repository / "part" / "deep") == repository / "part"
+    assert find_project(repository / "other") == repository
+    directories(repository / ".aiswarm")
+    assert find_project(repository / "other") == repository
+
+
+def test_state_above_a_repository_does_not_take_it_over(tmp_path: Path, repository: Path) -> None:
+    directories(tmp_path / ".aiswarm", tmp_path / "plain", repository / "src")
+    assert find_project(repository / "src") == find_project(repository) == repository
+    assert find_project(tmp_path / "plain") == tmp_path
+
+
+def test_without_a_repository_or_state_it_is_the_directory_itself(tmp_path: Path) -> None:
+    directories(tmp_path / "here")
+    assert find_project(tmp_path / "here") == tmp_path / "here"
+
+
+@as_root
+def test_the_state_of_another_user_is_no_project(tmp_path: Path, repository: Path) -> None:
+    directories(tmp_path / ".aiswarm", tmp_path / "mine", repository / "part" / ".aiswarm")
+    for state in (tmp_path / ".aiswarm", repository / "part" / ".aiswarm"):
+        os.chown(state, STRANGER, STRANGER)
+    assert find_project(tmp_path / "mine") == tmp_path / "mine"
+    assert find_project(repository / "part") == repository
+
+
+@as_root
+def test_a_repository_that_another_user_put_above_is_not_the_one_one_stands_in(tmp_path: Path) -> None:
+    directories(tmp_path / ".git", tmp_path / "mine")
+    os.chown(tmp_path / ".git", STRANGER, STRANGER)
+    assert find_project(tmp_path / "mine") == tmp_path / "mine"
+    os.chown(tmp_path / "mine", STRANGER, STRANGER)
+    assert find_project(tmp_path / "mine") == tmp_path
+
+
+def test_inside_a_worktree_of_workers_it_is_the_project_whatever_they_made_there(repository: Path) -> None:
+    place = repository / ".aiswarm" / "worktrees" / "lab"
+    directories(place / "sub" / ".aiswarm" / "deep", place / ".git")
+    for path in (place, place / "sub", place / "sub" / ".aiswarm" / "deep"):
+        assert find_project(path) == repository
+
+
+def test_the_configuration_of_a_repository_cannot_move_it_elsewhere(tmp_path: Path, repository: Path) -> None:
+    directories(tmp_path / "victim" / ".aiswarm")
+    git("config", "core.worktree", str(tmp_path / "victim"), cwd=repository)
+    assert find_project(repository) == repository
+
+
+def test_no_program_is_run_to_find_it(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "git"
+    directories(program.parent)
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    assert find_project(repository) == repository
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_linked_worktree_of_the_users_is_a_repository(tmp_path: Path, repository: Path) -> None:
+    git("worktree", "add", "-q", str(tmp_path / "linked"), cwd=repository)
+    directories(tmp_path / "linked" / "src", tmp_path / ".aiswarm")
+    assert find_project(tmp_path / "linked" / "src") == tmp_path / "linked"

@@ -1,0 +1,1 @@
+"""Which project a directory belongs to, and what the user keeps about it outside the repository."""

@@ -1,0 +1,76 @@
+"""The user's own files, outside every repository: settings for all projects, and records of what is trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from workbench import atomic_file
+from workbench.errors import Unavailable
+
+
+class Record(BaseModel):
+    """What is recorded about one project.
+
+    Args:
+        project: its root.
+        origin: the secret in its `.aiswarm/origin`, which shows that this user's Workbench made the directory.
+        trusted: the digest of the trusted content of each file, by path below `.aiswarm/`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    project: str
+    origin: str | None = None
+    trusted: Mapping[str, str] = {}
+
+
+def directory() -> Path:
+    """`$XDG_CONFIG_HOME/workbench`, or `~/.config/workbench`. A relative value is ignored, as its standard requires."""
+    chosen = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return (chosen if chosen.is_absolute() else Path(os.path.expanduser("~/.config"))) / "workbench"  # noqa: PTH111
+
+
+def settings_path() -> Path:
+    """The path of the user's own settings, which apply to all projects."""
+    return directory() / "settings.toml"
+
+
+def record_path(project: Path) -> Path:
+    """The path of the record of a project."""
+    return directory() / "projects" / f"{hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:32]}.json"
+
+
+def load_record(project: Path) -> Record:
+    """The record of a project; an empty one if there is none, it is damaged, or another user could have written it."""
+    blank = Record(project=str(project.resolve()))
+    try:
+        found = Record.model_validate_json(atomic_file.read(record_path(project), private=True))
+    except (OSError, ValidationError, ValueError):
+        return blank
+    return found if found.project == blank.project else blank
+
+
+def update_record(project: Path, **changes: Any) -> None:
+    """Change the record of a project.
+
+    Raises:
+        Unavailable: ``CONFIG_UNWRITABLE``.
+    """
+    path = record_path(project)
+    fresh = load_record(project).model_copy(update=changes)
+    try:
+        path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        atomic_file.replace(path, json.dumps(fresh.model_dump(), indent=2), mode=0o600)
+    except (OSError, Unavailable) as error:
+        raise Unavailable(
+            "CONFIG_UNWRITABLE",
+            f"Workbench records in {path.parent} which projects you trust, and cannot write there: {error}. "
+            "Make it writable, or set XDG_CONFIG_HOME to a directory of yours.",
+        ) from None

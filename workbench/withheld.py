@@ -1,0 +1,128 @@
+"""What a project's files ask for that needs the user's trust, because it may have come with the repository.
+
+That is every profile, and every setting that is not harmless. It is shown before it is trusted; the digest of exactly
+what was shown is recorded outside the repository, so a change asks again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench import atomic_file
+from workbench.errors import BadInput
+from workbench.project import user_files
+from workbench.project.root import STATE
+from workbench.settings import SETTINGS_FILE, Settings, digest
+
+PROFILES = "profiles"
+
+
+@dataclass(frozen=True, slots=True)
+class Privileged:
+    """The part of a file that needs trust.
+
+    Args:
+        file: its path below `.aiswarm/`.
+        names: the settings; none for a profile.
+        text: what is trusted, for the user to read.
+        digest: identifies what is trusted.
+    """
+
+    file: str
+    names: tuple[str, ...]
+    text: str
+    digest: str
+
+    @property
+    def place(self) -> str:
+        """The path of the file below the project, without characters that act on a terminal."""
+        return inert(f"{STATE}/{self.file}")
+
+    @property
+    def lines(self) -> list[str]:
+        """The text line by line, without characters that act on a terminal."""
+        return [inert(line) for line in self.text.splitlines()]
+
+
+def read_profile(path: Path) -> Privileged:
+    """The profile in a file of a project.
+
+    Raises:
+        BadInput: ``PROFILE_INVALID``: it cannot be read.
+    """
+    try:
+        text = atomic_file.read(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput("PROFILE_INVALID", f"Profile {path.stem} cannot be read: {error}.") from None
+    return Privileged(f"{PROFILES}/{path.name}", (), text, hashlib.sha256(text.encode()).hexdigest())
+
+
+def privileged(project: Path) -> list[Privileged]:
+    """Everything in the files of a project that needs trust, trusted or not; unreadable profiles are left out.
+
+    Raises:
+        BadInput: ``BAD_SETTINGS``.
+    """
+    settings = Settings.needing_trust(Settings.of_project(project))
+    return [*_as_privileged(settings), *_profiles(project)]
+
+
+def withheld(project: Path) -> list[Privileged]:
+    """The part of it that is not trusted, and therefore not used.
+
+    Raises:
+        BadInput: ``BAD_SETTINGS``.
+    """
+    trusted = user_files.load_record(project).trusted
+    return [one for one in privileged(project) if not is_trusted(one, trusted)]
+
+
+def notice(project: Path) -> str:
+    """What is not used and how to trust it, in two sentences; empty if there is nothing.
+
+    Raises:
+        BadInput: ``BAD_SETTINGS``.
+    """
+    places = [one.place + (f" ({', '.join(one.names)})" if one.names else "") for one in withheld(project)]
+    if not places:
+        return ""
+    return f"Not used, because you have not trusted it: {', '.join(places)}. `workbench trust` shows it."
+
+
+def inert(line: str) -> str:
+    """A line with everything escaped that could act on a terminal, or hide a part of it."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
+
+
+def is_trusted(one: Privileged, trusted: Mapping[str, str]) -> bool:
+    """Whether exactly this is trusted, according to the record of its project."""
+    return trusted.get(one.file) == one.digest
+
+
+def trust(project: Path, shown: Iterable[Privileged]) -> None:
+    """Record that the user trusts exactly what was shown.
+
+    Raises:
+        Unavailable: ``CONFIG_UNWRITABLE``.
+    """
+    trusted = user_files.load_record(project).trusted
+    user_files.update_record(project, trusted={**trusted, **{one.file: one.digest for one in shown}})
+
+
+def _as_privileged(settings: Mapping[str, Any]) -> Iterable[Privileged]:
+    if settings:
+        text = "\n".join(f"{name} = {json.dumps(value, default=str)}" for name, value in settings.items())
+        yield Privileged(SETTINGS_FILE, tuple(settings), text, digest(settings))
+
+
+def _profiles(project: Path) -> Iterable[Privileged]:
+    for path in sorted((project / STATE / PROFILES).glob("*.yaml")):
+        try:
+            yield read_profile(path)
+        except BadInput:
+            continue
