@@ -400,7 +400,7 @@ async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_k
     with socket.create_server(("127.0.0.1", port_of(url))):
         _, elsewhere = await serve()
     assert elsewhere != url
-    async with HttpClient(elsewhere, known.operator_token) as client:
+    async with HttpClient(elsewhere, ServerFile(settings.server_file).load().operator_token) as client:
         (found,) = (await client.call("get_managed_agents"))["agents"]
         assert (found["process"]["running"], found["process"]["pid"]) == (True, walt["pid"])
         (lab / "go").touch()
