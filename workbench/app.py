@@ -21,7 +21,7 @@ from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
 from workbench.model import SECOND, Level, ServerInfo, wall_clock
-from workbench.ops import OPERATOR, Caller, Ctx, collect, dispatch, modules_of
+from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, collect, dispatch, modules_of
 from workbench.process import ProcessTable
 from workbench.rules import access
 from workbench.services import SERVICES
@@ -69,7 +69,7 @@ class Workbench:
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
         self._ctx = Ctx(
-            caller=OPERATOR,
+            caller=SYSTEM,
             store=store,
             feed=self.feed,
             settings=settings,

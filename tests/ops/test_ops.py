@@ -33,9 +33,9 @@ worker     report_task_progress complete_task fail_task release_task
 worker     create_subtask add_dependency remove_dependency
 worker     write update_context delete_context restore_context
 planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
-planner    create_worktree discard_worktree integrate_worktree request_integration update_worktree
+planner    create_worktree discard_worktree integrate_worktree request_integration update_worktree get_approval
 planner    spawn_agent restart_agent terminate_agent get_managed_agents get_agent_process_info list_profiles
-operator   enlist_worker list_approvals get_approval approve reject approve_many reject_many save_persona
+operator   enlist_worker list_approvals approve reject approve_many reject_many save_persona
 operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
 operator   add_admission_rule list_admission_rules remove_admission_rule list_allowlist allow_agent disallow_agent
 operator   create_project update_project delete_project restore_project

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.model import Int64, Level, Micros, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Caller, Ctx, op
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -101,12 +101,15 @@ def decision_handler(kind: str) -> Callable[[DecisionHandler], DecisionHandler]:
     return mark
 
 
-def ask(tx: Tx, kind: str, subject: str, payload: Mapping[str, Any]) -> int:
-    """Request an approval, in the requester's transaction; its id."""
-    row = tx.one(SQL.add, kind=kind, requester=tx.actor, subject=subject, payload=json.dumps(payload), now=tx.now)
+def ask(tx: Tx, kind: str, subject: str, payload: Mapping[str, Any], requester: str | None = None) -> int:
+    """Request an approval for a requester, by default the actor of the transaction; its id."""
+    row = tx.one(
+        SQL.add, kind=kind, requester=requester or tx.actor, subject=subject, payload=json.dumps(payload), now=tx.now
+    )
     assert row is not None
     approval_id = int(row["id"])
-    tx.emit("approval.requested", f"approval:{approval_id}", kind=kind, about=subject)
+    asked = {"kind": kind, "about": subject, "requester": _requester(tx, requester or tx.actor)}
+    tx.emit("approval.requested", f"approval:{approval_id}", **asked)
     return approval_id
 
 
@@ -128,8 +131,7 @@ def decide(
     values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
     if not tx.run(SQL.decide, values | {"outcome": json.dumps(stored)}):
         raise decided_before(approval.id)
-    subject = f"approval:{approval.id}"
-    tx.emit(_EVENTS[status], subject, kind=approval.kind, about=approval.subject, reason=reason)
+    _emit(tx, _EVENTS[status], approval, reason=reason)
     return stored
 
 
@@ -143,7 +145,7 @@ def amend(tx: Tx, approval: Approval, payload: Mapping[str, Any]) -> None:
     """Change the payload of an approval, in the transaction that makes it out of date."""
     if dict(payload) != approval.payload:
         tx.run(SQL.amend, id=approval.id, payload=json.dumps(payload))
-        tx.emit("approval.updated", f"approval:{approval.id}", kind=approval.kind, about=approval.subject)
+        _emit(tx, "approval.updated", approval)
 
 
 def conclude(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,10 +153,19 @@ def conclude(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: 
     stored = dict(outcome)
     values = {"id": approval.id, "status": status, "reason": reason or approval.reason, "outcome": json.dumps(stored)}
     tx.run(SQL.conclude, values)
-    subject = f"approval:{approval.id}"
-    kind = _EVENTS[status] if status != approval.status else "approval.updated"
-    tx.emit(kind, subject, kind=approval.kind, about=approval.subject, reason=reason)
+    _emit(tx, _EVENTS[status] if status != approval.status else "approval.updated", approval, reason=reason)
     return stored
+
+
+def _emit(tx: Tx, kind: str, approval: Approval, **data: Any) -> None:
+    asked = {"kind": approval.kind, "about": approval.subject, "requester": _requester(tx, approval.requester)}
+    tx.emit(kind, f"approval:{approval.id}", **asked, **data)
+
+
+def _requester(tx: Reader, name: str) -> str | None:
+    """The subject of the agent with this name, or with this former one; None for other requesters."""
+    row = tx.one(SQL.requester, name=name)
+    return f"agent:{row['id']}" if row else None
 
 
 @op(allow=Level.OPERATOR, reads=True)
@@ -169,15 +180,18 @@ async def list_approvals(
     return Approvals(approvals=[_approval(row) for row in rows])
 
 
-@op(allow=Level.OPERATOR, reads=True)
+@op(allow=Level.PLANNER, reads=True)
 async def get_approval(
     ctx: Ctx,
     approval_id: Int64,
     wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for the decision and its outcome.")] = 0,
 ) -> Approval:
-    """Get an approval and its outcome. An approved integration is `queued` until it is merged."""
+    """Get an approval that you requested, its decision, who decided, the reason, and the outcome.
+
+    With wait_seconds, wait for the decision. An approved integration is `queued` until it is merged.
+    """
     return await ctx.feed.until(
-        lambda tx: _require(tx, approval_id),
+        lambda tx: _require_visible(tx, ctx.caller, approval_id),
         lambda approval: approval.settled,
         "approval.*",
         subject=f"approval:{approval_id}",
@@ -248,6 +262,13 @@ def _require(tx: Reader, approval_id: int) -> Approval:
     if (found := find(tx, approval_id)) is None:
         raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id}.")
     return found
+
+
+def _require_visible(tx: Reader, caller: Caller, approval_id: int) -> Approval:
+    """An approval that the caller may see: an agent those that it requested, the operator all."""
+    if caller.level is not Level.OPERATOR and not tx.one(SQL.requested_by, id=approval_id, agent=caller.agent):
+        raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id} that you requested.")
+    return _require(tx, approval_id)
 
 
 def check_choices(choices: Mapping[str, Any], known: set[str]) -> None:

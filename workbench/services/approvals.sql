@@ -26,3 +26,16 @@ UPDATE approvals SET payload = :payload WHERE id = :id;
 
 -- name: conclude
 UPDATE approvals SET status = :status, reason = :reason, outcome = :outcome WHERE id = :id;
+
+-- name: requester
+SELECT id FROM agents WHERE assigned_agent_id = :name
+UNION ALL
+SELECT id FROM former_ids WHERE agent_id = :name
+LIMIT 1;
+
+-- name: requested_by
+SELECT 1 AS found FROM approvals WHERE id = :id AND requester IN (
+    SELECT assigned_agent_id FROM agents WHERE id = :agent
+    UNION ALL
+    SELECT agent_id FROM former_ids WHERE id = :agent
+);

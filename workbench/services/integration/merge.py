@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
-from workbench.ops import Ctx
+from workbench.ops import OPERATOR, SYSTEM, Ctx
 from workbench.rules import integration as rules
 from workbench.rules.integration import Action, Next, WorktreeState
 from workbench.services import approvals
@@ -126,6 +126,11 @@ def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
     tx.emit("worktree.refused", f"worktree:{name}", code=error.code, **error.details)
 
 
+def _approver(tx: Tx, approval: Approval) -> str:
+    """Who approved a merge that is done. Without a queue, only the operator merges, also if recovery finishes it."""
+    return approval.decided_by or (OPERATOR.name if tx.actor == SYSTEM.name else tx.actor)
+
+
 async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval, commit: str) -> dict[str, Any]:
     """Record a completed merge, close its worktree, terminate its agents; return the approval's outcome."""
     name, target = row["name"], approval.payload["target"]
@@ -133,11 +138,12 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
     def change(tx: Tx) -> dict[str, Any]:
         close_worktree(tx, row, Action.FINISH, commit)
         begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
-        tx.emit("worktree.integrated", f"worktree:{name}", commit=commit, target=target)
         outcome = {"worktree": name, "state": "integrated", "commit": commit}
-        if approval.status == "pending":
-            return approvals.decide(tx, approval, "approved", outcome=outcome)
-        return approvals.conclude(tx, approval, "approved", "", outcome)
+        with tx.acting(_approver(tx, approval)):
+            tx.emit("worktree.integrated", f"worktree:{name}", commit=commit, target=target)
+            if approval.status == "pending":
+                return approvals.decide(tx, approval, "approved", outcome=outcome)
+            return approvals.conclude(tx, approval, "approved", "", outcome)
 
     outcome = await ctx.write(change)
     await termination.end_all(ctx, "the worktree was integrated", name)

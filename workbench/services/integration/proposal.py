@@ -54,14 +54,13 @@ async def put_question(
     }
 
     def change(tx: Tx) -> Approval:
-        with tx.acting(requester or tx.actor):
-            return _open_or_update(tx, row, payload)
+        return _open_or_update(tx, row, payload, requester or tx.actor)
 
     approval = await ctx.write(change)
     return await _with_candidate(ctx, repository, approval)
 
 
-def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any]) -> Approval:
+def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any], requester: str) -> Approval:
     """The open approval of a worktree if it is for the same merge, updated if necessary; else a new one."""
     subject = f"worktree:{row['name']}"
     before = approvals.open_question(tx, KIND, subject)
@@ -73,7 +72,7 @@ def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any]) -> Approval:
     else:
         if before:
             approvals.decide(tx, before, "failed", "replaced: the branch, the target or fast_forward changed")
-        approval_id = approvals.ask(tx, KIND, subject, payload)
+        approval_id = approvals.ask(tx, KIND, subject, payload, requester)
     tx.run(SQL.put, id=approval_id, name=row["name"], checked=int(not payload["gates"]))
     if payload["changed"]:
         tx.emit("worktree.protected_changed", subject, changed=payload["changed"])

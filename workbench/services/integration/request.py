@@ -19,7 +19,7 @@ from workbench.services.worktrees.rows import Branch, WorktreeName, require_own_
 
 
 class IntegrationAsked(Wire):
-    """The state of a requested integration."""
+    """The state of a requested integration. get_approval with wait_seconds waits for the decision and its reason."""
 
     state: Literal["awaiting_approval", "queued", "integrated"]
     approval_id: int
@@ -41,7 +41,10 @@ async def integrate_worktree(
     require_human_approval: bool = True,
     fast_forward: FastForward = None,
 ) -> IntegrationAsked:
-    """Request the operator's approval to merge a worktree into its target. Repeating it returns the same approval."""
+    """Request the operator's approval to merge a worktree into its target. Repeating it returns the same approval.
+
+    get_approval with wait_seconds waits for the decision and its reason.
+    """
     if not require_human_approval and ctx.settings.integration_requires_approval:
         raise Refused(
             "APPROVAL_REQUIRED",

@@ -70,8 +70,11 @@ async def list_events(
 
 
 def may_see(caller: Caller, found: Event) -> bool:
-    """Whether an event is visible to a caller: its own, its team's or session's, or of no session."""
-    if caller.level is Level.OPERATOR or caller.name == found.actor or found.subject == f"agent:{caller.agent}":
+    """Whether an event is visible to a caller: its own, on what it requested, its team's or session's, or of none."""
+    me = f"agent:{caller.agent}"
+    if caller.level is Level.OPERATOR or caller.name == found.actor or found.subject == me:
+        return True
+    if found.kind.startswith("approval.") and found.data.get("requester") == me:
         return True
     noun = found.kind.partition(".")[0]
     if noun in _OF_SESSIONS:

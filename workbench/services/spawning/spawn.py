@@ -33,7 +33,11 @@ from workbench.store.base import Reader, Row, Tx
 
 
 class Spawned(Wire):
-    """A spawned agent, which runs or is `queued`. It works once its registration is approved."""
+    """A spawned agent, which runs or is `queued`.
+
+    It works once its registration is approved. `approval_id` is the approval that decides it, null if it is admitted;
+    get_approval with wait_seconds waits for the decision.
+    """
 
     agent_id: str
     status: Registration
@@ -69,7 +73,7 @@ async def spawn_agent(
 ) -> Spawned:
     """Start a worker process with its own identity. It registers, waits for approval, then takes tasks.
 
-    When no slot is free, it is queued.
+    When no slot is free, it is queued. get_approval with wait_seconds waits for the decision on its registration.
     """
     check_environment(environment)
     request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
@@ -95,13 +99,14 @@ async def _spawn(
     try:
         await asyncio.to_thread(environments.save, ctx.settings, agent_uid, environment)
         agent_id, status = await approve_if_auto(ctx, made, approve)
+        question = made.approval_id if status is Registration.PENDING else None
         pid = await launch(ctx, agent_uid) if at_once else None
     except WorkbenchError as error:
         reason = error.message
         await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
         await asyncio.to_thread(environments.remove, ctx.settings, agent_uid)
         raise
-    return _spawned(ctx, agent_uid, agent_id, status, made.approval_id, pid, worktree)
+    return _spawned(ctx, agent_uid, agent_id, status, question, pid, worktree)
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True)

@@ -12,7 +12,7 @@ from workbench import file_lock
 from workbench.confinement import Box
 from workbench.errors import Unavailable
 from workbench.git import Checkout, Identity, Repository
-from workbench.ops import Ctx
+from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
 from workbench.settings import Settings
 from workbench.store.base import Row
@@ -79,7 +79,7 @@ async def exclusive(ctx: Ctx) -> AsyncIterator[Repository]:
     """
     async with ctx.repositories.exclusive() as repository:
         for repair in ctx.repairs:
-            await repair(ctx, repository)
+            await repair(ctx.of(SYSTEM), repository)
         yield repository
 
 

@@ -19,6 +19,7 @@ from workbench.git import FileDiff, Repository
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration
+from workbench.services import approvals
 from workbench.services.worktrees.conflicts import scan
 from workbench.services.worktrees.imports import import_new_commits, no_branch
 from workbench.services.worktrees.places import checkout_of, is_there, place_of, worktree_gone
@@ -46,8 +47,23 @@ class Overlap(Wire):
     files: list[str]
 
 
+class IntegrationDecision(Wire):
+    """The newest approval of a worktree's integration: who requested it, and who decided what, when and why."""
+
+    id: int
+    status: approvals.Status
+    requester: str
+    created_at: Micros
+    decided_at: Micros | None
+    decided_by: str | None
+    reason: str | None
+
+
 class WorktreeStatus(Worktree):
-    """A worktree with its changes, conflicts, agents and tasks. `conflicts` are those with its target."""
+    """A worktree with its changes, conflicts, agents and tasks. `conflicts` are those with its target.
+
+    `approval_id` is that of the open or queued integration; `approval` is the newest one, decided or not.
+    """
 
     commit: str | None
     ahead: int
@@ -62,6 +78,7 @@ class WorktreeStatus(Worktree):
     conflicts: list[str]
     overlaps: list[Overlap]
     approval_id: int | None
+    approval: IntegrationDecision | None
     queue_place: int | None
     problem: str | None
     """Why its newest commits or its uncommitted files are unknown; null if they are known."""
@@ -154,11 +171,13 @@ async def _statuses(
 ) -> list[WorktreeStatus]:
     names = json.dumps([row["name"] for row in rows])
 
-    def query(tx: Reader) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
+    def query(tx: Reader) -> tuple[list[Row], list[Row], list[Row], list[Row], list[Row]]:
         fresh = [require_worktree(tx, row["name"]) for row in rows]
-        return fresh, tx.all(SQL.agents, names=names), tx.all(SQL.work, names=names), tx.all(SQL.questions)
+        of_names = (tx.all(SQL.agents, names=names), tx.all(SQL.work, names=names), tx.all(SQL.decisions, names=names))
+        return fresh, *of_names, tx.all(SQL.questions)
 
-    fresh, agents, work, requests = await ctx.read(query)
+    fresh, agents, work, decisions, requests = await ctx.read(query)
+    decision_of = {row["name"]: row for row in decisions}
     wanted = {name for row in fresh for name in (row["branch_name"], row["integration_target"])}
     commits = await to_thread(repository.heads, wanted)
     found = await scan(ctx, repository)
@@ -186,11 +205,19 @@ async def _statuses(
                 conflicts=list(facts.conflicts),
                 overlaps=overlaps,
                 approval_id=next((r["approval_id"] for r in requests if r["worktree"] == name), None),
+                approval=_decision(decision_of.get(name), row),
                 queue_place=queue.index(name) + 1 if name in queue else None,
                 problem=problems.get(name) or unknown,
             )
         )
     return statuses
+
+
+def _decision(decision: Row | None, row: Row) -> IntegrationDecision | None:
+    """The newest approval of a worktree, unless it is of an earlier worktree of the same name."""
+    if decision is None or decision["created_at"] < row["created_at"]:
+        return None
+    return IntegrationDecision(**{field: decision[field] for field in IntegrationDecision.model_fields})
 
 
 def _last_activity(row: Row, tasks: Row | None) -> int:

@@ -15,3 +15,9 @@ WHERE CAST(:names AS TEXT) <> '[]' AND worktree IN (SELECT n.value FROM {{rows_o
 -- name: questions
 SELECT approval_id, worktree, state FROM integrations
 ORDER BY CASE WHEN state = 'asked' THEN 1 ELSE 0 END, queued_at, approval_id;
+
+-- name: decisions
+SELECT w.name, a.* FROM worktrees w JOIN approvals a ON a.id = (
+    SELECT MAX(b.id) FROM approvals b WHERE b.kind = 'integration' AND b.subject = 'worktree:' || w.name
+)
+WHERE CAST(:names AS TEXT) <> '[]' AND w.name IN (SELECT n.value FROM {{rows_of names}} AS n);

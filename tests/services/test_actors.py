@@ -1,0 +1,99 @@
+"""Events name who did it: `system` for what nobody requested, and the approver for what was approved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Admit, Served
+from tests.services.processes import running
+from tests.services.worktrees.lab import approval, ask, commit, finished, make, news, settled
+from workbench.app import Workbench
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = pytest.mark.anyio
+
+
+async def actors(workbench: Workbench, *kinds: str) -> set[tuple[str, str]]:
+    """The kinds of events with their actors."""
+    page = await workbench.call("list_events", kinds=list(kinds), limit=1_000)
+    return {(event["kind"], event["actor"]) for event in page["events"]}
+
+
+async def happened(workbench: Workbench, kind: str) -> set[tuple[str, str]]:
+    """The actors of a kind of event, once there is one."""
+    while not (found := await actors(workbench, kind)):
+        await news(workbench)
+    return found
+
+
+async def test_the_end_of_a_process_is_noted_by_the_system(served: Served) -> None:
+    task = await running.make(served, "true")
+    spawned = await running.spawn(served, task_id=task)
+    assert spawned["approval_id"] is None  # the operator's spawn is admitted, so nothing is left to approve
+    await running.over(served, spawned["agent_id"])
+    assert await happened(served.workbench, "agent.exited") == {("agent.exited", "system")}
+    assert await actors(served.workbench, "agent.spawned") == {("agent.spawned", "operator")}
+
+
+async def test_predicted_conflicts_are_found_by_the_system(served: Served) -> None:
+    for name in ("one", "two"):
+        commit(await make(served.workbench, name), "README.md", f"# {name}\n")
+    found = await happened(served.workbench, "worktree.conflicts_changed")
+    assert found == {("worktree.conflicts_changed", "system")}
+
+
+async def test_a_queued_merge_names_its_approver_and_its_consequences_the_system(
+    served: Served, repository: Path
+) -> None:
+    commit(await make(served.workbench))
+    number = await ask(served.workbench)
+    await served.workbench.call("approve", approval_id=number)
+    assert (await finished(served.workbench, number))["decided_by"] == "operator"
+    assert await actors(served.workbench, "worktree.integrated") == {("worktree.integrated", "operator")}
+
+
+async def test_a_merge_that_is_sent_back_is_sent_back_by_the_system_and_requested_by_the_planner(
+    settings: Settings, admit: Admit, repository: Path
+) -> None:
+    changed = settings.model_copy(update={"integration_gates": ("test ! -e late.txt",)})
+    async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
+        await servers.start(0)
+        made = await workbench.call("register", name="pam", persona_id="planner")
+        await workbench.call("approve", approval_id=made["approval_id"])
+        pam = await workbench.identify(made["token"])
+        lab = await workbench.dispatch(pam, "create_worktree", {"name": "lab"})
+        commit(Path(lab["path"]))
+        asked = await workbench.dispatch(pam, "request_integration", {"worktree_name": "lab"})
+        await settled(workbench, asked["approval_id"])
+        commit(repository, "late.txt")
+        await workbench.call("approve", approval_id=asked["approval_id"])
+        first = await finished(workbench, asked["approval_id"])
+        assert (first["status"], first["decided_by"]) == ("failed", "operator")
+        assert await happened(workbench, "worktree.refused") == {("worktree.refused", "system")}
+        while not (waiting := (await workbench.call("list_approvals"))["approvals"]):
+            await news(workbench)
+        assert waiting[0]["requester"] == "pam"
+        page = await workbench.call("list_events", subject=f"approval:{waiting[0]['id']}")
+        assert (page["events"][0]["kind"], page["events"][0]["actor"]) == ("approval.requested", "system")
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+async def test_without_required_approval_the_requester_decides(settings: Settings, is_served: bool) -> None:
+    changed = settings.model_copy(update={"integration_requires_approval": False})
+    async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
+        if is_served:
+            await servers.start(0)
+        made = await workbench.call("register", name="pam", persona_id="planner")
+        await workbench.call("approve", approval_id=made["approval_id"])
+        pam = await workbench.identify(made["token"])
+        lab = await workbench.dispatch(pam, "create_worktree", {"name": "lab"})
+        commit(Path(lab["path"]))
+        how = {"worktree_name": "lab", "require_human_approval": False}
+        asked = await workbench.dispatch(pam, "integrate_worktree", how)
+        decided = await finished(workbench, asked["approval_id"])
+        assert (decided["status"], decided["requester"], decided["decided_by"]) == ("approved", "pam", "pam")
+        assert await actors(workbench, "worktree.integrated") == {("worktree.integrated", "pam")}
+        assert (await approval(workbench, asked["approval_id"]))["outcome"]["state"] == "integrated"
