@@ -95,7 +95,13 @@ class Scene:
 
     def wrap(self, command: Sequence[str], box: Box | None = None, limits: Limits | None = None) -> list[str]:
         """The command in its box, by whoever works here."""
-        boxed = (box or self.box).argv(command, limits)
+        return self._by_the_worker((box or self.box).argv(command, limits))
+
+    def guard(self, command: Sequence[str]) -> list[str]:
+        """The command in its box, by whoever works here; nothing that it starts outlives it."""
+        return self._by_the_worker(self.box.guarded(command))
+
+    def _by_the_worker(self, boxed: list[str]) -> list[str]:
         return boxed if self.user is None else [sys.executable, "-I", "-c", _AS_SOMEBODY, *boxed[1:]]
 
     def work(self, script: str, box: Box | None = None, **more: str) -> subprocess.CompletedProcess[str]:

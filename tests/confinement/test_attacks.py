@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from tests.confinement.scene import SECRET, Scene
-from workbench.errors import WorkbenchError
+from tests.git.parts import ended
+from workbench.errors import Unavailable, WorkbenchError
 from workbench.git import Identity, changed
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
@@ -89,6 +90,35 @@ def test_what_a_worker_leaves_behind_does_not_run_when_the_person_looks_at_it(sc
         done = subprocess.run(["git", *command], cwd=scene.project, capture_output=True, text=True)
         assert done.returncode == 0, f"git {command[0]}: {done.stderr}"
     assert not scene.marker.exists()
+
+
+FILTER_THAT_STAYS = """
+import os, sys
+if os.fork():
+    sys.stdout.buffer.write(sys.stdin.buffer.read())
+elif os.setsid() and os.fork():
+    os._exit(0)
+else:
+    with open(f"pid-{os.getpid()}.ignored", "w"):
+        pass
+    os.execve("/bin/sh", ["sh", "-c", "exec < /dev/null > /dev/null 2>&1; while :; do sleep 60; done"], {})
+"""
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["that ends", "that hangs"])
+def test_nothing_that_git_starts_in_a_worktree_outlives_the_call(scene: Scene, hangs: bool) -> None:
+    (scene.worktree / "filter.py").write_text(FILTER_THAT_STAYS)
+    wait = "; sleep 600" if hangs else ""
+    scene.tried(
+        f"git config filter.x.clean '\"$PYTHON\" filter.py{wait}'\n"
+        "echo '*.txt filter=x' > .gitattributes; echo '*.ignored' > .gitignore; echo more >> shared.txt"
+    )
+    guarded = replace(scene.checkout, wrap=scene.guard, limit=1.0 if hangs else 30.0)
+    with pytest.raises(Unavailable) if hangs else nullcontext():
+        assert guarded.dirty_diff(100_000)
+    pids = [int(path.stem.removeprefix("pid-")) for path in scene.worktree.glob("pid-*")]
+    assert pids
+    assert all(map(ended, pids))
 
 
 def test_what_the_kernel_lets_a_worker_change_of_the_persons_files_is_found_afterwards(scene: Scene) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.git.parts import ended
 from workbench.confinement import Box, Limits, abilities, box_for_worktree
 
 pytestmark = pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
@@ -180,6 +182,97 @@ def test_files_can_be_opened_one_by_one(box: Box, tmp_path: Path) -> None:
 def test_a_box_comes_back_from_json_as_it_was(box: Box) -> None:
     for one in (box, replace(box, connect=(80, 443), enforce=False, read=(Path("/usr"),))):
         assert Box.from_json(one.as_json()) == one
+
+
+# Guarded commands
+
+DAEMON = """
+import os, sys
+source, sink = os.pipe()
+if os.fork():
+    os.close(sink)
+    print(os.read(source, 99).decode(), flush=True)
+else:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.write(sink, str(os.getpid()).encode())
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    os.execve("/bin/sh", ["sh", "-c", "trap '' TERM HUP; while :; do sleep 60; done"], {})
+"""
+"""Leaves a process in a session of its own, with no environment, and prints its id."""
+
+
+def start_guarded(box: Box, script: str, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        box.guarded(["sh", "-c", script]),
+        cwd=box.write[0],
+        env=box.environment(os.environ) | {"PYTHON": sys.executable, "DAEMON": DAEMON} | more,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("enforce", [True, False], ids=["in the box", "without walls"])
+def test_nothing_that_a_guarded_command_started_outlives_it(box: Box, enforce: bool) -> None:
+    leave_two = '"$PYTHON" -c "$DAEMON"; "$PYTHON" -c "$DAEMON"; exit 7'
+    with start_guarded(replace(box, enforce=enforce), leave_two) as process:
+        printed, _ = process.communicate(timeout=60)
+    assert (process.returncode, len(printed.split())) == (7, 2)
+    assert all(ended(int(pid)) for pid in printed.split())
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("exit 0", 0),
+        ("exit 75", 75),
+        ("kill -TERM $$", -15),
+        ("kill -KILL $$", -9),
+        ("exec no-such-command", NOT_FOUND),
+    ],
+)
+def test_a_guarded_command_ends_as_it_would_without_a_guard(box: Box, script: str, status: int) -> None:
+    with start_guarded(box, script) as process:
+        assert process.wait(60) == status
+
+
+def test_a_guarded_command_that_ignores_being_terminated_is_killed_with_all_it_started(box: Box) -> None:
+    with start_guarded(box, 'trap \'\' TERM; "$PYTHON" -c "$DAEMON"; echo $$; while :; do sleep 60; done') as process:
+        assert process.stdout
+        pids = [int(process.stdout.readline()), int(process.stdout.readline())]
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGKILL
+    assert all(map(ended, pids))
+
+
+def test_a_guarded_command_ends_with_the_process_that_started_it(box: Box) -> None:
+    script = '"$PYTHON" -c "$DAEMON"; exec sleep 600'
+    starter = "import subprocess, sys; subprocess.run(sys.argv[1:], start_new_session=True)"
+    with subprocess.Popen(
+        [sys.executable, "-c", starter, *box.guarded(["sh", "-c", script])],
+        cwd=box.write[0],
+        env=box.environment(os.environ) | {"PYTHON": sys.executable, "DAEMON": DAEMON},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout
+        daemon = int(server.stdout.readline())
+        server.kill()
+        assert server.stdout.read() == ""  # the command, which holds the pipe too, has ended
+    assert ended(daemon)
+
+
+def test_a_guarded_command_cannot_end_its_guard(box: Box) -> None:
+    with start_guarded(box, 'kill -KILL $PPID 2>&1; "$PYTHON" -c "$DAEMON"') as process:
+        printed, _ = process.communicate(timeout=60)
+    *refusal, daemon = printed.split()
+    assert "permitted" in refusal
+    assert ended(int(daemon))
 
 
 # Without walls

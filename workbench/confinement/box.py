@@ -16,6 +16,9 @@ from typing import Any, Self
 from workbench.confinement import landlock, surroundings, syscalls
 from workbench.confinement.abilities import abilities
 
+GUARD_SECONDS = 3
+"""How long a guarded command may take to end after SIGTERM; then it is killed, with all that it started."""
+
 LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
 
 
@@ -59,13 +62,21 @@ class Box:
     connect: tuple[int, ...] = ()
     enforce: bool = True
 
-    def argv(self, command: Sequence[str], limits: Limits | None = None) -> list[str]:
+    def argv(self, command: Sequence[str], limits: Limits | None = None, *, guarded: bool = False) -> list[str]:
         """The command with the launcher in front of it, which passes on no more than the file descriptors 0 to 2.
 
         Exit statuses of the launcher: 125 the command could not be confined, and has not run; 126 it cannot be
         executed; 127 there is none.
+
+        Args:
+            guarded: nothing that the command starts outlives it (Linux).
         """
-        return [sys.executable, "-I", "-S", str(LAUNCHER), *self._orders(limits or Limits()), "--", *command]
+        guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
+        return [sys.executable, "-I", "-S", str(LAUNCHER), *guard, *self._orders(limits or Limits()), "--", *command]
+
+    def guarded(self, command: Sequence[str]) -> list[str]:
+        """Like `argv`; nothing that the command starts outlives it (Linux)."""
+        return self.argv(command, guarded=True)
 
     def _orders(self, limits: Limits) -> Iterator[str]:
         yield f"home={self.scratch}"

@@ -12,6 +12,9 @@ started it; here it is told to the kernel. ORDERS are arguments, in any order:
     limit=NUMBER:MOST             a resource limit
     home=DIRECTORY                is made if it is missing
     link=PATH:TARGET              a symbolic link that is made if it is missing, with its directory
+    guard=SECONDS                 a process outside the box waits for the command, ends everything that it left running
+                                  and then ends as the command did; after SIGTERM the command has this long to end
+                                  (Linux)
 
 Exit codes: 125 it could not confine itself (the command never ran), 126 the command cannot be executed, 127 there is
 no such command. Otherwise the command's own.
@@ -19,12 +22,14 @@ no such command. Otherwise the command's own.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # importing `signal` takes a quarter of this program's time
 import ctypes
 import errno
 import os
 import resource
 import stat
 import sys
+import time
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _OPENAT2, _CLOSE_RANGE = 437, 436
@@ -35,8 +40,11 @@ _RIGHT_TO_READ = 0x4 | 0x8
 _NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 38, 22, 2
 _CAPABILITIES_VERSION, _DAC_OVERRIDE = 0x20080522, 1 << 1
 _O_PATH, _NO_SYMLINKS = 0o10000000, 0x04
+_SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _IGNORED_BY_PYTHON = (13, 25)
-"""SIGPIPE and SIGXFSZ, on all systems; importing `signal` takes a quarter of this program's time."""
+"""SIGPIPE and SIGXFSZ, on all systems."""
+_KILL_SECONDS = 5.0
+"""How long processes may take to end after SIGKILL."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -153,6 +161,84 @@ def _limit(orders: dict[str, list[str]]) -> None:
         resource.setrlimit(which, (most, most))
 
 
+def _guard(seconds: int) -> None:
+    """Return in a child, which becomes the command. This process waits for it, and ends as it did.
+
+    It is not in the box, so that the command cannot end it, and it is the parent of whatever loses its own.
+    """
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+    _prctl(_SET_PARENT_DEATH_SIGNAL, _signal.SIGTERM)
+    command = 0
+
+    def stop(*_: object) -> None:
+        _signal.alarm(seconds)
+        if command:
+            _kill(command, _signal.SIGTERM)
+
+    _signal.signal(_signal.SIGTERM, stop)
+    _signal.signal(_signal.SIGALRM, lambda *_: _kill_children())
+    command = os.fork()
+    if command:
+        status = _status_of(command)
+        _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+        _end_children()
+        _end_as(status)
+    for number in (_signal.SIGTERM, _signal.SIGALRM):
+        _signal.signal(number, _signal.SIG_DFL)
+
+
+def _status_of(child: int) -> int:
+    """Wait for a child, and reap others meanwhile."""
+    ended, status = 0, 0
+    while ended != child:
+        ended, status = os.waitpid(-1, 0)
+    return status
+
+
+def _end_children() -> None:
+    """Kill all children, and those that become children because their parents end."""
+    deadline = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        _kill_children()
+        time.sleep(0.002)
+    _say(0, "What the command left running could not be ended.")
+
+
+def _kill_children() -> None:
+    own = os.getpid()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:  # it has ended
+            continue
+        if parent == own:
+            _kill(int(name), _signal.SIGKILL)
+
+
+def _kill(pid: int, number: int) -> None:
+    try:  # noqa: SIM105 - importing contextlib takes time
+        os.kill(pid, number)
+    except ProcessLookupError:  # it has ended
+        pass
+
+
+def _end_as(status: int) -> None:
+    """End with the exit code, or by the signal, of another process."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if number != _signal.SIGKILL:
+            _signal.signal(number, _signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.waitstatus_to_exitcode(status))
+
+
 def _furnish(orders: dict[str, list[str]]) -> None:
     """Make what the environment names. After confinement: links that a worker left there lead nowhere."""
     for order in orders.get("link", ()):
@@ -197,6 +283,8 @@ def main(arguments: list[str]) -> int:
         for home in orders.get("home", ()):
             os.makedirs(home, 0o700, exist_ok=True)
         _close_all()
+        for seconds in orders.get("guard", ()):
+            _guard(int(seconds))
         _limit(orders)
         if "fs" in orders:
             _confine(orders)

@@ -84,4 +84,4 @@ class WorkerCheckout:
     def _in_box(self, work: Callable[[Checkout], T]) -> T:
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())
-            return work(Checkout(self._worktree.path, self._worktree.git_dir, box.argv, box.environment(os.environ)))
+            return work(Checkout(self._worktree.path, self._worktree.git_dir, box.guarded, box.environment(os.environ)))

@@ -117,7 +117,7 @@ async def _run_one(
     output = place.path.parent / "output"
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
-    argv = box.argv(["/bin/sh", "-c", gate.command], Limits(wall_seconds=limit + 60))
+    argv = box.argv(["/bin/sh", "-c", gate.command], Limits(wall_seconds=limit + 60), guarded=True)
     ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=_environment(box), log=output)
     began = time.monotonic()
     reported, gate = began, replace(gate, state=GateState.RUNNING)

@@ -109,7 +109,7 @@ def checkout_of(settings: Settings, repository: Repository, place: Place) -> Che
     """A worktree as seen from inside its box. Blocks while it creates the home directory."""
     box = box_of(settings, repository, place)
     return Checkout(
-        place.path, place.git_dir, wrap=box.argv, environment=box.environment(os.environ), limit=repository.limit
+        place.path, place.git_dir, wrap=box.guarded, environment=box.environment(os.environ), limit=repository.limit
     )
 
 
