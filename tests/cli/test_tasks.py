@@ -23,7 +23,8 @@ def test_a_plan_says_what_happened_to_it_or_would(run: Type, tmp_path: Path) -> 
     new = ["+ count: Count them", "+ judge: Judge the count"]
     table = ["task  name in the plan", "1     count", "2     judge"]
     assert said("--dry-run") == ["Plan penguins: would be created; nothing was changed.", *new]
-    assert said() == ["Plan penguins: created, 2 tasks.", *table]
+    note = "Tasks 1, 2 have no command (run): only an LLM agent or a person can do them."
+    assert said() == ["Plan penguins: created, 2 tasks.", *table, note]
     assert said() == said("--dry-run") == said("--update") == ["Plan penguins: unchanged.", *table]
     file.write_text(PLAN.replace("Count them", "Count all"))
     change = "~ count: title Count them → Count all"

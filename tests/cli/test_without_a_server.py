@@ -14,7 +14,7 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     assert run("approvals").out == "Nothing needs your approval.\n"
     assert run("approve", "--all").out == "Nothing needs your approval.\n"
     for _ in range(2):
-        assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[2:] == ["1     count", "2     judge"]
+        assert run("plan", str(tmp_path / "plan.yaml")).out.splitlines()[2:4] == ["1     count", "2     judge"]
     (tmp_path / "other.yaml").write_text(PLAN + "  - {name: more, title: M, persona: tester}\n")
     assert run("plan", str(tmp_path / "other.yaml")).err.startswith("PLAN_EXISTS: ")
     assert "+ more: M" in run("plan", "--dry-run", str(tmp_path / "other.yaml")).out

@@ -47,6 +47,8 @@ class Caller:
     """Whether the tool `read` is enabled."""
     active: bool = False
     """Whether its registration is active; if not, its next operation activates it."""
+    commands_only: bool = False
+    """Whether it can do only tasks that have a command."""
     address: str | None = None
     client: str | None = None
     """The client's address and program: shown in the panel and used for limits, never trusted."""

@@ -18,6 +18,7 @@ class ClaimReason(StrEnum):
     RESERVED = "reserved"
     PERSONA = "persona"
     WORKTREE = "worktree"
+    COMMAND = "command"
     DEPENDENCY = "dependency"
     DEPENDENCY_FAILED = "dependency_failed"
     BACKOFF = "backoff"
@@ -25,11 +26,12 @@ class ClaimReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """The agent that wants a task."""
+    """The agent that wants a task. `commands_only`: it can do only tasks that have a command."""
 
     uid: str
     persona: str | None
     worktree: str | None
+    commands_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Wanted:
     reserved_name: str | None
     waits: Mapping[int, TaskState]
     not_before: int | None
+    has_command: bool = True
 
 
 def obstacles(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
@@ -59,6 +62,16 @@ def obstacles(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
 
 
 def _unfit(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
+    return _for_another(task, claimant) | _without_command(task, claimant)
+
+
+def _without_command(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
+    if task.has_command or not claimant.commands_only:
+        return {}
+    return {ClaimReason.COMMAND: "it has no command; only an LLM agent or a person can do it"}
+
+
+def _for_another(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
     if task.reserved_for is not None:
         other = task.reserved_for != claimant.uid
         return {ClaimReason.RESERVED: f"it is reserved for {task.reserved_name}"} if other else {}

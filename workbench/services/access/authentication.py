@@ -5,6 +5,7 @@ This module only reads. It does not know the operator's token, and `ops` decides
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 CACHED = 10_000
 STALE_SECONDS = 5.0
+COMMANDS_ONLY = "commands_only"
+"""The capability of an agent that only runs the commands of tasks."""
 _SHARED = frozenset({"team", "session", "project", "agent_tool"})
 """Nouns of events that may change what any agent may do."""
 
@@ -153,6 +156,7 @@ def _caller(row: Row) -> Caller:
         reads=bool(row["may_read"]),
         active=status is Registration.ACTIVE,
         token_hash=row["token_hash"],
+        commands_only=bool(json.loads(row["capabilities"]).get(COMMANDS_ONLY)),
     )
 
 

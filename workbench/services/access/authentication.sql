@@ -1,8 +1,11 @@
+-- part: caller
+SELECT c.*, a.capabilities FROM callers c JOIN agents a ON a.id = c.id
+
 -- name: by_token
-SELECT * FROM callers WHERE token_hash = :token_hash;
+{{caller}} WHERE c.token_hash = :token_hash;
 
 -- name: as_caller
-SELECT * FROM callers WHERE id = :id;
+{{caller}} WHERE c.id = :id;
 
 -- name: by_name
-SELECT * FROM callers WHERE assigned_agent_id = :agent_id;
+{{caller}} WHERE c.assigned_agent_id = :agent_id;

@@ -45,7 +45,7 @@ async def enlist_worker(
     """Admit a worker that a person runs by hand (`workbench worker`), and get the configuration for its stdin."""
     check_environment(environment)
     request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
-    await check_profile(ctx, request)
+    capabilities = await check_profile(ctx, request)
     confinement = confinement_of(ctx.settings)
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
@@ -54,7 +54,7 @@ async def enlist_worker(
 
     def change(tx: Tx) -> Registered:
         place = {"persona_id": persona_id, "worktree": worktree, "profile": profile}
-        return add_pending(tx, ctx, name or persona_id, token, capabilities={}, **place)
+        return add_pending(tx, ctx, name or persona_id, token, capabilities=capabilities, **place)
 
     made = allow_admitted(ctx, await ctx.write(change))
     agent_id, _ = await approve_if_auto(ctx, made, "auto")

@@ -11,12 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Unavailable
+from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.model import Int64
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
+from workbench.services.access.authentication import COMMANDS_ONLY
 from workbench.services.processes import environments, profiles
 from workbench.services.processes.processes import ResourceLimits
+from workbench.services.tasks.rows import visible_row
 from workbench.store.base import Row
 from workbench.store.queries import beside
 
@@ -76,11 +78,15 @@ def check_environment(environment: Mapping[str, str]) -> None:
             )
 
 
-async def check_profile(ctx: Ctx, request: SpawnRequest) -> None:
-    """Refuse a profile that does not exist or lacks what it needs, or a function that does not fit it.
+async def check_profile(ctx: Ctx, request: SpawnRequest) -> dict[str, Any]:
+    """Refuse a profile that does not exist or lacks what it needs, or a function or task that does not fit it.
+
+    Returns:
+        What an agent with this profile can do: its capabilities.
 
     Raises:
         NotFound, BadInput: see `profiles.load`. Unavailable: ``PROFILE_UNAVAILABLE``. BadInput: ``BAD_FUNCTION``.
+        NotFound: ``TASK_NOT_FOUND``. Conflict: ``NO_COMMAND``.
     """
     profile = await asyncio.to_thread(profiles.load, ctx.settings, request.profile)
     if lacks := profiles.missing(profile):
@@ -93,6 +99,21 @@ async def check_profile(ctx: Ctx, request: SpawnRequest) -> None:
     if wants != bool(request.function) or (request.function and not _FUNCTION.fullmatch(request.function)):
         what = "a function, as package.module:name" if wants else "no function"
         raise BadInput("BAD_FUNCTION", f"The profile {profile.name} takes {what}.")
+    if profile.command is not None:
+        return {}
+    if request.task_id is not None:
+        task_id = request.task_id
+        _require_command(await ctx.read(lambda tx: visible_row(tx, ctx.caller, task_id)), profile.name)
+    return {COMMANDS_ONLY: True}
+
+
+def _require_command(task: Row, profile: str) -> None:
+    if task["run"] is None:
+        raise Conflict(
+            "NO_COMMAND",
+            f"Task {task['id']} has no command, and the profile {profile} only runs commands. "
+            "Choose the profile of an LLM agent, such as claude.",
+        )
 
 
 async def environment_of(ctx: Ctx, agent_uid: str, request: SpawnRequest) -> dict[str, str]:

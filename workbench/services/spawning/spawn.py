@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -77,25 +78,21 @@ async def spawn_agent(
     """
     check_environment(environment)
     request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
-    await check_profile(ctx, request)
+    capabilities = await check_profile(ctx, request)
     confinement_of(ctx.settings)
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
     if new_worktree:
         worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
-    spawning = _spawn(ctx, name or persona_id, persona_id, worktree, request, environment, approve)
+    who = {"name": name or persona_id, "persona_id": persona_id, "capabilities": capabilities, "worktree": worktree}
+    spawning = _spawn(ctx, who, request, environment, approve)
     return await ctx.repositories.shielded(spawning)
 
 
 async def _spawn(
-    ctx: Ctx,
-    name: str,
-    persona_id: str,
-    worktree: str | None,
-    request: SpawnRequest,
-    environment: Environment,
-    approve: str,
+    ctx: Ctx, who: Mapping[str, Any], request: SpawnRequest, environment: Environment, approve: str
 ) -> Spawned:
-    made, agent_uid, at_once = await _register(ctx, name, persona_id, worktree, request)
+    """Register an agent and start it. `who` is its name, persona, capabilities and worktree."""
+    made, agent_uid, at_once = await _register(ctx, who, request)
     try:
         await asyncio.to_thread(environments.save, ctx.settings, agent_uid, environment)
         agent_id, status = await approve_if_auto(ctx, made, approve)
@@ -106,7 +103,7 @@ async def _spawn(
         await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
         await asyncio.to_thread(environments.remove, ctx.settings, agent_uid)
         raise
-    return _spawned(ctx, agent_uid, agent_id, status, question, pid, worktree)
+    return _spawned(ctx, agent_uid, agent_id, status, question, pid, who["worktree"])
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True)
@@ -147,9 +144,7 @@ async def _restart(ctx: Ctx, agent: Row) -> int | None:
     return await launch(ctx, agent_uid) if await ctx.write(change) else None
 
 
-async def _register(
-    ctx: Ctx, name: str, persona_id: str, worktree: str | None, request: SpawnRequest
-) -> tuple[Registered, str, bool]:
+async def _register(ctx: Ctx, who: Mapping[str, Any], request: SpawnRequest) -> tuple[Registered, str, bool]:
     """Register an agent and queue it, in one transaction; also its internal id, and whether it got a slot."""
 
     def change(tx: Tx) -> tuple[Registered, str, bool]:
@@ -160,17 +155,8 @@ async def _register(
                 f"{waiting} agents are queued, as many as the setting max_agents_queued allows. "
                 "Terminate one, or wait until one ends.",
             )
-        made = add_pending(
-            tx,
-            ctx,
-            name,
-            access.new_token("wba"),
-            capabilities={},
-            persona_id=persona_id,
-            worktree=worktree,
-            parent=ctx.caller.agent,
-            profile=request.profile,
-        )
+        token = access.new_token("wba")
+        made = add_pending(tx, ctx, token=token, parent=ctx.caller.agent, profile=request.profile, **who)
         agent: str = require_agent(tx, made.agent_id)["id"]
         values = {"agent": agent, "profile": request.profile, "request": request.as_json(), "parent": ctx.caller.agent}
         tx.run(SQL.add, values, now=tx.now)

@@ -13,12 +13,13 @@ from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import Action
 from workbench.services.tasks import attempts
 from workbench.services.tasks import dependencies as graph
-from workbench.services.tasks.creation import add_task, reservable
+from workbench.services.tasks.creation import add_task, newly_created, reservable
 from workbench.services.tasks.rows import require_own_row, require_task, reserve, visible_row, waits_of
 from workbench.services.tasks.task import (
     ContextRef,
     Dependencies,
     Description,
+    NewlyCreated,
     NewTask,
     NoRetry,
     Policy,
@@ -58,10 +59,10 @@ async def create_subtask(
         bool,
         Field(description="Make the parent, your task, wait for it: release it now, and claim it again afterwards."),
     ] = False,
-) -> Task:
+) -> NewlyCreated:
     """Add a subtask to a task you hold; other agents may claim it."""
 
-    def change(tx: Tx) -> Task:
+    def change(tx: Tx) -> NewlyCreated:
         parent = _parent(tx, ctx.caller, parent_task_id, blocks_parent)
         new = NewTask(
             title=title,
@@ -81,7 +82,7 @@ async def create_subtask(
         made = add_task(tx, ctx, new, within=parent)
         if blocks_parent:
             graph.add(tx, parent, made)
-        return require_task(tx, made)
+        return newly_created(tx, made)
 
     return await ctx.write(change)
 

@@ -62,7 +62,7 @@ def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = 
 
 def candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
     """Claimable tasks: those reserved for the caller first, then others of its persona; by priority, then age."""
-    place = {"worktree": caller.worktree or "", "session": caller.session or ""}
+    place = {"worktree": caller.worktree or "", "session": caller.session or "", "commands": int(caller.commands_only)}
     return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
 
 
@@ -98,8 +98,9 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
         reserved_name=row["reserved_name"],
         waits={task_id: states[task_id] for task_id in unmet},
         not_before=row["not_before"],
+        has_command=row["run"] is not None,
     )
-    if found := obstacles(wanted, Claimant(me, caller.persona, caller.worktree)):
+    if found := obstacles(wanted, Claimant(me, caller.persona, caller.worktree, caller.commands_only)):
         raise Conflict(
             "TASK_NOT_CLAIMABLE",
             f"Task {row['id']} cannot be claimed: {'; '.join(found.values())}.",

@@ -1,34 +1,37 @@
+-- part: fits
+(CAST(:commands AS {{big}}) = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = task_id AND t.run IS NOT NULL))
+
 -- name: candidates
 -- One index probe each: reserved for the agent; in its worktree or in none, of its session or of none.
 SELECT task_id FROM (
     SELECT * FROM (
         SELECT 0 AS rank, priority, task_id FROM task_status
         WHERE reserved_for = :agent AND reserved_for IS NOT NULL AND session_id IN ('', :session)
-          AND status = 'pending' AND unmet = 0 AND not_before IS NULL
+          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND {{fits}}
         ORDER BY priority DESC, task_id LIMIT :limit) AS reserved
     UNION ALL
     SELECT * FROM (
         SELECT 1 AS rank, priority, task_id FROM task_status
         WHERE persona_id = :persona AND worktree = :worktree AND session_id = :session
-          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL
+          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL AND {{fits}}
         ORDER BY priority DESC, task_id LIMIT :limit) AS here
     UNION ALL
     SELECT * FROM (
         SELECT 1 AS rank, priority, task_id FROM task_status
         WHERE persona_id = :persona AND worktree = '' AND session_id = :session AND :worktree <> ''
-          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL
+          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL AND {{fits}}
         ORDER BY priority DESC, task_id LIMIT :limit) AS of_my_session
     UNION ALL
     SELECT * FROM (
         SELECT 1 AS rank, priority, task_id FROM task_status
         WHERE persona_id = :persona AND worktree = :worktree AND session_id = '' AND :session <> ''
-          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL
+          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL AND {{fits}}
         ORDER BY priority DESC, task_id LIMIT :limit) AS in_my_worktree
     UNION ALL
     SELECT * FROM (
         SELECT 1 AS rank, priority, task_id FROM task_status
         WHERE persona_id = :persona AND worktree = '' AND session_id = '' AND :worktree <> '' AND :session <> ''
-          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL
+          AND status = 'pending' AND unmet = 0 AND not_before IS NULL AND reserved_for IS NULL AND {{fits}}
         ORDER BY priority DESC, task_id LIMIT :limit) AS anywhere
 ) AS found
 ORDER BY rank, priority DESC, task_id LIMIT :limit;

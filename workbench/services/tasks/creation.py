@@ -13,6 +13,7 @@ from workbench.model import SECOND, Int64, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access
 from workbench.rules.tasks import lifecycle
+from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
 from workbench.services.agents.rows import require_agent
@@ -23,6 +24,7 @@ from workbench.services.tasks.task import (
     Dependencies,
     Description,
     LeaseSeconds,
+    NewlyCreated,
     NewTask,
     NoRetry,
     PlannedTask,
@@ -32,7 +34,6 @@ from workbench.services.tasks.task import (
     Retries,
     Run,
     SessionRef,
-    Task,
     Title,
     bounded_json,
 )
@@ -43,9 +44,10 @@ SQL = beside(__file__)
 
 
 class TasksMade(Wire):
-    """The ids of the new tasks, in the order given."""
+    """The ids of the new tasks, in the order given. `note` says who can do those that have no command."""
 
     task_ids: list[int]
+    note: str | None
 
 
 @op(allow=Level.PLANNER)
@@ -67,7 +69,7 @@ async def create_task(
     session_id: SessionRef = None,
     on_failure: Policy = OnFailure.BLOCK,
     no_retry: NoRetry = [],
-) -> Task:
+) -> NewlyCreated:
     """Create a task. It is claimable once the tasks it depends on are completed."""
     new = NewTask(
         title=title,
@@ -87,7 +89,7 @@ async def create_task(
         on_failure=on_failure,
         no_retry=no_retry,
     )
-    return await ctx.write(lambda tx: require_task(tx, add_task(tx, ctx, new)))
+    return await ctx.write(lambda tx: newly_created(tx, add_task(tx, ctx, new)))
 
 
 @op(allow=Level.PLANNER, tool=False)
@@ -102,9 +104,17 @@ async def create_tasks(
         for new in tasks:
             dependencies = [_resolve(ids, on) for on in new.dependencies]
             ids.append(add_task(tx, ctx, new.model_copy(update={"dependencies": dependencies})))
-        return TasksMade(task_ids=ids)
+        without = [task_id for task_id, new in zip(ids, tasks, strict=True) if not new.run]
+        return TasksMade(task_ids=ids, note=note_on_missing(without))
 
     return await ctx.write(change)
+
+
+def newly_created(tx: Reader, task_id: int) -> NewlyCreated:
+    """A task that was just created, with a note on who can do it."""
+    task = require_task(tx, task_id)
+    note = note_on_missing([task_id] if task.run is None else [])
+    return NewlyCreated.model_construct(**dict(task), note=note)
 
 
 def _resolve(ids: Sequence[int], dependency: int) -> int:
@@ -150,7 +160,7 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         session_id=session,
         on_failure=new.on_failure,
         no_retry=json.dumps(new.no_retry),
-        run=None if new.run is None else json.dumps(new.run),
+        run=json.dumps(new.run) if new.run else None,
         context_ref=new.context_ref,
         metadata=bounded_json(new.metadata, settings),
         max_retries=retries,

@@ -140,6 +140,12 @@ class Task(TaskSummary):
     attempts: list[Attempt]
 
 
+class NewlyCreated(Task):
+    """A task that was just created. `note` says who can do it, if it has no command."""
+
+    note: str | None
+
+
 class TaskStatus(Wire):
     """The state of a task, in brief."""
 

@@ -15,13 +15,15 @@ from workbench.settings import Settings, shipped
 
 pytestmark = pytest.mark.anyio
 
+NOTE = "Tasks 1, 3 have no command (run): only an LLM agent or a person can do them."
+
 
 async def test_a_plan_becomes_tasks_in_an_order_they_can_be_done_in(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("paula", role="planner")
     made = await workbench.dispatch(planner.caller, "create_plan", {"text": TEXT})
     assert made == {
         **{"plan": "p", "tasks": {"first": 1, "middle": 2, "last": 3}, "worktrees": ["lab", "other"]},
-        **{"changed": True, "diff": UNCHANGED},
+        **{"changed": True, "diff": UNCHANGED, "note": NOTE},
     }
     first, middle, last = [await workbench.call("get_task", task_id=n) for n in (1, 2, 3)]
     assert [(t["name"], t["plan"], t["dependencies"], t["blocked"]) for t in (first, middle, last)] == [
@@ -70,7 +72,7 @@ async def test_the_same_plan_again_changes_nothing_whatever_its_form(workbench: 
     for text in (TEXT, form):
         for how in ({}, {"update": True}, {"dry_run": True}):
             again = await workbench.call("create_plan", text=text, **how)
-            assert again == made | {"changed": False}
+            assert again == made | {"changed": False, "note": None}
     assert (await workbench.call("list_events", after=last))["events"] == []
     assert len(await listed(workbench)) == 3
 

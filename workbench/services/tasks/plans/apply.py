@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from workbench.model import SECOND
 from workbench.ops import Ctx
 from workbench.rules.tasks import plan as rules
+from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task
@@ -46,6 +47,7 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
         worktrees=plan.worktrees,
         changed=bool(diff.text) or not found.exists,
         diff=diff if found.exists else PlanDiff(),
+        note=note_on_missing(sorted(ids[t.name] for t in plan.tasks if t.name in diff.added and t.run is None)),
     )
 
 

@@ -20,7 +20,7 @@ from workbench.store.base import Reader
 class PlanMade(Wire):
     """The ids of a plan's tasks by name, and what this call changed.
 
-    `diff` is empty for a plan that was just created.
+    `diff` is empty for a plan that was just created. `note` says who can do the new tasks that have no command.
     """
 
     plan: str
@@ -28,6 +28,7 @@ class PlanMade(Wire):
     worktrees: list[str]
     changed: bool
     diff: PlanDiff
+    note: str | None = None
 
 
 @dataclass(frozen=True)
