@@ -176,10 +176,14 @@ class WorkbenchMagics(Magics):
     @explained
     @magic_arguments()
     @argument("out", nargs="?", help="bind the DataFrame to this variable")
+    @argument("--files", action="store_true", help="let the query read and write files, and load extensions")
     def wsql(self, line: str, cell: str) -> Any:
-        """Query the live project with DuckDB: tasks, attempts, agents, approvals, worktrees, events."""
+        """Query the live project with DuckDB: tasks, attempts, agents, approvals, worktrees, events.
+
+        The notebook's DataFrames are tables too.
+        """
         args = parsed(WorkbenchMagics.wsql, line)
-        frame = self.session.sql(cell)
+        frame = self.session.sql(cell, files=args.files, frames=self.shell.user_ns)
         if args.out:
             self.shell.user_ns[args.out] = frame
         return frame

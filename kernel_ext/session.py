@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures.thread  # noqa: F401 (see Session.__init__)
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,7 @@ class Session:
 
     def __init__(self) -> None:
         self._host: KernelHost | None = None
-        self._live = Live()
+        self._live, self._live_with_files = Live(), Live(files=True)
         self._desks: list[Desk] = []
         self.tree = _tree()
         # atexit is too late: the executors that stopping needs are closed by then.
@@ -98,7 +99,8 @@ class Session:
         if self._host is not None and self._host.settings.project != settings.project:
             self.stop()
         if self._host is None or self._host.is_stopped:
-            self._host, self._live = KernelHost(settings), Live()
+            self._host = KernelHost(settings)
+            self._live, self._live_with_files = Live(), Live(files=True)
         info = self._host.start(port, end_workers=end_workers)
         where = f"Workbench serves {settings.project.name} at {info.url}."
         if self._host.attached:
@@ -197,13 +199,23 @@ class Session:
                 found[place] = await call("get_approval", approval_id=number, wait_seconds=20)
         return found
 
-    def sql(self, query: str) -> pandas.DataFrame:
-        """Query the live project with DuckDB.
+    def require_operator(self, command: str) -> None:
+        """The person at the notebook is the operator."""
+
+    def sql(self, query: str, *, files: bool = False, frames: Mapping[str, object] | None = None) -> pandas.DataFrame:
+        """Query the live project with DuckDB. Your DataFrames are tables too.
+
+        Args:
+            files: let the query read and write files, and load extensions.
+            frames: DataFrames by name; by default the variables of the calling function and module.
 
         Raises:
-            BadInput: ``SQL_FAILED``.
+            BadInput: ``SQL_FAILED``. Refused: ``FILES_NOT_ALLOWED``.
         """
-        frame: pandas.DataFrame = self._query(query).df()
+        if frames is None:
+            calling = sys._getframe(1)
+            frames = {**calling.f_globals, **calling.f_locals}
+        frame: pandas.DataFrame = self._query(query, files, frames).df()
         return frame
 
     def report(self, name: str) -> Report:
@@ -244,16 +256,19 @@ class Session:
         table: Table = self.run(["agents"])
         return table
 
-    def _query(self, query: str) -> duckdb.DuckDBPyRelation:
-        return self._live.answer(self.host.wait(self._changes()), query)
+    def _query(
+        self, query: str, files: bool = False, frames: Mapping[str, object] | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        live = self._live_with_files if files else self._live
+        return live.answer(self.host.wait(self._changes(live)), query, frames)
 
-    async def _changes(self) -> Update:
+    async def _changes(self, live: Live) -> Update:
         if self.host.workbench is not None:
-            return await refresh(self._live, self.host.workbench.store)
+            return await refresh(live, self.host.workbench.store)
         # Another process serves the project: open its store to read, and close it again.
         store = await asyncio.to_thread(open_store, self.settings.database)
         try:
-            return await refresh(self._live, store)
+            return await refresh(live, store)
         finally:
             await asyncio.to_thread(store.close)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import settings as limits
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from tests.conftest import Admit, Admitted, Clock
 from workbench.analytics.live import EVENT_COLUMNS, MIRRORS, Live, ask, read_update, refresh
 from workbench.app import Workbench
-from workbench.errors import BadInput, WorkbenchError
+from workbench.errors import BadInput, Refused, WorkbenchError
 from workbench.model import SECOND
 from workbench.ops import OPERATOR
 from workbench.services import SERVICES
@@ -191,7 +192,6 @@ async def test_any_text_that_the_store_takes_can_be_asked_for(workbench: Workben
         "DROP VIEW tasks",
         "SELECT 1; DELETE FROM raw_events",
         "EXPLAIN ANALYZE DELETE FROM raw_events",
-        "ATTACH '.aiswarm/coordination.db' (TYPE sqlite)",
     ],
 )
 async def test_a_question_that_cannot_be_answered_says_why_and_changes_nothing(
@@ -203,6 +203,69 @@ async def test_a_question_that_cannot_be_answered_says_why_and_changes_nothing(
         await rows(live, workbench, query)
     assert await rows(live, workbench, "SELECT count(*) FROM raw_events") == before
     assert await rows(live, workbench, "SELECT * FROM tasks") == []
+
+
+OUTSIDE = [
+    "ATTACH '.aiswarm/coordination.db' (TYPE sqlite)",
+    "COPY tasks TO '{out}'",
+    "SELECT * FROM '{source}'",
+    "SELECT * FROM read_text('{source}')",
+    "SELECT * FROM glob('{source}')",
+    "EXPORT DATABASE '{out}'",
+    "LOAD sqlite",
+    "INSTALL httpfs",
+    "SELECT 1; COPY tasks TO '{out}'",
+    "COMMIT; COPY tasks TO '{out}'",
+]
+
+
+@pytest.mark.parametrize("query", OUTSIDE)
+async def test_a_query_reaches_no_file_and_no_extension(workbench: Workbench, tmp_path: Path, query: str) -> None:
+    source, out = tmp_path / "given.csv", tmp_path / "out.csv"
+    source.write_text("a,b\n1,2\n")
+    with pytest.raises(Refused, match="FILES_NOT_ALLOWED") as refused:
+        await rows(Live(), workbench, query.format(source=source, out=out))
+    assert "--files" in refused.value.message
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("SET enable_external_access = true", "PRAGMA enable_profiling = 'json'", "SET profiling_output = '{out}'"),
+        *("SET file_search_path = '/'", "SET log_query_path = '{out}'"),
+    ],
+)
+async def test_a_query_changes_no_setting(workbench: Workbench, tmp_path: Path, query: str) -> None:
+    with pytest.raises(BadInput, match="configuration"):
+        await rows(Live(), workbench, query.format(out=tmp_path / "out.json"))
+    assert list(tmp_path.glob("*.json")) == []
+
+
+async def test_with_files_a_query_reads_and_writes_them(workbench: Workbench, tmp_path: Path) -> None:
+    source, out = tmp_path / "given.csv", tmp_path / "out.csv"
+    source.write_text("a,b\n1,2\n")
+    await make(workbench, title="Count")
+    live = Live(files=True)
+    assert await rows(live, workbench, f"SELECT a + b FROM '{source}'") == [(3,)]
+    await rows(live, workbench, f"COPY (SELECT title FROM tasks) TO '{out}'")
+    assert out.read_text() == "title\nCount\n"
+    with pytest.raises(BadInput, match="read-only"):
+        await rows(live, workbench, "DELETE FROM raw_events")
+
+
+async def test_dataframes_are_tables_but_do_not_hide_those_of_the_store(workbench: Workbench) -> None:
+    await make(workbench, title="Count")
+    frames = {
+        "Weights": pandas.DataFrame({"title": ["Count", "Weigh"], "kilograms": [3, 4]}),
+        "tasks": pandas.DataFrame({"title": ["forged"]}),
+        "title": "not a table",
+    }
+    live = Live()
+    query = "SELECT title, kilograms FROM tasks JOIN weights USING (title)"
+    assert live.answer(await refresh(live, workbench.store), query, frames).fetchall() == [("Count", 3)]
+    with pytest.raises(BadInput, match="SQL_FAILED"):
+        await rows(live, workbench, query)
 
 
 async def test_an_answer_stays_as_it_was_given(workbench: Workbench) -> None:

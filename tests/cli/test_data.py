@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Type, data
+from tests.conftest import Admit, Command, Served
 
 
 def test_rows_are_exported_and_numbers_shown(run: Type, tmp_path: Path) -> None:
@@ -24,3 +27,13 @@ def test_migrations_are_listed_and_an_older_database_must_be_one(run: Type, tmp_
     (tmp_path / "old.db").write_text("not a database")
     assert run("migrate", "--from", str(tmp_path / "old.db")).err.startswith("NOT_A_DATABASE: ")
     assert run("migrate", "--from", str(tmp_path / "old.db"), "--status").status == 2
+
+
+@pytest.mark.anyio
+async def test_an_agent_may_not_open_the_store(served: Served, command: Command, admit: Admit) -> None:
+    ada = await admit("ada")
+    for arguments in (["sql", "SELECT 1"], ["sql", "--files", "SELECT 1"], ["migrate"]):
+        ran = await command(*arguments, token=ada.token)
+        assert (ran.status, ran.out) == (1, "")
+        assert ran.err.startswith("FORBIDDEN: ")
+    assert (await command("sql", "SELECT 1 AS one")).status == 0

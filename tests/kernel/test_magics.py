@@ -187,6 +187,27 @@ def test_sql_sees_the_live_store_and_binds_a_frame(running: Kernel) -> None:
     assert running.run('found["status"].tolist()') == "['cancelled']"
 
 
+def test_sql_sees_the_dataframes_of_the_notebook(running: Kernel) -> None:
+    running.run("%%plan\nplan: p\ntasks:\n  - {name: a, title: A, persona: tester}\n")
+    running.run('import pandas\nweights = pandas.DataFrame({"name": ["a"], "kilograms": [3]})')
+    query = "SELECT kilograms FROM tasks JOIN weights USING (name)"
+    running.run(f"%%wsql found\n{query}")
+    assert running.run('found["kilograms"].tolist()') == "[3]"
+    assert running.run(f'wb.sql("{query}")["kilograms"].tolist()') == "[3]"
+
+
+def test_sql_reaches_files_only_with_files(running: Kernel, tmp_path: Path) -> None:
+    (tmp_path / "given.csv").write_text("a,b\n1,2\n")
+    query = f"SELECT a + b AS c FROM '{tmp_path / 'given.csv'}'"
+    for cell in (f"%%wsql\n{query}", f'wb.sql("{query}")'):
+        _, error = running.attempt(cell)
+        assert error is not None
+        assert "FILES_NOT_ALLOWED" in error
+    running.run(f"%%wsql --files found\n{query}")
+    assert running.run('found["c"].tolist()') == "[3]"
+    assert running.run(f'wb.sql("{query}", files=True)["c"].tolist()') == "[3]"
+
+
 def test_bad_sql_is_one_clear_message(running: Kernel) -> None:
     _, error = running.attempt("%%wsql\nSELECT nothing FROM nowhere")
     assert error is not None

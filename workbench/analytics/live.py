@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import BadInput
+from workbench.errors import BadInput, Refused
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Store
 from workbench.store.feed import PAGE, last_event_id
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 SQL = beside(__file__)
 VIEWS = Path(__file__).with_name("views.sql")
+NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+NO_FILES: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "lock_configuration": "true",  # settings such as profiling_output write files as well
+}
+FILES_ADVICE = "To let the query read and write files, use --files, or in Python wb.sql(…, files=True)."
 
 
 @dataclass(frozen=True)
@@ -169,18 +179,26 @@ class Update:
 
 
 class Live:
-    """An in-memory DuckDB database that follows one store; callable from any thread."""
+    """An in-memory DuckDB database that follows one store; callable from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        files: queries may read and write files and load extensions; otherwise DuckDB refuses both.
+    """
+
+    def __init__(self, files: bool = False) -> None:
+        self._files = files
         self._db: duckdb.DuckDBPyConnection | None = None
         self._cursor = 0
         self._lock = threading.Lock()
 
-    def answer(self, update: Update, query: str) -> duckdb.DuckDBPyRelation:
-        """Apply an update and run a query, which may not change anything; its rows are a snapshot.
+    def answer(self, update: Update, query: str, frames: Mapping[str, object] | None = None) -> duckdb.DuckDBPyRelation:
+        """Apply an update and run a query, which may not change the tables; its rows are a snapshot.
+
+        Args:
+            frames: DataFrames that the query may use as tables, by name; Workbench's own tables take precedence.
 
         Raises:
-            BadInput: ``SQL_FAILED``, with DuckDB's explanation.
+            BadInput: ``SQL_FAILED``, with DuckDB's explanation. Refused: ``FILES_NOT_ALLOWED``.
         """
         import duckdb
 
@@ -189,9 +207,13 @@ class Live:
             self._apply(db, update)
             reader = db.cursor()
             try:
+                for name, frame in _mentioned(db, query, frames or {}):
+                    reader.register(name, frame)
                 reader.execute("BEGIN TRANSACTION READ ONLY")
                 relation = reader.sql(query)
                 found = None if relation is None else relation.materialize()
+            except duckdb.PermissionException as error:
+                raise Refused("FILES_NOT_ALLOWED", f"{error}\n{FILES_ADVICE}") from None
             except duckdb.Error as error:
                 raise BadInput("SQL_FAILED", str(error)) from None
             finally:
@@ -210,7 +232,7 @@ class Live:
         if self._db is None:
             import duckdb
 
-            db = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
+            db = duckdb.connect(config=NO_EXTENSIONS if self._files else NO_EXTENSIONS | NO_FILES)
             for mirror in MIRRORS:
                 db.execute(_create(mirror.table, mirror.columns))
             db.execute(_create("raw_events", EVENT_COLUMNS))
@@ -283,22 +305,33 @@ def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str], 
     db.execute(f"INSERT INTO {table} SELECT unnest(from_json(?, ?), recursive := true)", [text, shape])
 
 
+def _mentioned(db: duckdb.DuckDBPyConnection, query: str, frames: Mapping[str, object]) -> list[tuple[str, object]]:
+    """The DataFrames that a query mentions, without those that have the name of a table or view."""
+    words = set(re.findall(r"\w+", query.lower()))
+    tables = {name for (name,) in db.execute("SELECT lower(table_name) FROM information_schema.tables").fetchall()}
+    return [
+        (name, frame)
+        for name, frame in frames.items()
+        if name.lower() in words - tables and any(kind.__name__ == "DataFrame" for kind in type(frame).__mro__)
+    ]
+
+
 async def refresh(live: Live, store: Store) -> Update:
     """Read what `live` has not applied yet."""
     return await store.read(lambda tx: read_update(tx, live.cursor))
 
 
-def ask(settings: Settings, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Run one query from a process that is not the server: column names and rows.
+def ask(settings: Settings, query: str, files: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Run one query from a process that is not the server: column names and rows. See `Live`.
 
     Raises:
-        BadInput: ``SQL_FAILED``. Unavailable, Conflict: see `open_store`.
+        BadInput: ``SQL_FAILED``. Refused: ``FILES_NOT_ALLOWED``. Unavailable, Conflict: see `open_store`.
     """
     from workbench.store.sqlite import open_store
 
     store = open_store(settings.database)
     try:
-        live = Live()
+        live = Live(files)
         found = live.answer(asyncio.run(refresh(live, store)), query)
         return list(found.columns), found.fetchall()
     finally:

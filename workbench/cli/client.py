@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.errors import WorkbenchError
+from workbench.errors import Refused, WorkbenchError
 from workbench.model import ServerInfo
 from workbench.settings import Settings
 
@@ -27,6 +27,14 @@ class OperatorClient(Protocol):
 
     def find_server(self) -> ServerInfo | None:
         """The server of the project, if it answers."""
+        ...
+
+    def require_operator(self, command: str) -> None:
+        """Refuse an agent a command that opens the store itself, and shows or changes all of it.
+
+        Raises:
+            Refused: ``FORBIDDEN``.
+        """
         ...
 
 
@@ -61,6 +69,15 @@ class ProjectClient:
 
         found = asyncio.run(find_server(self.settings.server_file))
         return found.info if found else None
+
+    def require_operator(self, command: str) -> None:
+        """See `OperatorClient.require_operator`."""
+        if self._token and not self._token.startswith("wbo_"):
+            raise Refused(
+                "FORBIDDEN",
+                f"`workbench {command}` is only for the operator, and WORKBENCH_TOKEN has an agent's token. Use the "
+                "operations instead, such as list_tasks.",
+            )
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from workbench.client import HttpClient, no_server

@@ -21,12 +21,14 @@ RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
 
 @root.command()
 @click.argument("query")
+@click.option("--files", is_flag=True, help="Let the query read and write files, and load extensions.")
 @pass_client
-def sql(client: OperatorClient, query: str) -> Shown:
+def sql(client: OperatorClient, query: str, files: bool) -> Shown:
     """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …"""
     from workbench.analytics.live import ask
 
-    columns, rows = ask(client.settings, query)
+    client.require_operator("sql")
+    columns, rows = ask(client.settings, query, files)
     data = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
     return Table(columns, rows, "No rows.", data)
 
@@ -60,6 +62,7 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
     """Update the store, or import an old database."""
     if file is not None and listed:
         raise click.UsageError("Use --from or --status, not both.")
+    client.require_operator("migrate")
     if file is not None:
         return _imported(client.settings, file)
     with ThreadPoolExecutor(
