@@ -60,7 +60,7 @@ WORDS = {
     "insight": "read|write|performance",
     "worktrees": "worktree|conflicts",
     "integration": "integrat",
-    "spawning": "spawn|restart_agent|enlist_worker",
+    "spawning": "spawn|restart_agent|enlist_worker|unattended",
 }
 """Of what the operations in each folder speak."""
 

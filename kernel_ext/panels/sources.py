@@ -56,6 +56,12 @@ async def _allowlist(call: Call) -> Mapping[Any, Row]:
     return by_id({"id": one, "fixed": one in found["fixed"]} for one in found["ids"])
 
 
+async def _unattended(call: Call) -> Mapping[Any, Row]:
+    """One row while no agent is left for open tasks, and one that has ended could do them."""
+    found = await call("get_unattended_work")
+    return by_id([found | {"id": "open"}] if found["restartable"] else [])
+
+
 async def read_tasks(call: Call) -> Mapping[Any, Row]:
     """All tasks, with their dependencies."""
     tasks = await pages(call, "list_tasks", "tasks", {"limit": 1_000})
@@ -104,6 +110,7 @@ READERS: Mapping[str, Read] = {
     "conflicts": _conflicts,
     "allowlist": _allowlist,
     "tasks": read_tasks,
+    "unattended": _unattended,
 }
 """How each table is read."""
 
@@ -118,6 +125,7 @@ _NOUNS: Mapping[str, Collection[str]] = {
     "conflicts": {"worktree"},
     "allowlist": {"allowlist"},
     "tasks": {"task"},
+    "unattended": {"task", "agent"},
 }
 
 EVENT_KINDS = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"})

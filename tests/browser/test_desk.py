@@ -375,6 +375,21 @@ def test_a_stopped_workbench_is_reported_in_place_and_found_again(
     expect(card(desk, "ada")).to_be_visible()
 
 
+def test_while_no_agent_is_left_for_open_tasks_the_panel_offers_to_restart_those_that_ended(
+    open_desk: OpenDesk, project: Project
+) -> None:
+    desk = open_desk()
+    spawned = project.operate("spawn_agent", persona_id="implementer", name="walt")
+    project.operate("terminate_agent", agent_id=spawned["agent_id"])
+    project.operate("create_task", title="Count", persona_id="implementer", run="true")
+    notice = desk.get_by_role("status").filter(has_text="No agent is left to do 1 open task. Restart walt.")
+    expect(notice).to_be_visible()
+    shot(desk, "unattended")
+    notice.get_by_role("button", name="Restart it").click()
+    expect(notice).to_be_hidden()
+    project.operate("terminate_agent", agent_id=spawned["agent_id"])
+
+
 def test_a_closed_panel_keeps_what_it_showed_and_says_how_to_go_on(
     open_desk: OpenDesk, project: Project, page: Page
 ) -> None:

@@ -60,12 +60,12 @@ def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, reposit
     assert "pid" not in json.loads((repository / ".aiswarm" / "server.json").read_text())
 
 
-def test_a_worker_that_was_spawned_ends_with_the_servers(running: Kernel) -> None:
+def test_a_worker_that_was_spawned_ends_with_the_servers_if_that_is_asked_for(running: Kernel) -> None:
     running.run('wb.call("create_worktree", name="work")')
     running.run('made = wb.call("spawn_agent", persona_id="implementer", assigned_worktree="work")')
     pid = int(running.run('made["pid"]'))
     assert psutil.pid_exists(pid)
-    running.run("%workbench stop")
+    running.run("%workbench stop --end-workers")
     assert not psutil.pid_exists(pid)
 
 

@@ -147,13 +147,14 @@ def _follow(client: OperatorClient, agent_id: str, log: Path) -> None:
 
 
 @root.command()
-@click.argument("agent_id")
+@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...")
 @pass_client
-def restart(client: OperatorClient, agent_id: str) -> Shown:
-    """Restart an agent's process."""
-    made = client.call("restart_agent", agent_id=agent_id)
-    runs = f"runs as process {made['pid']}" if made["pid"] else "is in the queue"
-    return Note(f"{made['agent_id']} {runs}.", made)
+def restart(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
+    """Restart agents' processes."""
+    made = [client.call("restart_agent", agent_id=agent_id) for agent_id in agent_ids]
+    runs = [f"runs as process {one['pid']}" if one["pid"] else "is in the queue" for one in made]
+    said = "\n".join(f"{one['agent_id']} {how}." for one, how in zip(made, runs, strict=True))
+    return Note(said, made[0] if len(made) == 1 else made)
 
 
 @root.command()

@@ -22,6 +22,7 @@ def status(client: OperatorClient) -> Shown:
     counts = client.call("count_tasks")["counts"]
     waiting = client.call("list_approvals")["approvals"]
     agents = client.call("list_agents")["agents"]
+    unattended = client.call("get_unattended_work")
     server = client.find_server()
     rows: list[list[Any]] = [
         ["project", client.settings.project],
@@ -31,7 +32,13 @@ def status(client: OperatorClient) -> Shown:
         *[[f"tasks {state}", number] for state, number in sorted(counts.items())],
     ]
     data = {"server": server and server.url, "waiting": waiting, "agents": agents, "tasks": counts}
-    return Table(["", ""], rows, data=data)
+    return Table(["", ""], rows, data=data | {"unattended": unattended}, note=_offer(unattended))
+
+
+def _offer(unattended: Mapping[str, Any]) -> str:
+    """What to do about open tasks that no agent is left to do."""
+    command = f" (workbench restart {' '.join(unattended['restartable'])})" if unattended["restartable"] else ""
+    return f"{unattended['message']}{command}"
 
 
 @root.command()

@@ -52,4 +52,6 @@ async def _serve(settings: Settings, port: int | None, end_workers: bool) -> Non
         click.echo(f"Workbench serves {settings.project} at {info.url} (MCP: {info.mcp_url}). Ctrl-C stops it.")
         if says := notice(settings.project):
             click.echo(says)
+        if message := (await workbench.call("get_unattended_work"))["message"]:
+            click.echo(message)
         await servers.wait()

@@ -13,6 +13,7 @@ import { Projects } from "./projects/projects.js";
 import { Outline } from "./tasks/outline.js";
 import { Progress } from "./tasks/progress.js";
 import { Tasks } from "./tasks/tasks.js";
+import { Unattended } from "./tasks/unattended.js";
 import { Worktrees } from "./worktrees/worktrees.js";
 
 /** How often times such as "3 min ago" are redrawn. */
@@ -38,6 +39,7 @@ class View {
     this.inbox = new Inbox(store, channel, announce, signal);
     this.taskSummary = new TaskSummary(() => this.tabs.select(TASKS));
     this.tasks = new Tasks(store, channel, announce, signal);
+    this.unattended = new Unattended({ store, channel, announce });
     this.worktrees = new Worktrees(store, channel, announce);
     this.agents = new Agents(store, channel, announce, signal);
     this.projects = new Projects(store, channel, announce);
@@ -56,6 +58,7 @@ class View {
       { class: "wb-desk", role: "region", "aria-label": "Workbench desk", "data-lm-suppress-shortcuts": "true" },
       this.top(),
       this.makeBanner(),
+      this.unattended.element,
       ...this.tabs.panels,
     );
     this.start(signal);
@@ -124,6 +127,7 @@ class View {
   /** The inbox is always drawn, because its cards follow what they have started; of the others the one that is shown. */
   drawViews(enabled, now) {
     this.inbox.update(enabled, now);
+    this.unattended.update();
     this.tabs.setCount(INBOX, this.inbox.waiting, true);
     this.tabs.setCount(WORKTREES, this.worktrees.count());
     this.tabs.setCount(AGENTS, this.agents.count(now));

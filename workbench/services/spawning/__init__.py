@@ -10,6 +10,7 @@ exists nowhere else.
 - `queue`: agents that wait for a slot
 - `spawn`: the operations that spawn and restart agents
 - `manual`: workers that a person runs by hand
+- `unattended`: open tasks that no agent is left to do
 """
 
 from workbench.services.spawning import (
@@ -19,7 +20,8 @@ from workbench.services.spawning import (
     request,
     spawn,
     startup,
+    unattended,
     workplace,
 )
 
-__all__ = ["launch", "manual", "queue", "request", "spawn", "startup", "workplace"]
+__all__ = ["launch", "manual", "queue", "request", "spawn", "startup", "unattended", "workplace"]

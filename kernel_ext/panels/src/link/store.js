@@ -20,6 +20,7 @@ const TABLES = [
   "worktrees",
   "conflicts",
   "processes",
+  "unattended",
 ];
 
 export class Store {

@@ -1,0 +1,34 @@
+-- part: kinds
+(SELECT s.persona_id, s.worktree, s.session_id, s.reserved_for, CASE WHEN t.run IS NULL THEN 0 ELSE 1 END AS has_command,
+    COUNT(*) AS n
+FROM task_status s JOIN tasks t ON t.id = s.task_id
+WHERE s.status = 'pending' AND s.unmet = 0
+GROUP BY s.persona_id, s.worktree, s.session_id, s.reserved_for, CASE WHEN t.run IS NULL THEN 0 ELSE 1 END) k
+
+-- part: fits
+a.deleted_at IS NULL AND a.tool = 'write' AND k.session_id IN ('', COALESCE(a.session_id, ''))
+  AND (k.has_command = 1 OR a.capabilities NOT LIKE '%"commands_only": true%')
+  AND CASE WHEN k.reserved_for IS NULL
+      THEN a.persona_id = k.persona_id AND k.worktree IN ('', COALESCE(a.assigned_worktree, ''))
+      ELSE a.id = k.reserved_for END
+
+-- part: unattended
+NOT EXISTS (
+    SELECT 1 FROM agents a
+    LEFT JOIN spawns w ON w.agent_id = a.id
+    LEFT JOIN processes p ON p.agent_id = a.id AND p.ended_at IS NULL AND p.reason IS NULL
+    WHERE {{fits}}
+      AND (a.registration_status = 'active' OR w.state IN ('queued', 'starting') OR p.agent_id IS NOT NULL))
+
+-- name: count
+SELECT COALESCE(SUM(k.n), 0) AS n FROM {{kinds}} WHERE {{unattended}};
+
+-- name: restartable
+SELECT DISTINCT a.assigned_agent_id FROM {{kinds}}
+JOIN agents a ON {{fits}}
+JOIN spawns s ON s.agent_id = a.id AND s.state IN ('started', 'given_up')
+LEFT JOIN processes p ON p.agent_id = a.id AND p.ended_at IS NULL
+LEFT JOIN worktrees w ON w.name = a.assigned_worktree
+WHERE {{unattended}} AND p.agent_id IS NULL AND a.registration_status IN ('assigned', 'inactive')
+  AND (w.name IS NULL OR w.status = 'active')
+ORDER BY a.assigned_agent_id LIMIT 100;
