@@ -1,11 +1,12 @@
-"""Settings of the Python interpreter that are changed while the servers run, and restored afterwards."""
+"""Settings of the interpreter and its process that are changed while the servers run, and restored afterwards."""
 
 from __future__ import annotations
 
 import gc
+import resource
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 @contextmanager
@@ -33,3 +34,17 @@ def rare_collections(allocations: int) -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def many_files() -> Iterator[int]:
+    """Let the process open as many files as the system allows; how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems allow fewer than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        yield most if most != resource.RLIM_INFINITY else sys.maxsize
+    finally:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

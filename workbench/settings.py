@@ -87,7 +87,33 @@ class Settings(BaseSettings):
         "",
         description="Allowlist: ids separated by commas, besides those in `.aiswarm/allowlist.txt`; empty: everyone.",
     )
-    max_connections: int = Field(2_000, ge=1, description="WebSocket connections served at once.")
+    max_connections: int = Field(
+        2_000,
+        ge=1,
+        description="Connections served at once, of all kinds; the operator is never refused. Fewer if the process may "
+        "open too few files: a quarter of them is kept free.",
+    )
+    max_anonymous_per_address: int = Field(
+        1_000,
+        ge=1,
+        description="WebSockets of one address whose clients have neither registered nor authenticated; at most half "
+        "of all connections.",
+    )
+    max_handshakes: int = Field(
+        1_000,
+        ge=1,
+        description="Connections that wait for a complete request without a valid token. For a new one, the oldest of "
+        "the address that has most is closed.",
+    )
+    handshake_seconds: float = Field(
+        10.0, gt=0, description="How long a client may take to send the head of a request, and how long its body."
+    )
+    stalled_seconds: float = Field(
+        10.0, gt=0, description="How long a client may leave sent data unread before it is disconnected."
+    )
+    max_unsent_bytes: int = Field(
+        67_108_864, ge=65_536, description="Most data kept for one slow client before it is disconnected."
+    )
     idle_anonymous_seconds: float = Field(
         300.0, gt=0, description="How long a WebSocket may stay open if its client neither registers nor authenticates."
     )

@@ -1,4 +1,7 @@
-"""Runs uvicorn on a listening socket, in its own task beside the program's other work."""
+"""Runs uvicorn on a listening socket, in its own task beside the program's other work.
+
+Connections are accepted by `acceptor`; the middleware `Observed` notes how far the request of each one is.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,34 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from workbench.errors import Unavailable
 from workbench.settings import Settings
+from workbench.shells.acceptor import Acceptor
+from workbench.shells.connections import KEEP_ALIVE_SECONDS, PEER, Connections, Peer, Stage
+
+CLIENTS_FAULTS = frozenset(
+    {
+        "Invalid HTTP request received.",
+        "Invalid UTF-8 sequence received from client.",
+        "Unsupported upgrade request.",
+        "ASGI callable returned without completing handshake.",  # the client has left
+    }
+)
+"""What uvicorn logs for each client that breaks the protocol, so that any client could fill the log."""
 
 log = logging.getLogger(__name__)
 
 
 class _Uvicorn(uvicorn.Server):
-    """Leaves signals to the program, sets `answers` when ready, and closes its connections when its loop fails."""
+    """Leaves signals and accepting to the program, sets `answers` when ready, and always closes its connections."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, bound: socket.socket, connections: Connections) -> None:
         super().__init__(config)
         self.answers = asyncio.Event()
+        self._connections = connections
+        self._acceptor = Acceptor(bound, connections, self._protocol)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -31,6 +48,7 @@ class _Uvicorn(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._acceptor.start()
         self.answers.set()
 
     async def main_loop(self) -> None:
@@ -39,10 +57,72 @@ class _Uvicorn(uvicorn.Server):
         except Exception:  # uvicorn then closes the connections
             log.exception("the servers failed")
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._acceptor.close()
+        # Nothing is lost with those that wait; and uvicorn fails when it closes a WebSocket a second time.
+        self._connections.close(lambda peer: peer.waits or peer.is_closing)
+        try:
+            await super().shutdown(sockets)
+        except Exception:
+            for task in self.server_state.tasks:
+                task.cancel()
+            raise
+        finally:  # a client that reads nothing would keep its connection, and the task that sends to it
+            await self._acceptor.end()
+
+    def _protocol(self, peer: Peer) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state={PEER: peer}
+        )
+        return made
+
+
+class Observed:
+    """ASGI middleware: notes how far the request of each connection is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        peer: Peer = scope["state"][PEER]
+        peer.request = request = object()
+        peer.enter(Stage.HANDLED)
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._app(scope, _body(peer, receive), send)
+        finally:
+            if peer.request is request:  # a client that does not wait for the answer may have sent the next one
+                peer.enter(Stage.IDLE)
+
+
+def _body(peer: Peer, receive: Receive) -> Receive:
+    """`receive`, noting when the body is read and when it is complete."""
+    is_complete = False
+
+    async def observed() -> Message:
+        nonlocal is_complete
+        if is_complete:
+            return await receive()
+        if peer.stage is not Stage.RECEIVING:
+            peer.enter(Stage.RECEIVING)
+        message = await receive()
+        if not message.get("more_body", False):
+            is_complete = True
+            peer.enter(Stage.HANDLED)
+        return message
+
+    return observed
+
 
 @contextlib.asynccontextmanager
 async def serving(
-    app: ASGIApp, around: AbstractAsyncContextManager[None], bound: socket.socket, settings: Settings
+    app: ASGIApp,
+    around: AbstractAsyncContextManager[None],
+    bound: socket.socket,
+    connections: Connections,
+    settings: Settings,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve an application until the block ends. The block gets the task that serves, to notice when it fails.
 
@@ -52,8 +132,9 @@ async def serving(
     Raises:
         Unavailable: ``SERVER_FAILED``: it did not start. The reason is in the log.
     """
-    server = _Uvicorn(_config(app, settings))
-    running = asyncio.create_task(_serve(server, around, bound))
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_a_record)
+    server = _Uvicorn(_config(Observed(app), settings), bound, connections)
+    running = asyncio.create_task(_serve(server, around))
     answers = asyncio.create_task(server.answers.wait())
     try:
         await asyncio.wait({running, answers}, return_when=asyncio.FIRST_COMPLETED)
@@ -68,6 +149,11 @@ async def serving(
             await asyncio.wait(left)
 
 
+def _is_worth_a_record(record: logging.LogRecord) -> bool:
+    """Drop records about clients that break the protocol: they are answered or closed, and nothing failed here."""
+    return record.msg not in CLIENTS_FAULTS
+
+
 def server_failed() -> Unavailable:
     """The error when the servers cannot start, or end by themselves."""
     return Unavailable(
@@ -75,11 +161,11 @@ def server_failed() -> Unavailable:
     )
 
 
-async def _serve(server: _Uvicorn, around: AbstractAsyncContextManager[None], bound: socket.socket) -> None:
+async def _serve(server: _Uvicorn, around: AbstractAsyncContextManager[None]) -> None:
     """The task's outermost handler: whoever waits for the task learns that it ended, and the log has the reason."""
     try:
         async with around:
-            await server.serve(sockets=[bound])
+            await server.serve(sockets=[])
     except Exception:
         log.exception("the servers failed")
 
@@ -97,5 +183,5 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         ws_ping_timeout=60,
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=1,
-        timeout_keep_alive=60,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )

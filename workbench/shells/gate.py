@@ -32,6 +32,7 @@ from workbench.rules import access
 from workbench.rules.access import LOOPBACK
 from workbench.rules.token_bucket import TokenBucket
 from workbench.settings import Settings
+from workbench.shells.connections import PEER, Peer
 
 T = TypeVar("T")
 
@@ -64,6 +65,7 @@ class Gate:
         try:
             _check_host(headers, _own_names(scope, self.workbench.settings))
             caller = await self._caller(scope, headers)
+            _check_room(scope, caller)
         except WorkbenchError as error:
             await refuse(error, scope, receive, send)
             return
@@ -192,6 +194,20 @@ async def unless_revoked(workbench: Workbench, caller: Caller, work: Coroutine[A
     finally:
         working.cancel()
         end.cancel()
+
+
+def _check_room(scope: Scope, caller: Caller) -> None:
+    """Refuse a request when too many connections are served; health checks and the operator are always served.
+
+    Raises:
+        Unavailable: ``TOO_MANY_CONNECTIONS``.
+    """
+    peer: Peer | None = scope.get("state", {}).get(PEER)
+    if peer is None:  # served by another program than ours
+        return
+    peer.is_known = caller.level > Level.ANONYMOUS
+    if caller.level < Level.OPERATOR and scope["path"] not in HEALTH:
+        peer.require_room()
 
 
 def _own_names(scope: Scope, settings: Settings) -> frozenset[str]:

@@ -11,6 +11,7 @@ from workbench.app import Workbench
 from workbench.interpreter import rare_collections
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
+from workbench.shells.stderr_log import stderr_log
 from workbench.withheld import notice
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -25,7 +26,7 @@ def run(settings: Settings, port: int | None, *, end_workers: bool = False) -> N
     Raises:
         WorkbenchError: see `Servers.start`; ``SERVER_FAILED``.
     """
-    with rare_collections(settings.gc_threshold):
+    with stderr_log(), rare_collections(settings.gc_threshold):
         asyncio.run(_until_signal(settings, port, end_workers))
 
 

@@ -11,7 +11,7 @@ import socket
 from typing import Any, NoReturn, Self
 
 import psutil
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
@@ -20,11 +20,13 @@ from starlette.types import ASGIApp
 from workbench import file_lock
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unavailable
+from workbench.interpreter import many_files
 from workbench.model import ServerInfo
 from workbench.rules import access
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells.asgi_server import server_failed, serving
+from workbench.shells.connections import Connections
 from workbench.shells.gate import Gate, check_address
 from workbench.shells.http import app as http
 from workbench.shells.listen import listen, netloc
@@ -34,12 +36,14 @@ from workbench.shells.websocket import endpoint
 log = logging.getLogger(__name__)
 
 
-def application(workbench: Workbench, manager: StreamableHTTPSessionManager, stopping: asyncio.Event) -> ASGIApp:
+def application(
+    workbench: Workbench, manager: StreamableHTTPSessionManager, stopping: asyncio.Event, connections: Connections
+) -> ASGIApp:
     """The ASGI application with every endpoint; long polls over HTTP are answered when `stopping` is set."""
     routes = [
         *http.routes(workbench, stopping),
-        endpoint.route(workbench),
-        Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)),
+        endpoint.route(workbench, connections.most_anonymous),
+        Route("/mcp", endpoint=in_process.Endpoint(workbench, manager)),
     ]
     handlers = {HTTPException: http.no_such_endpoint}
     return Gate(Starlette(routes=routes, exception_handlers=handlers), workbench)
@@ -89,9 +93,10 @@ class Servers:
             stack.push_async_callback(self._end_workers)
             sessions = in_process.sessions(self._workbench)
             stopping = asyncio.Event()
-            app = application(self._workbench, sessions, stopping)
-            around = sessions.run()
-            self._serving = await stack.enter_async_context(serving(app, around, bound, self._settings))
+            connections = Connections(self._settings, stack.enter_context(many_files()))
+            app = application(self._workbench, sessions, stopping, connections)
+            served = serving(app, sessions.run(), bound, connections, self._settings)
+            self._serving = await stack.enter_async_context(served)
             stack.push_async_callback(in_process.end_sessions, sessions)
             stack.callback(stopping.set)
             self._file.save(info, self._workbench.operator_token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -239,6 +239,27 @@ async def test_a_session_ends_with_the_admission_of_its_agent(served: Served, ad
     assert refused.status_code == 401
     assert refused.json()["error"]["code"] == "INVALID_TOKEN"
     assert refused.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+
+
+async def test_the_stream_of_a_session_ends_at_once_with_the_admission_of_its_agent(
+    served: Served, admit: Admit
+) -> None:
+    ada, bob = await admit("ada"), await admit("bob")
+    async with (
+        httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False) as http,
+        AsyncExitStack() as on,
+    ):
+        streams = []
+        for agent in (ada, bob):
+            opened = await http.post("/mcp", json=INITIALIZE, headers=headers(agent.token))
+            listening = headers(agent.token, opened.headers["Mcp-Session-Id"])
+            streams.append(await on.enter_async_context(http.stream("GET", "/mcp", headers=listening)))
+        assert [stream.status_code for stream in streams] == [200, 200]
+        await served.workbench.call("revoke_agent", agent_id="ada")
+        assert [line async for line in streams[0].aiter_lines()] == []
+        assert not streams[1].is_closed
+        await served.workbench.call("issue_token", agent_id="bob")
+        assert [line async for line in streams[1].aiter_lines()] == []
 
 
 async def test_a_request_that_is_too_large_is_refused_and_the_next_one_is_not(served: Served, admit: Admit) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import Any
 
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
 
 from workbench.app import Workbench
+from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import Caller
-from workbench.shells.gate import unless_revoked
+from workbench.shells.gate import revoked, unless_revoked
 from workbench.shells.mcp.server import Context, server
+
+log = logging.getLogger(__name__)
 
 
 class InProcess:
@@ -42,6 +50,35 @@ def sessions(workbench: Workbench) -> StreamableHTTPSessionManager:
         server(workbench.catalogue, InProcess(workbench)),
         max_request_body_size=workbench.settings.max_frame_bytes,
     )
+
+
+class Endpoint:
+    """The ASGI application of the MCP endpoint. The stream of a session ends when its agent's token becomes invalid."""
+
+    def __init__(self, workbench: Workbench, manager: StreamableHTTPSessionManager) -> None:
+        self._workbench = workbench
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller: Caller = scope["state"]["caller"]
+        session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
+        if scope["method"] != "GET" or session is None or caller.agent is None:
+            await self._manager.asgi_app(scope, receive, send)
+            return
+        async with asyncio.TaskGroup() as group:
+            ending = group.create_task(self._end_when_revoked(caller, session))
+            await self._manager.asgi_app(scope, receive, send)
+            ending.cancel()
+
+    async def _end_when_revoked(self, caller: Caller, session: str) -> None:
+        """End a session that its agent may no longer use. The request that waits for this is one of the session, or has
+        been refused."""
+        try:
+            await revoked(self._workbench, caller)
+        except WorkbenchError:  # the store failed: the client can connect again
+            log.warning("the stream of %s ends, because it can no longer be watched", caller.name, exc_info=True)
+        if (transport := self._manager._server_instances.get(session)) is not None:
+            await transport.terminate()
 
 
 async def end_sessions(manager: StreamableHTTPSessionManager) -> None:

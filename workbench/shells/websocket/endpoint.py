@@ -1,10 +1,9 @@
-"""The WebSocket endpoint `/ws/{client_id}`: who may connect, and how many at once."""
+"""The WebSocket endpoint `/ws/{client_id}`: who may connect, and how many anonymous clients at once."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Iterable
 
 from starlette.routing import WebSocketRoute
@@ -18,33 +17,30 @@ from workbench.shells.websocket.connection import Connection
 from workbench.shells.websocket.socket import Disconnected
 
 CLIENT_ID_LENGTH = 200
-BROKEN_TEXT = "Invalid UTF-8 sequence received from client."
-"""What uvicorn logs, with a traceback, when a client's text is not UTF-8."""
 
 
-def route(workbench: Workbench) -> WebSocketRoute:
-    """The WebSocket endpoint of a workbench."""
-    logging.getLogger("uvicorn.error").addFilter(_is_worth_a_record)
-    return WebSocketRoute("/ws/{client_id}", Endpoint(workbench))
+def route(workbench: Workbench, most_anonymous: int) -> WebSocketRoute:
+    """The WebSocket endpoint of a workbench.
 
-
-def _is_worth_a_record(record: logging.LogRecord) -> bool:
-    """Drop records about clients that break the protocol: they are closed with 1007, and nothing failed here."""
-    return record.msg != BROKEN_TEXT
+    Args:
+        most_anonymous: how many clients of one address may neither register nor authenticate.
+    """
+    return WebSocketRoute("/ws/{client_id}", Endpoint(workbench, most_anonymous))
 
 
 class Endpoint:
-    """An ASGI application for WebSocket connections, which limits how many are open."""
+    """An ASGI application for WebSocket connections, which limits how many of one address are anonymous."""
 
-    def __init__(self, workbench: Workbench) -> None:
+    def __init__(self, workbench: Workbench, most_anonymous: int) -> None:
         self._workbench = workbench
         self._open: set[Connection] = set()
+        self._most_anonymous = most_anonymous
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = Connection(self._workbench, scope, receive, send)
         try:
             _check_client_id(connection.client_id)
-            _check_room(connection, self._open, self._workbench.settings.max_connections)
+            _check_room(connection, self._open, self._most_anonymous)
         except WorkbenchError as error:
             await refuse(error, scope, receive, send)
             return
@@ -68,14 +64,13 @@ def _check_client_id(client_id: str) -> None:
 
 
 def _check_room(newcomer: Connection, others: Iterable[Connection], most: int) -> None:
-    """Refuse a connection over the limit; anonymous clients of one address may use at most half of it.
+    """Refuse an anonymous connection when its address has the most there may be.
 
     Raises:
         Unavailable: ``TOO_MANY_CONNECTIONS``.
     """
-    there = list(others)
+    if newcomer.origin.level > Level.ANONYMOUS or newcomer.origin.agent is not None:
+        return
     address = newcomer.origin.address
-    anonymous = [other for other in there if other.is_anonymous and other.origin.address == address]
-    is_anonymous = newcomer.origin.level is Level.ANONYMOUS and newcomer.origin.agent is None
-    if len(there) >= most or (is_anonymous and len(anonymous) >= max(most // 2, 1)):
+    if sum(other.is_anonymous and other.origin.address == address for other in others) >= most:
         raise Unavailable("TOO_MANY_CONNECTIONS", "The server has too many connections. Try again later.")
