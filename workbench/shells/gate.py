@@ -33,6 +33,7 @@ from workbench.rules.access import LOOPBACK
 from workbench.rules.token_bucket import TokenBucket
 from workbench.settings import Settings
 from workbench.shells.connections import PEER, Peer
+from workbench.shells.origins import jupyter_origins, parse_origin
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ class Gate:
             return
         headers = Headers(scope=scope)
         try:
-            _check_host(headers, _own_names(scope, self.workbench.settings))
+            _check_host(headers, _own_names(scope, self.workbench.settings), scope)
             caller = await self._caller(scope, headers)
             _check_room(scope, caller)
         except WorkbenchError as error:
@@ -221,12 +222,31 @@ def _own_names(scope: Scope, settings: Settings) -> frozenset[str]:
     return LOOPBACK | {settings.host.lower()} | ({server[0]} if server else set())
 
 
-def _check_host(headers: Headers, own: frozenset[str]) -> None:
+def _check_host(headers: Headers, own: frozenset[str], scope: Scope) -> None:
     if _host("//" + headers.get("host", "")) not in own:
         raise BadInput("BAD_HOST", "Workbench answers only under its own addresses. Use http://127.0.0.1.")
     origin = headers.get("origin")
-    if origin is not None and _host(origin) not in own:
-        raise Refused("BAD_ORIGIN", "Web pages of other sites may not use Workbench.")
+    if origin is not None and not _is_own_page(origin, own, scope):
+        raise Refused(
+            "BAD_ORIGIN",
+            "Only pages of this server and of your running Jupyter servers may use Workbench.",
+            origin=origin,
+        )
+
+
+def _is_own_page(url: str, own: frozenset[str], scope: Scope) -> bool:
+    """Whether a web page is of this server or of a running Jupyter server.
+
+    Of loopback, only these ports are: any program on this machine can serve pages on another one.
+    """
+    origin = parse_origin(url)
+    if origin is None:
+        return False
+    if origin.host in own - LOOPBACK:
+        return True
+    server = scope.get("server")
+    is_this_server = origin.host == "localhost" and server is not None and origin.port == server[1]
+    return is_this_server or origin in jupyter_origins()
 
 
 def _check_access(address: str | None, headers: Headers, settings: Settings) -> None:

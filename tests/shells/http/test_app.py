@@ -55,9 +55,15 @@ HOSTS = {
     "": 400,
 }
 ORIGINS = {
-    "http://127.0.0.1:8888": 200,
-    "https://localhost": 200,
-    "http://[::1]:3000": 200,
+    "http://127.0.0.1:{port}": 200,
+    "http://localhost:{port}": 200,
+    "http://[::1]:{port}": 200,
+    "http://localhost:8888": 403,
+    "http://127.0.0.1:3000": 403,
+    "http://localhost": 403,
+    "https://localhost": 403,
+    "http://localhost:99999": 403,
+    "file://localhost:{port}": 403,
     "http://evil.example": 403,
     "http://127.0.0.1.evil.example": 403,
     "http://evil.example#127.0.0.1": 403,
@@ -70,7 +76,8 @@ ORIGINS = {
 
 async def test_only_neighbours_are_answered(served: Served, visit: Visit) -> None:
     table = {("Host", host): status for host, status in HOSTS.items()}
-    table |= {("Origin", origin): status for origin, status in ORIGINS.items()}
+    port = served.info.url.rpartition(":")[2]
+    table |= {("Origin", origin.replace("{port}", port)): status for origin, status in ORIGINS.items()}
     operator = visit(served.workbench.operator_token)
     for (name, value), status in table.items():
         for method, path in (("GET", "/health"), ("POST", "/api/ops/ping"), ("POST", "/mcp")):
