@@ -81,7 +81,9 @@ class Settings(BaseSettings):
     max_pending_per_address: int = Field(64, ge=1, description="Agents waiting for admission from one address.")
     pending_expires_seconds: float = Field(86_400.0, gt=0, description="How long a registration waits for a decision.")
     silent_seconds: float = Field(
-        90.0, gt=0, description="How long an agent without a connection may send nothing before it becomes inactive."
+        90.0,
+        gt=0,
+        description="How long an agent without a connection or a lease may send nothing before it is inactive.",
     )
     allowed_agents: str = Field(
         "",

@@ -103,6 +103,23 @@ async def test_an_agent_that_sends_no_heartbeat_falls_silent(timed: Workbench, c
     assert (await state(timed))[0] == "active"
 
 
+async def test_an_agent_that_works_without_a_word_is_active_until_its_lease_ends(
+    timed: Workbench, clock: Clock
+) -> None:
+    made = await timed.call("register", name="ada", persona_id="implementer")
+    await timed.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    ada = await timed.identify(made["token"])
+    await timed.call("create_task", title="T", persona_id="implementer", lease_seconds=60, max_retries=0)
+    await timed.dispatch(ada, "claim_task", {})
+    clock.forward(30)
+    await timed.duties["expiring presence"].perform(timed._ctx)
+    assert (await state(timed))[0::2] == ("active", "active")
+    async with timed.feed.subscribe("agent.deactivated", after=0) as events:
+        clock.forward(31)
+        assert (await anext(events)).data == {"reason": "no heartbeat"}
+    assert (await state(timed))[0::2] == ("inactive", "offline")
+
+
 async def test_a_revoked_agent_does_not_become_active_by_what_it_left_open(served: Served, admit: Admit) -> None:
     ada = (await admit("ada")).caller
     async with served.workbench.connected(ada, "websocket", "a"):

@@ -196,6 +196,21 @@ async def test_who_registers_is_shown_with_the_name_of_its_program(served: Serve
 # Sessions and tokens, as bytes
 
 
+async def test_an_agent_is_connected_while_its_session_listens(served: Served, admit: Admit) -> None:
+    ada = await admit("ada")
+
+    async def status() -> tuple[str, str]:
+        agent = await served.workbench.call("get_agent", agent_id="ada")
+        return agent["status"], agent["presence"]
+
+    async with served.workbench.feed.subscribe("agent.connected", "agent.disconnected") as events:
+        async with session(served, ada.token, "legacy"):
+            assert (await anext(events)).data["transport"] == "mcp"
+            assert await status() == ("connected", "idle")
+        assert (await anext(events)).kind == "agent.disconnected"
+        assert (await status())[0] == "disconnected"
+
+
 def rpc(method: str, number: int | None = 1, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": method, "params": params} | ({} if number is None else {"id": number})
 

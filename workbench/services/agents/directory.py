@@ -31,7 +31,7 @@ class Agent(Wire):
 
     `status` reflects connections only (spec 1), `presence` also heartbeats and the process: an active agent holds a
     task, an idle one could take one, an offline one is silent or not admitted, and a terminated one's process has
-    ended.
+    ended. Who holds a lease is active also while it sends nothing.
     """
 
     agent_id: str
@@ -204,7 +204,8 @@ def agent_of(ctx: Ctx, row: Row) -> Agent:
 def _presence(row: Row, silent_before: int) -> Presence:
     if row["running"] == 0 and not row["connections"]:
         return "terminated"
-    is_present = row["connections"] or row["running"] or row["last_heartbeat"] >= silent_before
+    # A lease that has not run out is proof of life: its holder may work for minutes without a request.
+    is_present = row["connections"] or row["running"] or row["holding"] or row["last_heartbeat"] >= silent_before
     if not is_present or row["registration_status"] not in access.MAY_ACT:
         return "offline"
     return "active" if row["holding"] else "idle"

@@ -1,6 +1,6 @@
 """Presence of agents: records their connections, and makes agents active or inactive accordingly.
 
-An agent is active while it has a connection or a process, or sends requests; otherwise it becomes inactive.
+An agent is active while it has a connection, a process or a lease, or sends requests; otherwise it becomes inactive.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def touch_presence(tx: Tx, agent_uid: str) -> None:
 
 
 async def expire_due(ctx: Ctx) -> None:
-    """Make agents inactive that have no connection or process and have sent nothing for `silent_seconds`."""
+    """Make agents inactive that have no connection, process or lease and have sent nothing for `silent_seconds`."""
     silent = int(ctx.settings.silent_seconds * SECOND)
     if await ctx.read(lambda tx: someone_silent(tx, tx.now - silent)):
         await ctx.of(SYSTEM).write(lambda tx: expire_presence(tx, tx.now - silent))
@@ -68,6 +68,6 @@ def someone_silent(tx: Reader, since: int) -> bool:
 
 
 def expire_presence(tx: Tx, since: int) -> None:
-    """Make active agents inactive that have no connection or process and have sent nothing since a time."""
+    """Make active agents inactive that have no connection, process or lease and have sent nothing since a time."""
     for row in tx.all(SQL.silent, since=since):
         deactivate(tx, row["id"], "no heartbeat")

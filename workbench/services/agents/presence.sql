@@ -24,4 +24,6 @@ SELECT a.id FROM agents a
 WHERE a.registration_status = 'active' AND a.last_heartbeat < :since
   AND NOT EXISTS (SELECT 1 FROM connections c WHERE c.agent_id = a.id AND c.closed_at IS NULL)
   AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.agent_id = a.id AND p.ended_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM task_status k
+                  WHERE k.assigned_agent_id = a.id AND k.status IN ('claimed', 'in_progress'))
 LIMIT 500;

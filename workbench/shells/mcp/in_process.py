@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -53,7 +54,10 @@ def sessions(workbench: Workbench) -> StreamableHTTPSessionManager:
 
 
 class Endpoint:
-    """The ASGI application of the MCP endpoint. The stream of a session ends when its agent's token becomes invalid."""
+    """The ASGI application of the MCP endpoint.
+
+    An agent is connected while its session's stream is open; the stream ends when its token becomes invalid.
+    """
 
     def __init__(self, workbench: Workbench, manager: StreamableHTTPSessionManager) -> None:
         self._workbench = workbench
@@ -65,10 +69,16 @@ class Endpoint:
         if scope["method"] != "GET" or session is None or caller.agent is None:
             await self._manager.asgi_app(scope, receive, send)
             return
-        async with asyncio.TaskGroup() as group:
+        async with self._present(caller, scope), asyncio.TaskGroup() as group:
             ending = group.create_task(self._end_when_revoked(caller, session))
             await self._manager.asgi_app(scope, receive, send)
             ending.cancel()
+
+    def _present(self, caller: Caller, scope: Scope) -> AbstractAsyncContextManager[None]:
+        if caller.level is Level.ANONYMOUS:
+            return nullcontext()
+        host, port = scope["client"]
+        return self._workbench.connected(caller, "mcp", f"{host}:{port}")
 
     async def _end_when_revoked(self, caller: Caller, session: str) -> None:
         """End a session that its agent may no longer use. The request that waits for this is one of the session, or has
