@@ -73,8 +73,11 @@ def inside(path: Path, **more: Any) -> Checkout:
 
 
 def add(repo: Repository, path: Path, branch: str | None, start: str = "main") -> str:
-    """Make a worktree."""
-    return repo.add_worktree(path, own(path), branch, start)
+    """Make a worktree, with the person's filters."""
+    made = repo.add_worktree(path, own(path), branch, start)
+    if names := repo.filters():
+        inside(path).apply_filters(names)
+    return made
 
 
 def remove(repo: Repository, path: Path) -> None:

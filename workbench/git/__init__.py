@@ -14,8 +14,10 @@ writes, the user's git keeps working.
 A worker can read the objects of all branches. It can write nothing of the user's repository.
 
 Git runs without hooks, file system monitor, external diff and automatic gc, without the caller's `GIT_*` variables, and
-with a time limit. Filters and merge drivers do run: they come from the user's own configuration, and files would be
-wrong without them. A worktree gets them, the ignore rules and the line endings as they are when it is created.
+with a time limit. A worktree gets the filters and merge drivers of the user's configuration, the ignore rules and the
+line endings as they are when it is created; they run there, in its box. Outside, no filter runs over the files of a
+worktree. Filters do run when an integration updates the user's checkout, and merge drivers when a merge is made or
+predicted.
 
 All functions block; call them from a thread. Hold `Repository.lock` to create, import, integrate or remove. Paths and
 authors that are not UTF-8 are shown with backslash escapes. Every method may raise `Unavailable`: ``GIT_FAILED``

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from workbench.errors import Conflict, Unavailable
-from workbench.git import diff, predict, unverified_refs
+from workbench.git import clones, diff, predict, unverified_refs
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
 from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, displayed, run
@@ -19,6 +20,7 @@ from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, d
 _COMMIT = ("--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace", "--file=-")
 _ABORT = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
 _MERGE = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--ff")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
 _MAX_OUTPUT = 64 << 20
 """How many bytes of output are accepted from a command in a worktree."""
@@ -74,6 +76,24 @@ class Checkout:
             self._git(*abort, ok=None)
         self._git("reset", "--hard", "--quiet")
         self._git("clean", "-ffd", "--quiet")
+
+    def apply_filters(self, names: Sequence[str]) -> None:
+        """Write the files to which filters apply anew, through the filters of these names.
+
+        If a filter fails, all files are written as they are stored in the repository, and the filters are disabled in
+        this worktree. Call it on a new worktree: changes of the files are lost.
+
+        Raises:
+            Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``: a filter failed.
+        """
+        again = ("read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD")
+        try:
+            self._git("rm", "-r", "-f", "--quiet", "--ignore-unmatch", "--", *_filtered(names), then=[again])
+        except Unavailable:
+            self._unlock()
+            off = [("config", "--replace-all", key, value) for key, value in clones.disabled(names).items()]
+            self._git(*off[0], then=[*off[1:], again])
+            raise
 
     def merge(self, commit: str, message: str, author: Identity) -> list[str]:
         """Merge a commit of the user's repository; return the files in conflict, in which case nothing has changed.
@@ -214,6 +234,13 @@ class Checkout:
             then=then,
         )
         return done.expect(ok)
+
+
+def _filtered(names: Sequence[str]) -> list[str]:
+    """Patterns of the files to which filters may apply: all files, if git has no pattern for a name."""
+    if all(_PLAIN_NAME.fullmatch(name) for name in names):
+        return [f":(attr:filter={name})" for name in names]
+    return ["."]
 
 
 def _dirty(what: str, files: list[str]) -> Conflict:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from workbench.git.plumbing import Plumbing
@@ -18,6 +18,7 @@ _COPIED = re.compile(
     r"|filter\..*|merge\..+\..*|diff\..+\.(binary|xfuncname|algorithm)",
     re.IGNORECASE | re.DOTALL,
 )
+_FILTER = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)", re.IGNORECASE | re.DOTALL)
 _OWN = {
     "core.bare": "false",
     "core.splitIndex": "false",
@@ -43,10 +44,34 @@ def make(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, co
 
 
 def fill(repository: Plumbing, path: Path, git_dir: Path, commit: str) -> None:
-    """Write the files of `commit` into the empty directory `path`, as the user's git would."""
+    """Write the files of `commit` into the empty directory `path`, without the user's filters.
+
+    A worker may have written the files, and a filter such as ``sh tools/strip.sh`` would run one of them.
+    """
     places = {"GIT_INDEX_FILE": str(git_dir / "index"), "GIT_WORK_TREE": str(path)}
+    env = {**places, **_as_variables(disabled(filters(repository)))}
     how = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
-    repository.write(*how, settings=_WHOLE, env=places, limit=repository.checkout_limit)
+    repository.write(*how, settings=_WHOLE, env=env, limit=repository.checkout_limit)
+
+
+def filters(repository: Plumbing) -> list[str]:
+    """The names of the filters in the user's configuration."""
+    found = (_FILTER.fullmatch(key) for key, _ in _settings(repository))
+    return list(dict.fromkeys(match[1] for match in found if match))
+
+
+def disabled(names: Sequence[str]) -> dict[str, str]:
+    """Settings that disable filters."""
+    off = {"clean": "", "smudge": "", "process": "", "required": "false"}
+    return {f"filter.{name}.{key}": value for name in names for key, value in off.items()}
+
+
+def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings as variables. As options (``-c``) their names could not contain an equals sign."""
+    made = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
+        made |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return made
 
 
 def object_directories(git_dir: Path) -> list[Path]:

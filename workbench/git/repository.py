@@ -179,6 +179,10 @@ class Repository(Plumbing):
         """
         return bundles.only_in(self, branch, besides)
 
+    def filters(self) -> list[str]:
+        """The names of the filters in the user's configuration; see `Checkout.apply_filters`."""
+        return clones.filters(self)
+
     def object_directories(self) -> list[Path]:
         """This repository's object directories: its own first, then those it borrows from."""
         return clones.object_directories(self.git_dir)
@@ -228,9 +232,9 @@ class Repository(Plumbing):
     def add_worktree(self, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
         """Create the branch `branch` at `start` (a branch or commit), check it out at `path`, and return its commit.
 
-        The worktree gets a repository of its own in `git_dir`, with the same objects, branches and tags. Neither
-        directory may exist. Without a branch, HEAD is detached. After an error, nothing of this call is left behind,
-        and nothing of another call is removed.
+        The worktree gets a repository of its own in `git_dir`, with the same objects, branches and tags. Its files are
+        written without the user's filters; see `Checkout.apply_filters`. Neither directory may exist. Without a branch,
+        HEAD is detached. After an error, nothing of this call is left behind, and nothing of another call is removed.
 
         Raises:
             BadInput: ``BAD_BRANCH_NAME``. NotFound: ``BRANCH_NOT_FOUND``.

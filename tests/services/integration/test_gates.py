@@ -17,6 +17,7 @@ from tests.conftest import git
 from tests.services.worktrees.lab import approval, ask, commit, everything, finished, kinds, make, one, settled
 from tests.unkillable import unkillable
 from workbench.app import Workbench
+from workbench.confinement import abilities
 from workbench.errors import BadInput, Conflict
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
@@ -73,6 +74,47 @@ async def test_gates_see_the_result_of_the_merge_and_nothing_uncommitted(setting
         decided = await workbench.call("approve", approval_id=found["id"])
         assert decided["outcome"]["commit"] == found["payload"]["merged_commit"]
         assert git("rev-parse", "main", cwd=repository) == found["payload"]["merged_commit"]
+
+
+async def test_filters_of_the_person_run_over_a_workers_files_in_the_box_only(
+    settings: Settings, repository: Path, tmp_path: Path
+) -> None:
+    if not abilities().complete:
+        pytest.skip(abilities().summary)
+    marker = tmp_path / "marker"
+    git("config", "filter.strip.smudge", "sh tools/strip.sh", cwd=repository)
+    async with project(settings, "cat new.txt") as workbench:
+        lab = await make(workbench)
+        (lab / "tools").mkdir()
+        (lab / "tools" / "strip.sh").write_text(f"touch {marker} 2>/dev/null; sed s/new/stripped/\n")
+        (lab / ".gitattributes").write_text("*.txt filter=strip\n")
+        commit(lab)
+        found = await approval(workbench, await ask(workbench))
+        assert found["payload"]["gates"][0]["output"] == "stripped\n"
+        second = await make(workbench, "second", source_branch="wb/lab/main")
+        assert (second / "new.txt").read_text() == "stripped\n"
+        assert not marker.exists()
+
+
+async def test_where_a_filter_cannot_run_in_the_box_files_stay_as_stored_until_it_may_be_read(
+    settings: Settings, repository: Path, tmp_path: Path
+) -> None:
+    if not abilities().complete:
+        pytest.skip(abilities().summary)
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "1").write_text("much data\n")
+    (store / "fetch").write_text(f"#!/bin/sh\nread id && cat {store}/$id\n")
+    (store / "fetch").chmod(0o755)
+    git("config", "filter.large.smudge", str(store / "fetch"), cwd=repository)
+    git("config", "filter.large.clean", "cat", cwd=repository)
+    git("config", "filter.large.required", "true", cwd=repository)
+    (repository / ".gitattributes").write_text("*.bin filter=large\n")
+    commit(repository, "data.bin", "1\n")
+    async with project(settings) as workbench:
+        assert (await make(workbench) / "data.bin").read_text() == "1\n"
+    async with project(settings, confinement_read=str(store)) as workbench:
+        assert (await make(workbench, "second") / "data.bin").read_text() == "much data\n"
 
 
 async def test_a_failed_gate_needs_the_explicit_choice(settings: Settings, repository: Path) -> None:

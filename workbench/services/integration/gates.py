@@ -21,7 +21,7 @@ from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
-from workbench.services.worktrees.places import Place, box_of
+from workbench.services.worktrees.places import Place, add_files, box_of
 from workbench.tree_removal import remove_tree
 
 TAIL_BYTES = 16_384
@@ -78,7 +78,7 @@ async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], 
 async def _make(ctx: Ctx, place: Place, commit: str) -> Box:
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, place)
-        await to_thread(repository.add_worktree, place.path, place.git_dir, None, commit)
+        await to_thread(add_files, ctx.settings, repository, place, None, commit)
         return await to_thread(box_of, ctx.settings, repository, place)
 
 

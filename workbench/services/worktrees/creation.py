@@ -18,7 +18,7 @@ from workbench.rules import access, integration
 from workbench.rules.integration import Action
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.worktrees.journal import begin, end, settle_steps
-from workbench.services.worktrees.places import Place, exclusive
+from workbench.services.worktrees.places import Place, add_files, exclusive
 from workbench.services.worktrees.rows import (
     SQL,
     Branch,
@@ -57,7 +57,7 @@ async def _create(ctx: Ctx, name: str, branch: str, source: str | None) -> Workt
         await to_thread(_require_no_directory, place)
         await ctx.write(lambda tx: begin(tx, "create", place, branch, commit))
         try:
-            await to_thread(repository.add_worktree, place.path, place.git_dir, branch, commit)
+            await to_thread(add_files, ctx.settings, repository, place, branch, commit)
             protected = await to_thread(repository.protected)
             values = {"branch": branch, "commit": commit, "target": target, "protected": json.dumps(protected)}
             return await ctx.write(lambda tx: _add(tx, ctx, place, values))

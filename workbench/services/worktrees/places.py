@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench import file_lock
@@ -16,6 +17,8 @@ from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
 from workbench.settings import Settings
 from workbench.store.base import Row
+
+log = logging.getLogger(__name__)
 
 COMMITTER = Identity("Workbench", "workbench@localhost")
 """Author and committer of the commits that Workbench makes."""
@@ -111,6 +114,23 @@ def checkout_of(settings: Settings, repository: Repository, place: Place) -> Che
     return Checkout(
         place.path, place.git_dir, wrap=box.guarded, environment=box.environment(os.environ), limit=repository.limit
     )
+
+
+def add_files(settings: Settings, repository: Repository, place: Place, branch: str | None, commit: str) -> None:
+    """Create a worktree's directory and repository; see `Repository.add_worktree`. The user's filters run in its box.
+
+    If a filter fails there, the files stay as they are stored in the repository; see `Checkout.apply_filters`.
+
+    Raises:
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+    """
+    repository.add_worktree(place.path, place.git_dir, branch, commit)
+    if names := repository.filters():
+        checkout = replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
+        try:
+            checkout.apply_filters(names)
+        except Unavailable as error:
+            log.warning("the filters of the worktree %s are disabled: %s", place.name, error.message)
 
 
 def is_there(place: Place) -> bool:
