@@ -61,6 +61,7 @@ WORDS = {
     "worktrees": "worktree|conflicts",
     "integration": "integrat",
     "spawning": "spawn|restart_agent|enlist_worker|unattended",
+    "attempts": "attempt",
 }
 """Of what the operations in each folder speak."""
 

@@ -34,7 +34,7 @@ from workbench.services.integration import queue as merge_queue
 from workbench.services.processes import reattach, termination
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.tasks import expiry as task_expiry
-from workbench.services.worktrees import conflicts, journal
+from workbench.services.worktrees import conflicts, journal, kept_work
 from workbench.settings import Settings
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
@@ -89,6 +89,7 @@ class Workbench:
             "expiring registrations": Duty(0.25, agent_expiry.expire_due),
             "expiring presence": Duty(min(5.0, settings.silent_seconds / 4), presence.expire_due),
             "noting ended processes": Duty(0.25, termination.reap, serving=True),
+            "keeping the work of ended attempts": Duty(0.5, kept_work.put_away_ended, serving=True),
             "ending survivors": Duty(5.0, termination.end_survivors, serving=True),
             "starting queued agents": Duty(0.25, spawn_queue.start_queued, serving=True),
             "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
@@ -253,6 +254,7 @@ class Workbench:
     async def end_workers(self) -> None:
         """End every process that was spawned from this project."""
         await termination.end_all(self._ctx, "the workbench was stopped")
+        await kept_work.put_away_ended(self._ctx)
 
     def release_workers(self) -> None:
         """Let the spawned processes go on without this one."""

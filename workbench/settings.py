@@ -142,6 +142,12 @@ class Settings(BaseSettings):
         600.0, gt=0, description="How long a worker waits for an unreachable server."
     )
     terminate_grace_seconds: float = Field(5.0, ge=0, description="Time between SIGTERM and SIGKILL.")
+    finish_grace_seconds: float = Field(
+        60.0, ge=0, description="How long a command may run on after it completed or failed its task itself."
+    )
+    keep_attempts_days: float = Field(
+        30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
+    )
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
@@ -293,6 +299,11 @@ class Settings(BaseSettings):
     def scratch(self) -> Path:
         """Home and temporary directories of confined commands."""
         return self.home / "scratch"
+
+    @property
+    def writers(self) -> Path:
+        """Locks of the worktrees' writers. Only supervisors write there."""
+        return self.home / "writers"
 
     @property
     def gates(self) -> Path:

@@ -24,18 +24,19 @@ ALLOWED = """
 anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
 read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
-read       get_worktree_diff list_conflicts
+read       get_worktree_diff list_conflicts get_attempt_diff
 read       list_agents list_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
 read       list_agent_tools get_confinement
 worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
-worker     report_task_progress complete_task fail_task release_task
+worker     report_task_progress complete_task fail_task release_task begin_attempt finish_attempt
 worker     create_subtask add_dependency remove_dependency
 worker     write update_context delete_context restore_context
 planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
 planner    create_worktree discard_worktree integrate_worktree request_integration update_worktree get_approval
+planner    adopt_attempt
 planner    spawn_agent restart_agent terminate_agent get_managed_agents get_agent_process_info list_profiles
-operator   enlist_worker list_approvals approve reject approve_many reject_many save_persona
+operator   enlist_worker get_unattended_work list_approvals approve reject approve_many reject_many save_persona
 operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
 operator   add_admission_rule list_admission_rules remove_admission_rule list_allowlist allow_agent disallow_agent
 operator   create_project update_project delete_project restore_project
@@ -268,6 +269,9 @@ async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench)
 
 GOOD: dict[str, Any] = {
     "task_id": 1,
+    "attempt": 1,
+    "key": "k" * 43,
+    "outcome": "completed",
     "scratch": "/tmp",
     "title": "Title",
     "persona_id": "implementer",

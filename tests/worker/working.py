@@ -21,7 +21,13 @@ def config(served: Served, token: str, scratch: Path, lab: str | None = None, **
     """A configuration as spawning makes it, in a worktree or outside of any; nothing is confined."""
     settings = served.workbench.settings
     worktree = (
-        WorktreePlace(lab, settings.worktrees / lab, settings.home / "repositories" / lab, f"wb/{lab}/main")
+        WorktreePlace(
+            lab,
+            settings.worktrees / lab,
+            settings.repositories / lab,
+            f"wb/{lab}/main",
+            settings.writers / f"{lab}.lock",
+        )
         if lab
         else None
     )

@@ -71,6 +71,25 @@ def drop_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def size(count: float) -> str:
+    """A number of bytes, for people."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1_000:
+            return f"{count:.0f} {unit}"
+        count /= 1_000
+    return f"{count:.1f} GB"
+
+
+def patch_text(files: Sequence[Mapping[str, Any]]) -> str:
+    """The unified diffs of files, one after the other."""
+    return "".join(file["patch"] or _without_patch(file) for file in files).rstrip("\n")
+
+
+def _without_patch(file: Mapping[str, Any]) -> str:
+    why = "too long to show" if file["truncated"] else "binary" if file["binary"] else "nothing to show"
+    return f"{file['status']} {file['path']} ({why})\n"
+
+
 def listing(command: Fn) -> Fn:
     """Give a command the options of every list: `search`, `deleted`, `limit`."""
     limit = click.option("--limit", type=click.IntRange(1, 500), default=None, help="At most this many (default: 200).")

@@ -10,7 +10,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, patch_text, size
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState
@@ -36,6 +36,7 @@ ATTEMPTS = {
     "outcome": "outcome",
     "error_class": "class",
     "error_message": "error",
+    "work": "work",
 }
 LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
 LOG_LINES = 20
@@ -80,9 +81,13 @@ def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -
 @click.option(
     "--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="How many log lines."
 )
+@click.option("--diff", "attempt", type=int, default=None, help="Print what this attempt made, if it is kept.")
 @pass_client
-def task(client: OperatorClient, task_id: int, lines: int) -> Shown:
-    """Show one task. Its state and why, its attempts, log and result."""
+def task(client: OperatorClient, task_id: int, lines: int, attempt: int | None) -> Shown:
+    """Show one task. Its state and why, its attempts and what is kept of them, log and result."""
+    if attempt is not None:
+        diff = client.call("get_attempt_diff", task_id=task_id, attempt=attempt)
+        return Text(patch_text(diff["files"]), diff)
     found = client.call("get_task", task_id=task_id)
     return _task_page(found, _near(client, found), _end_of_log(client, task_id, lines + 1) if lines else [], lines)
 
@@ -91,11 +96,24 @@ def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[
     """The details of a task, with the states of related tasks and the last lines of its log."""
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**found, **near})])
     parts = [(f"{found['id']} {found['title']}", facts)]
-    parts.append(("Attempts", Table.of(found["attempts"], ATTEMPTS, "It has not been claimed yet.")))
+    parts.append(
+        ("Attempts", Table.of(list(map(_attempt, found["attempts"])), ATTEMPTS, "It has not been claimed yet."))
+    )
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
         parts.append(("Log", Table.of(log[-lines:], LOG, "The log is empty.", note=note)))
     return Page(parts, {"task": found, "log": log[-lines:] if lines else []})
+
+
+def _attempt(one: Mapping[str, Any]) -> dict[str, Any]:
+    """An attempt, with what it waits for, how its command has ended it, or what is kept of it."""
+    if kept := one["kept"]:
+        work = f"kept: {kept['commits']} commits, {kept['files']} files, {size(kept['bytes'])}"
+    else:
+        work = (
+            one["problem"] or one["waits_for"] or (one["finishing"] and f"{one['finishing']}; its command still runs")
+        )
+    return {**one, "work": work}
 
 
 def _near(client: OperatorClient, found: Mapping[str, Any]) -> dict[str, str]:

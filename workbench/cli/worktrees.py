@@ -12,7 +12,7 @@ import click
 from workbench.cli import integration
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, patch_text, size
 from workbench.tables import Page, Table
 
 COLUMNS = {
@@ -77,13 +77,7 @@ def _overlap(one: Mapping[str, Any]) -> str:
 def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: bool) -> Shown:
     """Print what a worktree has changed since it was forked."""
     found = client.call("get_worktree_diff", worktree_name=name, uncommitted=uncommitted, **drop_none(path=path))
-    texts = [file["patch"] or _without_patch(file) for file in found["files"]]
-    return Text("".join(texts).rstrip("\n"), found)
-
-
-def _without_patch(file: Mapping[str, Any]) -> str:
-    why = "too long to show" if file["truncated"] else "binary" if file["binary"] else "nothing to show"
-    return f"{file['status']} {file['path']} ({why})\n"
+    return Text(patch_text(found["files"]), found)
 
 
 @worktrees.command("create")
@@ -142,17 +136,9 @@ def conflicts(client: OperatorClient) -> Shown:
 def prune(client: OperatorClient, yes: bool) -> Shown:
     """Show the disk space of worktrees, and free what is safe to remove."""
     found = client.call("prune_worktrees", apply=yes)
-    rows = [{**item, "size": _size(item["bytes"]), "safe": "yes" if item["safe"] else ""} for item in found["items"]]
-    done = f"{_size(found['freed'])} freed" if yes else "--yes removes what is safe"
-    return Table.of(rows, ITEMS, "There is nothing to remove.", found, f"{_size(found['bytes'])} in all; {done}")
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1_000:
-            return f"{count:.0f} {unit}"
-        count /= 1_000
-    return f"{count:.1f} GB"
+    rows = [{**item, "size": size(item["bytes"]), "safe": "yes" if item["safe"] else ""} for item in found["items"]]
+    done = f"{size(found['freed'])} freed" if yes else "--yes removes what is safe"
+    return Table.of(rows, ITEMS, "There is nothing to remove.", found, f"{size(found['bytes'])} in all; {done}")
 
 
 @worktrees.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

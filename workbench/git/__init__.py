@@ -31,7 +31,7 @@ from workbench.git.diff import FileDiff
 from workbench.git.integration import Integration
 from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
-from workbench.git.repository import Commit, FileChange, Repository
+from workbench.git.repository import Commit, FileChange, Repository, Size
 from workbench.git.run import Identity, Wrap
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Integration",
     "MergePreview",
     "Repository",
+    "Size",
     "Wrap",
     "changed",
 ]

@@ -95,6 +95,52 @@ class Checkout:
             self._git(*off[0], then=[*off[1:], again])
             raise
 
+    def attach(self, branch: str) -> None:
+        """Be on `branch` with the present commit: commits that were made on another branch, or on none, are on it then.
+
+        Raises:
+            Conflict: ``WORKTREE_ELSEWHERE``: `branch` has commits that the present one does not have.
+        """
+        if unverified_refs.head(self.git_dir) == branch:
+            return
+        here, commit = self.head()
+        at = self.commit_of(f"refs/heads/{branch}")
+        if here == branch or commit is None:
+            return
+        if at is not None and self._git("merge-base", "--is-ancestor", at, commit, ok=(0, 1)).code:
+            where = f"on {here!r}" if here else "on no branch"
+            text = f"The worktree is {where}, whose commits do not build on those of {branch}. Merge the two."
+            raise Conflict("WORKTREE_ELSEWHERE", text, branch=here)
+        self._git("update-ref", "--no-deref", f"refs/heads/{branch}", commit)
+        self._git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+
+    def return_to(self, branch: str, commit: str) -> None:
+        """Be on `branch` at `commit`, as if nothing had happened since; ignored files and other branches stay."""
+        self._unlock()
+        for abort in _ABORT:
+            self._git(*abort, ok=None)
+        self._git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        self._git("reset", "--hard", "--quiet", commit)
+        self._git("clean", "-ffd", "--quiet")
+
+    def keep_all(self, ref: str, besides: Sequence[str], message: str, author: Identity) -> str | None:
+        """Keep the present commit, what is uncommitted, and the references `besides` by one commit at `ref`.
+
+        All are full names. The branch, the index and the files stay as they are. None: there is no commit at all.
+        """
+        self._unlock()
+        head, tree = self.commit_of("HEAD"), self._tree()
+        found = [head, *map(self.commit_of, besides)]
+        parents = list(dict.fromkeys(commit for commit in found if commit))
+        if not parents:
+            return None
+        kept = parents[0]
+        if len(parents) > 1 or self._git("rev-parse", f"{kept}^{{tree}}").text != tree:
+            named = [argument for parent in parents for argument in ("-p", parent)]
+            kept = self._git("commit-tree", *named, tree, stdin=as_message(message), env=author.environment()).text
+        self._git("update-ref", "--no-deref", ref, kept)
+        return kept
+
     def merge(self, commit: str, message: str, author: Identity) -> list[str]:
         """Merge a commit of the user's repository; return the files in conflict, in which case nothing has changed.
 

@@ -160,8 +160,17 @@ def _refuse_elsewhere(repository: Plumbing, checkout: Checkout, name: str) -> No
     check_worktrees(repository, name, besides=checkout.path)
 
 
-def _move(repository: Plumbing, ref: str, commit: str, old: str | None) -> None:
-    how = ("--no-deref", "--create-reflog", "-m", f"workbench: import {commit[:12]}")
+def put_back(repository: Plumbing, name: str, commit: str) -> None:
+    """See `Repository.return_branch`."""
+    old = repository.resolve(name)
+    if old != commit:
+        if name in main_branches(repository):
+            raise checked_out(name, displayed(os.fsencode(repository.root)))
+        _move(repository, f"refs/heads/{name}", commit, old, "return to")
+
+
+def _move(repository: Plumbing, ref: str, commit: str, old: str | None, why: str = "import") -> None:
+    how = ("--no-deref", "--create-reflog", "-m", f"workbench: {why} {commit[:12]}")
     try:
         repository.write("update-ref", *how, ref, commit, old or "0" * len(commit))
     except Unavailable:

@@ -42,6 +42,15 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """Commits, changed files, and the bytes that their objects take on the disk."""
+
+    commits: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One commit; `at_us` is the time its author claims, in microseconds since the epoch."""
 
@@ -270,6 +279,22 @@ class Repository(Plumbing):
     def import_ref(self, checkout: Checkout, ref: str, *, into: str, max_bytes: int) -> str:
         """Import any reference of the worktree, by its full name, as the reference `into` (a full name) here."""
         return imports.reference(self, checkout, ref, into, max_bytes)
+
+    def return_branch(self, branch: str, commit: str) -> None:
+        """Put the branch of a worktree back to one of its earlier commits; its reflog keeps the others.
+
+        Raises:
+            Conflict: ``TARGET_CHECKED_OUT``. Unavailable: ``GIT_BUSY``.
+        """
+        imports.put_back(self, branch, commit)
+
+    def size_of(self, base: str, commit: str) -> Size:
+        """How many commits, changed files and bytes on the disk `commit` has beyond `base`."""
+        span = (commit, f"^{base}")
+        commits = int(self.read("rev-list", "--count", *span).text)
+        bytes_ = int(self.read("rev-list", "--disk-usage", "--objects", *span).text)
+        files = self.read("diff-tree", "-r", "--name-only", *PATCH_FREE, base, commit).fields
+        return Size(commits, len(files), bytes_)
 
     def write_bundle(self, path: Path, refs: Sequence[str]) -> None:
         """Write a bundle of branches (or other references, by full name) that are about to be deleted.

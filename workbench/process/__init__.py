@@ -6,16 +6,18 @@
 - `subreaper`: becoming the parent of descendants whose own parents ended
 - `streams`: the standard input and the log of a process
 - `table`: the processes started here: their exit codes, and ending them
+- `writer`: the lock of a worktree's one writer
 
 Everything blocks, so event loops call it in a thread. The server and the worker use the same code.
 """
 
-from workbench.process.marks import MARK, marked, new_mark
+from workbench.process.marks import MARK, inherited_mark, mark_this_process, marked, new_mark
 from workbench.process.reference import ProcessRef, is_running
 from workbench.process.streams import open_input, open_log
 from workbench.process.subreaper import adopt_orphans
 from workbench.process.table import ProcessTable
 from workbench.process.tree import Member, ProcessTree, Usage
+from workbench.process.writer import Writer, WriterLock
 
 __all__ = [
     "MARK",
@@ -24,8 +26,12 @@ __all__ = [
     "ProcessTable",
     "ProcessTree",
     "Usage",
+    "Writer",
+    "WriterLock",
     "adopt_orphans",
+    "inherited_mark",
     "is_running",
+    "mark_this_process",
     "marked",
     "new_mark",
     "open_input",

@@ -27,6 +27,16 @@ def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
     return {**environment, MARK: ":".join(filter(None, (os.environ.get(MARK), mark)))}
 
 
+def mark_this_process() -> None:
+    """Give this process a mark for its descendants, if it was started without one."""
+    os.environ.setdefault(MARK, new_mark())
+
+
+def inherited_mark() -> dict[str, str]:
+    """The variable with which descendants of this process are found, for an environment that does not inherit it."""
+    return {MARK: os.environ[MARK]} if os.environ.get(MARK) else {}
+
+
 def marks_of(process: psutil.Process) -> Sequence[str]:
     """The marks of a process; none if its environment cannot be read."""
     with suppress(psutil.Error, OSError):

@@ -11,7 +11,7 @@ import signal
 import sys
 
 from workbench.errors import WorkbenchError
-from workbench.process import adopt_orphans
+from workbench.process import adopt_orphans, mark_this_process
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
 
@@ -32,6 +32,7 @@ async def work(config: WorkerConfig) -> int:
 
 def run(config: WorkerConfig) -> int:
     """Work in this process, which does nothing else; the exit status."""
+    mark_this_process()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for noisy in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

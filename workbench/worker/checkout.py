@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, Identity, Repository
+from workbench.process import inherited_mark
 from workbench.worker import scratch
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
@@ -32,6 +33,11 @@ class WorkerCheckout:
         self._lock = asyncio.Lock()
         self._known: dict[str, str] = {}
         self._opened: Repository | None = None
+        self._base: str | None = None
+
+    def begin(self, commit: str | None) -> None:
+        """An attempt begins at `commit`."""
+        self._base = commit
 
     async def fetch_branches(self) -> None:
         """Bring the person's branches to the worktree as they are now, to compare and merge with."""
@@ -47,23 +53,20 @@ class WorkerCheckout:
         self._known = now
 
     async def commit(self, message: str, author: Identity) -> str | None:
-        """Commit what is left uncommitted, and bring the branch to the person; the commit if there was any to make.
+        """Commit what is left uncommitted, and bring the branch to the person; its commit, if it has moved.
 
         Raises:
-            Unavailable: ``GIT_FAILED``, …. WorkbenchError: ``IMPORT_REFUSED``.
+            Unavailable: ``GIT_FAILED``, …. WorkbenchError: ``IMPORT_REFUSED``, ``WORKTREE_ELSEWHERE``.
         """
         return await self._git(lambda checkout: self._commit(checkout, message, author))
 
-    async def discard(self) -> None:
-        """Go back to the last commit."""
-        await self._git(lambda checkout: checkout.discard_changes())
-
     def _commit(self, checkout: Checkout, message: str, author: Identity) -> str | None:
-        commit = checkout.commit_all(message, author)
-        repository = self._repository()
+        checkout.commit_all(message, author)
+        checkout.attach(self._worktree.branch)
+        repository, branch = self._repository(), self._worktree.branch
         with repository.lock():
-            repository.import_branch(checkout, self._worktree.branch, max_bytes=self._config.import_bytes)
-        return commit
+            commit = repository.import_branch(checkout, branch, max_bytes=self._config.import_bytes)
+        return commit if commit != self._base else None
 
     def _repository(self) -> Repository:
         """The person's; opening it asks git several things."""
@@ -84,4 +87,5 @@ class WorkerCheckout:
     def _in_box(self, work: Callable[[Checkout], T]) -> T:
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())
-            return work(Checkout(self._worktree.path, self._worktree.git_dir, box.guarded, box.environment(os.environ)))
+            environment = box.environment(os.environ) | inherited_mark()
+            return work(Checkout(self._worktree.path, self._worktree.git_dir, box.guarded, environment))

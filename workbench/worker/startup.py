@@ -14,12 +14,13 @@ from workbench.rules.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class WorktreePlace:
-    """A worktree with a repository of its own, as the server knows it."""
+    """A worktree with a repository of its own, as the server knows it; `writer` is the lock of its one writer."""
 
     name: str
     path: Path
     git_dir: Path
     branch: str
+    writer: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class WorkerConfig:
         heartbeat_seconds: how often leases are renewed.
         patience_seconds: how long the worker waits for a server that is away, before it ends.
         grace_seconds: between SIGTERM and SIGKILL, when a command has to end.
+        finish_grace_seconds: how long a command may run on after it has ended its attempt itself.
         import_bytes: the most that is imported into the person's repository for one task.
     """
 
@@ -65,6 +67,7 @@ class WorkerConfig:
     heartbeat_seconds: float = 15.0
     patience_seconds: float = 600.0
     grace_seconds: float = 1.0
+    finish_grace_seconds: float = 60.0
     import_bytes: int = 1_000_000_000
 
     def as_json(self) -> str:
@@ -92,4 +95,5 @@ class WorkerConfig:
 
 
 def _worktree(fields: Mapping[str, str]) -> WorktreePlace:
-    return WorktreePlace(fields["name"], Path(fields["path"]), Path(fields["git_dir"]), fields["branch"])
+    path, git_dir, writer = (Path(fields[name]) for name in ("path", "git_dir", "writer"))
+    return WorktreePlace(fields["name"], path, git_dir, fields["branch"], writer)

@@ -1,4 +1,4 @@
-"""Waits for admission, claims tasks, runs the command of each, commits and reports.
+"""Waits for admission, claims tasks, and makes an attempt at each.
 
 The supervisor holds the token and the lease and is not confined; the command it wraps is, and only does the task.
 """
@@ -9,21 +9,17 @@ import asyncio
 import contextlib
 import logging
 
-from workbench.errors import BadInput, Refused, Unavailable, WorkbenchError
-from workbench.worker import attempt
+from workbench.errors import Refused, WorkbenchError
 from workbench.worker.api import Api
-from workbench.worker.attempt import Outcome, Worker, author
+from workbench.worker.attempt import Worker
 from workbench.worker.checkout import WorkerCheckout
-from workbench.worker.lease import Claim, Lease
-from workbench.worker.progress import ProgressReporter
+from workbench.worker.lease import Claim
 from workbench.worker.startup import WorkerConfig
+from workbench.worker.supervised import SupervisedAttempt
 
 WAIT_SECONDS = 20.0
 POLL_SECONDS = 2.0
 """How often a task is tried that cannot be claimed yet."""
-ERROR_LIMIT = 9_000
-SETTLED_SECONDS = 60.0
-"""How long a command may go on that has itself completed or failed its task."""
 OVER = ("completed", "failed", "cancelled")
 
 log = logging.getLogger(__name__)
@@ -125,9 +121,10 @@ class Supervisor:
     # One attempt.
 
     async def _attempt(self, claim: Claim) -> None:
+        log.info("task %s, attempt %s: %s", claim.task["id"], claim.task["attempt"], claim.task["title"])
         self._api.holds_task = True
         try:
-            await self._run_and_report(claim)
+            await SupervisedAttempt(self._config, self._api, self._checkout, claim, self._name, self._worker).make()
         except WorkbenchError as error:
             if error.code != "LEASE_LOST":
                 raise
@@ -135,132 +132,9 @@ class Supervisor:
         finally:
             self._api.holds_task = False
 
-    async def _run_and_report(self, claim: Claim) -> None:
-        log.info("task %s, attempt %s: %s", claim.task["id"], claim.task["attempt"], claim.task["title"])
-        running = asyncio.create_task(self._run(claim))
-        keeping = asyncio.create_task(self._keep_lease(claim, running))
-        try:
-            await self._report(claim, await running)
-        except asyncio.CancelledError:
-            stopping = _is_cancelled()
-            await self._give_back(claim, lost=not stopping)
-            if stopping:
-                raise
-        except Unavailable as error:
-            if error.code == "PROCESS_SURVIVED":
-                await self._leave_survivor(claim, error)
-            raise
-        finally:
-            await _stop(keeping)
-
-    async def _run(self, claim: Claim) -> Outcome:
-        await self._api.call("start_task", **claim.attempt)
-        worker = await self._worker()
-        if self._checkout:
-            await self._checkout.fetch_branches()
-
-        async def send(note: str) -> None:
-            await self._api.call("report_task_progress", progress_note=note, **claim.attempt)
-
-        async with ProgressReporter(send).sending() as on_line:
-            cwd = self._config.worktree.path if self._config.worktree else None
-            return await attempt.run(worker, claim.task, cwd, on_line)
-
     async def _worker(self) -> Worker:
         """Who makes the attempt, with the text of its persona as it is now."""
         text = ""
         if self._persona is not None:
             text = (await self._api.call("get_persona", persona_id=self._persona))["definition"]
         return Worker(self._config, self._name, text, self._adopts_orphans)
-
-    async def _keep_lease(self, claim: Claim, running: asyncio.Task[Outcome]) -> None:
-        """Renew the lease as long as the command runs; when the lease is lost, end the command."""
-        task_id = claim.task["id"]
-
-        async def renew() -> bool:
-            work = await self._api.call("heartbeat_and_get_tasks", limit=1)
-            return task_id in {task["id"] for task in work["holding"]}
-
-        try:
-            lease = Lease(claim, renew, self._config.heartbeat_seconds, self._api.server_runs)
-            reason = await lease.until_lost()
-            if self._config.profile.token and await self._settled(claim):
-                log.info("task %s: its command has completed or failed it", task_id)
-                await asyncio.wait({running}, timeout=SETTLED_SECONDS)
-            else:
-                log.warning("the lease of task %s is lost: %s", task_id, reason)
-        finally:
-            running.cancel()
-
-    async def _settled(self, claim: Claim) -> bool:
-        """Whether the agent itself has completed or failed this attempt, as programs with its token may."""
-        try:
-            found = await self._api.call_once("get_task", task_id=claim.task["id"])
-        except WorkbenchError:
-            return False
-        mine = [one for one in found["attempts"] if one["attempt"] == claim.task["attempt"]]
-        return any(one["agent_id"] == self._name and one["outcome"] in ("completed", "failed") for one in mine)
-
-    # Its end.
-
-    async def _report(self, claim: Claim, outcome: Outcome) -> None:
-        if not outcome.ok:
-            await self._undo()
-            await self._fail(claim, outcome)
-            return
-        try:
-            commit = await self._commit(claim)
-        except WorkbenchError as error:
-            await self._undo()
-            await self._fail(claim, Outcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
-            return
-        artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
-        try:
-            await self._api.call("complete_task", result_data=outcome.result, artifacts=artifacts, **claim.attempt)
-        except BadInput as error:  # such as a result that is too large: that of another attempt would be no better
-            await self._fail(claim, Outcome(False, error=str(error), retryable=False))
-
-    async def _fail(self, claim: Claim, outcome: Outcome) -> None:
-        facts = {"retryable": outcome.retryable, "error_class": outcome.error_class}
-        await self._api.call("fail_task", error_message=outcome.error[:ERROR_LIMIT], **facts, **claim.attempt)
-
-    async def _give_back(self, claim: Claim, *, lost: bool) -> None:
-        await self._undo()
-        if not lost:
-            with contextlib.suppress(WorkbenchError):
-                await self._api.call_once("release_task", reason="the worker was stopped", **claim.attempt)
-
-    async def _leave_survivor(self, claim: Claim, error: WorkbenchError) -> None:
-        """Fail the attempt whose command cannot be ended. The worker ends then: it starts nothing beside that one."""
-        if _is_cancelled():
-            await self._give_back(claim, lost=False)
-            return
-        await self._undo()
-        with contextlib.suppress(WorkbenchError):
-            await self._fail(claim, Outcome(False, error=str(error), error_class=error.code))
-
-    async def _commit(self, claim: Claim) -> str | None:
-        if self._checkout is None:
-            return None
-        task = claim.task
-        message = f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self._name}."
-        return await self._checkout.commit(message, author(self._name))
-
-    async def _undo(self) -> None:
-        if self._checkout:
-            with contextlib.suppress(WorkbenchError):
-                await self._checkout.discard()
-
-
-async def _stop(task: asyncio.Task[None]) -> None:
-    """Cancel a task of one's own, and wait until it has ended; how it failed, if it did, is logged."""
-    task.cancel()
-    (failure,) = await asyncio.gather(task, return_exceptions=True)
-    if isinstance(failure, Exception):
-        log.error("a task of the worker failed", exc_info=failure)
-
-
-def _is_cancelled() -> bool:
-    """Whether it is this task itself that is cancelled, and not one that it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

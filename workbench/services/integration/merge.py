@@ -17,6 +17,7 @@ from workbench.services.integration.proposal import is_checked, merge_commit, me
 from workbench.services.processes import termination
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
+from workbench.services.worktrees.kept_work import put_away_worktree
 from workbench.services.worktrees.places import COMMITTER, is_there, place_of
 from workbench.services.worktrees.rows import close_worktree, forget_question, require_worktree, set_worktree_status
 from workbench.store.base import Row, Tx
@@ -147,5 +148,6 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
 
     outcome = await ctx.write(change)
     await termination.end_all(ctx, "the worktree was integrated", name)
+    await put_away_worktree(ctx, repository, name)
     await finish_removal(ctx, repository, name)
     return outcome

@@ -147,7 +147,7 @@ def _require_no_state(ctx: Ctx, repository: Repository, files: Sequence[str]) ->
 def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[str]:
     """What anyone has changed in the protected parts of the repository since the worktree was created.
 
-    Workbench's own changes are left out: branches and records of worktrees, and targets it merged into.
+    Workbench's own changes are left out: branches and records of worktrees, targets it merged into, kept work.
     """
     before, after = json.loads(row["protected"]), repository.protected()
     if not before:
@@ -160,7 +160,7 @@ def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[
         for name in changed(before, after)
         if name not in own
         and not (name.startswith("refs/heads/") and after.get(name) in merged)
-        and not name.startswith((*records, "worktrees/files"))
+        and not name.startswith((*records, "worktrees/files", "refs/workbench/"))
     ]
 
 

@@ -48,6 +48,8 @@ def worker_config(
         heartbeat_seconds=settings.heartbeat_seconds,
         patience_seconds=settings.worker_patience_seconds,
         grace_seconds=settings.terminate_grace_seconds / 4,
+        finish_grace_seconds=settings.finish_grace_seconds,
+        import_bytes=settings.max_import_bytes,
     )
 
 

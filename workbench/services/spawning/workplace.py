@@ -11,6 +11,7 @@ from workbench.rules.tasks import lifecycle
 from workbench.services.access.personas import require_persona
 from workbench.services.tasks.rows import visible_row
 from workbench.services.worktrees.creation import create_worktree
+from workbench.services.worktrees.kept_work import writer_lock
 from workbench.services.worktrees.places import place_of
 from workbench.services.worktrees.rows import check_owner, find_worktree
 from workbench.store.base import Reader, Row
@@ -71,7 +72,8 @@ def place(tx: Reader, ctx: Ctx, worktree: str | None) -> WorktreePlace | None:
         return None
     row = _active(tx, worktree)
     location = place_of(ctx, row)
-    return WorktreePlace(worktree, location.path, location.git_dir, row["branch_name"])
+    writer = writer_lock(ctx.settings, worktree).path
+    return WorktreePlace(worktree, location.path, location.git_dir, row["branch_name"], writer)
 
 
 async def make_worktree(ctx: Ctx, name: str | None, default: str) -> str:

@@ -7,7 +7,7 @@
 - `dependencies`: which tasks wait for which
 - `board`, `details`: reading many tasks, reading one
 - `claims`, `heartbeat`, `progress`: an agent's work under a lease
-- `attempts`, `expiry`: attempts that end without success, leases and retry pauses that end
+- `attempts`, `expiry`: supervised attempts, attempts that end without success, leases and retry pauses that end
 """
 
 from workbench.services.tasks import (

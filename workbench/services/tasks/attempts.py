@@ -1,12 +1,23 @@
-"""Ends attempts without success: the task becomes claimable again, waits for a retry, or fails."""
+"""Attempts: those that end without success, and those that a supervisor makes.
+
+After an attempt without success its task becomes claimable again, waits for a retry, or fails. A supervisor proves
+itself by a key of the attempt, which its command does not get; both have the agent's token. The end that the command
+asks for takes effect when the command has ended. What an attempt does to a worktree is dealt with in
+`workbench.services.attempts`.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from workbench.model import TaskState
+from pydantic import Field
+from pydantic_core import from_json, to_json
+
+from workbench.errors import Conflict
+from workbench.model import TaskState, Wire
+from workbench.rules import access
 from workbench.rules.tasks import lifecycle
 from workbench.services.tasks import dependencies
 from workbench.services.tasks.rows import (
@@ -18,6 +29,27 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+
+Key = Annotated[str, Field(min_length=32, max_length=200, description="The supervisor's own key of the attempt.")]
+
+
+class Ending(Wire):
+    """How an attempt is to end. `artifacts` are for a completed one, the last three for a failed one."""
+
+    outcome: Literal["completed", "failed", "released"]
+    result_data: Any = None
+    artifacts: tuple[str, ...] = ()
+    reason: str = ""
+    retryable: bool = True
+    error_class: str | None = None
+
+    def with_request(self, asked: Ending | None) -> Ending:
+        """This ending, as the supervisor reports it, with what its command has said about the same ending."""
+        if asked is None or asked.outcome != self.outcome:
+            return self
+        artifacts = tuple(dict.fromkeys((*asked.artifacts, *self.artifacts)))
+        result = self.result_data if asked.result_data is None else asked.result_data
+        return asked.model_copy(update={"artifacts": artifacts, "result_data": result})
 
 
 def held_by(tx: Reader, agent: str) -> list[Row]:
@@ -76,3 +108,97 @@ def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter
         tx.run(SQL.give_up, task_id=row["id"], error=failure.error, now=tx.now)
         tx.emit("task.failed", subject, session=session, **data)
         dependencies.ended_badly(tx, row["id"])
+
+
+def enlist(tx: Tx, row: Row, key: str) -> None:
+    """Make an attempt a supervised one.
+
+    Args:
+        row: the task, held by the caller.
+
+    Raises:
+        Conflict: ``LEASE_LOST``: another supervisor makes it.
+    """
+    values = {"task_id": row["id"], "attempt": row["attempt"], "agent": row["assigned_agent_id"]}
+    tx.run(SQL.add_work, values, key_hash=access.token_hash(key))
+    require_supervisor(tx, row["id"], row["attempt"], key)
+
+
+def find_work(tx: Reader, task_id: int, attempt: int) -> Row | None:
+    """The work of a supervised attempt; None if it is not supervised."""
+    return tx.one(SQL.get_work, task_id=task_id, attempt=attempt)
+
+
+def require_supervisor(tx: Reader, task_id: int, attempt: int, key: str) -> Row:
+    """The work of an attempt that the caller supervises.
+
+    Raises:
+        Conflict: ``LEASE_LOST``.
+    """
+    work = find_work(tx, task_id, attempt)
+    if work is None or not access.same_token(access.token_hash(key), work["key_hash"]):
+        raise Conflict(
+            "LEASE_LOST", f"This worker does not make attempt {attempt} at task {task_id}. Stop working on it."
+        )
+    return work
+
+
+def open_in(tx: Reader, worktree: str) -> list[Row]:
+    """The attempts that have begun in a worktree and whose work is not yet put away."""
+    return tx.all(SQL.open_in, worktree=worktree)
+
+
+def ended(tx: Reader, tried_before: int) -> list[Row]:
+    """The attempts that have ended and whose work is not yet put away."""
+    return tx.all(SQL.ended_work, tried_before=tried_before)
+
+
+def wait(tx: Tx, row: Row, reason: str) -> None:
+    """Record what an attempt waits for before it begins."""
+    if tx.run(SQL.wait, task_id=row["id"], attempt=row["attempt"], reason=reason):
+        data = {"attempt": row["attempt"], "waits_for": reason}
+        tx.emit("task.waiting", f"task:{row['id']}", session=row["session_id"], **data)
+
+
+def begin(tx: Tx, row: Row, worktree: str | None, commit: str | None) -> None:
+    """Record that an attempt begins, and at which commit."""
+    tx.run(SQL.open_work, task_id=row["id"], attempt=row["attempt"], worktree=worktree, commit=commit)
+
+
+def request_end(tx: Tx, row: Row, ending: Ending) -> None:
+    """Record how the command of a supervised attempt asks it to end; the last request counts."""
+    tx.run(SQL.request_end, task_id=row["id"], attempt=row["attempt"], ending=to_json(ending).decode())
+    data = {"attempt": row["attempt"], "outcome": ending.outcome}
+    tx.emit("task.finishing", f"task:{row['id']}", session=row["session_id"], **data)
+
+
+def requested_end(work: Row) -> Ending | None:
+    """How the command of an attempt has asked it to end, if it has."""
+    return Ending.model_validate(from_json(work["requested_end"])) if work["requested_end"] else None
+
+
+def keep(tx: Tx, work: Row, commit: str, commits: int, files: int, bytes_: int) -> None:
+    """Record the commit that keeps an attempt's work."""
+    counts = {"commits": commits, "files": files, "bytes": bytes_}
+    tx.run(SQL.keep_work, counts, task_id=work["task_id"], attempt=work["attempt"], commit=commit)
+
+
+def failed_to_keep(tx: Tx, work: Row, problem: str) -> None:
+    """Record why the work of an attempt could not be put away; it is tried again."""
+    tx.run(SQL.failed_to_keep, task_id=work["task_id"], attempt=work["attempt"], problem=problem, now=tx.now)
+
+
+def close(tx: Tx, task_id: int, attempt: int, problem: str | None = None) -> bool:
+    """Record that an attempt is over: its work is put away, and another may begin there."""
+    return bool(tx.run(SQL.close_work, task_id=task_id, attempt=attempt, problem=problem, now=tx.now))
+
+
+def all_kept(tx: Reader) -> list[Row]:
+    """The attempts whose work is kept, oldest first."""
+    return tx.all(SQL.kept)
+
+
+def forget(tx: Tx, task_id: int, attempt: int) -> None:
+    """Record that the work of an attempt is no longer kept."""
+    if tx.run(SQL.forget, task_id=task_id, attempt=attempt):
+        tx.emit("task.work_pruned", f"task:{task_id}", attempt=attempt)

@@ -1,7 +1,8 @@
 -- name: held_by
 SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us,
-    t.no_retry, t.session_id
+    t.no_retry, t.session_id, w.requested_end
 FROM task_status s JOIN tasks t ON t.id = s.task_id
+LEFT JOIN attempt_work w ON w.task_id = s.task_id AND w.attempt = s.attempt
 WHERE s.assigned_agent_id = :agent AND s.status IN ('claimed', 'in_progress')
 ORDER BY CASE s.status WHEN 'in_progress' THEN 0 ELSE 1 END, s.task_id;
 
@@ -19,3 +20,59 @@ WHERE task_id = :task_id;
 UPDATE task_status SET status = 'failed', completed_at = :now, lease_expires_at = NULL,
     error_message = :error
 WHERE task_id = :task_id;
+
+-- part: work
+SELECT w.*, x.ended_at, x.outcome, a.assigned_agent_id AS agent, s.lease_expires_at
+FROM attempt_work w
+JOIN task_attempts x ON x.task_id = w.task_id AND x.attempt = w.attempt
+JOIN task_status s ON s.task_id = w.task_id
+JOIN agents a ON a.id = w.agent_id
+
+-- name: add_work
+INSERT INTO attempt_work (task_id, attempt, agent_id, key_hash, state)
+VALUES (:task_id, :attempt, :agent, :key_hash, 'waiting') ON CONFLICT (task_id, attempt) DO NOTHING;
+
+-- name: get_work
+{{work}}
+WHERE w.task_id = :task_id AND w.attempt = :attempt;
+
+-- name: open_in
+{{work}}
+WHERE w.worktree = :worktree AND w.state = 'open' ORDER BY w.task_id, w.attempt;
+
+-- name: ended_work
+-- Ended attempts whose work is not yet put away; those with a problem are tried again after a pause.
+{{work}}
+WHERE w.worktree IS NOT NULL AND w.state = 'open' AND x.ended_at IS NOT NULL
+  AND (w.tried_at IS NULL OR w.tried_at <= :tried_before)
+ORDER BY w.task_id, w.attempt LIMIT 100;
+
+-- name: wait
+UPDATE attempt_work SET waits_for = :reason
+WHERE task_id = :task_id AND attempt = :attempt AND state = 'waiting' AND (waits_for IS NULL OR waits_for <> :reason);
+
+-- name: open_work
+UPDATE attempt_work SET state = 'open', waits_for = NULL, worktree = :worktree, base_commit = :commit
+WHERE task_id = :task_id AND attempt = :attempt AND state = 'waiting';
+
+-- name: request_end
+UPDATE attempt_work SET requested_end = :ending WHERE task_id = :task_id AND attempt = :attempt AND state <> 'over';
+
+-- name: keep_work
+UPDATE attempt_work SET kept_commit = :commit, commits = :commits, files = :files, bytes = :bytes
+WHERE task_id = :task_id AND attempt = :attempt;
+
+-- name: failed_to_keep
+UPDATE attempt_work SET problem = :problem, tried_at = :now WHERE task_id = :task_id AND attempt = :attempt;
+
+-- name: close_work
+UPDATE attempt_work SET state = 'over', over_at = :now, waits_for = NULL, problem = :problem
+WHERE task_id = :task_id AND attempt = :attempt AND state <> 'over';
+
+-- name: kept
+SELECT task_id, attempt, kept_commit, bytes, over_at FROM attempt_work
+WHERE kept_commit IS NOT NULL AND state = 'over' ORDER BY over_at, task_id, attempt;
+
+-- name: forget
+UPDATE attempt_work SET kept_commit = NULL, problem = 'What it made was pruned.'
+WHERE task_id = :task_id AND attempt = :attempt AND kept_commit IS NOT NULL;

@@ -9,6 +9,7 @@ from pydantic import Field
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.services.agents.status import activate
+from workbench.services.tasks import attempts
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.claims import SQL, OwnId, candidates, require_self
 from workbench.services.tasks.rows import task_lines
@@ -31,12 +32,20 @@ class Available(Wire):
     tasks: list[TaskSummary]
 
 
+class Finishing(Wire):
+    """A task you hold that your command has ended; that takes effect when the command itself has ended."""
+
+    task_id: int
+    outcome: str
+
+
 class Work(Wire):
     """The tasks you hold, and those you could claim, best first."""
 
     holding: list[TaskSummary]
     available: list[TaskSummary]
     lease_expires_at: Micros | None
+    finishing: list[Finishing]
 
 
 @op(allow=Level.WORKER)
@@ -112,6 +121,11 @@ def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
         holding=task_lines(tx, [row["id"] for row in held]),
         available=_available(tx, caller, me, limit),
         lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
+        finishing=[
+            Finishing(task_id=row["id"], outcome=asked.outcome)
+            for row in held
+            if (asked := attempts.requested_end(row))
+        ],
     )
 
 

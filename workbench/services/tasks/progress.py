@@ -14,8 +14,8 @@ from workbench.model import Int64, Level, TaskState
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import Action
-from workbench.services.tasks import dependencies
-from workbench.services.tasks.attempts import Failure, after_failure, put_back
+from workbench.services.tasks import attempts, dependencies
+from workbench.services.tasks.attempts import Ending, Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self
 from workbench.services.tasks.rows import (
     line_of,
@@ -23,7 +23,7 @@ from workbench.services.tasks.rows import (
     require_task,
     require_task_line,
 )
-from workbench.services.tasks.task import Task, TaskSummary, bounded_json
+from workbench.services.tasks.task import Finish, Task, TaskSummary, bounded_json
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -38,9 +38,9 @@ async def start_task(ctx: Ctx, task_id: Int64, attempt: AttemptNumber = None) ->
     """Mark a claimed task as in progress. Reporting progress or completing it implies this."""
 
     def change(tx: Tx) -> Task:
-        row = _held(tx, ctx.caller, task_id, attempt)
+        row = held(tx, ctx.caller, task_id, attempt)
         lifecycle.step(row["status"], Action.START)
-        _start(tx, row)
+        start(tx, row)
         return require_task(tx, task_id)
 
     return await ctx.write(change)
@@ -60,8 +60,8 @@ async def report_task_progress(
     me = require_self(ctx.caller, agent_id)
 
     def change(tx: Tx) -> TaskSummary:
-        row = _held(tx, ctx.caller, task_id, attempt)
-        _start(tx, row)
+        row = held(tx, ctx.caller, task_id, attempt)
+        start(tx, row)
         percent = row["progress"] if percent_complete is None else percent_complete
         tx.run(SQL.progress, task_id=task_id, progress=percent, now=tx.now, lease_us=row["lease_us"])
         if progress_note:
@@ -82,25 +82,15 @@ async def complete_task(
         tuple[str, ...], Field(max_length=1_000, description="What you made: files, commits, addresses.")
     ] = (),
     attempt: AttemptNumber = None,
-) -> TaskSummary:
-    """Complete a task you hold, with its result. Tasks that waited only for it become claimable."""
-    result = bounded_json(result_data, ctx.settings)
-    made = bounded_json(artifacts, ctx.settings)
+) -> Finish:
+    """Complete a task you hold, with its result. Tasks that waited only for it become claimable.
 
-    def change(tx: Tx) -> TaskSummary:
-        row = _held(tx, ctx.caller, task_id, attempt)
-        lifecycle.step(row["status"], Action.COMPLETE)
-        dependencies.require_none_open(tx, row)
-        if row["status"] == TaskState.CLAIMED:
-            _emit_started(tx, row)
-        tx.run(SQL.complete, task_id=task_id, result=result, artifacts=made, now=tx.now)
-        tx.run(SQL.complete_attempt, task_id=task_id, attempt=row["attempt"], now=tx.now)
-        dependencies.completed(tx, row)
-        tx.emit("task.completed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
-        changed = {"status": TaskState.COMPLETED, "progress": 100, "error_message": None}
-        return line_of({**row, **changed})
-
-    return await ctx.write(change)
+    In a worker's command, it takes effect when the command has ended and its work is committed.
+    """
+    for value in (result_data, artifacts):
+        bounded_json(value, ctx.settings)
+    ending = Ending(outcome="completed", result_data=result_data, artifacts=artifacts)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
 
 @op(allow=Level.WORKER)
@@ -113,17 +103,13 @@ async def fail_task(
         str | None, Field(max_length=200, description="Error class, such as ValueError; see no_retry of the task.")
     ] = None,
     attempt: AttemptNumber = None,
-) -> TaskSummary:
-    """Mark a task you hold as failed. While retries are left, it is retried after a pause."""
+) -> Finish:
+    """Mark a task you hold as failed. While retries are left, it is retried after a pause.
 
-    def change(tx: Tx) -> TaskSummary:
-        row = _held(tx, ctx.caller, task_id, attempt)
-        lifecycle.step(row["status"], Action.FAIL)
-        failure = Failure("failed", error_message, error_class, retryable)
-        after_failure(tx, ctx.settings, row, failure, ctx.random())
-        return require_task_line(tx, task_id)
-
-    return await ctx.write(change)
+    In a worker's command, it takes effect when the command has ended.
+    """
+    ending = Ending(outcome="failed", reason=error_message, retryable=retryable, error_class=error_class)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
 
 @op(allow=Level.WORKER)
@@ -132,19 +118,61 @@ async def release_task(
     task_id: Int64,
     reason: Annotated[str, Field(max_length=1_000)] = "",
     attempt: AttemptNumber = None,
-) -> TaskSummary:
-    """Release a task you hold. It is claimable again at once, and no retry is used up."""
+) -> Finish:
+    """Release a task you hold. It is claimable again at once, and no retry is used up.
 
-    def change(tx: Tx) -> TaskSummary:
-        row = _held(tx, ctx.caller, task_id, attempt)
-        lifecycle.step(row["status"], Action.RELEASE)
-        put_back(tx, row, "released", reason)
-        return require_task_line(tx, task_id)
-
-    return await ctx.write(change)
+    In a worker's command, it takes effect when the command has ended.
+    """
+    ending = Ending(outcome="released", reason=reason)
+    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
 
-def _start(tx: Tx, row: Row) -> None:
+def _end_or_request(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> Finish:
+    """End the attempt of a held task; if it is supervised, record that its command asks for that."""
+    if not row["supervised"]:
+        return Finish(**end(tx, ctx, row, ending).model_dump(), takes_effect="now")
+    lifecycle.step(row["status"], _ACTIONS[ending.outcome])
+    if ending.outcome == "completed":
+        dependencies.require_none_open(tx, row)
+    attempts.request_end(tx, row, ending)
+    return Finish(**line_of(row).model_dump(), takes_effect="when the command has ended")
+
+
+_ACTIONS = {"completed": Action.COMPLETE, "failed": Action.FAIL, "released": Action.RELEASE}
+
+
+def end(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> TaskSummary:
+    """End the attempt of a held task.
+
+    Raises:
+        Conflict: ``WRONG_STATE``, ``DEPENDENCIES_OPEN``. BadInput: ``TOO_LARGE``.
+    """
+    lifecycle.step(row["status"], _ACTIONS[ending.outcome])
+    if ending.outcome == "completed":
+        return _complete(tx, ctx, row, ending)
+    if ending.outcome == "failed":
+        failure = Failure("failed", ending.reason, ending.error_class, ending.retryable)
+        after_failure(tx, ctx.settings, row, failure, ctx.random())
+    else:
+        put_back(tx, row, "released", ending.reason)
+    return require_task_line(tx, row["id"])
+
+
+def _complete(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> TaskSummary:
+    dependencies.require_none_open(tx, row)
+    result = bounded_json(ending.result_data, ctx.settings)
+    artifacts = bounded_json(ending.artifacts, ctx.settings)
+    if row["status"] == TaskState.CLAIMED:
+        _emit_started(tx, row)
+    tx.run(SQL.complete, task_id=row["id"], result=result, artifacts=artifacts, now=tx.now)
+    tx.run(SQL.complete_attempt, task_id=row["id"], attempt=row["attempt"], now=tx.now)
+    dependencies.completed(tx, row)
+    tx.emit("task.completed", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
+    return line_of({**row, "status": TaskState.COMPLETED, "progress": 100, "error_message": None})
+
+
+def start(tx: Tx, row: Row) -> None:
+    """Mark a held task as in progress, if it is not."""
     if row["status"] == TaskState.CLAIMED:
         tx.run(SQL.start, task_id=row["id"], now=tx.now)
         tx.run(SQL.start_attempt, task_id=row["id"], attempt=row["attempt"], now=tx.now)
@@ -155,7 +183,7 @@ def _emit_started(tx: Tx, row: Row) -> None:
     tx.emit("task.started", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
 
 
-def _held(tx: Reader, caller: Caller, task_id: Int64, attempt: int | None) -> Row:
+def held(tx: Reader, caller: Caller, task_id: Int64, attempt: int | None) -> Row:
     """The row of a task that the caller holds.
 
     Raises:

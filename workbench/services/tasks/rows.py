@@ -15,7 +15,7 @@ from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
 from workbench.services.access import permissions
-from workbench.services.tasks.task import Task, TaskStatus, TaskSummary
+from workbench.services.tasks.task import Attempt, KeptWork, Task, TaskStatus, TaskSummary
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
 
@@ -188,21 +188,31 @@ def task_of(tx: Reader, row: Row) -> Task:
     return Task.model_validate(fields)
 
 
-def _attempts(tx: Reader, row: Row) -> list[Row]:
-    """The attempts of a task. While the first one is running, its data comes from the row, without a query."""
-    if row["attempt"] > 1 or row["status"] not in lifecycle.HELD:
-        return tx.all(SQL.attempts, task_id=row["id"])
-    first = {
-        "attempt": row["attempt"],
-        "agent_id": row["holder"],
-        "claimed_at": row["claimed_at"],
-        "started_at": row["started_at"],
-        "ended_at": None,
-        "outcome": None,
-        "error_class": None,
-        "error_message": None,
-    }
-    return [first]
+def _attempts(tx: Reader, row: Row) -> list[Attempt]:
+    """The attempts of a task. While the first one runs unsupervised, its data comes from the row, without a query."""
+    if row["attempt"] > 1 or row["supervised"] or row["status"] not in lifecycle.HELD:
+        return [_attempt(row["id"], one) for one in tx.all(SQL.attempts, task_id=row["id"])]
+    shown = ("attempt", "claimed_at", "started_at")
+    return [_attempt(row["id"], {"agent_id": row["holder"], **{name: row[name] for name in shown}})]
+
+
+def _attempt(task_id: int, row: Row) -> Attempt:
+    asked = row.get("requested_end") if row.get("ended_at") is None else None
+    finishing = from_json(asked)["outcome"] if asked else None
+    plain = {name: row.get(name) for name in Attempt.model_fields}
+    return Attempt.model_validate(plain | {"finishing": finishing, "kept": _kept(task_id, row)})
+
+
+def _kept(task_id: int, row: Row) -> KeptWork | None:
+    if not row.get("kept_commit") or row["state"] != "over":
+        return None
+    counts = {name: row[name] for name in ("commits", "files", "bytes")}
+    return KeptWork(ref=attempt_ref(task_id, row["attempt"]), commit=row["kept_commit"], **counts)
+
+
+def attempt_ref(task_id: int, attempt: int) -> str:
+    """The reference that keeps the work of an attempt, in the user's repository."""
+    return f"refs/workbench/attempts/{task_id}/{attempt}"
 
 
 def line_of(row: Row) -> TaskSummary:

@@ -1,9 +1,11 @@
 -- part: line
--- The columns of a summary, those that the holder needs, and whether another task depends on it.
+-- The columns of a summary, those that the holder needs, whether another task depends on it, and whether its attempt is
+-- supervised.
 SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry,
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
     s.error_message, s.assigned_agent_id, a.assigned_agent_id AS holder,
-    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on = t.id) AS awaited
+    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on = t.id) AS awaited,
+    EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id AND w.attempt = s.attempt) AS supervised
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 LEFT JOIN agents a ON a.id = s.assigned_agent_id
@@ -29,7 +31,8 @@ SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.conte
     s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
     s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message,
     a.assigned_agent_id AS holder, r.assigned_agent_id AS reserved_name,
-    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = t.id) AS waits
+    EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = t.id) AS waits,
+    EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id) AS supervised
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 LEFT JOIN agents a ON a.id = s.assigned_agent_id
@@ -51,8 +54,10 @@ WHERE d.task_id = :task_id ORDER BY d.depends_on;
 
 -- name: attempts
 SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,
-    x.error_class, x.error_message
+    x.error_class, x.error_message, w.worktree, w.base_commit, w.waits_for, w.requested_end, w.state, w.kept_commit, w.commits, w.files,
+    w.bytes, w.problem
 FROM task_attempts x JOIN agents a ON a.id = x.agent_id
+LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt
 WHERE x.task_id = :task_id ORDER BY x.attempt;
 
 -- name: reserve

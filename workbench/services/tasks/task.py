@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic_core import to_json
@@ -102,8 +102,30 @@ class TaskSummary(Wire):
     error_message: str | None
 
 
+class KeptWork(Wire):
+    """What an attempt left that did not complete its task: a reference in your repository, and what it has beyond the
+    commit that the attempt began at. `bytes` is what it takes on the disk."""
+
+    ref: str
+    commit: str
+    commits: int
+    files: int
+    bytes: int
+
+
+class Finish(TaskSummary):
+    """A task that was ended. `takes_effect` says when: a supervised attempt ends when its command has ended."""
+
+    takes_effect: Literal["now", "when the command has ended"]
+
+
 class Attempt(Wire):
-    """One claim of a task, and its outcome."""
+    """One claim of a task, and its outcome.
+
+    `base_commit` is where its branch was when it began. `waits_for` says what it waits for before it begins, and
+    `finishing` how its command has ended it, while the command still runs. `kept` is its work, if it did not complete
+    the task; `problem` says why that could not be kept.
+    """
 
     attempt: int
     agent_id: str
@@ -113,6 +135,12 @@ class Attempt(Wire):
     outcome: str | None
     error_class: str | None
     error_message: str | None
+    worktree: str | None
+    base_commit: str | None
+    waits_for: str | None
+    finishing: Literal["completed", "failed", "released"] | None
+    kept: KeptWork | None
+    problem: str | None
 
 
 class Task(TaskSummary):

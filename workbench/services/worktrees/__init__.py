@@ -9,6 +9,7 @@ operations are recorded in a journal before they begin, so that after a crash ea
 - `creation`, `update`, `discard`: creating one, merging its target into it, removing it
 - `imports`: importing its commits into the user's repository
 - `rescue`: saving work that would be lost with a worktree
+- `kept_work`: the work of attempts that did not complete their task, taken off the branch and kept
 - `journal`: file operations in progress, finished or undone after a crash
 - `status`, `conflicts`: changes, differences, predicted merge conflicts
 - `cleanup`: disk space
@@ -21,6 +22,7 @@ from workbench.services.worktrees import (
     discard,
     imports,
     journal,
+    kept_work,
     places,
     rescue,
     rows,
@@ -35,6 +37,7 @@ __all__ = [
     "discard",
     "imports",
     "journal",
+    "kept_work",
     "places",
     "rescue",
     "rows",

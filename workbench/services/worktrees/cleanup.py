@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from asyncio import to_thread
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,16 +15,20 @@ from pydantic import Field
 
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
-from workbench.model import Level, Wire
+from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
+from workbench.services.tasks import attempts
+from workbench.services.tasks.rows import attempt_ref
 from workbench.services.worktrees.places import Place, exclusive, gates_are_held, gates_held
 from workbench.services.worktrees.rows import all_worktrees
 from workbench.settings import Settings
 from workbench.store.base import Row
 from workbench.tree_removal import remove_tree
 
-Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash"]
+DAY = 86_400 * SECOND
+
+Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash", "attempt"]
 
 
 class Item(Wire):
@@ -49,7 +54,7 @@ class Pruned(Wire):
 async def prune_worktrees(
     ctx: Ctx, apply: Annotated[bool, Field(description="Remove what is safe; otherwise only list.")] = False
 ) -> Pruned:
-    """List the disk space of worktrees, repositories, temporary files, logs and the trash; remove what is safe."""
+    """List the disk space of worktrees, repositories, files, logs, kept work and the trash; remove what is safe."""
     return await ctx.repositories.shielded(_prune(ctx, apply))
 
 
@@ -57,12 +62,35 @@ async def _prune(ctx: Ctx, apply: bool) -> Pruned:
     async with exclusive(ctx) as repository:
         rows = {row["name"]: row for row in await ctx.read(all_worktrees)}
         items = await to_thread(lambda: list(_Survey(ctx, rows).items()))
-        freed = 0
+        kept = {(work["task_id"], work["attempt"]): _kept(ctx, work) for work in await ctx.read(attempts.all_kept)}
+        freed = await _forget(ctx, repository, kept) if apply else 0
         for item in items if apply else ():
             if item.safe:
                 await to_thread(_remove, ctx.settings, repository, item)
                 freed += item.bytes - await to_thread(size, Path(item.path))
+        items += kept.values()
         return Pruned(items=items, bytes=sum(item.bytes for item in items), freed=freed)
+
+
+def _kept(ctx: Ctx, work: Row) -> Item:
+    """The kept work of an attempt. Its path is the name of the reference, its bytes are those of its objects."""
+    name, days = f"task {work['task_id']}, attempt {work['attempt']}", ctx.settings.keep_attempts_days
+    safe = work["over_at"] + days * DAY <= ctx.store.now()
+    reason = f"Work that did not complete its task, kept for {days:g} days (keep_attempts_days)."
+    ref = attempt_ref(work["task_id"], work["attempt"])
+    return Item(kind="attempt", name=name, path=ref, bytes=work["bytes"], safe=safe, reason=reason)
+
+
+async def _forget(ctx: Ctx, repository: Repository, kept: Mapping[tuple[int, int], Item]) -> int:
+    """Delete the references of kept work that is old enough; the bytes that git can then free."""
+    freed = 0
+    for (task_id, attempt), item in kept.items():
+        if item.safe:
+            if commit := await to_thread(repository.parse, item.path):
+                await to_thread(repository.delete_branch, item.path, commit)
+            await ctx.write(partial(attempts.forget, task_id=task_id, attempt=attempt))
+            freed += item.bytes
+    return freed
 
 
 def _remove(settings: Settings, repository: Repository, item: Item) -> None:

@@ -16,6 +16,7 @@ from workbench.services import approvals
 from workbench.services.processes import termination
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
+from workbench.services.worktrees.kept_work import put_away_worktree
 from workbench.services.worktrees.places import checkout_of, exclusive, is_there, place_of
 from workbench.services.worktrees.rescue import commits_alone, only_there, save_what_is_nowhere_else
 from workbench.services.worktrees.rows import (
@@ -57,6 +58,7 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
         await termination.end_all(ctx, "the worktree was discarded", name)
+        await put_away_worktree(ctx, repository, name)
         bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
         commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
         place = place_of(ctx, row)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from asyncio import to_thread
 
 from workbench.errors import Conflict
+from workbench.git import Repository
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import Action
+from workbench.services.tasks import attempts
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, place_of
 from workbench.services.worktrees.rows import WorktreeName, require_own_worktree
+from workbench.store.base import Row
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -34,26 +37,41 @@ async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
 async def _update(ctx: Ctx, name: str) -> Updated:
     async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
-        if running := await ctx.read(lambda tx: tx.all(SQL.running, name=name)):
-            tasks = [task["task_id"] for task in running]
-            listed = ", ".join(map(str, tasks))
-            raise Conflict(
-                "WORKTREE_BUSY",
-                f"Agents are working in {name} (task {listed}). Wait until they have ended.",
-                tasks=tasks,
-            )
-        before = await import_branch(ctx, repository, row)
-        target = await to_thread(commit_of, repository, row["integration_target"])
-        checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
-        branch, _ = await to_thread(checkout.head)
-        if branch != row["branch_name"]:
-            text = f"The worktree {name} is not on its branch {row['branch_name']}. Switch it back first."
-            raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
-        message = f"Merge {row['integration_target']} into {row['branch_name']}"
-        conflicts = await to_thread(checkout.merge, target, message, COMMITTER)
-        commit = before if conflicts else await import_branch(ctx, repository, row)
-        updated = Updated(worktree=name, commit=commit, merged=commit != before, conflicts=conflicts)
+        target = row["integration_target"]
+        commit = await to_thread(commit_of, repository, target)
+        updated = await merge_into(ctx, repository, row, commit, f"Merge {target} into {row['branch_name']}")
         if updated.merged:
-            data = {"commit": commit, "target": row["integration_target"]}
+            data = {"commit": updated.commit, "target": target}
             await ctx.write(lambda tx: tx.emit("worktree.updated", f"worktree:{name}", **data))
         return updated
+
+
+async def merge_into(ctx: Ctx, repository: Repository, row: Row, commit: str, message: str) -> Updated:
+    """Merge a commit of the user's repository into a worktree, inside its box. Call with exclusive access.
+
+    Raises:
+        Conflict: ``WORKTREE_BUSY``, ``WORKTREE_ELSEWHERE``, ``WORKTREE_DIRTY``.
+    """
+    name = row["name"]
+    await _require_idle(ctx, name)
+    before = await import_branch(ctx, repository, row)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
+    branch, _ = await to_thread(checkout.head)
+    if branch != row["branch_name"]:
+        text = f"The worktree {name} is not on its branch {row['branch_name']}. Switch it back first."
+        raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
+    conflicts = await to_thread(checkout.merge, commit, message, COMMITTER)
+    after = before if conflicts else await import_branch(ctx, repository, row)
+    return Updated(worktree=name, commit=after, merged=after != before, conflicts=conflicts)
+
+
+async def _require_idle(ctx: Ctx, name: str) -> None:
+    """Refuse while tasks are worked on in a worktree, or the work of an attempt there is not put away yet."""
+    running = await ctx.read(lambda tx: {task["task_id"] for task in tx.all(SQL.running, name=name)})
+    running |= {work["task_id"] for work in await ctx.read(lambda tx: attempts.open_in(tx, name))}
+    if running:
+        raise Conflict(
+            "WORKTREE_BUSY",
+            f"Agents are working in {name} (task {', '.join(map(str, sorted(running)))}). Wait until they have ended.",
+            tasks=sorted(running),
+        )

@@ -1,0 +1,87 @@
+"""What is done with the kept work of an attempt: shown, adopted, pruned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Served, git
+from tests.worker.working import make, reached, working
+from workbench.errors import Conflict, NotFound, Refused
+from workbench.worker import supervisor
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+async def kept(served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A task that failed; its one attempt made `good.txt`."""
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    ada = await settle("ada", "lab")
+    task_id = await make(served, "echo good > good.txt; exit 1", max_retries=0)
+    async with working(served, ada.token):
+        return await reached(served, task_id, "failed")
+
+
+async def test_the_diff_of_kept_work_shows_what_the_attempt_made(served: Served, kept: dict[str, Any]) -> None:
+    found = await served.workbench.call("get_attempt_diff", task_id=kept["id"], attempt=1)
+    assert [(file["path"], file["status"], file["added"]) for file in found["files"]] == [("good.txt", "A", 1)]
+    assert "+good" in found["files"][0]["patch"]
+    assert found["commit"] == kept["attempts"][0]["kept"]["commit"]
+    with pytest.raises(NotFound, match="NO_KEPT_WORK"):
+        await served.workbench.call("get_attempt_diff", task_id=kept["id"], attempt=2)
+
+
+async def test_an_adopted_attempt_is_a_candidate_that_is_merged_when_it_is_approved(
+    served: Served, kept: dict[str, Any], repository: Path
+) -> None:
+    call = served.workbench.call
+    made = await call("adopt_attempt", task_id=kept["id"], attempt=1)
+    assert (made["worktree"], made["target_branch"]) == ("lab", "main")
+    (asked,) = [a for a in (await call("list_approvals"))["approvals"] if a["kind"] == "integration"]
+    assert (asked["id"], asked["payload"]["source_commit"]) == (made["approval_id"], made["commit"])
+    assert [file["path"] for file in asked["payload"]["files"]] == ["good.txt"]
+    assert asked["payload"]["changed"] == []
+    await call("approve", approval_id=made["approval_id"])
+    while "good.txt" not in git("ls-tree", "--name-only", "main", cwd=repository).split():
+        await served.workbench.call("wait_for_task", task_id=kept["id"], until="changed", wait_seconds=0.05)
+    assert (await call("get_task", task_id=kept["id"]))["status"] == "failed"
+
+
+async def test_an_attempt_of_a_discarded_worktree_is_adopted_in_a_new_one(served: Served, kept: dict[str, Any]) -> None:
+    await served.workbench.call("discard_worktree", worktree_name="lab")
+    made = await served.workbench.call("adopt_attempt", task_id=kept["id"], attempt=1)
+    assert made["worktree"] == f"attempt-{kept['id']}-1"
+
+
+async def test_adopting_what_conflicts_changes_nothing(served: Served, kept: dict[str, Any], repository: Path) -> None:
+    worktree = served.workbench.settings.worktrees / "lab"
+    (worktree / "good.txt").write_text("better\n")
+    git("add", ".", cwd=worktree)
+    git("commit", "-qm", "Better", cwd=worktree)
+    with pytest.raises(Conflict, match="MERGE_CONFLICT") as refused:
+        await served.workbench.call("adopt_attempt", task_id=kept["id"], attempt=1)
+    assert refused.value.details["files"] == ["good.txt"]
+    assert (worktree / "good.txt").read_text() == "better\n"
+
+
+async def test_a_planner_adopts_only_into_its_own_worktrees(served: Served, kept: dict[str, Any], admit: Admit) -> None:
+    pat = await admit("pat", role="planner")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await served.workbench.dispatch(pat.caller, "adopt_attempt", {"task_id": kept["id"], "attempt": 1})
+
+
+async def test_prune_deletes_kept_work_when_it_is_old_enough(
+    served: Served, kept: dict[str, Any], repository: Path
+) -> None:
+    call = served.workbench.call
+    ref = kept["attempts"][0]["kept"]["ref"]
+    (item,) = [i for i in (await call("prune_worktrees", apply=True))["items"] if i["kind"] == "attempt"]
+    assert (item["path"], item["safe"]) == (ref, False)
+    served.workbench.settings.__dict__["keep_attempts_days"] = 0.0
+    await call("prune_worktrees", apply=True)
+    assert git("for-each-ref", "refs/workbench", cwd=repository) == ""
+    attempt = (await call("get_task", task_id=kept["id"]))["attempts"][0]
+    assert (attempt["kept"], attempt["problem"]) == (None, "What it made was pruned.")

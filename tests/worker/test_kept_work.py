@@ -1,0 +1,309 @@
+"""What attempts make: on the branch if they complete their task, else kept as references and taken off the branch."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Served, git
+from tests.worker.working import appeared, directory_of, get, make, reached, working
+from workbench.app import Workbench
+from workbench.rules import access
+from workbench.rules.profile import Profile
+from workbench.services.agents.register import add_pending
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+from workbench.worker import supervised, supervisor
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+@pytest.fixture(autouse=True)
+def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(supervised, "OCCUPIED_SECONDS", 0.02)
+
+
+def ref(task_id: int, attempt: int = 1) -> str:
+    return f"refs/workbench/attempts/{task_id}/{attempt}"
+
+
+def files_of(project: Path, commit: str) -> dict[str, str]:
+    """The files of a commit, with their content."""
+    names = git("ls-tree", "-r", "--name-only", commit, cwd=project).split("\n")
+    return {name: git("show", f"{commit}:{name}", cwd=project) for name in names}
+
+
+async def over(served: Served, task_id: int, attempt: int = 1) -> dict[str, Any]:
+    """An attempt, once its work is put away."""
+    while True:
+        found = (await get(served, task_id))["attempts"][attempt - 1]
+        if found["kept"]:
+            return dict(found)
+        await asyncio.sleep(0.02)
+
+
+WORK = "echo 1 > committed.txt; git add .; git commit -qm One; echo 2 > staged.txt; git add .; echo 3 > new.txt"
+IGNORED = "echo '*.log' > .gitignore; git add .; git commit -qm Ignore; echo 4 > out.log"
+
+
+async def test_what_a_failed_attempt_made_is_kept_and_its_branch_is_where_the_attempt_began(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    before = git("rev-parse", "wb/lab/main", cwd=repository)
+    task_id = await make(served, f"{IGNORED}; {WORK}; echo 5 > README.md; exit 1", max_retries=0)
+    async with working(served, ada.token):
+        task = await reached(served, task_id, "failed")
+    attempt = task["attempts"][0]
+    assert files_of(repository, ref(task_id)) == {
+        ".gitignore": "*.log",
+        "README.md": "5",
+        "committed.txt": "1",
+        "new.txt": "3",
+        "staged.txt": "2",
+    }
+    assert attempt["kept"] | {"bytes": 0} == {
+        "ref": ref(task_id),
+        "commit": git("rev-parse", ref(task_id), cwd=repository),
+        "commits": 3,
+        "files": 5,
+        "bytes": 0,
+    }
+    assert (attempt["base_commit"], attempt["worktree"]) == (before, "lab")
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == before
+    assert sorted(p.name for p in directory_of(served).iterdir()) == [".git", "README.md"]
+    assert git("status", "--porcelain", cwd=directory_of(served)) == ""
+    kinds = [e["kind"] for e in (await served.workbench.call("list_events", kinds=["task.*"]))["events"]]
+    assert kinds.count("task.work_kept") == 1
+
+
+async def test_an_attempt_that_made_nothing_leaves_nothing(served: Served, settle: Admit, repository: Path) -> None:
+    ada = await settle("ada", "lab")
+    task_id = await make(served, "exit 1", max_retries=0)
+    async with working(served, ada.token):
+        task = await reached(served, task_id, "failed")
+    assert task["attempts"][0]["kept"] is None
+    assert git("for-each-ref", "refs/workbench", cwd=repository) == ""
+
+
+async def test_commits_on_other_branches_and_stashes_of_a_failed_attempt_are_kept_too(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    stash = "echo 1 > README.md; git stash -q"
+    run = (
+        f"{stash}; git checkout -qb side; echo 2 > side.txt; git add .; git commit -qm Side; git checkout -q -; exit 1"
+    )
+    task_id = await make(served, run, max_retries=0)
+    async with working(served, ada.token):
+        await reached(served, task_id, "failed")
+    subjects = git("log", "--format=%s", ref(task_id), "^main", cwd=repository)
+    assert "Side" in subjects.splitlines()
+    assert "WIP on wb/lab/main" in subjects
+
+
+async def test_each_attempt_keeps_its_own_work_and_the_one_that_completes_has_no_other(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    run = "echo $WORKBENCH_ATTEMPT > made-$WORKBENCH_ATTEMPT; [ $WORKBENCH_ATTEMPT = 3 ] || exit 75"
+    task_id = await make(served, run, max_retries=2)
+    async with working(served, ada.token):
+        task = await reached(served, task_id, "completed", "failed")
+    made = [sorted(set(files_of(repository, ref(task_id, n))) - {"README.md"}) for n in (1, 2)]
+    assert made == [["made-1"], ["made-2"]]
+    changed = git("diff", "--name-only", "main", "wb/lab/main", cwd=repository).split()
+    assert (changed, task["attempts"][2]["kept"]) == (["made-3"], None)
+
+
+async def test_commits_that_were_imported_during_a_failed_attempt_are_taken_off_the_branch(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    task_id = await make(
+        served, f"{WORK}; touch ../made; until [ -e ../go ]; do sleep 0.01; done; exit 1", max_retries=0
+    )
+    before = git("rev-parse", "wb/lab/main", cwd=repository)
+    async with working(served, ada.token):
+        await appeared(directory_of(served).parent / "made")
+        await served.workbench.call("get_worktree_status", worktree_name="lab")
+        assert git("rev-parse", "wb/lab/main", cwd=repository) != before
+        (directory_of(served).parent / "go").touch()
+        await reached(served, task_id, "failed")
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == before
+    assert "committed.txt" in files_of(repository, ref(task_id))
+    (found,) = (await served.workbench.call("get_worktree_status", worktree_name="lab"))["worktrees"]
+    assert (found["commit"], found["ahead"], found["dirty"]) == (before, 0, [])
+
+
+async def test_what_a_person_left_uncommitted_is_not_part_of_an_attempt(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    (directory_of(served) / "mine.txt").write_text("mine")
+    task_id = await make(served, "echo half > half.txt; exit 1", max_retries=0)
+    async with working(served, ada.token):
+        await reached(served, task_id, "failed")
+    assert git("diff", "--name-only", "main", "wb/lab/main", cwd=repository) == "mine.txt"
+    assert git("diff", "--name-only", "wb/lab/main", ref(task_id), cwd=repository) == "half.txt"
+
+
+async def test_work_on_another_branch_is_on_the_branch_of_the_worktree_when_its_task_is_completed(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    task_id = await make(served, "git checkout -qb side; echo 1 > side.txt; git add .; git commit -qm Side")
+    async with working(served, ada.token):
+        task = await reached(served, task_id, "completed", "failed")
+    head = git("rev-parse", "wb/lab/main", cwd=repository)
+    assert (task["status"], task["artifacts"]) == ("completed", [f"commit:{head}"])
+    assert "side.txt" in files_of(repository, head)
+
+
+async def test_a_stale_finish_is_refused_and_its_work_is_kept(served: Served, settle: Admit, repository: Path) -> None:
+    ada = await settle("ada", "lab")
+    before = git("rev-parse", "wb/lab/main", cwd=repository)
+    run = "echo late > late.txt; touch ../begun; until [ -e ../go ]; do sleep 0.01; done"
+    task_id = await make(served, run)
+    async with working(served, ada.token, heartbeat_seconds=3_600):
+        await appeared(directory_of(served).parent / "begun")
+        await served.workbench.call("cancel_task", task_id=task_id)
+        (directory_of(served).parent / "go").touch()
+        await over(served, task_id)
+    assert (await get(served, task_id))["status"] == "cancelled"
+    assert files_of(repository, ref(task_id))["late.txt"] == "late"
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == before
+
+
+async def test_the_work_of_a_released_and_of_a_revoked_attempt_is_kept(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada, bob = await settle("ada", "lab"), await settle("bob", "annex", "tester")
+    run = "echo half > half.txt; touch ../begun-$WORKBENCH_TASK_ID; exec sleep 600"
+    first, second = await make(served, run), await make(served, run, persona_id="tester")
+    async with working(served, ada.token):
+        await appeared(directory_of(served).parent / f"begun-{first}")
+    async with working(served, bob.token, "annex"):
+        await appeared(directory_of(served).parent / f"begun-{second}")
+        await served.workbench.call("revoke_agent", agent_id="bob")
+    for task_id in (first, second):
+        await over(served, task_id)
+        assert files_of(repository, ref(task_id))["half.txt"] == "half"
+    assert not (directory_of(served) / "half.txt").exists()
+    assert not (directory_of(served, "annex") / "half.txt").exists()
+
+
+async def test_work_that_is_too_large_to_import_stays_in_the_repository_of_its_worktree(
+    settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_MAX_IMPORT_BYTES", "2000")
+    async with served_project(settings.model_copy(update={"max_import_bytes": 2_000})) as served:
+        token = await settled(served)
+        task_id = await make(served, "head -c 9000 /dev/urandom > large; exit 1", max_retries=0)
+        async with working(served, token):
+            task = await reached(served, task_id, "failed")
+        own = served.workbench.settings.repositories / "lab"
+    attempt = task["attempts"][0]
+    assert (attempt["kept"], f"It is kept as {ref(task_id)} in {own}" in attempt["problem"]) == (None, True)
+    assert git("cat-file", "-s", f"{ref(task_id)}:large", cwd=own) == "9000"
+    assert not (directory_of(served) / "large").exists()
+
+
+@asynccontextmanager
+async def served_project(settings: Settings, **more: Any) -> AsyncIterator[Served]:
+    async with Workbench.open(settings, **more) as workbench, Servers(workbench) as servers:
+        yield Served(workbench, await servers.start(0), servers)
+
+
+async def settled(served: Served, name: str = "ada", worktree: str = "lab") -> str:
+    """The token of an admitted agent with a worktree."""
+    workbench = served.workbench
+    if not (workbench.settings.worktrees / worktree).exists():
+        await workbench.call("create_worktree", name=worktree)
+    token, more = access.new_token("wba"), {"persona_id": "implementer", "worktree": worktree, "capabilities": {}}
+    made = await workbench.store.write(lambda tx: add_pending(tx, workbench._ctx, name, token, **more))
+    await workbench.call("approve", approval_id=made.approval_id, choices={"agent_id": name})
+    return token
+
+
+# The end that the command asks for
+
+CALL = """
+import json, os, pathlib, sys, time, urllib.request
+task = json.load(open(os.environ["WORKBENCH_TASK_FILE"]))
+server = json.load(open(os.path.expanduser("~/mcp.json")))["mcpServers"]["workbench"]
+def call(name, **arguments):
+    url = os.environ["WORKBENCH_URL"] + "/api/ops/" + name
+    body = json.dumps({"task_id": task["id"], **arguments}).encode()
+    return json.load(urllib.request.urlopen(urllib.request.Request(url, body, server["headers"])))
+"""
+
+
+def talking(then: str) -> dict[str, Any]:
+    """A program that has the agent's token, in which `call` calls an operation for its task."""
+    return {"profile": Profile(name="talk", summary="Talks.", token=True, command=[sys.executable, "-c", CALL + then])}
+
+
+RUNS_ON = """
+pathlib.Path("before.txt").write_text("before")
+answer = call("complete_task", result_data="mine", artifacts=["x"])
+pathlib.Path("../asked").write_text(answer["data"]["takes_effect"])
+while not os.path.exists("../go"): time.sleep(0.01)
+pathlib.Path("after.txt").write_text("after")
+sys.exit(3)
+"""
+
+
+async def test_a_task_that_its_command_completes_is_completed_when_the_command_has_ended_and_its_work_is_committed(
+    served: Served, settle: Admit, repository: Path
+) -> None:
+    ada = await settle("ada", "lab")
+    task_id = await make(served, None, target_worktree="lab")
+    next_id = await make(served, None, persona_id="tester", dependencies=[task_id])
+    async with working(served, ada.token, **talking(RUNS_ON)):
+        await appeared(directory_of(served).parent / "asked")
+        held, waits = await get(served, task_id), await get(served, next_id)
+        assert (held["status"], held["attempts"][0]["finishing"]) == ("in_progress", "completed")
+        assert (waits["blocked_by"], held["artifacts"]) == ([task_id], [])
+        (directory_of(served).parent / "go").touch()
+        task = await reached(served, task_id, "completed", "failed")
+    head = git("rev-parse", "wb/lab/main", cwd=repository)
+    assert (task["status"], task["result_data"], task["artifacts"]) == ("completed", "mine", ["x", f"commit:{head}"])
+    assert {"before.txt", "after.txt"} < set(files_of(repository, head))
+    assert (directory_of(served).parent / "asked").read_text() == "when the command has ended"
+    assert (await get(served, next_id))["blocked_by"] == []
+
+
+@pytest.mark.parametrize(("name", "state"), [("complete_task", "completed"), ("fail_task", "failed")])
+async def test_a_command_that_runs_on_after_it_ended_its_task_is_ended_as_it_asked(
+    served: Served, settle: Admit, repository: Path, name: str, state: str
+) -> None:
+    ada = await settle("ada", "lab")
+    more = ", error_message='No.', retryable=False" if name == "fail_task" else ""
+    then = f"open('made.txt', 'w').write('made'); call('{name}'{more}); time.sleep(600)"
+    task_id = await make(served, None, target_worktree="lab")
+    async with working(served, ada.token, finish_grace_seconds=0.05, **talking(then)):
+        task = await reached(served, task_id, "completed", "failed")
+    where = "wb/lab/main" if state == "completed" else ref(task_id)
+    assert (task["status"], files_of(repository, where)["made.txt"]) == (state, "made")
+    assert task["error_message"] == ("No." if state == "failed" else None)
+
+
+async def test_a_command_cannot_finish_its_attempt_in_place_of_its_supervisor(served: Served, settle: Admit) -> None:
+    ada = await settle("ada", "lab")
+    then = """
+try:
+    call("finish_attempt", attempt=1, key="x" * 43, outcome="completed")
+except urllib.error.HTTPError as error:
+    open(os.environ["WORKBENCH_RESULT"], "w").write(json.dumps({"result": json.load(error)["error"]["code"]}))
+"""
+    async with working(served, ada.token, **talking(then)):
+        task = await reached(served, await make(served, None, target_worktree="lab"), "completed", "failed")
+    assert (task["status"], task["result_data"]) == ("completed", "LEASE_LOST")

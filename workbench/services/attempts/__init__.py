@@ -1,0 +1,10 @@
+"""Attempts at tasks as their supervisors make them, and what is kept of those that did not complete their task.
+
+- `supervised`: an attempt begins at a recorded commit, alone in its worktree, and ends when its command has ended
+- `work`: what an attempt made, which `workbench.services.worktrees.kept_work` keeps
+- `adopt`: merging it into a worktree after all
+"""
+
+from workbench.services.attempts import adopt, supervised, work
+
+__all__ = ["adopt", "supervised", "work"]

@@ -1,0 +1,243 @@
+"""Attempts that supervisors make in worktrees: each begins at a recorded commit, one at a time, and owns what follows.
+
+A supervisor holds the worktree's lock (`workbench.process.WriterLock`) from before it begins an attempt until it has
+finished it. What an attempt made that did not complete its task is kept by `workbench.services.worktrees.kept_work`.
+"""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
+from workbench.git import Checkout, Repository
+from workbench.model import SECOND, Int64, Level, Wire
+from workbench.ops import Ctx, op
+from workbench.process import Writer
+from workbench.rules import integration
+from workbench.services.attempts.work import AttemptNumber
+from workbench.services.tasks import attempts, progress
+from workbench.services.tasks.attempts import Ending, Key
+from workbench.services.tasks.task import TaskSummary
+from workbench.services.worktrees.imports import import_branch
+from workbench.services.worktrees.kept_work import close, put_away, writer_lock
+from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of, worktree_gone
+from workbench.services.worktrees.rows import require_worktree
+from workbench.store.base import Row, Tx
+
+
+class Begun(Wire):
+    """An attempt that has begun, and the commit that it begins at; null outside of worktrees."""
+
+    base_commit: str | None
+
+
+@op(allow=Level.WORKER, tool=False)
+async def begin_attempt(
+    ctx: Ctx,
+    task_id: Int64,
+    attempt: AttemptNumber,
+    key: Key,
+    worktree: Annotated[str | None, Field(description="Where the attempt is made; its lock is held.")] = None,
+) -> Begun:
+    """Begin an attempt as its supervisor: record where its worktree is, when nothing else is at work there.
+
+    Until then it is refused with `WORKTREE_OCCUPIED`, which says what it waits for.
+    """
+
+    def enlist(tx: Tx) -> Row:
+        row = progress.held(tx, ctx.caller, task_id, attempt)
+        attempts.enlist(tx, row, key)
+        return row
+
+    row = await ctx.write(enlist)
+    if worktree is None:
+        return await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, None, None))
+    if worktree != ctx.caller.worktree:
+        raise Refused("FORBIDDEN", f"You work in {ctx.caller.worktree or 'no worktree'}, not in {worktree}.")
+    try:
+        return await ctx.repositories.shielded(_begin_in(ctx, task_id, attempt, worktree))
+    except Conflict as error:
+        if error.code == "WORKTREE_OCCUPIED":
+            reason = error.message
+            await ctx.write(lambda tx: attempts.wait(tx, row, reason))
+        raise
+    except Unavailable as error:
+        if error.code not in _UNUSABLE:
+            raise
+        raise Conflict("WORKTREE_UNUSABLE", f"The worktree {worktree} cannot be used: {error.message}") from error
+
+
+_UNUSABLE = ("GIT_FAILED", "GIT_TIMEOUT", "WORKTREE_GONE")
+"""Errors of a worktree itself: the same attempt would meet them again."""
+
+
+def _begin(tx: Tx, ctx: Ctx, task_id: int, attempt: int, worktree: str | None, commit: str | None) -> Begun:
+    row = progress.held(tx, ctx.caller, task_id, attempt)
+    attempts.begin(tx, row, worktree, commit)
+    progress.start(tx, row)
+    work = attempts.find_work(tx, task_id, attempt)
+    return Begun(base_commit=work["base_commit"] if work else None)
+
+
+async def _begin_in(ctx: Ctx, task_id: int, attempt: int, name: str) -> Begun:
+    async with exclusive(ctx) as repository:
+        row = await ctx.read(lambda tx: require_worktree(tx, name))
+        if row["status"] == integration.WorktreeState.INTEGRATING:
+            raise _occupied(name, "it is being integrated", None)
+        integration.step(name, row["status"], integration.Action.DISCARD)  # it is open
+        work = await ctx.read(lambda tx: attempts.find_work(tx, task_id, attempt))
+        if work is not None and work["state"] == "open":  # the answer to an earlier request was lost
+            return Begun(base_commit=work["base_commit"])
+        await _require_room(ctx, repository, name, (task_id, attempt))
+        commit = await _base(ctx, repository, row)
+        return await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, name, commit))
+
+
+async def _require_room(ctx: Ctx, repository: Repository, name: str, mine: tuple[int, int]) -> None:
+    """Put away the ended attempts in a worktree, and refuse to begin another while anything is at work there.
+
+    Raises:
+        Conflict: ``WORKTREE_OCCUPIED``.
+    """
+    writer = await to_thread(writer_lock(ctx.settings, name).writer)
+    is_mine = writer is not None and (writer.task_id, writer.attempt) == mine
+    for other in await ctx.read(lambda tx: attempts.open_in(tx, name)):
+        if other["ended_at"] is None:
+            raise _occupied(name, f"{_named(other)} is under way there", other)
+        if not is_mine:
+            await _evict_if_late(ctx, name, other, writer)
+            raise _occupied(name, f"{_named(other)} has ended, but what it started{_pid(writer)} has not", other)
+        await _put_away_first(ctx, repository, name, other)
+    if not is_mine:
+        raise _occupied(name, f"another worker{_pid(writer)} is about to begin or to end there", None)
+
+
+async def _put_away_first(ctx: Ctx, repository: Repository, name: str, other: Row) -> None:
+    """Put away an ended attempt, of which nothing runs: the caller holds the worktree's lock.
+
+    Raises:
+        Conflict: ``WORKTREE_OCCUPIED``.
+    """
+    try:
+        problem = await put_away(ctx, repository, other)
+    except WorkbenchError as error:
+        raise _occupied(name, f"the work of {_named(other)} cannot be put away: {error.message}", other) from error
+    await ctx.write(lambda tx: close(tx, other["task_id"], other["attempt"], problem))
+
+
+async def _evict_if_late(ctx: Ctx, name: str, other: Row, writer: Writer | None) -> None:
+    """End the supervisor of an ended attempt if it has had time to notice: it is stopped, or hangs.
+
+    Raises:
+        Conflict: ``WORKTREE_OCCUPIED``: it survives SIGKILL.
+    """
+    patience = 2 * ctx.settings.heartbeat_seconds + ctx.settings.terminate_grace_seconds
+    late = ctx.store.now() - other["ended_at"] > patience * SECOND
+    if not late or writer is None or (writer.task_id, writer.attempt) != (other["task_id"], other["attempt"]):
+        return
+    try:
+        await to_thread(writer_lock(ctx.settings, name).evict)
+    except WorkbenchError as error:
+        raise _occupied(name, f"{_named(other)} cannot be ended: {error.message}", other) from error
+
+
+def _named(work: Row) -> str:
+    return f"attempt {work['attempt']} at task {work['task_id']} by {work['agent']}"
+
+
+def _pid(writer: Writer | None) -> str:
+    return f" (process {writer.process.pid})" if writer else ""
+
+
+def _occupied(name: str, why: str, other: Row | None) -> Conflict:
+    details = {"task_id": other["task_id"], "attempt": other["attempt"]} if other else {}
+    return Conflict("WORKTREE_OCCUPIED", f"The worktree {name} is occupied: {why}.", **details)
+
+
+async def _base(ctx: Ctx, repository: Repository, row: Row) -> str:
+    """The commit that an attempt begins at: that of the branch, after what others left uncommitted is committed."""
+    place = place_of(ctx, row)
+    if not await to_thread(is_there, place):
+        raise worktree_gone(place)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place)
+    await to_thread(_commit_leftovers, checkout, row["branch_name"])
+    return await import_branch(ctx, repository, row)
+
+
+def _commit_leftovers(checkout: Checkout, branch: str) -> None:
+    """Commit what is uncommitted between attempts, such as a person's changes: it is not the next attempt's."""
+    if checkout.uncommitted():
+        checkout.commit_all("Changes that were made between tasks", COMMITTER)
+    checkout.attach(branch)
+
+
+@op(allow=Level.WORKER, tool=False)
+async def finish_attempt(
+    ctx: Ctx,
+    task_id: Int64,
+    attempt: AttemptNumber,
+    key: Key,
+    outcome: Literal["completed", "failed", "released"],
+    result_data: Any = None,
+    artifacts: Annotated[tuple[str, ...], Field(max_length=1_000)] = (),
+    reason: Annotated[str, Field(max_length=10_000, description="Why it failed or is released.")] = "",
+    retryable: bool = True,
+    error_class: Annotated[str | None, Field(max_length=200)] = None,
+    still_running: Annotated[bool, Field(description="Something of it could not be ended.")] = False,
+) -> TaskSummary:
+    """End an attempt as its supervisor, when its command has ended and, if it is completed, its work is committed.
+
+    The work of any other attempt is kept, and its worktree returns to where it began; also if the lease was lost.
+    """
+    work = await ctx.read(lambda tx: attempts.require_supervisor(tx, task_id, attempt, key))
+    ending = Ending(
+        outcome=outcome,
+        result_data=result_data,
+        artifacts=artifacts,
+        reason=reason,
+        retryable=retryable,
+        error_class=error_class,
+    ).with_request(attempts.requested_end(work))
+    if outcome == "completed":
+        try:
+            return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=True))
+        except Conflict as error:
+            if error.code != "LEASE_LOST":
+                raise
+    is_put_away, problem = False, None
+    if not still_running:
+        is_put_away, problem = await ctx.repositories.shielded(_put_away(ctx, work))
+    try:
+        return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=is_put_away, problem=problem))
+    except Conflict as error:
+        if error.code != "LEASE_LOST" or not is_put_away:
+            raise
+        ref = await ctx.write(lambda tx: close(tx, task_id, attempt, problem))
+        raise _lost(error, ref) from None
+
+
+def _lost(error: Conflict, ref: str | None) -> Conflict:
+    kept = f" What it made is kept as {ref}." if ref else ""
+    return Conflict(error.code, error.message + kept, **error.details, ref=ref)
+
+
+async def _put_away(ctx: Ctx, work: Row) -> tuple[bool, str | None]:
+    """Whether the work of an attempt is put away, and the problem if it is kept elsewhere."""
+    if work["state"] != "open" or work["worktree"] is None:
+        return True, None
+    async with exclusive(ctx) as repository:
+        try:
+            return True, await put_away(ctx, repository, work)
+        except WorkbenchError:
+            return False, None
+
+
+def _end(tx: Tx, ctx: Ctx, work: Row, ending: Ending, *, is_put_away: bool, problem: str | None = None) -> TaskSummary:
+    task_id, attempt = work["task_id"], work["attempt"]
+    summary = progress.end(tx, ctx, progress.held(tx, ctx.caller, task_id, attempt), ending)
+    if is_put_away:
+        close(tx, task_id, attempt, problem)
+    return summary

@@ -1,0 +1,135 @@
+"""The work of attempts that did not complete their task: kept as references, and taken off their worktree's branch.
+
+All of it, committed or not, becomes one commit at `refs/workbench/attempts/<task>/<attempt>` in the user's repository,
+imported with all checks. Then the branch and the files are as they were when the attempt began.
+"""
+
+from __future__ import annotations
+
+import logging
+from asyncio import to_thread
+
+from workbench.errors import Conflict, WorkbenchError
+from workbench.git import Checkout, Repository
+from workbench.model import SECOND
+from workbench.ops import SYSTEM, Ctx
+from workbench.process import WriterLock
+from workbench.rules import integration
+from workbench.services.tasks import attempts
+from workbench.services.tasks.rows import attempt_ref, require_line
+from workbench.services.worktrees.imports import import_branch
+from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of
+from workbench.services.worktrees.rescue import MOST_REFERENCES, only_there
+from workbench.services.worktrees.rows import find_worktree
+from workbench.settings import Settings
+from workbench.store.base import Row, Tx
+
+RETRY_SECONDS = 30
+
+log = logging.getLogger(__name__)
+
+
+def writer_lock(settings: Settings, worktree: str) -> WriterLock:
+    """The lock of a worktree's one writer."""
+    return WriterLock(settings.writers / f"{worktree}.lock")
+
+
+async def put_away(ctx: Ctx, repository: Repository, work: Row) -> str | None:
+    """Keep what an attempt made, and return its worktree to where it began; the problem, if it is kept elsewhere.
+
+    Call with exclusive access, and only when nothing of the attempt runs. After an error or a crash, call it again.
+
+    Raises:
+        WorkbenchError: it is not put away, and the attempt says why.
+    """
+    row = await ctx.read(lambda tx: find_worktree(tx, work["worktree"]))
+    if row is None or not await to_thread(is_there, place_of(ctx, row)):
+        return f"The files of the worktree {work['worktree']} are gone. Its branch has what was imported before."
+    try:
+        checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
+        problem = None if work["kept_commit"] else await _keep(ctx, repository, row, checkout, work)
+        if row["status"] in integration.OPEN:
+            await to_thread(checkout.return_to, row["branch_name"], work["base_commit"])
+            await to_thread(repository.return_branch, row["branch_name"], work["base_commit"])
+            await import_branch(ctx, repository, row)
+    except WorkbenchError as error:
+        reason = f"{error.code}: {error.message}"
+        await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
+        raise
+    return problem
+
+
+async def _keep(ctx: Ctx, repository: Repository, row: Row, checkout: Checkout, work: Row) -> str | None:
+    """Keep what an attempt made, if anything; the problem, if only its worktree's repository can have it."""
+    task_id, attempt, branch = work["task_id"], work["attempt"], f"refs/heads/{row['branch_name']}"
+    ref, message = (
+        attempt_ref(task_id, attempt),
+        f"Task {task_id}, attempt {attempt}, by {work['agent']}: not completed",
+    )
+    others = await to_thread(only_there, repository, checkout)
+    besides = list(dict.fromkeys([branch, *others]))[:MOST_REFERENCES]
+    commit = await to_thread(checkout.keep_all, ref, besides, message, COMMITTER)
+    if commit in (None, work["base_commit"]):
+        return None
+    try:
+        kept = await to_thread(repository.import_ref, checkout, ref, into=ref, max_bytes=ctx.settings.max_import_bytes)
+    except Conflict as error:
+        return f"{error.message} It is kept as {ref} in {place_of(ctx, row).git_dir}."
+    size = await to_thread(repository.size_of, work["base_commit"], kept)
+    await ctx.write(lambda tx: attempts.keep(tx, work, kept, size.commits, size.files, size.bytes))
+    return None
+
+
+def close(tx: Tx, task_id: int, attempt: int, problem: str | None = None) -> str | None:
+    """Record that the work of an attempt is put away; the reference that keeps it, if it made anything."""
+    if not attempts.close(tx, task_id, attempt, problem):
+        return None
+    work = attempts.find_work(tx, task_id, attempt)
+    if work is None or not work["kept_commit"]:
+        return None
+    session, ref = require_line(tx, task_id)["session_id"], attempt_ref(task_id, attempt)
+    data = {name: work[name] for name in ("attempt", "worktree", "commits", "files", "bytes")}
+    tx.emit("task.work_kept", f"task:{task_id}", session=session, ref=ref, commit=work["kept_commit"], **data)
+    return ref
+
+
+async def put_away_ended(ctx: Ctx, worktree: str | None = None) -> None:
+    """Put away the work of the attempts that have ended and whose supervisor has too, also after a crash."""
+    tried_before = ctx.store.now() - RETRY_SECONDS * SECOND
+    for work in await ctx.read(lambda tx: attempts.ended(tx, tried_before)):
+        if worktree in (None, work["worktree"]):
+            try:
+                await ctx.repositories.shielded(_put_away_alone(ctx.of(SYSTEM), work))
+            except WorkbenchError as error:
+                log.warning("task %s, attempt %s: %s", work["task_id"], work["attempt"], error)
+
+
+async def _put_away_alone(ctx: Ctx, work: Row) -> None:
+    async with exclusive(ctx) as repository:
+        await put_away_if_dead(ctx, repository, work)
+
+
+async def put_away_worktree(ctx: Ctx, repository: Repository, worktree: str) -> None:
+    """Put away the work of the ended attempts in a worktree. Call with exclusive access."""
+    for work in await ctx.read(lambda tx: attempts.open_in(tx, worktree)):
+        if work["ended_at"] is not None:
+            await put_away_if_dead(ctx, repository, work)
+
+
+async def put_away_if_dead(ctx: Ctx, repository: Repository, work: Row) -> None:
+    """Put away the work of an ended attempt, unless its supervisor runs. Call with exclusive access."""
+    task_id, attempt = work["task_id"], work["attempt"]
+    now = await ctx.read(lambda tx: attempts.find_work(tx, task_id, attempt))
+    lock = writer_lock(ctx.settings, work["worktree"])
+    with lock.held() as is_free:
+        if not is_free or now is None or now["state"] != "open":
+            return
+        try:
+            await to_thread(lock.end_rest)
+        except WorkbenchError as error:
+            reason = f"{error.code}: {error.message}"
+            await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
+            raise
+        problem = await put_away(ctx, repository, now)
+        lock.forget()
+    await ctx.write(lambda tx: close(tx, task_id, attempt, problem))

@@ -1,0 +1,234 @@
+"""One attempt under its supervisor: begun when its worktree is free, run under the lease, committed, and finished.
+
+The command may say itself how the attempt ends. That takes effect when the command has ended, or was asked to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
+from workbench.worker import attempt
+from workbench.worker.api import Api
+from workbench.worker.attempt import Outcome, Worker, author
+from workbench.worker.checkout import WorkerCheckout
+from workbench.worker.lease import Claim, Lease
+from workbench.worker.progress import ProgressReporter
+from workbench.worker.startup import WorkerConfig
+from workbench.worker.writing import WorktreeWriter
+
+OCCUPIED_SECONDS = 0.5
+"""How often a worktree is tried that is occupied."""
+ERROR_LIMIT = 9_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class SupervisedAttempt:
+    """One attempt, from its claim to its report.
+
+    Args:
+        worker: who makes it; asked when it begins.
+    """
+
+    config: WorkerConfig
+    api: Api
+    checkout: WorkerCheckout | None
+    claim: Claim
+    name: str
+    worker: Callable[[], Awaitable[Worker]]
+    _key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    _requested: str | None = None
+    """How the command has ended the attempt, if it has."""
+
+    async def make(self) -> None:
+        """Make the attempt.
+
+        Raises:
+            Conflict: ``LEASE_LOST``. Unavailable: ``PROCESS_SURVIVED``. WorkbenchError: another error of the server.
+        """
+        with WorktreeWriter(self.config.worktree, self.claim.task) as writer:
+            running = asyncio.create_task(self._run(writer))
+            keeping = asyncio.create_task(self._keep_lease(running))
+            try:
+                await self._finish(await self._outcome(running))
+                writer.leave()
+            except asyncio.CancelledError:
+                await self._give_back()
+                writer.leave()
+                if _is_cancelled():
+                    raise
+            except Unavailable as error:
+                if error.code == "PROCESS_SURVIVED":
+                    await self._leave_survivor(error)
+                else:
+                    writer.leave()
+                raise
+            except WorkbenchError:
+                writer.leave()
+                raise
+            finally:
+                await _stop(keeping)
+
+    async def _outcome(self, running: asyncio.Task[Outcome]) -> Outcome:
+        """How the command ended; if it was asked to end after it had ended the attempt itself, that does not matter."""
+        try:
+            return await running
+        except asyncio.CancelledError:
+            if self._requested is None or _is_cancelled():
+                raise
+            return Outcome(False, error="The command was ended: it ran on after it had ended the attempt.")
+
+    # The command.
+
+    async def _run(self, writer: WorktreeWriter) -> Outcome:
+        try:
+            await self._begin(writer)
+        except (BadInput, Conflict, Refused) as error:
+            if error.code == "LEASE_LOST":
+                raise
+            return Outcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
+        worker = await self.worker()
+        if self.checkout:
+            await self.checkout.fetch_branches()
+
+        async def send(note: str) -> None:
+            await self.api.call("report_task_progress", progress_note=note, **self.claim.attempt)
+
+        async with ProgressReporter(send).sending() as on_line:
+            cwd = self.config.worktree.path if self.config.worktree else None
+            return await attempt.run(worker, self.claim.task, cwd, on_line)
+
+    async def _begin(self, writer: WorktreeWriter) -> None:
+        """Begin, once nothing of another attempt is alive in the worktree; the server records what is waited for."""
+        place = self.config.worktree
+        where: dict[str, Any] = {"worktree": place.name} if place else {}
+        while True:
+            await _to_its_end(asyncio.to_thread(writer.enter))
+            try:
+                begun = await self.api.call("begin_attempt", key=self._key, **where, **self.claim.attempt)
+            except Conflict as error:
+                if error.code != "WORKTREE_OCCUPIED":
+                    raise
+                log.info("waiting: %s", error.message)
+            else:
+                if self.checkout:
+                    self.checkout.begin(begun["base_commit"])
+                return
+            writer.leave()
+            await asyncio.sleep(OCCUPIED_SECONDS)
+
+    # The lease.
+
+    async def _keep_lease(self, running: asyncio.Task[Outcome]) -> None:
+        """Renew the lease as long as the command runs; end the command when it is lost, or it has ended the attempt."""
+        lease = Lease(self.claim, self._renew, self.config.heartbeat_seconds, self.api.server_runs)
+        lost, late = asyncio.create_task(lease.until_lost()), asyncio.create_task(self._until_late())
+        try:
+            await asyncio.wait({lost, late}, return_when=asyncio.FIRST_COMPLETED)
+            if lost.done():
+                self._requested = None
+                log.warning("the lease of task %s is lost: %s", self.claim.task["id"], lost.result())
+            running.cancel()
+            await lost  # what the command made is still to be committed and reported
+        finally:
+            lost.cancel()
+            late.cancel()
+
+    async def _renew(self) -> bool:
+        work = await self.api.call("heartbeat_and_get_tasks", limit=1)
+        task_id = self.claim.task["id"]
+        self._requested = next((one["outcome"] for one in work["finishing"] if one["task_id"] == task_id), None)
+        return task_id in {task["id"] for task in work["holding"]}
+
+    async def _until_late(self) -> None:
+        """Return when the command has run on for too long after it ended the attempt."""
+        while self._requested is None:
+            await asyncio.sleep(min(1.0, self.config.finish_grace_seconds))
+        log.info("task %s: its command says that it is %s", self.claim.task["id"], self._requested)
+        await asyncio.sleep(self.config.finish_grace_seconds)
+
+    # Its end.
+
+    async def _finish(self, outcome: Outcome) -> None:
+        if self.config.profile.token:
+            await self._renew()
+        if self._requested == "released":
+            await self._report("released")
+        elif self._requested == "completed" or (self._requested is None and outcome.ok):
+            await self._complete(outcome)
+        else:
+            await self._fail(outcome)
+
+    async def _complete(self, outcome: Outcome) -> None:
+        try:
+            commit = await self._commit()
+        except WorkbenchError as error:
+            await self._fail(Outcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
+            return
+        artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
+        try:
+            await self._report("completed", result_data=outcome.result, artifacts=artifacts)
+        except BadInput as error:  # such as a result that is too large: that of another attempt would be no better
+            await self._fail(Outcome(False, error=str(error), retryable=False))
+        except Conflict as error:  # such as an open subtask
+            if error.code == "LEASE_LOST":
+                raise
+            await self._fail(Outcome(False, error=str(error), error_class=error.code))
+
+    async def _fail(self, outcome: Outcome, **more: Any) -> None:
+        facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **more}
+        await self._report("failed", reason=outcome.error[:ERROR_LIMIT], **facts)
+
+    async def _report(self, outcome: str, **facts: Any) -> None:
+        await self.api.call("finish_attempt", outcome=outcome, key=self._key, **facts, **self.claim.attempt)
+
+    async def _give_back(self) -> None:
+        """Tell the server that the command has ended, without success; the server keeps what it made."""
+        facts = {"outcome": "released", "reason": "the worker was stopped"}
+        with contextlib.suppress(WorkbenchError):
+            await self.api.call_once("finish_attempt", key=self._key, **facts, **self.claim.attempt)
+
+    async def _leave_survivor(self, error: WorkbenchError) -> None:
+        """Fail the attempt whose command cannot be ended. The worker ends then: it starts nothing beside that one."""
+        with contextlib.suppress(WorkbenchError):
+            await self._fail(Outcome(False, error=str(error), error_class=error.code), still_running=True)
+
+    async def _commit(self) -> str | None:
+        """Commit what the command left; the newest commit of the attempt, if it made any."""
+        if self.checkout is None:
+            return None
+        task = self.claim.task
+        message = f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self.name}."
+        return await self.checkout.commit(message, author(self.name))
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do all of some work, even if this is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+async def _stop(task: asyncio.Task[None]) -> None:
+    """Cancel a task of one's own, and wait until it has ended; how it failed, if it did, is logged."""
+    task.cancel()
+    (failure,) = await asyncio.gather(task, return_exceptions=True)
+    if isinstance(failure, Exception):
+        log.error("a task of the worker failed", exc_info=failure)
+
+
+def _is_cancelled() -> bool:
+    """Whether it is this task itself that is cancelled, and not one that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
