@@ -9,6 +9,7 @@ import { Refresh } from "../lib/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { sessionPath } from "../projects/lookup.js";
 import { OPEN, TaskActions } from "./actions.js";
+import { KeptWork } from "./kept_work.js";
 import { TaskLog } from "./log.js";
 import { STATES } from "./outline.js";
 
@@ -154,7 +155,7 @@ export class TaskDetails {
   updateFromTask(task) {
     const { description, attempts, result_data: result, artifacts } = this.task;
     this.draw("description", description, () => description && h("p", { class: "wb-prose" }, description));
-    this.draw("attempts", attempts, () => attempts.length && labelled("Attempts", attemptTable(attempts)));
+    this.draw("attempts", attempts, () => attempts.length && this.drawAttempts(attempts));
     this.draw("result", [result, artifacts], () => this.drawResult());
     this.drawFacts(task);
   }
@@ -265,6 +266,14 @@ export class TaskDetails {
     ]);
   }
 
+  drawAttempts(attempts) {
+    const head = h("tr", {}, ...ATTEMPT_COLUMNS.map((name) => h("th", { scope: "col" }, name)));
+    const kept = (one) => one.kept && new KeptWork(this.desk, this.id, one);
+    const rows = [...attempts].reverse().flatMap((one) => attemptRows(one, kept(one)));
+    const table = h("table", { class: "wb-table wb-attempts" }, h("thead", {}, head), h("tbody", {}, ...rows));
+    return labelled("Attempts", table);
+  }
+
   drawResult() {
     const { result_data: result, artifacts } = this.task;
     const { announce } = this.desk;
@@ -278,27 +287,21 @@ export class TaskDetails {
   }
 }
 
-function attemptTable(attempts) {
-  const head = h("tr", {}, ...ATTEMPT_COLUMNS.map((name) => h("th", { scope: "col" }, name)));
-  const rows = [...attempts].reverse().flatMap(attemptRows);
-  return h("table", { class: "wb-table wb-attempts" }, h("thead", {}, head), h("tbody", {}, ...rows));
-}
-
-function attemptRows({
-  attempt,
-  agent_id: agent,
-  claimed_at: began,
-  ended_at: ended,
-  outcome,
-  error_class: kind,
-  error_message: text,
-}) {
+/** The rows of one attempt: how it went, and below it why it failed, what it waits for, and what is kept of it. */
+function attemptRows(one, kept) {
+  const { attempt, agent_id: agent, claimed_at: began, ended_at: ended, outcome } = one;
   const took = ended ? duration(Date.parse(ended) - Date.parse(began)) : "–";
   const cells = [attempt, agent, dateTime(began), took, (outcome ?? "under way").replaceAll("_", " ")];
   const line = h("tr", {}, ...cells.map((cell) => h("td", { title: cell }, cell)));
-  const error = [kind, text].filter(Boolean).join(": ");
-  if (!error) return [line];
-  return [line, h("tr", { class: "wb-attempt-error" }, h("td", {}), h("td", { colspan: 4 }, error))];
+  const error = [one.error_class, one.error_message].filter(Boolean).join(": ");
+  const asked = one.finishing && `Its command has ended it (${one.finishing}) and still runs.`;
+  const below = [error, one.waits_for, asked, one.problem, kept?.element].filter(Boolean);
+  return [line, ...below.map(rowBelow)];
+}
+
+function rowBelow(content) {
+  const style = typeof content === "string" ? "wb-attempt-error" : "wb-attempt-kept";
+  return h("tr", { class: style }, h("td", {}), h("td", { colspan: 4 }, content));
 }
 
 /** JSON with line breaks, also when it came as text; any other text as it is. */

@@ -7,7 +7,7 @@ import { Refresh } from "../lib/polling.js";
 import { Segments } from "../lib/segments.js";
 import { loadHighlighter } from "../link/highlighter.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { countNodes, FileDiff, pathNodes } from "./file_diff.js";
+import { countNodes, FileDiff, pathNodes } from "../lib/file_diff.js";
 
 /** Files are drawn when they are so near to the visible part. */
 const NEAR = "600px";

@@ -1,11 +1,11 @@
 /** One file of a diff: its name and counts, and its lines, drawn when it comes near the visible part. */
 
-import { button } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
-import { icon } from "../lib/icons.js";
-import { languageOf } from "../lib/languages.js";
-import { hunks } from "../lib/patch.js";
+import { button } from "./controls.js";
+import { freshId, h, setText } from "./dom.js";
+import { plural } from "./format.js";
+import { icon } from "./icons.js";
+import { languageOf } from "./languages.js";
+import { hunks } from "./patch.js";
 
 const LINE_PX = 18;
 /** Lines drawn at first; five times as many are added at a time. */
@@ -156,7 +156,7 @@ export class FileDiff {
 
 /** A hunk on screen: plain at first, its words can be coloured later. */
 class DrawnHunk {
-  /** @param {import("../lib/patch.js").Hunk} hunk @param {number} limit lines to draw */
+  /** @param {import("./patch.js").Hunk} hunk @param {number} limit lines to draw */
   constructor({ context, lines }, limit) {
     this.lines = lines;
     /** The element with the text of each drawn line. */
