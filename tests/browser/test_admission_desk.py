@@ -151,6 +151,24 @@ def test_an_agent_is_changed_renamed_and_revoked_in_its_row(open_desk: OpenDesk,
     expect(line(desk, "tess-2")).to_contain_text("Revoked")
 
 
+def test_the_history_of_an_agent_shows_what_changed_who_did_it_and_why(open_desk: OpenDesk, project: Project) -> None:
+    desk = open_desk()
+    laboratory(project)
+    project.operate("create_project", name="Survey")
+    project.operate("create_session", project_id="Survey", name="Night")
+    project.operate(
+        "update_agent", agent_id="ada", changes={"session_id": "Night", "tool": "read"}, reason="Only to look on."
+    )
+    view(desk, "Agents")
+    opened(desk, "ada")
+    newest = desk.locator(".wb-history li").filter(has_text="updated").first
+    expect(newest).to_contain_text("→ Night")
+    expect(newest).to_contain_text("tool: write → read")
+    expect(newest).to_contain_text("Only to look on.")
+    expect(newest).to_contain_text("operator")
+    shot(desk, "agent-history")
+
+
 def test_a_new_token_is_shown_once_and_is_in_no_output(open_desk: OpenDesk, project: Project, page: Page) -> None:
     desk = open_desk()
     old = admitted(project, "ada")

@@ -27,7 +27,7 @@ read       count_tasks get_task get_task_graph get_task_logs get_task_status get
 read       get_worktree_diff list_conflicts get_attempt_diff
 read       list_agents list_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
-read       list_agent_tools get_confinement
+read       list_agent_tools get_confinement get_agent_history
 worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
 worker     report_task_progress complete_task fail_task release_task begin_attempt finish_attempt
 worker     create_subtask add_dependency remove_dependency
@@ -42,7 +42,7 @@ operator   add_admission_rule list_admission_rules remove_admission_rule list_al
 operator   create_project update_project delete_project restore_project
 operator   create_session update_session delete_session restore_session
 operator   create_team update_team move_team delete_team restore_team
-operator   update_agent_tool export get_performance connection_instructions prune_worktrees
+operator   update_agent_tool export get_performance connection_instructions prune_worktrees get_unattended_work
 """
 """Who may call what, as the design has it; each line includes those above it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -10,7 +11,6 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, membership_options
 from workbench.cli.output import Note, Shown, Text, drop_none, listing, page_table, pass_client
-from workbench.cli.status import EVENT_COLUMNS
 from workbench.tables import Page, Table
 
 COLUMNS = {
@@ -48,10 +48,10 @@ def agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
 def agent(client: OperatorClient, agent_id: str) -> Shown:
     """Show one agent. Its grant, connections and latest events."""
     found = client.call("get_agent", agent_id=agent_id)
-    events = _history(client, agent_id)
+    page = client.call("get_agent_history", agent_id=agent_id, limit=NEWEST_EVENTS)
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in found.items() if value is not None])
-    latest = Table.of(events[-NEWEST_EVENTS:], EVENT_COLUMNS, "There are no events yet.")
-    return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "events": events})
+    latest = _history_table(page["entries"][::-1])
+    return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "history": page["entries"][::-1]})
 
 
 @root.command("history")
@@ -59,23 +59,25 @@ def agent(client: OperatorClient, agent_id: str) -> Shown:
 @click.option("--limit", type=click.IntRange(1), default=None, help="Only this many of the newest.")
 @pass_client
 def agent_history(client: OperatorClient, agent_id: str, limit: int | None) -> Shown:
-    """List the events of an agent."""
-    events = _history(client, agent_id)
-    return Table.of(events[-limit:] if limit else events, EVENT_COLUMNS, "There are no events yet.")
+    """Show what happened to an agent. What changed from what to what, who did it and why, oldest first."""
+    return _history_table(_history(client, agent_id, limit))
 
 
 @root.command()
 @click.argument("agent_id")
 @click.option("--id", "new_id", metavar="ID", default=None, help="Its new id.")
 @click.option("--name", default=None, help="Its new name.")
+@click.option("--reason", default="", help="Recorded in the history.")
 @grant_options
 @pass_client
-def grant(client: OperatorClient, agent_id: str, new_id: str | None, name: str | None, **options: Any) -> Shown:
+def grant(
+    client: OperatorClient, agent_id: str, new_id: str | None, name: str | None, reason: str, **options: Any
+) -> Shown:
     """Change an agent's grant, id or name."""
     changes = choices(options, agent_id=new_id, name=name)
     if not changes:
         raise click.UsageError("Give at least one option: --tool, --session, --expires, … `grant --help` lists all.")
-    return Note(f"Changed {agent_id}.", client.call("update_agent", agent_id=agent_id, changes=changes))
+    return Note(f"Changed {agent_id}.", client.call("update_agent", agent_id=agent_id, changes=changes, reason=reason))
 
 
 @root.command()
@@ -121,13 +123,29 @@ def connect(client: OperatorClient, agent_id: str | None) -> Shown:
     return Text("\n\n".join(f"# {one['title']}\n{one['text'].rstrip()}" for one in made["instructions"]), made)
 
 
-def _history(client: OperatorClient, agent_id: str) -> list[dict[str, Any]]:
-    """Every event about an agent, oldest first."""
-    events: list[dict[str, Any]] = []
-    after = 0
-    while True:
-        page = client.call("list_events", subject=agent_id, after=after, limit=1_000)
-        events += page["events"]
-        if page["next_after"] == after:
-            return events
-        after = page["next_after"]
+def _history(client: OperatorClient, agent_id: str, limit: int | None) -> list[dict[str, Any]]:
+    """The newest entries of an agent's history, oldest first; all of them without a limit."""
+    entries: list[dict[str, Any]] = []
+    before: int | None = None
+    while limit is None or len(entries) < limit:
+        size = 1_000 if limit is None else min(1_000, limit - len(entries))
+        page = client.call("get_agent_history", **drop_none(agent_id=agent_id, limit=size, before=before))
+        entries += page["entries"]
+        before = page["next_before"]
+        if before is None:
+            break
+    return entries[::-1]
+
+
+def _history_table(entries: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [[e["at"], e["kind"], _what(e), e["actor"], e["reason"] or ""] for e in entries]
+    return Table(["at", "event", "what", "by", "why"], rows, "There are no events yet.", entries)
+
+
+def _what(entry: Mapping[str, Any]) -> str:
+    changes = [f"{c['field']}: {_value(c['old'])} → {_value(c['new'])}" for c in entry["changes"]]
+    return ", ".join([*changes, *(f"{name}: {value}" for name, value in entry["details"].items())])
+
+
+def _value(value: str | None) -> str:
+    return "none" if value is None else value

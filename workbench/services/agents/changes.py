@@ -19,6 +19,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 Changes = Annotated[dict[str, Any], Field(description=grants.CHOICES)]
+Reason = Annotated[str, Field(max_length=1_000, description="Recorded in the agent's history.")]
 
 
 class IssuedToken(Wire):
@@ -29,17 +30,20 @@ class IssuedToken(Wire):
 
 
 @op(allow=Level.OPERATOR)
-async def update_agent(ctx: Ctx, agent_id: str, changes: Changes) -> Agent:
+async def update_agent(ctx: Ctx, agent_id: str, changes: Changes, reason: Reason = "") -> Agent:
     """Change an agent's grant, name, id, session or team. Takes effect with its next message."""
-    return (await _change(ctx, [agent_id], changes))[0]
+    return (await _change(ctx, [agent_id], changes, reason))[0]
 
 
 @op(allow=Level.OPERATOR)
 async def assign_agents(
-    ctx: Ctx, agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000)], changes: Changes
+    ctx: Ctx,
+    agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000)],
+    changes: Changes,
+    reason: Reason = "",
 ) -> AgentList:
     """Change several agents at once, all or none: for example their session, team or persona."""
-    return AgentList(agents=await _change(ctx, agent_ids, changes))
+    return AgentList(agents=await _change(ctx, agent_ids, changes, reason))
 
 
 @op(allow=Level.OPERATOR)
@@ -73,13 +77,13 @@ async def restore_agent(ctx: Ctx, agent_id: str) -> Agent:
     return await ctx.write(change)
 
 
-async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any]) -> list[Agent]:
+async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any], reason: str) -> list[Agent]:
     grant = grants.parse(changes)
     if not grant.model_fields_set:
         raise grants.nothing_chosen()
 
     def change(tx: Tx) -> list[Agent]:
-        return [_change_one(tx, ctx, require_agent(tx, one), grant) for one in agent_ids]
+        return [_change_one(tx, ctx, require_agent(tx, one), grant, reason) for one in agent_ids]
 
     changed = await ctx.write(change)
     for before, after in zip(agent_ids, changed, strict=True):
@@ -87,7 +91,7 @@ async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any]) ->
     return changed
 
 
-def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant) -> Agent:
+def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant, reason: str) -> Agent:
     try:
         changed = grants.apply(tx, agent, grant)
     except WorkbenchError as error:
@@ -95,5 +99,6 @@ def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant) -> Agent:
         raise
     if changed:
         session = changed.get("session_id", agent["session_id"])
-        tx.emit("agent.updated", f"agent:{agent['id']}", session=session, changes=changed)
+        values = {"changes": changed, "before": grants.before(agent, changed), "reason": reason}
+        tx.emit("agent.updated", f"agent:{agent['id']}", session=session, **values)
     return agent_of(ctx, agent_by_uid(tx, agent["id"]))

@@ -82,7 +82,7 @@ def _admit(tx: Tx, approval: Approval, agent_uid: str, choices: Mapping[str, Any
     columns = {key: value for key, value in granted.items() if key != "assigned_agent_id"}
     session = granted.get("session_id")
     data = {"agent_id": grant.agent_id, "role": grant.role, "tool": grant.tool or Tool.WRITE} | columns
-    tx.emit("agent.assigned", approval.subject, session=session, **data)
+    tx.emit("agent.assigned", approval.subject, session=session, **data, before=grants.before(agent, granted))
     assert grant.agent_id is not None
     return grant.agent_id
 

@@ -90,6 +90,14 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
     return changed
 
 
+def before(agent: Row, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of changed columns before the change, from the agent's row then (times as ISO 8601)."""
+    old = {column: agent[column] for column in changed}
+    if old.get("expires_at"):
+        old["expires_at"] = iso(old["expires_at"])
+    return old
+
+
 def check(tx: Reader, grant: Grant) -> None:
     """Refuse a grant that names a persona, session or team that does not exist.
 

@@ -1,9 +1,10 @@
-"""Contexts that agents write, the events of the feed, and exports (spec 1)."""
+"""Contexts that agents write, the events of the feed, agents' histories, and exports (spec 1)."""
 
 from workbench.services.sharing import (
+    audit,
     contexts,
     events,
     export,
 )
 
-__all__ = ["contexts", "events", "export"]
+__all__ = ["audit", "contexts", "events", "export"]

@@ -8,10 +8,9 @@ import { age, dateTime } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { capabilityList } from "./capabilities.js";
 import { GrantFields } from "./grant.js";
-import { eventLabel } from "./state.js";
+import { changeText, eventLabel } from "./state.js";
 
 const NEWEST = 20;
-const PAGE = 1_000;
 const EXCLUDED = new Set(["revoked", "rejected"]);
 const EMPTY = { persona_id: null, session_id: null, team_id: null, expires_at: null };
 const TOKEN = {
@@ -119,24 +118,13 @@ export class AgentDetails {
     const current = (this.loading = {});
     try {
       const agent = await this.reader.send("get_agent", { agent_id: this.id });
-      const events = await this.newestEvents();
+      const history = await this.reader.send("get_agent_history", { agent_id: this.id, limit: NEWEST });
       if (this.loading !== current) return; // a later call reads them
       this.capabilities.replaceChildren(capabilityList(agent.capabilities) ?? "");
-      this.drawHistory(events);
+      this.drawHistory(history.entries);
       this.reader.clearError();
     } catch (error) {
       if (this.loading === current) this.reader.showError(error);
-    }
-  }
-
-  /** Its last events, the newest first. */
-  async newestEvents() {
-    let newest = [];
-    for (let after = 0; ;) {
-      const page = await this.reader.send("list_events", { subject: this.id, after, limit: PAGE });
-      newest = [...newest, ...page.events].slice(-NEWEST);
-      if (page.next_after === after) return newest.reverse();
-      after = page.next_after;
     }
   }
 
@@ -155,16 +143,21 @@ export class AgentDetails {
     ]);
   }
 
-  drawHistory(events) {
-    const line = ({ at, kind, actor, data }) =>
+  /** @param {any[]} entries the newest first */
+  drawHistory(entries) {
+    const line = ({ at, kind, actor, reason, changes }) =>
       h(
         "li",
         {},
         h("span", { class: "wb-muted" }, dateTime(at)),
-        h("span", { class: "wb-grow", title: kind }, eventLabel(kind), data.reason ? ` · ${data.reason}` : ""),
+        h(
+          "span",
+          { class: "wb-grow", title: kind },
+          [eventLabel(kind), ...changes.map(changeText), reason].filter(Boolean).join(" · "),
+        ),
         h("span", { class: "wb-muted" }, actor),
       );
-    this.history.replaceChildren(...events.map(line));
+    this.history.replaceChildren(...entries.map(line));
   }
 
   /** Ask for a confirmation under the form. */

@@ -33,3 +33,8 @@ export function eventLabel(kind) {
   const [noun, past = ""] = kind.split(".");
   return `${NOUNS[noun] ?? `${noun} `}${past.replaceAll("_", " ")}`;
 }
+
+/** "session: north → south", from a change in an agent's history. @param {{field: string, old: ?string, new: ?string}} change */
+export function changeText({ field, old, new: value }) {
+  return `${field}: ${old ?? "none"} → ${value ?? "none"}`;
+}

@@ -1,0 +1,105 @@
+"""The history of an agent says what changed from what to what, who did it and why, by names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Admitted
+from workbench.app import Workbench
+from workbench.errors import NotFound
+
+pytestmark = pytest.mark.anyio
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
+
+
+@pytest.fixture
+async def ada(workbench: Workbench, admit: Admit) -> Admitted:
+    """An agent that was admitted into the session `north` and its team `red`."""
+    await workbench.call("create_project", name="map")
+    for name in ("north", "south"):
+        await workbench.call("create_session", project_id="map", name=name)
+    await workbench.call("create_team", name="red", session_id="north")
+    admitted: Admitted = await admit("ada", session_id="north", team_id="red")
+    return admitted
+
+
+async def history(workbench: Workbench, agent_id: str = "ada", **more: Any) -> list[dict[str, Any]]:
+    """The entries of an agent's history, newest first."""
+    entries: list[dict[str, Any]] = (await workbench.call("get_agent_history", agent_id=agent_id, **more))["entries"]
+    return entries
+
+
+def changes(entry: dict[str, Any]) -> dict[str, tuple[str | None, str | None]]:
+    """What an entry changed: old and new values by field."""
+    return {change["field"]: (change["old"], change["new"]) for change in entry["changes"]}
+
+
+async def test_a_change_is_shown_with_old_and_new_values_actor_and_reason(workbench: Workbench, ada: Admitted) -> None:
+    new = {"session_id": "south", "tool": "read", "expires_at": "2031-02-03T04:05:06Z"}
+    await workbench.call("update_agent", agent_id="ada", changes=new, reason="She moves on.")
+    entry = (await history(workbench))[0]
+    assert (entry["kind"], entry["actor"], entry["reason"]) == ("agent.updated", "operator", "She moves on.")
+    assert changes(entry) == {
+        "session": ("north", "south"),
+        "team": ("red", None),
+        "tool": ("write", "read"),
+        "expiry": (None, "2031-02-03T04:05:06.000Z"),
+    }
+    await workbench.call("update_agent", agent_id="ada", changes={"expires_at": None})
+    assert changes((await history(workbench))[0]) == {"expiry": ("2031-02-03T04:05:06.000Z", None)}
+
+
+async def test_the_admission_shows_what_was_granted(workbench: Workbench, ada: Admitted) -> None:
+    entry = next(one for one in await history(workbench) if one["kind"] == "agent.assigned")
+    assert changes(entry) == {
+        "id": (None, "ada"),
+        "session": (None, "north"),
+        "team": (None, "red"),
+        "role": (None, "worker"),
+        "tool": (None, "write"),
+    }
+
+
+async def test_no_internal_ids_are_shown(workbench: Workbench, ada: Admitted) -> None:
+    async with workbench.connected(ada.caller, "websocket", "a"):
+        await workbench.call("update_agent", agent_id="ada", changes={"session_id": "south"})
+    await workbench.call("revoke_agent", agent_id="ada", reason="Done.")
+    entries = await history(workbench)
+    assert (entries[0]["kind"], entries[0]["reason"]) == ("agent.revoked", "Done.")
+    assert UUID.search(str(entries)) is None
+
+
+async def test_a_history_is_found_by_a_former_id_and_after_the_agent_was_deleted(
+    workbench: Workbench, ada: Admitted
+) -> None:
+    await workbench.call("update_agent", agent_id="ada", changes={"agent_id": "ada-2"})
+    assert changes((await history(workbench, "ada"))[0]) == {"id": ("ada", "ada-2")}
+    await workbench.call("delete_agent", agent_id="ada-2")
+    assert (await history(workbench, "ada-2"))[0]["kind"] == "agent.deleted"
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await history(workbench, "eve")
+
+
+async def test_a_long_history_comes_in_pages(workbench: Workbench, ada: Admitted) -> None:
+    whole, paged, before = await history(workbench), [], None
+    while True:
+        page = await workbench.call("get_agent_history", agent_id="ada", limit=2, before=before)
+        paged += page["entries"]
+        if (before := page["next_before"]) is None:
+            break
+    assert paged == whole
+    assert [entry["id"] for entry in whole] == sorted((entry["id"] for entry in whole), reverse=True)
+
+
+async def test_an_agent_sees_the_history_of_the_agents_that_it_sees(
+    workbench: Workbench, admit: Admit, ada: Admitted
+) -> None:
+    bob = (await admit("bob", session_id="south")).caller
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await workbench.dispatch(bob, "get_agent_history", {"agent_id": "ada"})
+    mine = await workbench.dispatch(ada.caller, "get_agent_history", {"agent_id": "ada"})
+    assert mine["entries"] == await history(workbench)

@@ -1,0 +1,137 @@
+"""The history of an agent: what happened to it and what changed, who did it and why, by names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench.model import LARGEST_INT, Event, Level, Micros, Wire
+from workbench.ops import Ctx, op
+from workbench.services.agents.directory import visible_agent
+from workbench.services.agents.rows import no_agent, require_agent
+from workbench.services.sharing.events import may_see
+from workbench.store.base import Reader
+from workbench.store.feed import event
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+_FIELDS = {
+    "agent_id": "id",
+    "assigned_agent_id": "id",
+    "name": "name",
+    "session_id": "session",
+    "team_id": "team",
+    "persona_id": "persona",
+    "role": "role",
+    "tool": "tool",
+    "access_level": "access level",
+    "expires_at": "expiry",
+}
+"""What a grant sets, as people call it."""
+_SHOWN = ("transport", "profile", "pid", "exit_code", "error", "code")
+
+
+class HistoryChange(Wire):
+    """A value that an event changed; null: none."""
+
+    field: str
+    old: str | None
+    new: str | None
+
+
+class HistoryEntry(Wire):
+    """An event in the history of an agent. `details` has facts that are not changes, such as an exit code."""
+
+    id: int
+    at: Micros
+    kind: str
+    actor: str
+    reason: str | None
+    changes: list[HistoryChange]
+    details: dict[str, Any]
+
+
+class AgentHistory(Wire):
+    """The history of an agent, newest first. For the next page pass `next_before` as `before`, until it is null."""
+
+    agent_id: str
+    entries: list[HistoryEntry]
+    next_before: int | None
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def get_agent_history(
+    ctx: Ctx,
+    agent_id: Annotated[str, Field(description="Its id, or for the operator a former one, also of a deleted agent.")],
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
+    before: Annotated[int | None, Field(ge=0, le=LARGEST_INT, description="Only entries with a smaller id.")] = None,
+) -> AgentHistory:
+    """Get what happened to an agent, newest first: what changed from what to what, who did it and why, by names."""
+
+    def question(tx: Reader) -> AgentHistory:
+        subject = f"agent:{_uid(tx, ctx, agent_id)}"
+        rows = tx.all(SQL.newest, subject=subject, before=LARGEST_INT if before is None else before, limit=limit)
+        found = [event(row) for row in rows]
+        names = _names(tx, found)
+        entries = [_entry(one, names) for one in found if may_see(ctx.caller, one)]
+        return AgentHistory(
+            agent_id=agent_id, entries=entries, next_before=found[-1].id if len(found) == limit else None
+        )
+
+    return await ctx.read(question)
+
+
+def _uid(tx: Reader, ctx: Ctx, agent_id: str) -> str:
+    if ctx.caller.level is not Level.OPERATOR:
+        visible_agent(tx, ctx, agent_id)
+        return str(require_agent(tx, agent_id)["id"])
+    row = tx.one(SQL.of_any_name, agent_id=agent_id)
+    if row is None:
+        raise no_agent(agent_id)
+    return str(row["id"])
+
+
+def _entry(found: Event, names: Mapping[str, str]) -> HistoryEntry:
+    old, new = _values(found)
+    changes = [
+        HistoryChange(field=label, old=_name(old.get(field), names), new=_name(new.get(field), names))
+        for field, label in _FIELDS.items()
+        if field in new
+    ]
+    details = {key: found.data[key] for key in _SHOWN if found.data.get(key) is not None}
+    return HistoryEntry(
+        id=found.id,
+        at=found.at,
+        kind=found.kind,
+        actor=found.actor,
+        reason=found.data.get("reason") or None,
+        changes=changes,
+        details=details,
+    )
+
+
+def _values(found: Event) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """What an event changed: the values before and after it, by field."""
+    old: dict[str, Any] = found.data.get("before", {})
+    if found.kind == "agent.updated":
+        return old, found.data["changes"]
+    if found.kind == "agent.assigned":
+        return old, found.data  # before it, the agent had no id of its own
+    return {}, {}
+
+
+def _names(tx: Reader, found: Sequence[Event]) -> dict[str, str]:
+    """The present names of the sessions and teams in events, by id."""
+    values = (
+        value for one in found for part in _values(one) for value in (part.get("session_id"), part.get("team_id"))
+    )
+    ids = sorted({value for value in values if value})
+    return {row["id"]: row["name"] for row in tx.all(SQL.names, ids=json.dumps(ids))} if ids else {}
+
+
+def _name(value: Any, names: Mapping[str, str]) -> str | None:
+    return None if value is None else names.get(value, str(value))
