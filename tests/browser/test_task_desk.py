@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.desk_lab import Project, command, shot
-from tests.browser.scenes import admitted, busy, eventful
+from tests.browser.scenes import admitted, busy, eventful, repository, worktree
 
 OpenDesk = Callable[..., Locator]
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
@@ -238,3 +238,23 @@ def test_a_narrow_panel_shows_the_task_below(open_desk: OpenDesk, project: Proje
     expect(row(desk, "Review the models").get_by_text("Blocked")).to_be_visible()
     shot(desk, "tasks-narrow")
     assert desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+
+
+def test_what_is_kept_of_an_attempt_is_shown_in_its_task(open_desk: OpenDesk, project: Project) -> None:
+    desk = tasks(open_desk())
+    repository(project.path)
+    worktree(project, "lab")
+    run = "printf 'import pandas\\n' > model.py; git add .; git commit -qm Model; echo half > notes.txt; exit 1"
+    new = {"title": "Fit the model", "persona_id": "implementer", "run": run, "target_worktree": "lab"}
+    task_id = project.operate("create_task", **new, max_retries=0)["id"]
+    project.operate("spawn_agent", persona_id="implementer", assigned_worktree="lab", task_id=task_id)
+    task = opened(desk, "Fit the model")
+    expect(task).to_contain_text("Kept: 2 commits, 2 files.", timeout=20_000)
+    task.get_by_role("button", name="Show the changes of attempt 1").click()
+    expect(task.get_by_role("table", name="Changes in model.py")).to_contain_text("import pandas")
+    expect(task.get_by_role("table", name="Changes in notes.txt")).to_contain_text("half")
+    expect(task).to_contain_text(f"workbench adopt {task_id} 1")
+    task.get_by_text("Kept: 2 commits").scroll_into_view_if_needed()
+    shot(desk, "kept_work")
+    task.get_by_role("button", name="Show the changes of attempt 1").click()
+    expect(task.get_by_role("table", name="Changes in model.py")).to_be_hidden()
