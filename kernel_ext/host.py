@@ -218,6 +218,9 @@ def not_started() -> Unavailable:
 
 async def _main(settings: Settings, port: int | None, end_workers: bool, opened: Callable[[Serving], None]) -> None:
     """The coroutine of the host's thread: serve or stay attached until cancelled, or until the servers end."""
+    from workbench import state_directory
+
+    await asyncio.to_thread(state_directory.create, settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(server_log(settings))
         stack.enter_context(short_switches(settings.switch_interval_seconds))

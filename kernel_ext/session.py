@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from kernel_ext.panels.desk import Desk
 
-NOT_HERE = {"serve", "mcp", "demo", "sql", "token", "worker"}
-"""Commands that are not available in a kernel: they would block it, have their own magic, or print a secret that the
-notebook would store."""
+NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker"}
+"""Commands that are not available in a kernel: they would block it, have their own magic, repeat `start`, or print a
+secret that the notebook would store."""
 ANSWER_SECONDS = 2.0
 _KEPT = (
     " These agents go on working: {}. `%workbench start` takes them back; "
@@ -172,6 +172,14 @@ class Session:
     def find_server(self) -> ServerInfo | None:
         """The server of the project, while this kernel serves it or is attached to it."""
         return self._host.info if self._host is not None else None
+
+    def create_project(self) -> None:
+        """See `OperatorClient.create_project`: the start has created it.
+
+        Raises:
+            Unavailable: ``NOT_STARTED``.
+        """
+        _ = self.host
 
     def as_agent(self, token: str) -> NotebookAgent:
         """An agent that is code in the notebook, and makes its calls with this token."""

@@ -7,15 +7,16 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from cachetools import LRUCache
 
+from workbench import state_directory
 from workbench.allowlist import Allowlist
 from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.git.access import Repositories
@@ -107,39 +108,51 @@ class Workbench:
         services: Iterable[ModuleType] = SERVICES,
         clock: Callable[[], int] = wall_clock,
         steady: Callable[[], int] | None = None,
+        create: bool = True,
     ) -> AsyncIterator[Workbench]:
         """Open the project's store, follow its feed and perform its duties until the block ends.
 
         Args:
+            create: create the project if there is none. Otherwise its store is then an empty, temporary one, for
+                operations that only read.
             clock: the time, microseconds UTC.
             steady: a monotonic clock, in microseconds, to detect changes of the system's time. With another `clock`
                 than the system's there is none unless given, and `clock` itself counts as monotonic.
 
         Raises:
-            Unavailable, Conflict: see `open_store`. BadInput: ``PERSONA_INVALID``.
+            Unavailable, Conflict: see `open_store`. Refused: see `state_directory.check`.
+            BadInput: ``PERSONA_INVALID``.
         """
-        store = await _opened_store(settings.database, clock)
-        try:
-            _ignore_state(settings)
-            workbench = cls(settings, store, services, steady or (_since_boot if clock is wall_clock else None))
-            await personas.sync(store, settings)
-            await workbench.feed.begin()
-            side_tasks: dict[str, Callable[[], Awaitable[None]]] = {
-                "the feed": workbench.feed.run,
-                **{name: partial(workbench._repeat, duty) for name, duty in workbench.duties.items()},
-            }
-            background = [asyncio.create_task(_supervised(name, work)) for name, work in side_tasks.items()]
+        with ExitStack() as stack:
+            if create:
+                await asyncio.to_thread(state_directory.create, settings)
+            path = settings.database if create else stack.enter_context(state_directory.database(settings))
+            store = await _opened_store(path, clock)
             try:
-                yield workbench
+                async with cls(settings, store, services, steady or _monotonic(clock))._at_work() as workbench:
+                    yield workbench
             finally:
-                for task in background:
-                    task.cancel()
-                for task in background:
-                    with suppress(asyncio.CancelledError):
-                        await task
-                await workbench._ctx.repositories.settled()
+                await asyncio.to_thread(store.close)
+
+    @asynccontextmanager
+    async def _at_work(self) -> AsyncIterator[Self]:
+        """Follow the feed and perform the duties until the block ends."""
+        await personas.sync(self.store, self.settings)
+        await self.feed.begin()
+        side_tasks: dict[str, Callable[[], Awaitable[None]]] = {
+            "the feed": self.feed.run,
+            **{name: partial(self._repeat, duty) for name, duty in self.duties.items()},
+        }
+        background = [asyncio.create_task(_supervised(name, work)) for name, work in side_tasks.items()]
+        try:
+            yield self
         finally:
-            await asyncio.to_thread(store.close)
+            for task in background:
+                task.cancel()
+            for task in background:
+                with suppress(asyncio.CancelledError):
+                    await task
+            await self._ctx.repositories.settled()
 
     async def dispatch(
         self, caller: Caller, name: str, arguments: Mapping[str, Any], *, decoded: bool = False
@@ -278,6 +291,11 @@ async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
         raise
 
 
+def _monotonic(clock: Callable[[], int]) -> Callable[[], int] | None:
+    """A monotonic clock beside the system's, which can be set; none beside another clock."""
+    return _since_boot if clock is wall_clock else None
+
+
 def _since_boot() -> int:
     """A monotonic clock, in microseconds."""
     return time.monotonic_ns() // 1_000
@@ -311,12 +329,3 @@ async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
 def _decision_handlers(modules: Iterable[ModuleType]) -> dict[str, Any]:
     found = (value for module in modules_of(modules) for value in vars(module).values())
     return {fn.approval_kind: fn for fn in found if hasattr(fn, "approval_kind")}
-
-
-def _ignore_state(settings: Settings) -> None:
-    """Keep the state directory out of the user's commits, except the files that people write."""
-    ignore = settings.home / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text(
-            "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!settings.toml\n"
-        )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from workbench import state_directory
 from workbench.app import Workbench
 from workbench.ops import Caller
 from workbench.settings import Settings
@@ -43,6 +44,7 @@ class Seed:
         """A fresh copy, in place of the last one there. Nobody may have either open."""
         shutil.rmtree(to, ignore_errors=True)
         shutil.copytree(self.root, to)
+        state_directory.adopt(to)
         return to
 
 

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Ran
+from workbench import state_directory
 from workbench.cli import main
+from workbench.settings import Settings
+from workbench.store.sqlite import open_store
 
 Type = Callable[..., Ran]
 
@@ -19,6 +22,8 @@ Type = Callable[..., Ran]
 def run(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
     """`run("tasks", "--limit", "5")`: the command in the project, where no server runs."""
     monkeypatch.setenv("WORKBENCH_PROJECT", str(repository))
+    state_directory.create(Settings(project=repository))
+    open_store(repository / ".aiswarm" / "coordination.db").close()
     monkeypatch.delenv("WORKBENCH_TOKEN", raising=False)
 
     def typed(*arguments: str) -> Ran:

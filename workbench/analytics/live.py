@@ -12,11 +12,12 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench import state_directory
 from workbench.errors import BadInput, Refused
 from workbench.settings import Settings
 from workbench.store.base import Reader, Row, Store
@@ -329,10 +330,7 @@ def ask(settings: Settings, query: str, files: bool = False) -> tuple[list[str],
     """
     from workbench.store.sqlite import open_store
 
-    store = open_store(settings.database)
-    try:
+    with state_directory.database(settings) as path, closing(open_store(path)) as store:
         live = Live(files)
         found = live.answer(asyncio.run(refresh(live, store)), query)
         return list(found.columns), found.fetchall()
-    finally:
-        store.close()

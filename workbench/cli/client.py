@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from workbench import state_directory
 from workbench.errors import Refused, WorkbenchError
 from workbench.model import ServerInfo
 from workbench.settings import Settings
@@ -37,9 +38,19 @@ class OperatorClient(Protocol):
         """
         ...
 
+    def create_project(self) -> None:
+        """Create the project unless there is one.
+
+        Raises:
+            WorkbenchError: see `Workbench.open`.
+        """
+        ...
+
 
 class ProjectClient:
     """Calls the server that `server.json` names, if that one answers; otherwise opens the store.
+
+    Creates no project: where there is none, operations that read find nothing, and others fail with ``NO_PROJECT``.
 
     Args:
         project: the root of the project; by default it is found from the current directory.
@@ -67,6 +78,7 @@ class ProjectClient:
         """See `OperatorClient.find_server`."""
         from workbench.client.discovery import find_server
 
+        state_directory.check(self.settings.project)
         found = asyncio.run(find_server(self.settings.server_file))
         return found.info if found else None
 
@@ -79,10 +91,15 @@ class ProjectClient:
                 "operations instead, such as list_tasks.",
             )
 
+    def create_project(self) -> None:
+        """See `OperatorClient.create_project`."""
+        asyncio.run(self._create())
+
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from workbench.client import HttpClient, no_server
         from workbench.client.discovery import find_server
 
+        state_directory.check(self.settings.project)
         if found := await find_server(self.settings.server_file):
             async with HttpClient(found.info.url, self._token or found.operator_token) as client:
                 return await client.call(name, **arguments)
@@ -93,8 +110,17 @@ class ProjectClient:
     async def _in_store(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from workbench.app import Workbench
 
-        async with Workbench.open(self.settings) as workbench:
+        async with Workbench.open(self.settings, create=False) as workbench:
+            wanted = workbench.catalogue.get(name)
+            if wanted is not None and not wanted.reads and not arguments.get("dry_run"):
+                state_directory.require(self.settings)
             return await workbench.call(name, **arguments)
+
+    async def _create(self) -> None:
+        from workbench.app import Workbench
+
+        async with Workbench.open(self.settings):
+            pass
 
 
 def explain(error: WorkbenchError) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, pass_client
@@ -63,6 +64,8 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
     if file is not None and listed:
         raise click.UsageError("Use --from or --status, not both.")
     client.require_operator("migrate")
+    if not listed:
+        state_directory.require(client.settings)
     if file is not None:
         return _imported(client.settings, file)
     with ThreadPoolExecutor(
@@ -96,6 +99,9 @@ async def _applied(settings: Settings) -> list[dict[str, Any]]:
     from workbench.store import migrate as migrations
     from workbench.store.sqlite import open_store
 
+    state_directory.check(settings.project)
+    if not settings.database.exists():
+        return []
     store = await asyncio.to_thread(open_store, settings.database)
     try:
         rows = await store.read(migrations.applied_migrations)

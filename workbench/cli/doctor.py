@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, pass_client
@@ -35,6 +36,7 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     yield _git(client)
     yield _confinement(client)
     yield "ok", "project", str(client.settings.project)
+    yield _state(client)
     yield _trust(client)
     yield _server(client)
     yield _disk(client)
@@ -70,13 +72,25 @@ def _confinement(client: OperatorClient) -> tuple[str, str, str]:
     return "ok", "confinement", found.summary
 
 
+def _state(client: OperatorClient) -> tuple[str, str, str]:
+    try:
+        state_directory.check(client.settings.project)
+    except WorkbenchError as error:
+        return "warning", "state", error.message
+    there = client.settings.home.exists()
+    return "ok", "state", str(client.settings.home) if there else "none yet; `workbench init` creates it"
+
+
 def _trust(client: OperatorClient) -> tuple[str, str, str]:
     says = notice(client.settings.project)
     return ("warning", "trust", says) if says else ("ok", "trust", "all settings and profiles of the project are used")
 
 
 def _server(client: OperatorClient) -> tuple[str, str, str]:
-    info = client.find_server()
+    try:
+        info = client.find_server()
+    except WorkbenchError:
+        return "-", "server", "not looked for, because the state of the project is not used"
     if info is None:
         return "-", "server", "not running; start it with `%workbench start` in a notebook or `workbench serve`"
     return "ok", "server", f"{info.url}, process {info.pid}"

@@ -1,4 +1,4 @@
-"""Programs that run in this terminal: `serve`, `mcp`, `demo`."""
+"""The project itself, and programs that run in this terminal: `init`, `serve`, `mcp`, `demo`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Shown, pass_client
+from workbench.cli.output import Note, Shown, pass_client
+
+
+@root.command()
+@pass_client
+def init(client: OperatorClient) -> Shown:
+    """Make this directory a project, unless it is one."""
+    client.create_project()
+    project = client.settings.project
+    return Note(f"{project} is a project. Its state is in {client.settings.home}.", {"project": str(project)})
 
 
 @root.command()

@@ -258,6 +258,8 @@ def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_
         text = file.read()
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{file.name} is not UTF-8 text: {error.reason}.") from None
+    if not dry_run:
+        client.create_project()
     return planned(client.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, pass_client
-from workbench.withheld import Privileged, withheld
+from workbench.errors import Refused
+from workbench.withheld import Privileged, inert, withheld
 from workbench.withheld import trust as record
 
 TRUSTED = "Trusted. Profiles can be used from now on; the settings count when the server is next started."
+STATE = "State of the project that was not created here. Its agents, tasks and their commands are used as they are:"
 UNTRUSTED = "Not used until you trust it: `workbench trust --yes`."
 
 
@@ -22,16 +26,28 @@ UNTRUSTED = "Not used until you trust it: `workbench trust --yes`."
 @click.option("--yes", is_flag=True, help="Trust all that is shown, without a question.")
 @pass_client
 def trust(client: OperatorClient, yes: bool) -> Shown:
-    """Show which settings and profiles of this project are not used, and trust them."""
+    """Show what of this project is not used because it may have come with the repository, and trust it."""
     project = client.settings.project
-    found = withheld(project)
-    if not found:
-        return Note("Nothing in this project needs your trust.", [])
-    text, data = _listed(found), [_as_data(one) for one in found]
+    state, found = _unknown_state(project), withheld(project)
+    if not state and not found:
+        return Note("Nothing in this project needs your trust.", {"trusted": True, "state": [], "files": []})
+    text, data = _listed(state, found), {"state": state, "files": [_as_data(one) for one in found]}
     if not yes and not _confirmed(text):
-        return Text(f"{text}\n\n{UNTRUSTED}", {"trusted": False, "files": data})
+        return Text(f"{text}\n\n{UNTRUSTED}", {"trusted": False, **data})
     record(project, found)
-    return Text(f"{text}\n\n{TRUSTED}", {"trusted": True, "files": data})
+    if state:
+        state_directory.adopt(project)
+    return Text(f"{text}\n\n{TRUSTED}", {"trusted": True, **data})
+
+
+def _unknown_state(project: Path) -> list[str]:
+    """The state that trust can make usable; other errors of `check` remain errors."""
+    try:
+        state_directory.check(project)
+    except Refused as error:
+        if error.code != "STATE_NOT_TRUSTED":
+            raise
+    return state_directory.unknown(project)
 
 
 def _confirmed(text: str) -> bool:
@@ -41,8 +57,11 @@ def _confirmed(text: str) -> bool:
     return click.confirm(f"{text}\n\nMay Workbench use this?", default=False)
 
 
-def _listed(found: Iterable[Privileged]) -> str:
-    return "\n\n".join("\n".join([one.place, *(f"    {line}" for line in one.lines)]) for one in found)
+def _listed(state: Sequence[str], found: Iterable[Privileged]) -> str:
+    parts = ["\n".join([one.place, *(f"    {line}" for line in one.lines)]) for one in found]
+    if state:
+        parts.insert(0, "\n".join([STATE, *(f"    {inert(path)}" for path in state)]))
+    return "\n\n".join(parts)
 
 
 def _as_data(one: Privileged) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from workbench import state_directory
 from workbench.errors import Conflict
 from workbench.legacy import target
 from workbench.legacy.plan import Plan, decide
@@ -55,6 +56,7 @@ def import_legacy(settings: Settings, source: Path, *, clock: Callable[[], int] 
 
 
 async def _import(settings: Settings, legacy: Legacy, clock: Callable[[], int]) -> LegacyImport:
+    state_directory.create(settings)
     existed = settings.database.exists()
     store = open_store(settings.database, clock)
     try:

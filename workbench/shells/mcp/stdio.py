@@ -17,6 +17,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus, ToolsListChanged
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
+from workbench import state_directory
 from workbench.client import HttpClient, no_server
 from workbench.client.discovery import find_server
 from workbench.client.retry import backoff, is_temporary
@@ -130,6 +131,7 @@ def run(settings: Settings, token: str | None) -> None:
 
 
 async def _serve(settings: Settings, token: str | None) -> None:
+    state_directory.check(settings.project)
     found = await find_server(settings.server_file)
     if found is None:
         raise no_server(ConnectionError(f"none runs in {settings.project}"))

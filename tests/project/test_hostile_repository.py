@@ -1,0 +1,192 @@
+"""A stranger's repository is cloned or unpacked, and every command is run in it: nothing of it runs or is believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.project.every_command import commands
+from tests.project.hostile import TOKEN, Hostile, make
+from workbench.cli import cli
+
+STRANGERS_HOST = "127.0.0.1"
+NOBODY = 65_534
+USERS = [
+    pytest.param(os.geteuid(), id="as-this-user"),
+    pytest.param(
+        NOBODY, id="as-nobody", marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+    ),
+]
+KINDS = [pytest.param(True, id="cloned"), pytest.param(False, id="unpacked")]
+LOOKERS_REFUSALS = ("STATE_TRACKED", "STATE_NOT_TRUSTED")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that every user can reach, unlike `tmp_path`."""
+    made = Path(tempfile.mkdtemp(prefix="hostile-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+class Listener:
+    """The stranger's server; it notes who calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[bytes] = []
+        self._socket = socket.create_server((STRANGERS_HOST, 0))
+        self.url = f"http://{STRANGERS_HOST}:{self._socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection:
+                connection.settimeout(5)
+                self.calls.append(connection.recv(65_536))
+                body = json.dumps({"status": "ok", "nonce": "n"})
+                connection.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    made = Listener()
+    yield made
+    made.close()
+
+
+def give(made: Hostile, user: int) -> dict[str, str]:
+    """Make everything the user's; the environment of its commands."""
+    (home := made.place / "home").mkdir()
+    for path in (made.place, *made.place.rglob("*")):
+        os.chown(path, user, user, follow_symlinks=False)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("WORKBENCH_", "XDG_"))}
+    return {**kept, "HOME": str(home), "TMPDIR": str(_made(made.place / "tmp", user)), "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def _made(path: Path, user: int) -> Path:
+    path.mkdir()
+    os.chown(path, user, user)
+    return path
+
+
+def run_all(made: Hostile, user: int, environment: dict[str, str]) -> list[dict[str, Any]]:
+    """The reports of every command."""
+    script = [sys.executable, "-m", "tests.project.every_command", str(made.place), str(user)]
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(script, cwd=root, env=environment, capture_output=True, text=True, timeout=500)
+    assert ran.returncode == 0, ran.stderr
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("clone", KINDS)
+def test_no_command_runs_believes_or_writes_anything(place: Path, listener: Listener, clone: bool, user: int) -> None:
+    made = make(place, listener.url, clone=clone)
+    reports = run_all(made, user, give(made, user))
+    assert [tuple(report["words"])[: len(path)] for report, (path, _) in zip(reports, commands(cli), strict=True)] == [
+        path for path, _ in commands(cli)
+    ]
+    assert {" ".join(report["words"]): report["marks"] for report in reports if report["marks"]} == {}
+    assert {" ".join(report["words"]): report["changed"] for report in reports if report["changed"]} == {}
+    assert {" ".join(report["words"]) for report in reports if report["status"] < 0} == set()
+    assert [report["words"] for report in reports if TOKEN in report["text"]] == []
+    assert listener.calls == []
+    refused = {report["words"][0] for report in reports if any(code in report["text"] for code in LOOKERS_REFUSALS)}
+    assert refused >= {"status", "serve", "init", "plan", "agents", "mcp", "sql", "call"}
+    (doctor,) = (report["text"] for report in reports if report["words"] == ["doctor"])
+    assert "warning  state" in doctor
+
+
+def test_the_traps_of_the_repository_work(place: Path, listener: Listener) -> None:
+    made = make(place, listener.url, clone=False)
+    identity = ("-c", "user.name=Person", "-c", "user.email=person@example.org")
+    for words in (("diff",), ("diff", "--cached", "HEAD~0"), ("commit", "-a", "-m", "x"), ("fetch",)):
+        subprocess.run(["git", *identity, *words], cwd=made.project, stdin=DEVNULL, capture_output=True)
+    marks = {path.name for path in made.marks.iterdir()}
+    assert marks >= {"core.fsmonitor", "filter.evil.clean", "diff.evil.command", "hook-pre-commit", "fetched"}, marks
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("clone", KINDS)
+def test_a_project_that_is_started_in_it_runs_nothing_of_it(
+    place: Path, listener: Listener, clone: bool, user: int
+) -> None:
+    made = make(place, listener.url, state=False, clone=clone)
+    environment = give(made, user)
+    with served(made, user, environment) as (server, lines):
+        assert "at http://127.0.0.1:" in lines[0]
+        assert "Not used, because you have not trusted it: .aiswarm/settings.toml (host, allow_remote," in lines[1]
+        assert ".aiswarm/profiles/script.yaml" in lines[1]
+        listening = {one.laddr.ip for one in server.net_connections() if one.status == psutil.CONN_LISTEN}
+        assert listening == {"127.0.0.1"}
+        assert (made.project / ".aiswarm").stat().st_mode & 0o777 == 0o700
+        for words in WORK:
+            ran = command(made, user, environment, *words)
+            assert ran.returncode == 0, (words, ran.stderr)
+            assert sorted(path.name for path in made.marks.iterdir()) == [], words
+        reports = run_all(made, user, environment)
+    assert {" ".join(report["words"]): report["marks"] for report in reports if report["marks"]} == {}
+    assert (made.victim / "secret.txt").read_text() == "the user's own\n"
+
+
+WORK = (
+    ("plan", "plan.yaml"),
+    ("worktrees", "create", "lab"),
+    ("spawn", "implementer", "--worktree", "lab", "--profile", "script"),
+    ("worktrees", "run", "lab", "--", "sh", "-c", "echo new > new.txt"),
+    ("worktrees", "diff", "lab", "--uncommitted"),
+    ("worktrees", "update", "lab"),
+    ("worktrees", "status", "lab"),
+    ("worktrees", "conflicts"),
+)
+
+
+@contextmanager
+def served(made: Hostile, user: int, environment: dict[str, str]) -> Iterator[tuple[psutil.Process, list[str]]]:
+    """The project, served by `workbench serve`; its process, and the first lines that it wrote."""
+    argv = [sys.executable, "-m", "workbench.cli", "serve", "--port", "0"]
+    with subprocess.Popen(
+        argv, cwd=made.project, env=environment, stdout=subprocess.PIPE, text=True, user=user, group=user
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield psutil.Process(process.pid), [process.stdout.readline() for _ in range(2)]
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def command(made: Hostile, user: int, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as the user."""
+    argv = [sys.executable, "-m", "workbench.cli", *words]
+    return subprocess.run(
+        argv, cwd=made.project, env=environment, capture_output=True, text=True, timeout=120, user=user, group=user
+    )

@@ -1,0 +1,203 @@
+"""The state directory: created by those commands that create a project, and used only if it was created here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from workbench import state_directory
+from workbench.app import Workbench
+from workbench.cli import main
+from workbench.errors import Refused, Unavailable
+from workbench.project import user_files
+from workbench.settings import Settings
+
+Type = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
+    """`run("tasks")`: a command in a repository that is no project yet; its status and what it wrote."""
+    monkeypatch.chdir(repository)
+
+    def typed(*words: str) -> tuple[int, str]:
+        status = 0
+        try:
+            main(words)
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return status, "".join(capsys.readouterr())
+
+    return typed
+
+
+def open_once(project: Path) -> None:
+    """Open a project, as its servers do, and close it."""
+
+    async def opened() -> None:
+        async with Workbench.open(Settings(project=project)):
+            pass
+
+    asyncio.run(opened())
+
+
+def refusal(project: Path) -> Refused:
+    with pytest.raises(Refused) as caught:
+        state_directory.check(project)
+    return caught.value
+
+
+LOOKERS = (
+    *("status", "agents", "approvals", "tasks", "worktrees", "events", "history ada", "doctor", "profiles", "ps"),
+    *("rules", "allowlist", "personas", "projects", "sessions", "teams", "contexts", "performance", "graph", "trust"),
+    *("connect", "export tasks", "export-plan p", "migrate --status", "mcp", "worker --persona implementer"),
+    *("approve --all", "plan plan.yaml --dry-run", "call whoami", "worktrees prune", "worktrees conflicts"),
+)
+
+
+def test_looking_creates_nothing(run: Type, repository: Path) -> None:
+    (repository / "plan.yaml").write_text("plan: p\ntasks:\n  - {name: t, title: T, persona: implementer}\n")
+    records = set(user_files.directory().rglob("*"))
+    for words in LOOKERS:
+        run(*words.split())
+        assert {path.name for path in repository.iterdir()} == {".git", "README.md", "plan.yaml"}, words
+    assert run("sql", "SELECT count(*) AS n FROM tasks")[1].split() == ["n", "0"]
+    assert run("status")[0] == run("agents")[0] == run("doctor")[0] == 0
+    assert not (repository / ".aiswarm").exists()
+    assert set(user_files.directory().rglob("*")) == records
+
+
+@pytest.mark.parametrize(
+    "words", ["personas save README.md", "projects add p", "worktrees create lab", "allowlist add x", "migrate"]
+)
+def test_what_would_be_lost_is_refused_where_no_project_is(run: Type, repository: Path, words: str) -> None:
+    status, text = run(*words.split())
+    assert (status, text) == (1, f"NO_PROJECT: {repository} is no project yet. Run `workbench init` there.\n")
+    assert not (repository / ".aiswarm").exists()
+
+
+@pytest.mark.parametrize("words", ["init", "plan plan.yaml"])
+def test_a_project_is_created_for_its_user_alone(run: Type, repository: Path, words: str) -> None:
+    (repository / "plan.yaml").write_text("plan: p\ntasks:\n  - {name: t, title: T, persona: implementer}\n")
+    before = os.umask(0)
+    try:
+        assert run(*words.split())[0] == 0
+    finally:
+        os.umask(before)
+    home = repository / ".aiswarm"
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert stat.S_IMODE((home / "origin").stat().st_mode) == 0o600
+    assert run("projects", "add", "p")[0] == 0
+    assert git("status", "--porcelain", "--", ".aiswarm", cwd=repository) == ""
+
+
+def test_a_directory_that_came_with_the_repository_is_made_private(repository: Path) -> None:
+    (repository / ".aiswarm" / "personas").mkdir(parents=True)
+    (repository / ".aiswarm").chmod(0o755)
+    open_once(repository)
+    assert stat.S_IMODE((repository / ".aiswarm").stat().st_mode) == 0o700
+
+
+def test_state_that_was_not_created_here_is_refused_with_its_names_until_it_is_trusted(
+    run: Type, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_once(repository)
+    moved = repository.rename(repository.with_name("moved"))
+    monkeypatch.chdir(moved)
+    error = refusal(moved)
+    assert error.code == "STATE_NOT_TRUSTED"
+    assert ".aiswarm/coordination.db" in error.details["files"]
+    assert set(error.details["files"]) <= {f".aiswarm/{path.name}" for path in (moved / ".aiswarm").iterdir()}
+    with pytest.raises(Refused, match="STATE_NOT_TRUSTED"):
+        open_once(moved)
+    status, text = run("trust")
+    assert status == 0
+    assert "    .aiswarm/coordination.db\n" in text
+    assert refusal(moved).code == "STATE_NOT_TRUSTED"
+    assert run("trust", "--yes")[0] == 0
+    state_directory.check(moved)
+    assert run("agents")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["server.json", "coordination.db", "allowlist.txt", ".gitignore", "worktrees/lab/x"])
+def test_state_that_git_tracks_is_refused_even_in_a_project_that_was_created_here(repository: Path, name: str) -> None:
+    state_directory.create(Settings(project=repository))
+    file = repository / ".aiswarm" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("x")
+    git("add", "--force", f".aiswarm/{name}", cwd=repository)
+    error = refusal(repository)
+    assert (error.code, error.details["files"]) == ("STATE_TRACKED", [f".aiswarm/{name}"])
+    git("rm", "-q", "--cached", f".aiswarm/{name}", cwd=repository)
+    state_directory.check(repository)
+
+
+def test_what_a_repository_may_bring_is_tracked_without_objection(repository: Path) -> None:
+    for name in ("personas/a.md", "agents/a/agent.yaml", "profiles/a.yaml", "settings.toml"):
+        file = repository / ".aiswarm" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    git("add", "--force", ".aiswarm", cwd=repository)
+    state_directory.create(Settings(project=repository))
+    state_directory.check(repository)
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+@pytest.mark.parametrize("name", ["personas/poet.md", "personas", "profiles", "settings.toml"])
+def test_a_link_in_place_of_a_shared_file_is_refused(
+    repository: Path, tmp_path: Path, name: str, is_tracked: bool
+) -> None:
+    link = repository / ".aiswarm" / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(tmp_path / "secret")
+    if is_tracked:
+        git("add", "--force", ".aiswarm", cwd=repository)
+    error = refusal(repository)
+    assert error.code == ("STATE_TRACKED" if is_tracked else "STATE_NOT_TRUSTED")
+    assert error.details["files"] == [f".aiswarm/{name}"]
+
+
+def test_a_linked_state_directory_is_refused(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (repository / ".aiswarm").symlink_to(tmp_path / "elsewhere")
+    assert refusal(repository).code == "STATE_NOT_YOURS"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_the_state_directory_of_another_user_is_refused(repository: Path) -> None:
+    (repository / ".aiswarm").mkdir()
+    os.chown(repository / ".aiswarm", 65_534, 65_534)
+    assert refusal(repository).code == "STATE_NOT_YOURS"
+
+
+def test_the_secret_of_another_project_does_not_help(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for project in (repository, tmp_path / "mine"):
+        state_directory.create(Settings(project=project))
+    secret = (tmp_path / "mine" / ".aiswarm" / "origin").read_text()
+    (repository / ".aiswarm" / "origin").write_text(secret)
+    (repository / ".aiswarm" / "coordination.db").write_text("")
+    assert refusal(repository).code == "STATE_NOT_TRUSTED"
+
+
+def test_a_project_that_cannot_be_recorded_is_not_created(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    with pytest.raises(Unavailable, match="CONFIG_UNWRITABLE"):
+        state_directory.create(Settings(project=repository))
+    assert list((repository / ".aiswarm").iterdir()) == []
+
+
+def test_an_index_that_cannot_be_read_is_not_taken_for_one_without_state(repository: Path) -> None:
+    state_directory.create(Settings(project=repository))
+    (repository / ".git" / "index").write_bytes(b"DIRC damaged")
+    with pytest.raises(Unavailable, match="GIT_FAILED"):
+        state_directory.check(repository)

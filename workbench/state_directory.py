@@ -1,0 +1,193 @@
+"""The state directory of a project, `.aiswarm/`: who may create it, and when its content may be used.
+
+A clone or an unpacked archive can bring an `.aiswarm/` with a store, tokens and worktrees of a stranger. Workbench uses
+a state directory only if this user's Workbench created it: a secret in it matches the one that is recorded outside the
+repository. It refuses state that git tracks, because a later pull could bring that. Only what is listed in `SHARED`
+may come with a repository.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from workbench import atomic_file, file_lock
+from workbench.errors import NotFound, Refused, Unavailable
+from workbench.git.run import run
+from workbench.project import user_files
+from workbench.project.root import STATE, enclosing_repository
+from workbench.settings import Settings
+from workbench.withheld import inert
+
+SHARED = ("agents", "personas", "profiles", "settings.toml")
+"""What a repository may bring, as files and directories, but not as links."""
+IGNORED = "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!settings.toml\n"
+GIT_SECONDS = 30.0
+_ORIGIN = "origin"
+_LINK = "120000"
+_NAMES_SHOWN = 10
+
+
+def create(settings: Settings) -> None:
+    """Create the state directory, with mode 0700, unless it exists and may be used. Blocks.
+
+    Raises:
+        Refused: see `check`. Unavailable: ``PROJECT_UNWRITABLE``, ``CONFIG_UNWRITABLE``; see `check`.
+    """
+    check(settings.project)
+    try:
+        _make_private(settings.home)
+    except OSError as error:
+        raise Unavailable(
+            "PROJECT_UNWRITABLE",
+            f"Workbench cannot write to {settings.home}: {error.strerror}. "
+            "Make the directory writable, or choose another project with WORKBENCH_PROJECT.",
+            path=str(settings.home),
+        ) from error
+    adopt(settings.project)
+
+
+def check(project: Path) -> None:
+    """Refuse a state directory that came with the repository, or belongs to another user. Blocks.
+
+    Raises:
+        Refused: ``STATE_NOT_YOURS``, ``STATE_TRACKED``, ``STATE_NOT_TRUSTED``. Unavailable: git failed.
+    """
+    home = project / STATE
+    try:
+        owner = home.lstat().st_uid
+    except OSError:
+        return
+    if home.is_symlink() or owner != os.geteuid():
+        raise Refused(
+            "STATE_NOT_YOURS",
+            f"{home} {'is a link' if home.is_symlink() else 'belongs to another user'}, so nothing in it is used. "
+            "Remove it, or choose another project with --project.",
+        )
+    if names := tracked(project):
+        raise Refused(
+            "STATE_TRACKED",
+            f"Git tracks {_listed(names)}, so nothing of it is used. It belongs in no repository: remove it with "
+            f"`git rm -r --cached`, and move it out of {home}.",
+            files=names,
+        )
+    if names := unknown(project):
+        raise Refused(
+            "STATE_NOT_TRUSTED",
+            f"{_listed(names)} in {project}: you did not create this here with Workbench. It may have come with the "
+            "repository, or you moved the project. If it is yours, run `workbench trust`; otherwise remove it.",
+            files=names,
+        )
+
+
+def unknown(project: Path) -> list[str]:
+    """The state that this user's Workbench did not create here, and links in place of shared files."""
+    home = project / STATE
+    if not home.is_dir() or _is_own(project):
+        return []
+    state = [entry for entry in home.iterdir() if entry.name not in (*SHARED, ".gitignore")]
+    links = [path for name in SHARED for path in _with_content(home / name) if path.is_symlink()]
+    return sorted(path.relative_to(project).as_posix() for path in (*state, *links))
+
+
+def tracked(project: Path) -> list[str]:
+    """The state that git tracks in a project, and links that it tracks in place of shared files.
+
+    Raises:
+        Unavailable: git failed.
+    """
+    repository = enclosing_repository(project)
+    if repository is None:
+        return []
+    # The variables override what the configuration says about the place, and nothing is fetched.
+    places = {"GIT_DIR": str(repository / ".git"), "GIT_WORK_TREE": str(repository)}
+    offline = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+    try:
+        listed = run(["ls-files", "-z", "--stage", "--", f":(icase){STATE}"], project, places | offline, GIT_SECONDS)
+    except Unavailable as error:
+        if error.code == "GIT_MISSING":
+            return []
+        raise
+    if "not a git repository" in listed.err:
+        return []
+    fields = (os.fsdecode(field).partition("\t") for field in listed.expect((0,)).fields)
+    return sorted(path for how, _, path in fields if how.startswith(_LINK) or not _is_shared(path))
+
+
+def adopt(project: Path) -> None:
+    """Record that the state directory is this user's, whatever is in it. Blocks.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``, ``CONFIG_UNWRITABLE``.
+    """
+    if _is_own(project):
+        return
+    home, record = project / STATE, user_files.record_path(project)
+    user_files.update_record(project)  # creates the directory of records
+    with file_lock.held(record.with_suffix(".lock"), wait_seconds=GIT_SECONDS, remove=True):
+        if not _is_own(project):
+            secret = secrets.token_hex(32)
+            user_files.update_record(project, origin=secret)
+            atomic_file.replace(home / ".gitignore", IGNORED)
+            atomic_file.replace(home / _ORIGIN, secret, mode=0o600)
+
+
+@contextmanager
+def database(settings: Settings) -> Iterator[Path]:
+    """The path of the project's store, for reading; that of an empty, temporary one if the project has none.
+
+    Raises:
+        Refused, Unavailable: see `check`.
+    """
+    check(settings.project)
+    if settings.database.exists():
+        yield settings.database
+    else:
+        with TemporaryDirectory(prefix="workbench-", ignore_cleanup_errors=True) as place:
+            yield Path(place) / settings.database.name
+
+
+def require(settings: Settings) -> None:
+    """Refuse a directory that is no project yet.
+
+    Raises:
+        NotFound: ``NO_PROJECT``. Refused, Unavailable: see `check`.
+    """
+    check(settings.project)
+    if not settings.database.exists():
+        raise NotFound("NO_PROJECT", f"{settings.project} is no project yet. Run `workbench init` there.")
+
+
+def _is_own(project: Path) -> bool:
+    expected = user_files.load_record(project).origin
+    try:
+        found = atomic_file.read(project / STATE / _ORIGIN, private=True)
+    except (OSError, UnicodeDecodeError):
+        return False
+    return expected is not None and secrets.compare_digest(found, expected)
+
+
+def _make_private(home: Path) -> None:
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if home.stat().st_mode & 0o077:
+        home.chmod(0o700)
+
+
+def _with_content(path: Path) -> Iterator[Path]:
+    yield path
+    for directory, directories, files in os.walk(path):  # which follows no link
+        yield from (Path(directory, name) for name in (*directories, *files))
+
+
+def _is_shared(path: str) -> bool:
+    first, _, below = path.partition("/")
+    return first == STATE and below.partition("/")[0] in SHARED
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(map(inert, names[:_NAMES_SHOWN])) + more
