@@ -41,7 +41,7 @@ def _plain_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The person's own configuration does not reach the tests, nor what is made once for all of them; and they record
     nothing in it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.setenv("WORKBENCH_CONFIG", str(tmp_path_factory.mktemp("config")))
         patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         yield

@@ -51,7 +51,7 @@ QUESTIONS = {
 
 WORDS = {
     "approvals": "approv|reject",
-    "access": "persona|whoami|agent_tool|allowlist|allow_agent|disallow_agent",
+    "access": "persona|whoami|agent_tool|allowlist|allow_agent|disallow_agent|untrusted",
     "spaces": "project|session|team",
     "agents": "regist|ping|admission|connection_instructions|(get|list|update|assign|restore)_.*agent|token",
     "sharing": "context|event|agent_history|export$",

@@ -19,7 +19,7 @@ from workbench.withheld import trust, withheld
 @pytest.fixture(autouse=True)
 def _own_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has files of the user to itself."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path_factory.mktemp("config")))
 
 
 def write(project: Path, text: str) -> Path:
@@ -176,13 +176,13 @@ def test_a_record_that_others_could_have_written_or_read_is_not_believed(tmp_pat
 
 
 def test_a_relative_directory_for_the_users_files_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", ".")
+    monkeypatch.setenv("WORKBENCH_CONFIG", ".")
     assert user_files.directory() == Path.home() / ".config" / "workbench"
 
 
 def test_trust_that_cannot_be_recorded_is_a_coded_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "file"))
     with pytest.raises(Unavailable, match="CONFIG_UNWRITABLE"):
         trust(tmp_path, [])
 

@@ -190,7 +190,7 @@ def test_a_project_that_cannot_be_recorded_is_not_created(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "file"))
     with pytest.raises(Unavailable, match="CONFIG_UNWRITABLE"):
         state_directory.create(Settings(project=repository))
     assert list((repository / ".aiswarm").iterdir()) == []

@@ -96,6 +96,7 @@ _LISTED: dict[str, Source] = {
     "rules": Source("list_admission_rules", "rules", frozenset({"rule"}), key="name"),
     "tools": Source("list_agent_tools", "agent_tools", frozenset({"agent_tool"})),
     "processes": Source("get_managed_agents", "agents", frozenset({"agent"}), key="agent_id", row=process_row),
+    "untrusted": Source("list_untrusted_files", "files", frozenset({CLOCK}), key="file"),
     "worktrees": Source(
         "get_worktree_status",
         "worktrees",

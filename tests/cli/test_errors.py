@@ -70,7 +70,7 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("sql", "SELEC"): "SQL_FAILED",
         ("plan", str(tmp_path / "bytes.yaml")): "PLAN_INVALID",
         ("plan", str(tmp_path / "bad.yaml")): "PLAN_INVALID",
-        ("--project", "/proc", "status"): "PROJECT_UNWRITABLE",
+        ("--project", "/proc", "init"): "PROJECT_UNWRITABLE",
     }
     for arguments, code in failures.items():
         ran = run(*arguments)

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.legacy.conftest import NOW, asked, column, dump, refused
+from workbench import state_directory
 from workbench.errors import Conflict, Unavailable
 from workbench.legacy import import_legacy
 from workbench.settings import Settings
@@ -57,6 +58,7 @@ def test_without_a_backup_nothing_is_brought(samples: Path, settings: Settings) 
 
 
 def test_a_row_that_the_store_refuses_leaves_nothing_behind(samples: Path, settings: Settings) -> None:
+    state_directory.create(settings)
     open_store(settings.database).close()
     with closing(sqlite3.connect(settings.database)) as db, db:
         db.execute("""CREATE TRIGGER house_rule BEFORE INSERT ON contexts WHEN new.id = 'c-2'

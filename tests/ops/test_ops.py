@@ -39,6 +39,7 @@ planner    spawn_agent restart_agent terminate_agent get_managed_agents get_agen
 operator   enlist_worker get_unattended_work list_approvals approve reject approve_many reject_many save_persona
 operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
 operator   add_admission_rule list_admission_rules remove_admission_rule list_allowlist allow_agent disallow_agent
+operator   list_untrusted_files
 operator   create_project update_project delete_project restore_project
 operator   create_session update_session delete_session restore_session
 operator   create_team update_team move_team delete_team restore_team

@@ -83,7 +83,7 @@ def give(made: Hostile, user: int) -> dict[str, str]:
     (home := made.place / "home").mkdir()
     for path in (made.place, *made.place.rglob("*")):
         os.chown(path, user, user, follow_symlinks=False)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("WORKBENCH_", "XDG_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WORKBENCH_")}
     return {**kept, "HOME": str(home), "TMPDIR": str(_made(made.place / "tmp", user)), "GIT_CONFIG_NOSYSTEM": "1"}
 
 

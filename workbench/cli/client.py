@@ -112,7 +112,7 @@ class ProjectClient:
 
         async with Workbench.open(self.settings, create=False) as workbench:
             wanted = workbench.catalogue.get(name)
-            if wanted is not None and not wanted.reads and not arguments.get("dry_run"):
+            if wanted is not None and not (wanted.reads or wanted.needs_server or arguments.get("dry_run")):
                 state_directory.require(self.settings)
             return await workbench.call(name, **arguments)
 

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from workbench import atomic_file
 from workbench.errors import Unavailable
 
+CONFIG_VARIABLE = "WORKBENCH_CONFIG"
+
 
 class Record(BaseModel):
     """What is recorded about one project.
@@ -32,9 +34,12 @@ class Record(BaseModel):
 
 
 def directory() -> Path:
-    """`$XDG_CONFIG_HOME/workbench`, or `~/.config/workbench`. A relative value is ignored, as its standard requires."""
-    chosen = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return (chosen if chosen.is_absolute() else Path(os.path.expanduser("~/.config"))) / "workbench"  # noqa: PTH111
+    """The directory of these files: `WORKBENCH_CONFIG` if it is an absolute path, else `~/.config/workbench`.
+
+    Not `XDG_CONFIG_HOME`, which MCP clients do not pass on to `workbench mcp`: it would look elsewhere than the server.
+    """
+    chosen = Path(os.environ.get(CONFIG_VARIABLE, ""))
+    return chosen if chosen.is_absolute() else Path(os.path.expanduser("~/.config/workbench"))  # noqa: PTH111
 
 
 def settings_path() -> Path:
@@ -72,5 +77,5 @@ def update_record(project: Path, **changes: Any) -> None:
         raise Unavailable(
             "CONFIG_UNWRITABLE",
             f"Workbench records in {path.parent} which projects you trust, and cannot write there: {error}. "
-            "Make it writable, or set XDG_CONFIG_HOME to a directory of yours.",
+            "Make it writable, or set WORKBENCH_CONFIG to a directory of yours.",
         ) from None

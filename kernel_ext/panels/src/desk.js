@@ -1,6 +1,7 @@
 /** The desk: the views of a project as tabs. One store for each widget model, and any number of views of it. */
 
 import { Admin } from "./admin/admin.js";
+import { Untrusted } from "./admin/untrusted.js";
 import { Agents } from "./agents/agents.js";
 import { Inbox } from "./inbox/inbox.js";
 import { button } from "./lib/controls.js";
@@ -36,6 +37,7 @@ class View {
     this.store = store;
     this.channel = channel;
     const announce = (text) => this.announce(text);
+    this.untrusted = new Untrusted(store);
     this.inbox = new Inbox(store, channel, announce, signal);
     this.taskSummary = new TaskSummary(() => this.tabs.select(TASKS));
     this.tasks = new Tasks(store, channel, announce, signal);
@@ -59,6 +61,7 @@ class View {
       this.top(),
       this.makeBanner(),
       this.unattended.element,
+      this.untrusted.element,
       ...this.tabs.panels,
     );
     this.start(signal);
@@ -111,6 +114,7 @@ class View {
     this.element.dataset.link = this.dot.dataset.state = state;
     setText(this.linkLabel, LINK_LABELS[state]);
     this.drawBanner(state, error);
+    this.untrusted.update();
     this.drawViews(state === "live" || state === "retrying", Date.now());
   }
 

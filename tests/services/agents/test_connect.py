@@ -144,6 +144,8 @@ async def test_the_configurations_of_mcp_clients_connect_one(served: Served, adm
 async def test_the_command_for_mcp_clients_needs_no_token(served: Served) -> None:
     server = json.loads((await texts(served))["mcp-stdio"])["mcpServers"]["workbench"]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    async with Client(StdioServerParameters(**server, env={"PATH": path})) as client:
+    async with Client(
+        StdioServerParameters(**server, env={"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]})
+    ) as client:
         listed = await client.list_tools()
     assert [tool.name for tool in listed.tools] == ["register", "registration_status"]

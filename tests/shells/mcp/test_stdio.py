@@ -31,7 +31,8 @@ def start(settings: Settings) -> Start:
 
     @asynccontextmanager
     async def started(token: str | None = None, era: str = "auto", **options: Any) -> AsyncIterator[Client]:
-        env = {"WORKBENCH_PROJECT": str(settings.project), "PATH": os.environ["PATH"]}
+        env = {"WORKBENCH_PROJECT": str(settings.project)}
+        env |= {name: os.environ[name] for name in ("PATH", "WORKBENCH_CONFIG")}
         env |= {"WORKBENCH_TOKEN": token} if token else {}
         process = StdioServerParameters(command=sys.executable, args=["-m", "workbench.cli", "mcp"], env=env)
         async with Client(process, mode=era, **options) as client:  # type: ignore[arg-type]

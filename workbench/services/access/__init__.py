@@ -1,10 +1,11 @@
-"""Authentication, the permissions of tools, personas, and the allowlist."""
+"""Authentication, the permissions of tools, personas, the allowlist, and trust in the project's files."""
 
 from workbench.services.access import (
     allowlist,
     authentication,
     permissions,
     personas,
+    trust,
 )
 
-__all__ = ["allowlist", "authentication", "permissions", "personas"]
+__all__ = ["allowlist", "authentication", "permissions", "personas", "trust"]

@@ -21,6 +21,7 @@ const TABLES = [
   "conflicts",
   "processes",
   "unattended",
+  "untrusted",
 ];
 
 export class Store {
