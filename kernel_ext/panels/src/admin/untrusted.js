@@ -8,7 +8,7 @@ export class Untrusted {
   /** @param {import("../link/store.js").Store} store */
   constructor(store) {
     this.text = h("span", { class: "wb-grow" });
-    this.element = h("div", { class: "wb-banner", role: "note", hidden: true }, icon("shield"), this.text);
+    this.element = h("div", { class: "wb-banner", role: "note", hidden: true }, icon("warning"), this.text);
     this.rows = new TableWatch(
       () => store.tables.untrusted,
       (rows) => this.draw(rows),
