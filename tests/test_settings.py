@@ -17,9 +17,9 @@ from workbench.withheld import trust, withheld
 
 
 @pytest.fixture(autouse=True)
-def _own_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has files of the user to itself."""
-    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path_factory.mktemp("config")))
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path.with_name(f"{tmp_path.name}-config")))
 
 
 def write(project: Path, text: str) -> Path:
