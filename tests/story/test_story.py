@@ -115,7 +115,14 @@ ATTEMPT: dict[str, Any] = {
     "outcome": None,
     "error_class": None,
     "error_message": None,
+    "worktree": None,
+    "base_commit": None,
+    "waits_for": None,
+    "finishing": None,
+    "kept": None,
+    "problem": None,
 }
+CREATED = TASK | {"note": "Task 1 has no command (run): only an LLM agent or a person can do it."}
 REGISTERED = {
     "agent_id": "pending_<uuid>",
     "status": "pending",
@@ -130,8 +137,10 @@ RESULT = {"penguins": 344, "names": ["Ánh", "\u2028"], "share": 0.5}
 TRANSCRIPT: dict[str, Outcome] = {
     "register": REGISTERED,
     "claim before approval": Refusal("NOT_ASSIGNED", 403),
-    "create": TASK,
-    "create another's": TASK | {"id": 2, "title": "Review", "persona_id": "reviewer", "priority": 500, "metadata": {}},
+    "create": CREATED,
+    "create another's": CREATED
+    | {"note": "Task 2 has no command (run): only an LLM agent or a person can do it."}
+    | {"id": 2, "title": "Review", "persona_id": "reviewer", "priority": 500, "metadata": {}},
     "claim": {"task": TASK | HELD | {"claimed_at": "<time>", "lease_expires_at": "<time>", "attempts": [ATTEMPT]}},
     "wrong type": Refusal("INVALID_ARGUMENTS", 400),
     "missing field": Refusal("INVALID_ARGUMENTS", 400),
@@ -143,7 +152,7 @@ TRANSCRIPT: dict[str, Outcome] = {
     "approve without being a person": Refusal("FORBIDDEN", 403),
     "ask without a token": Refusal("TOKEN_REQUIRED", 401),
     "ask with a wrong token": Refusal("INVALID_TOKEN", 401),
-    "complete": LINE | DONE,
+    "complete": LINE | DONE | {"takes_effect": "now"},
     "complete twice": Refusal("LEASE_LOST", 409),
     "read back": TASK
     | DONE
