@@ -96,11 +96,11 @@ async def test_a_result_that_the_server_cannot_store_yet_is_reported_later(
     served: Served, admit: Admit, proxy: FaultyProxy
 ) -> None:
     ada = await admit("ada")
-    proxy.fail("complete_task", "STORE_FULL")
+    proxy.fail("finish_attempt", "STORE_FULL")
     task_id = await make(served, "true")
     async with working(served, ada.token, None, url=proxy.url, server_file=None):
-        await proxy.until(proxy.failed, "complete_task", 2)
-        proxy.mend("complete_task")
+        await proxy.until(proxy.failed, "finish_attempt", 2)
+        proxy.mend("finish_attempt")
         assert len((await reached(served, task_id, "completed", "pending"))["attempts"]) == 1
 
 
