@@ -96,10 +96,26 @@ def test_discarding_goes_back_to_the_last_commit(root: Path, work: Path, operati
     assert "You are currently" not in git(work, "status")
 
 
-def test_the_lock_of_a_git_that_was_killed_does_not_keep_work_from_being_committed(root: Path, work: Path) -> None:
-    (own(work) / "index.lock").touch()
+@pytest.mark.parametrize("lock", ["index.lock", "HEAD.lock", "refs/heads/work.lock"])
+def test_the_lock_of_a_git_that_was_killed_does_not_keep_work_from_being_committed(work: Path, lock: str) -> None:
+    base = git(work, "rev-parse", "HEAD")
+    (own(work) / lock).touch()
     write(work, {"more": ""})
     assert inside(work).commit_all("more", ANNA)
+    (own(work) / lock).touch()
+    assert inside(work).keep_all("refs/workbench/attempts/1/1", [], "kept", ANNA)
+    (own(work) / lock).touch()
+    inside(work).return_to("work", base)
+    assert git(work, "rev-parse", "HEAD") == base
+
+
+def test_locks_are_not_removed_through_a_link(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (mine := tmp_path / "elsewhere" / "mine.lock").touch()
+    (own(work) / "refs" / "link").symlink_to(tmp_path / "elsewhere")
+    write(work, {"more": ""})
+    inside(work).commit_all("more", ANNA)
+    assert mine.exists()
 
 
 @pytest.mark.parametrize("lost", [".git", "repository", "worktree"])

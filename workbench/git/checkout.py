@@ -247,9 +247,14 @@ class Checkout:
         return self._git("rev-parse", "--quiet", "--verify", name, ok=(0, 1)).code == 0
 
     def _unlock(self) -> None:
-        """Remove the lock that a killed git left behind. Call only while nothing else runs here."""
-        with suppress(OSError):
-            (self.git_dir / "index.lock").unlink(missing_ok=True)
+        """Remove the locks that a killed git left behind. Call only while nothing else runs here."""
+        with suppress(OSError):  # of a repository that is gone
+            for directory, below, files, opened in os.fwalk(self.git_dir, follow_symlinks=False):
+                if directory == str(self.git_dir):
+                    below[:] = [name for name in below if name == "refs"]
+                for name in files:
+                    if name.endswith(".lock"):
+                        _unlink(name, opened)
 
     def _ask(self, *arguments: str, bound: Bound = Bound(_MAX_OUTPUT)) -> Done:
         return self._git(*arguments, ok=None, bound=bound)
@@ -291,3 +296,8 @@ def _filtered(names: Sequence[str]) -> list[str]:
 
 def _dirty(what: str, files: list[str]) -> Conflict:
     return Conflict("WORKTREE_DIRTY", f"The worktree {what}. Commit or discard it first.", files=files)
+
+
+def _unlink(name: str, directory: int) -> None:
+    with suppress(OSError):
+        os.unlink(name, dir_fd=directory)
