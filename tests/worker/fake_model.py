@@ -1,7 +1,7 @@
 """A model that says what it is told to: the APIs of Anthropic, OpenAI and Google, on loopback, for the real programs.
 
-Each conversation goes through the same steps: tools to use, and a text at the end. Where it is, is told by how many
-results of tools it holds, so that a request that comes twice is answered twice.
+Each conversation goes through some steps: tools to use, and a text at the end. Where it is, is told by how many results
+of tools it holds, so that a request that comes twice is answered twice.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ SERVER = "workbench"
 
 @dataclass
 class FakeModel:
-    """Answers requests; `prompts` is all text that was sent, one entry for each request."""
+    """Answers requests; `prompts` is all text that was sent, one entry for each request.
+
+    `scripts` are the steps of conversations in which a text occurs; all others go through `steps`.
+    """
 
     steps: Sequence[Step]
+    scripts: dict[str, Sequence[Step]] = field(default_factory=dict)
     port: int = 0
     prompts: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -36,9 +40,11 @@ class FakeModel:
         """Where it answers."""
         return f"http://127.0.0.1:{self.port}"
 
-    def step(self, done: int) -> Step:
-        """What comes after so many results."""
-        return self.steps[min(done, len(self.steps) - 1)]
+    def step(self, done: int, said: dict[str, Any]) -> Step:
+        """What comes after so many results in a conversation."""
+        text = json.dumps(said)
+        steps = next((script for marker, script in self.scripts.items() if marker in text), self.steps)
+        return steps[min(done, len(steps) - 1)]
 
 
 @contextmanager
@@ -103,7 +109,7 @@ def _events(*events: dict[str, Any]) -> str:
 def _anthropic(model: FakeModel, said: dict[str, Any]) -> tuple[str, str]:
     blocks = [b for m in said["messages"] if isinstance(m["content"], list) for b in m["content"]]
     done = sum(block.get("type") == "tool_result" for block in blocks)
-    kind, what = model.step(done) if said.get("tools") else ("text", "ok")
+    kind, what = model.step(done, said) if said.get("tools") else ("text", "ok")
     if kind == "text":
         block: dict[str, Any] = {"type": "text", "text": ""}
         delta: dict[str, Any] = {"type": "text_delta", "text": what}
@@ -131,7 +137,7 @@ def _anthropic(model: FakeModel, said: dict[str, Any]) -> tuple[str, str]:
 
 def _openai(model: FakeModel, said: dict[str, Any]) -> tuple[str, str]:
     done = sum(item.get("type") == "function_call_output" for item in said["input"])
-    kind, what = model.step(done) if said.get("tools") else ("text", "ok")
+    kind, what = model.step(done, said) if said.get("tools") else ("text", "ok")
     if kind == "text":
         content = [{"type": "output_text", "text": what, "annotations": []}]
         item: dict[str, Any] = {"type": "message", "role": "assistant", "id": f"m{done}", "content": content}
@@ -158,7 +164,7 @@ def _codex_call(kind: str, what: Any, tools: set[str]) -> dict[str, Any]:
 def _google(model: FakeModel, said: dict[str, Any], *, streaming: bool) -> tuple[str, str]:
     parts = [part for content in said.get("contents", []) for part in content.get("parts", [])]
     done = sum("functionResponse" in part for part in parts)
-    kind, what = model.step(done) if said.get("tools") else ("text", json.dumps(ROUTING))
+    kind, what = model.step(done, said) if said.get("tools") else ("text", json.dumps(ROUTING))
     if kind == "text":
         part: dict[str, Any] = {"text": what}
     else:

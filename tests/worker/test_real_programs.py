@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.conftest import Served, git
-from tests.worker.fake_model import FakeModel, answering
+from tests.worker.fake_model import FakeModel, Step, answering
 from workbench.app import Workbench
 from workbench.settings import Settings, shipped
 from workbench.shells.serve import Servers
@@ -108,3 +108,62 @@ async def test_a_real_program_does_a_task_in_its_worktree(
     assert "It is called made.txt." in told
     assert "You do one task at a time and finish it." in told
     assert "wba_" not in told
+
+
+DAY = ("own", "exit", "both", "early", "late", "never")
+"""The ways in which a program ends a task: by `complete_task`, by its exit, by both, by `complete_task` before its work
+is done, by `complete_task` without an exit, not at all."""
+WALL_SECONDS = 40
+
+
+def script(way: str, task_id: int) -> list[Step]:
+    """What the model has the program do."""
+    make, done = (
+        ("shell", f"echo {way} > {way}.txt"),
+        ("mcp", ("complete_task", {"task_id": task_id, "result_data": way})),
+    )
+    result = ("shell", 'echo \'{"result": "by its exit"}\' > $WORKBENCH_RESULT')
+    hang, end = [("shell", "tail -f /dev/null")] * 20, ("text", "All is done.")  # Codex asks anew every 10 s
+    return {
+        "own": [make, done, end],
+        "exit": [make, result, end],
+        "both": [make, result, done, end],
+        "early": [done, make, end],
+        "late": [make, done, *hang, end],
+        "never": [make, *hang, end],
+    }[way]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+async def test_a_real_program_ends_its_tasks_in_every_way(
+    settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    monkeypatch.setenv("GEMINI_API_KEY", "none")
+    quick = settings.model_copy(update={"heartbeat_seconds": 1.0, "finish_grace_seconds": 8.0})
+    with answering(("text", "There is nothing to do.")) as model:
+        variables = for_test(quick, name, model)
+        async with open_and_served(quick) as served:
+            call = served.workbench.call
+            await call("create_worktree", name="lab")
+            new = {"persona_id": "implementer", "target_worktree": "lab", "max_retries": 0}
+            tasks = {way: (await call("create_task", title="t", description=f"DAY-{way}", **new))["id"] for way in DAY}
+            model.scripts |= {f"DAY-{way}": script(way, task_id) for way, task_id in tasks.items()}
+            how = {"profile": name, "environment": variables, "limits": {"wall_seconds": WALL_SECONDS}}
+            spawned = await call("spawn_agent", persona_id="implementer", assigned_worktree="lab", name="ada", **how)
+            found = {way: await finished(served, task_id) for way, task_id in tasks.items()}
+            log = Path(spawned["log"]).read_text()
+    states = {way: (task["status"], task["result_data"], len(task["attempts"])) for way, task in found.items()}
+    by_itself = {way: ("completed", way, 1) for way in DAY}
+    others = {"exit": ("completed", "by its exit", 1), "never": ("failed", None, 1)}
+    assert states == by_itself | others, (found, log)
+    for way in set(DAY) - {"never"}:
+        commit = next(one for one in found[way]["artifacts"] if one.startswith("commit:")).removeprefix("commit:")
+        assert git("show", f"{commit}:{way}.txt", cwd=repository) == way
+        assert git("show", f"wb/lab/main:{way}.txt", cwd=repository) == way
+    assert "took longer" in found["never"]["error_message"]
+    kept = found["never"]["attempts"][0]["kept"]["ref"]
+    assert git("show", f"{kept}:never.txt", cwd=repository) == "never"
+    assert "never.txt" not in git("ls-tree", "--name-only", "wb/lab/main", cwd=repository).split()

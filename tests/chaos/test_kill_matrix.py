@@ -1,0 +1,286 @@
+"""Everything is killed, stopped and continued at every point of an attempt: no byte of its work is lost or mixed.
+
+Run as a program, this file serves a project as a kernel does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import git
+from workbench.client import HttpClient
+from workbench.errors import Unauthenticated, Unavailable
+from workbench.server_file import ServerFile
+from workbench.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
+
+SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
+ROUNDS = 200 * SOAK or 20
+SEED = int(os.environ.get("WORKBENCH_SEED", "0")) or time.time_ns() % 1_000_000
+"""Printed; set WORKBENCH_SEED to repeat a run."""
+LINES = 12
+LEASE_SECONDS = 3.0
+OPTIONS = {
+    "WORKBENCH_LEASE_SECONDS": str(LEASE_SECONDS),
+    "WORKBENCH_HEARTBEAT_SECONDS": "0.3",
+    "WORKBENCH_RETRY_BASE_SECONDS": "0",
+    "WORKBENCH_TERMINATE_GRACE_SECONDS": "1",
+}
+WORK = f"""
+file=made-$WORKBENCH_TASK_ID.txt
+i=0
+while [ $i -lt {LINES} ]; do
+    i=$((i + 1))
+    echo "$WORKBENCH_ATTEMPT $i" >> $file
+    if [ $((i % 5)) = 0 ]; then git add . && git commit -qm "Step $i"; fi
+    sleep 0.05
+done
+"""
+"""The work of an attempt: lines with its number, some of them committed by itself."""
+
+
+class Victim(StrEnum):
+    """What is hit."""
+
+    SERVER = "server"
+    KERNEL = "kernel"
+    SUPERVISOR = "supervisor"
+    COMMAND = "command"
+
+
+class Moment(StrEnum):
+    """When it is hit."""
+
+    AT_WORK = "at work"
+    COMMIT = "around the commit"
+    REPORT = "around the report"
+    LEASE_END = "until the lease has ended"
+
+
+HITS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
+"""SIGSTOP is followed by SIGCONT."""
+MATRIX = [(victim, hit, moment) for victim in Victim for hit in HITS for moment in Moment]
+
+
+@dataclass
+class Project:
+    """A project that is served by one process after the other."""
+
+    root: Path
+    random: Random
+    server: subprocess.Popen[bytes] | None = None
+    kind: Victim = Victim.SERVER
+    written: dict[tuple[int, int], list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The lines that attempts were seen to have written, by task and attempt."""
+    tasks: list[int] = field(default_factory=list)
+
+    @property
+    def lab(self) -> Path:
+        return self.root / ".aiswarm" / "worktrees" / "lab"
+
+    async def served_by(self, victim: Victim) -> None:
+        """If the victim is a server, have one of its kind serve."""
+        if victim in (Victim.SERVER, Victim.KERNEL) and victim is not self.kind and self.server is not None:
+            self.server.terminate()
+            await asyncio.to_thread(self.server.wait)
+            self.serve(victim)
+
+    def serve(self, victim: Victim) -> None:
+        """Start a server: a process of its own, or as a kernel has it."""
+        self.kind = victim
+        alone = ["-m", "workbench.cli", "serve"]
+        command = [__file__, str(self.root)] if victim is Victim.KERNEL else alone
+        with (self.root.parent / "server.log").open("ab") as log:
+            environment = os.environ | OPTIONS | {"WORKBENCH_PROJECT": str(self.root)}
+            self.server = subprocess.Popen([sys.executable, *command], env=environment, stdout=log, stderr=log)
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """An operation, once a server answers."""
+        while True:
+            known = ServerFile(self.root / ".aiswarm" / "server.json").load()
+            if known.info is not None and known.operator_token is not None:
+                with suppress(Unavailable, Unauthenticated):
+                    async with HttpClient(known.info.url, known.operator_token) as client:
+                        return await client.call(name, **arguments)
+            await asyncio.sleep(0.05)
+
+    # One round
+
+    async def round(self, victim: Victim, hit: signal.Signals, moment: Moment) -> None:
+        """Make a task, hit the victim, and have the task completed."""
+        await self.served_by(victim)
+        new = {"title": "t", "persona_id": "implementer", "target_worktree": "lab", "run": WORK, "max_retries": 50}
+        task_id = (await self.call("create_task", **new))["id"]
+        self.tasks.append(task_id)
+        task = await self.until_at_work(task_id)
+        attempt = len(task["attempts"])
+        await self.until(moment, task_id, attempt)
+        self.note(task_id)
+        ended = await self.strike(victim, hit, moment, task)
+        self.note(task_id)
+        if ended:
+            self.serve(victim)
+        task = await self.completed(task_id)
+        if victim in (Victim.SERVER, Victim.KERNEL):
+            assert len(task["attempts"]) == attempt, "the command was ended by a restart of the server"
+
+    async def until_at_work(self, task_id: int) -> dict[str, Any]:
+        """The task, once its command writes."""
+        while not self.lines(task_id):
+            await self.restart_agents()
+            await asyncio.sleep(0.02)
+        return await self.call("get_task", task_id=task_id)
+
+    async def until(self, moment: Moment, task_id: int, attempt: int) -> None:
+        """Wait for a moment of an attempt, and a little longer."""
+        if moment in (Moment.AT_WORK, Moment.LEASE_END):
+            await asyncio.sleep(self.random.random() * 0.05 * LINES)
+            return
+        while len(self.lines(task_id)) < LINES:
+            if len((await self.call("get_task", task_id=task_id))["attempts"]) > attempt:
+                return
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(self.random.random() * (0.15 if moment is Moment.COMMIT else 0.5))
+
+    def lines(self, task_id: int) -> list[str]:
+        """The lines in the worktree."""
+        try:
+            return (self.lab / f"made-{task_id}.txt").read_text().splitlines()
+        except OSError:
+            return []
+
+    def note(self, task_id: int) -> None:
+        """Keep what is in the worktree, which is of one attempt."""
+        lines = [line for line in self.lines(task_id) if line.count(" ") == 1]
+        attempts = {int(line.split(" ")[0]) for line in lines}
+        assert len(attempts) <= 1, f"two attempts write in one tree: {lines}"
+        for attempt in attempts:
+            known = self.written[task_id, attempt]
+            self.written[task_id, attempt] = max(known, lines, key=len)
+
+    async def strike(self, victim: Victim, hit: signal.Signals, moment: Moment, task: dict[str, Any]) -> bool:
+        """Hit a process; whether it is a server that is to be started again."""
+        assert self.server is not None
+        is_server = victim in (Victim.SERVER, Victim.KERNEL)
+        process = psutil.Process(self.server.pid) if is_server else await self.worker_process(victim, task)
+        if process is None:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(hit)
+            if hit is signal.SIGSTOP:
+                long = moment is Moment.LEASE_END and not is_server
+                await asyncio.sleep(LEASE_SECONDS + 1 if long else self.random.random())
+                process.send_signal(signal.SIGCONT)
+        if not is_server or hit is signal.SIGSTOP:
+            return False
+        await asyncio.to_thread(self.server.wait)
+        if moment is Moment.LEASE_END:
+            await asyncio.sleep(LEASE_SECONDS + 1)
+        return True
+
+    async def worker_process(self, victim: Victim, task: dict[str, Any]) -> psutil.Process | None:
+        """The supervisor of a task, or one of the processes that it has started; None if there is none any more."""
+        agents = (await self.call("get_managed_agents"))["agents"]
+        pids = [one["process"]["pid"] for one in agents if one["agent_id"] == task["attempts"][-1]["agent_id"]]
+        with suppress(psutil.NoSuchProcess):
+            supervisor = psutil.Process(pids[0])
+            if victim is Victim.SUPERVISOR:
+                return supervisor
+            below = supervisor.children(recursive=True)
+            return self.random.choice(below) if below else None
+        return None
+
+    async def completed(self, task_id: int) -> dict[str, Any]:
+        """The task, once it is completed."""
+        while True:
+            task = await self.call("get_task", task_id=task_id)
+            if task["status"] == "completed":
+                return task
+            assert task["status"] != "failed", task["error_message"]
+            await self.restart_agents()
+            await asyncio.sleep(0.05)
+
+    async def restart_agents(self) -> None:
+        """Restart the agents that have ended."""
+        for agent_id in (await self.call("get_unattended_work"))["restartable"]:
+            with suppress(Exception):
+                await self.call("restart_agent", agent_id=agent_id)
+
+    # What must hold
+
+    async def check(self) -> None:
+        """Every byte is on the branch or kept, no commit has lines of two attempts, and what is completed is there."""
+        for task_id in self.tasks:
+            task = await self.call("get_task", task_id=task_id)
+            (done,) = [one["attempt"] for one in task["attempts"] if one["outcome"] == "completed"]
+            (artifact,) = [one for one in task["artifacts"] if one.startswith("commit:")]
+            whole = [f"{done} {n}" for n in range(1, LINES + 1)]
+            assert self.file("wb/lab/main", task_id) == whole
+            assert self.file(artifact.removeprefix("commit:"), task_id) == whole
+            git("merge-base", "--is-ancestor", artifact.removeprefix("commit:"), "wb/lab/main", cwd=self.root)
+            for (of_task, attempt), lines in self.written.items():
+                if of_task == task_id:
+                    where = "wb/lab/main" if attempt == done else f"refs/workbench/attempts/{task_id}/{attempt}"
+                    assert self.file(where, task_id)[: len(lines)] == lines, (task_id, attempt)
+        for commit, task_id in self.commits():
+            assert len({line.split(" ")[0] for line in self.file(commit, task_id)}) <= 1, (commit, task_id)
+
+    def file(self, commit: str, task_id: int) -> list[str]:
+        return git("show", f"{commit}:made-{task_id}.txt", cwd=self.root).splitlines()
+
+    def commits(self) -> Iterator[tuple[str, int]]:
+        """All commits of attempts, and the tasks whose file is in each."""
+        refs = git("for-each-ref", "--format=%(refname)", "refs/workbench/attempts", cwd=self.root).split()
+        for commit in git("rev-list", "wb/lab/main", *refs, "--not", "main", cwd=self.root).split():
+            names = git("diff-tree", "-r", "-m", "--name-only", "--no-commit-id", commit, cwd=self.root).split()
+            for name in {name for name in names if name.startswith("made-")}:
+                yield commit, int(name.removeprefix("made-").removesuffix(".txt"))
+
+
+@pytest.mark.timeout(3_600 * SOAK or 900)
+async def test_no_byte_of_an_attempt_is_lost_or_mixed_whatever_is_killed_and_when(repository: Path) -> None:
+    random = Random(SEED)
+    rounds = [hit for _ in range(ROUNDS // len(MATRIX) + 1) for hit in random.sample(MATRIX, len(MATRIX))][:ROUNDS]
+    project = Project(repository, random)
+    project.serve(Victim.SERVER)
+    try:
+        await project.call("create_worktree", name="lab")
+        for name in ("walt", "wilma"):
+            await project.call("spawn_agent", persona_id="implementer", assigned_worktree="lab", name=name)
+        for number, (victim, hit, moment) in enumerate(rounds):
+            print(f"seed {SEED}, round {number}: {hit.name} to the {victim}, {moment}", flush=True)
+            await project.round(victim, hit, moment)
+        await project.check()
+    finally:
+        for agent_id in ("walt", "wilma"):
+            with suppress(Exception):
+                await asyncio.wait_for(project.call("terminate_agent", agent_id=agent_id), 10)
+        if project.server is not None:
+            project.server.terminate()
+            project.server.wait()
+
+
+if __name__ == "__main__":
+    from kernel_ext.host import KernelHost
+
+    host = KernelHost(Settings.load(Path(sys.argv[1])))
+    host.start()
+    while True:
+        time.sleep(60)
