@@ -30,6 +30,7 @@ from workbench.services.access import authentication, personas
 from workbench.services.agents import expiry as agent_expiry
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
+from workbench.services.integration import conflicts as integration_conflicts
 from workbench.services.integration import gate_runner, recovery
 from workbench.services.integration import queue as merge_queue
 from workbench.services.processes import reattach, termination
@@ -81,6 +82,7 @@ class Workbench:
             random=random.random,
             allowlist=Allowlist(settings),
             decision_handlers=_decision_handlers(modules),
+            approval_refreshers=(integration_conflicts.refresh,),
             repairs=(journal.settle_steps, recovery.settle_merges),
         )
 
@@ -96,6 +98,7 @@ class Workbench:
             "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
             "running gates": Duty(0.25, gate_runner.check_all, serving=True),
             "predicting conflicts": Duty(1.0, conflicts.watch, serving=True),
+            "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True),
         }
         """Periodic work. Each duty is supervised separately, so none waits for another."""
 

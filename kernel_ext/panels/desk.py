@@ -13,6 +13,7 @@ from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, in_tree, waits_for
 from kernel_ext.panels.sources import READERS, read_tasks
+from workbench.cli.integration import cautions
 from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.tables import State, Table
 
@@ -204,7 +205,7 @@ def _request(approval: Mapping[str, Any]) -> str:
     if approval["kind"] == "registration":
         return f"{payload.get('persona_id') or 'no persona'}, as {payload.get('suggested_id')}"
     if approval["kind"] == "integration":
-        files, conflicts = len(payload["files"]), len(payload["conflicts"])
-        note = f", {conflicts} predicted conflicts" if conflicts else ""
+        files = len(payload["files"])
+        note = "".join(f", {caution}" for caution in cautions(payload))
         return f"{payload['branch']} → {payload['target']}: {payload['ahead']} commits, {files} files{note}"
     return ""

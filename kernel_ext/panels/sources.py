@@ -104,6 +104,7 @@ _LISTED: dict[str, Source] = {
         key="name",
         row=worktree_row,
     ),
+    "closed": Source("list_closed_worktrees", "worktrees", frozenset({"worktree"}), arguments={"limit": 200}),
 }
 
 READERS: Mapping[str, Read] = {

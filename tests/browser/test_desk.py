@@ -142,7 +142,7 @@ def test_a_merge_is_shown_and_approved(open_desk: OpenDesk, project: Project) ->
     desk = open_desk()
     proposal(project, "robust")
     mine = card(desk, "robust")
-    expect(mine).to_contain_text(" → main · 1 commit · 2 files +3 −1 · no conflicts")
+    expect(mine).to_contain_text(" → main · 1 commit · 2 files +3 −1 · no conflicts with main")
     mine.get_by_role("button", name="Details…").click()
     expect(mine).to_contain_text("Add robust statistics")
     expect(mine).to_contain_text("stats.py")
@@ -157,13 +157,15 @@ def test_a_coming_conflict_is_named_before_and_refused_in_place(open_desk: OpenD
     desk = open_desk()
     proposal(project, "robust", clash=True)
     mine = card(desk, "robust")
-    expect(mine).to_contain_text("Conflicts are predicted in 1 file: model.py.")
+    expect(mine).to_contain_text("Conflicts with main in model.py. Integrating would be refused;")
     mine.get_by_role("button", name="Details…").click()
     shot(desk, "conflict")
     mine.get_by_role("button", name="Approve and integrate").click()
-    again = mine.filter(has_text="It was approved and sent back: main and ")
-    expect(again).to_contain_text("Integrating would be refused.")  # the question is asked again, and says why
-    expect(mine.filter(has_not_text="It was approved and sent back")).to_contain_text("Sent back: main and ")
+    again = mine.filter(has_text="It was approved and sent back: The worktree robust and main ")
+    expect(again).to_contain_text("Integrating would be refused;")  # the question is asked again, and says why
+    expect(mine.filter(has_not_text="It was approved and sent back")).to_contain_text(
+        "Sent back: The worktree robust and main "
+    )
     shot(desk, "refused")
     desk.get_by_role("tab", name="Tasks").hover()
     expect(mine).to_have_count(1)

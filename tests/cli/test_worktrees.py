@@ -46,3 +46,68 @@ def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repositor
     assert run("worktrees", "integrate", "one", "--fast-forward").status == 0
     assert run("approve", "1", "--despite-gates").out.endswith("one is integrated\n")
     assert (repository / "README.md").read_text() == "# one\n"
+
+
+def test_a_conflict_is_resolved_by_the_steps_that_are_shown(run: Type, repository: Path) -> None:
+    place = Path(data(run("--json", "worktrees", "create", "lab"))["path"])
+    (place / "README.md").write_text("# Theirs\n")
+    git("commit", "-q", "-a", "-m", "Theirs", cwd=place)
+    (repository / "README.md").write_text("# Mine\n")
+    git("commit", "-q", "-a", "-m", "Mine", cwd=repository)
+    said = run("integrate", "lab").out
+    assert "It conflicts with main in README.md; `workbench worktrees resolve lab` shows the steps." in said
+    assert "wb/lab/main into main: 1 commits, conflicts with main in README.md" in run("approvals").out
+    assert "`workbench worktrees resolve lab`" in run("worktrees", "update", "lab").out
+    steps = run("worktrees", "resolve", "lab").out.splitlines()
+    assert steps[0] == "main is being merged into lab. In conflict: README.md."
+    assert steps[1].startswith(f"1. Edit README.md in {place}: keep the right lines")
+    assert run("worktrees", "resolve", "lab", "--finish").err.startswith("CONFLICTS_LEFT: README.md in lab still has")
+    (place / "README.md").write_text("# Both\n")
+    assert run("worktrees", "resolve", "lab").out.startswith(
+        "main is being merged into lab. No file is in conflict any"
+    )
+    assert run("worktrees", "resolve", "lab", "--finish").out.startswith("main is merged into lab.\n1. Request the int")
+    run("integrate", "lab")
+    assert run("approve", "--all").status == 0
+    assert (repository / "README.md").read_text() == "# Both\n"
+
+
+def test_a_command_in_a_worktree_sees_its_target_as_it_is(run: Type, repository: Path) -> None:
+    place = Path(data(run("--json", "worktrees", "create", "lab"))["path"])
+    (repository / "mine.txt").write_text("mine\n")
+    git("add", ".", cwd=repository)
+    git("commit", "-q", "-m", "Mine", cwd=repository)
+    assert run("worktrees", "run", "lab", "--", "git", "merge", "-q", "main").status == 0
+    assert (place / "mine.txt").read_text() == "mine\n"
+
+
+def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, repository: Path) -> None:
+    for name in ("lab", "other"):
+        place = Path(data(run("--json", "worktrees", "create", name))["path"])
+        git("commit", "-q", "--allow-empty", "-m", name, cwd=place)
+    run("integrate", "lab")
+    run("approve", "1")
+    run("discard", "other", "--reason", "Dead end")
+    merged = git("rev-parse", "main", cwd=repository)
+    lines = run("worktrees", "--all").out.splitlines()
+    assert "There are no active worktrees." in lines
+    lab, other = (next(line.split() for line in lines if line.startswith(name)) for name in ("lab", "other"))
+    assert lab[1:7] == ["wb/lab/main", "main", "integrated", merged[:12], "operator", "operator"]
+    assert (other[3], other[-2:]) == ("discarded", ["Dead", "end"])
+    assert merged[:12] in run("worktrees", "status", "lab").out
+    assert [one["name"] for one in data(run("--json", "worktrees", "--all"))["closed"]] == ["other", "lab"]
+    assert "lab into main" in run("approvals", "--all").out
+    assert run("approvals").out == "Nothing needs your approval.\n"
+
+
+def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, repository: Path) -> None:
+    place = Path(data(run("--json", "worktrees", "create", "lab"))["path"])
+    git("commit", "-q", "--allow-empty", "-m", "Lab", cwd=place)
+    run("call", "create_task", "title=Tests", "persona_id=implementer", "target_worktree=lab")
+    assert "lab has 1 open task (1); the merge closes it" in run("integrate", "lab").out
+    assert "1 commits, 1 open task (1)" in run("approvals").out
+    run("approve", "1")
+    run("call", "cancel_task", "task_id=1")
+    assert run("retry", "1").err.startswith("WORKTREE_CLOSED: Task 1 works in the worktree lab, which is integrated.")
+    assert run("retry", "1", "--recreate").out == "Task 1 is retried.\n"
+    assert place.is_dir()

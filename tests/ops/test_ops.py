@@ -24,7 +24,7 @@ ALLOWED = """
 anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
 read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
-read       get_worktree_diff list_conflicts get_attempt_diff
+read       get_worktree_diff list_conflicts get_attempt_diff list_closed_worktrees
 read       list_agents list_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
 read       list_agent_tools get_confinement get_agent_history
@@ -34,7 +34,7 @@ worker     create_subtask add_dependency remove_dependency
 worker     write update_context delete_context restore_context
 planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
 planner    create_worktree discard_worktree integrate_worktree request_integration update_worktree get_approval
-planner    adopt_attempt
+planner    adopt_attempt resolve_worktree
 planner    spawn_agent restart_agent terminate_agent get_managed_agents get_agent_process_info list_profiles
 operator   enlist_worker get_unattended_work list_approvals approve reject approve_many reject_many save_persona
 operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent

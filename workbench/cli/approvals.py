@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -9,19 +10,41 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options
+from workbench.cli.integration import cautions
 from workbench.cli.output import Note, PartialFailure, Shown, pass_client
 from workbench.errors import Unavailable, from_dict
-from workbench.tables import Table
+from workbench.tables import Page, Table
 
 
 @root.command()
-@click.option("--all", "everything", is_flag=True, help="Include decided ones.")
+@click.option("--all", "everything", is_flag=True, help="Show decided ones too, the newest decision first.")
 @pass_client
 def approvals(client: OperatorClient, everything: bool) -> Shown:
     """List what needs your approval."""
-    found = client.call("list_approvals", status=None if everything else "pending")["approvals"]
+    found = client.call("list_approvals", status="pending")["approvals"]
     rows = [[a["id"], a["kind"], _about(a), _origin(a), a["status"]] for a in found]
-    return Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing needs your approval.", found)
+    waiting = Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing needs your approval.", found)
+    if not everything:
+        return waiting
+    decided = client.call("list_approvals", status="decided")["approvals"]
+    return Page([("Waiting", waiting), ("Decided", _decided_table(decided))], [*found, *decided])
+
+
+def _decided_table(found: Sequence[Mapping[str, Any]]) -> Table:
+    """Decided approvals, the newest decision first."""
+    heads = ["id", "kind", "about", "asked by", "status", "by", "at", "reason"]
+    rows = [
+        [a["id"], a["kind"], _subject(a), a["requester"], a["status"], a["decided_by"], a["decided_at"], a["reason"]]
+        for a in found
+    ]
+    return Table(heads, rows, "No approval has been decided yet.", found)
+
+
+def _subject(approval: Mapping[str, Any]) -> str:
+    payload = approval["payload"]
+    if approval["kind"] == "registration":
+        return str(payload["name"])
+    return f"{payload['worktree']} into {payload['target']}"
 
 
 @root.command()
@@ -123,8 +146,9 @@ def _about(approval: dict[str, Any]) -> str:
     if approval["kind"] == "registration":
         return f"{payload['name']} wants to be {payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
     gates = [gate["state"] for gate in payload.get("gates", ())]
-    state = f", gates {' '.join(gates)}" if gates else ""
-    return f"{payload['branch']} into {payload['target']}: {payload['ahead']} commits{state}"
+    state = [f"gates {' '.join(gates)}"] if gates else []
+    what = ", ".join([f"{payload['ahead']} commits", *cautions(payload), *state])
+    return f"{payload['branch']} into {payload['target']}: {what}"
 
 
 def _origin(approval: dict[str, Any]) -> str:

@@ -204,11 +204,24 @@ def _cancelled_with(client: OperatorClient, made: Mapping[str, Any], after: int)
 @click.argument("task_id", type=int)
 @click.option("--reason", default="", help="Recorded in the history.")
 @click.option("--max-retries", type=click.IntRange(0, 100), default=None, help="How many retries it has from now on.")
+@click.option("--recreate", is_flag=True, help="If its worktree is closed, create it anew from its branch first.")
 @pass_client
-def retry(client: OperatorClient, task_id: int, reason: str, max_retries: int | None) -> Shown:
+def retry(client: OperatorClient, task_id: int, reason: str, max_retries: int | None, recreate: bool) -> Shown:
     """Retry a failed or cancelled task."""
+    if recreate:
+        _recreate_worktree(client, task_id)
     made = client.call("retry_task", task_id=task_id, reason=reason, **drop_none(max_retries=max_retries))
     return Note(f"Task {task_id} is retried.", made)
+
+
+def _recreate_worktree(client: OperatorClient, task_id: int) -> None:
+    """Create the worktree of a task anew from its branch, if it was closed."""
+    name = client.call("get_task", task_id=task_id)["worktree"]
+    if name is None:
+        return
+    (closed,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
+    if closed["status"] in ("integrated", "discarded"):
+        client.call("create_worktree", name=name, branch_name=closed["branch_name"])
 
 
 @root.command(context_settings={"ignore_unknown_options": True})

@@ -1,10 +1,10 @@
-"""Worktrees: `worktrees` (list, status, diff, create, update, conflicts, prune, run) and `discard`."""
+"""Worktrees: `worktrees` (list, status, diff, create, update, resolve, conflicts, prune, run) and `discard`."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -27,6 +27,17 @@ COLUMNS = {
     "n_overlaps": "overlaps",
     "open_tasks": "open tasks",
 }
+CLOSED = {
+    "name": "worktree",
+    "branch_name": "branch",
+    "integration_target": "target",
+    "status": "status",
+    "commit": "merged as",
+    "requester": "requested by",
+    "by": "decided by",
+    "closed_at": "at",
+    "reason": "reason",
+}
 ITEMS = {"kind": "kind", "name": "name", "size": "size", "safe": "safe", "reason": "why"}
 
 
@@ -36,11 +47,30 @@ def worktrees() -> None:
 
 
 @worktrees.command("list")
+@click.option("--all", "everything", is_flag=True, help="Show integrated and discarded ones too.")
 @pass_client
-def list_worktrees(client: OperatorClient) -> Shown:
+def list_worktrees(client: OperatorClient, everything: bool) -> Shown:
     """List the active worktrees and what each would merge."""
     found = client.call("get_worktree_status")["worktrees"]
-    return Table.of([_counted(one) for one in found], COLUMNS, "There are no active worktrees.", found)
+    active = Table.of([_counted(one) for one in found], COLUMNS, "There are no active worktrees.", found)
+    if not everything:
+        return active
+    closed = client.call("list_closed_worktrees")["worktrees"]
+    return Page([("Active", active), ("Closed", _closed_table(closed))], {"worktrees": found, "closed": closed})
+
+
+def _closed_table(closed: Sequence[Mapping[str, Any]]) -> Table:
+    """Closed worktrees, the last closed first."""
+    rows = [{**one, **_decision(one), "commit": (one["integrated_commit"] or "")[:12]} for one in closed]
+    return Table.of(rows, CLOSED, "No worktree has been integrated or discarded yet.", closed)
+
+
+def _decision(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Who requested and approved the integration of a closed worktree, or who discarded it, and why."""
+    asked = one["approval"]
+    if one["status"] == "integrated" and asked:
+        return {"requester": asked["requester"], "by": asked["decided_by"], "reason": asked["decision_reason"]}
+    return {"requester": None, "by": one["closed_by"], "reason": one["reason"]}
 
 
 def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,7 +86,10 @@ def show_status(client: OperatorClient, name: str) -> Shown:
     plain = {key: _plain(value) for key, value in found.items() if key != "files"}
     rows = [[key.replace("_", " "), value] for key, value in plain.items() if value not in (None, "", [])]
     files = Table.of(found["files"], {"path": "file", "added": "+", "removed": "−"}, "No file has changed yet.")
-    return Page([(found["name"], Table(["", ""], rows)), ("Changed files", files)], found)
+    sections = [(found["name"], Table(["", ""], rows)), ("Changed files", files)]
+    if closed := client.call("list_closed_worktrees", worktree_name=name)["worktrees"]:
+        sections.append(("History", _closed_table(closed)))
+    return Page(sections, {**found, "history": closed})
 
 
 def _plain(value: Any) -> Any:
@@ -82,7 +115,9 @@ def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: 
 
 @worktrees.command("create")
 @click.argument("name")
-@click.option("--branch", "branch_name", default=None, help="Its branch; by default wb/NAME/main.")
+@click.option(
+    "--branch", "branch_name", default=None, help="Its branch, new or to be continued; by default a new wb/NAME/main."
+)
 @click.option(
     "--from",
     "source_branch",
@@ -91,7 +126,7 @@ def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: 
 )
 @pass_client
 def create(client: OperatorClient, name: str, branch_name: str | None, source_branch: str | None) -> Shown:
-    """Create a worktree with its own branch."""
+    """Create a worktree with its own branch, or with --branch, one that continues an existing branch."""
     made = client.call("create_worktree", name=name, **drop_none(branch_name=branch_name, source_branch=source_branch))
     return Note(f"Created {name} on branch {made['branch_name']} in {made['path']}.", made)
 
@@ -103,8 +138,33 @@ def update(client: OperatorClient, name: str) -> Shown:
     """Merge the target branch into a worktree."""
     made = client.call("update_worktree", worktree_name=name)
     if made["conflicts"]:
-        return Note(f"Nothing was changed; these files conflict: {', '.join(made['conflicts'])}.", made)
-    return Note(f"{name} is at {made['commit'][:12]}." if made["merged"] else f"{name} is up to date.", made)
+        text = f"Nothing was changed; these files conflict: {', '.join(made['conflicts'])}."
+        return Note(f"{text} `workbench worktrees resolve {name}` shows how to resolve them.", made)
+    merged = f"{name} now has all commits of its target."
+    return Note(merged if made["merged"] else f"{name} is up to date.", made)
+
+
+@worktrees.command("resolve")
+@click.argument("name")
+@click.option("--finish", "step", flag_value="finish", help="Commit the merge, once no file is in conflict.")
+@click.option("--abort", "step", flag_value="abort", help="Return to the state before the merge.")
+@pass_client
+def resolve(client: OperatorClient, name: str, step: str | None) -> Shown:
+    """Merge the target into a worktree and resolve the conflicts there; shows the steps that are left."""
+    made = client.call("resolve_worktree", worktree_name=name, step=step or "start")
+    steps = [f"{number}. {text}" for number, text in enumerate(made["steps"], 1)]
+    return Text("\n".join([_resolving(made), *steps]), made)
+
+
+def _resolving(made: Mapping[str, Any]) -> str:
+    name, target, files = made["worktree"], made["target"], made["conflicts"]
+    return {
+        "up_to_date": f"{name} has all commits of {target}; there is nothing to resolve.",
+        "merged": f"{target} is merged into {name}.",
+        "aborted": f"The merge is undone; {name} is as it was.",
+        "unresolved": f"{target} is being merged into {name}. "
+        + (f"In conflict: {', '.join(files)}." if files else "No file is in conflict any more."),
+    }[made["state"]]
 
 
 @root.command()
@@ -146,16 +206,23 @@ def prune(client: OperatorClient, yes: bool) -> Shown:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
 def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
-    """Run a command in a worktree, confined like its workers: `worktrees run NAME -- git log`."""
+    """Run a command in a worktree, confined like its workers: `worktrees run NAME -- git log`.
+
+    Its target branch has the same name and commit there as in your repository.
+    """
     from workbench.git import Repository
-    from workbench.services.worktrees.places import Place, box_of, is_there, worktree_gone
+    from workbench.services.worktrees.places import Place, box_of, checkout_of, is_there, worktree_gone
+    from workbench.services.worktrees.update import learn_target
 
     client: OperatorClient = ctx.obj
     (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
     place = Place.of(client.settings, found["name"])
     if not is_there(place):
         raise worktree_gone(place)
-    box = box_of(client.settings, Repository.open(client.settings.project), place)
+    repository = Repository.open(client.settings.project)
+    box = box_of(client.settings, repository, place)
+    if commit := repository.resolve(found["integration_target"]):
+        learn_target(checkout_of(client.settings, repository, place), found, commit)
     words = command[1:] if command[0] == "--" else command
     code = subprocess.run(box.argv(words), cwd=place.path, env=box.environment(os.environ), check=False).returncode
     ctx.exit(code if code >= 0 else 128 - code)

@@ -32,6 +32,7 @@ from workbench.git.integration import Integration
 from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
 from workbench.git.repository import Commit, FileChange, Repository, Size
+from workbench.git.resolution import Resolution
 from workbench.git.run import Identity, Wrap
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Integration",
     "MergePreview",
     "Repository",
+    "Resolution",
     "Size",
     "Wrap",
     "changed",

@@ -223,6 +223,10 @@ class Checkout:
         found = self._git("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text
         return found if is_object_id(found) else None
 
+    def ask(self, *arguments: str, ok: Container[int] | None = (0,), env: Mapping[str, str] | None = None) -> Done:
+        """Run git in the worktree; for other modules of this package."""
+        return self._git(*arguments, ok=ok, env=env)
+
     def _empty_tree(self) -> str:
         return self._git("hash-object", "-t", "tree", "--stdin").text
 

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git import unverified_refs
 from workbench.git.checkout import Checkout
-from workbench.git.integration import check_worktrees, checked_out, main_branches
+from workbench.git.integration import checked_out, main_branches, refuse_checked_out
 from workbench.git.names import is_name, is_object_id
 from workbench.git.plumbing import Plumbing
 from workbench.git.quarantine import Quarantine, quarantine
@@ -41,7 +41,8 @@ def branch(repository: Plumbing, checkout: Checkout, name: str, max_bytes: int) 
         return old
     commit = objects(repository, checkout, ref, max_bytes)
     if commit != old:
-        _refuse_elsewhere(repository, checkout, name)
+        # It may be checked out elsewhere once git's record of the worktree is gone.
+        refuse_checked_out(repository, name, besides=checkout.path)
         _move(repository, ref, commit, old)
     return commit
 
@@ -151,13 +152,6 @@ def _check(repository: Plumbing, unchecked: Quarantine, commit: str, ref: str, k
     walk = repository.write(*how, stdin="\n".join(ends).encode(), env=env, ok=None, limit=repository.checkout_limit)
     if walk.code:
         raise refused(ref, "refers to missing objects", stderr=walk.err[-4000:])
-
-
-def _refuse_elsewhere(repository: Plumbing, checkout: Checkout, name: str) -> None:
-    """Refuse to move a branch that is checked out elsewhere, as it may be once git's record of the worktree is gone."""
-    if name in main_branches(repository):
-        raise checked_out(name, displayed(os.fsencode(repository.root)))
-    check_worktrees(repository, name, besides=checkout.path)
 
 
 def put_back(repository: Plumbing, name: str, commit: str) -> None:

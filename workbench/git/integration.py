@@ -74,6 +74,17 @@ def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = No
             raise checked_out(branch, displayed(facts[b"worktree"]))
 
 
+def refuse_checked_out(repository: Plumbing, branch: str, besides: Path | None = None) -> None:
+    """Refuse a branch that is checked out in the main checkout or a linked worktree other than `besides`.
+
+    Raises:
+        Conflict: ``TARGET_CHECKED_OUT``.
+    """
+    if branch in main_branches(repository):
+        raise checked_out(branch, displayed(os.fsencode(repository.root)))
+    check_worktrees(repository, branch, besides)
+
+
 def checked_out(branch: str, place: str) -> Conflict:
     """The error for a branch that must not move, because the checkout at `place` would not follow."""
     text = f"{branch} is checked out in {place}. Switch that worktree to another branch."

@@ -13,6 +13,7 @@ from workbench.git.names import is_object_id
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import displayed
 
+_SAME_EVERY_TIME = {f"GIT_{role}_DATE": "@0 +0000" for role in ("AUTHOR", "COMMITTER")}
 _HOW = ("--name-only", "--no-messages", "-z")
 _AT_ONCE = 4
 _MOVED_ASIDE = re.compile(rb"~(?:[0-9a-f]{40}|[0-9a-f]{64})(?:_\d+)?\Z")
@@ -39,6 +40,18 @@ def merge(repository: Plumbing, ours: str, theirs: str) -> MergePreview:
     done = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
     tree, *names = done.fields
     return MergePreview(displayed(tree), ()) if done.code == 0 else MergePreview(None, paths(names))
+
+
+def trial_commit(repository: Plumbing, ours: str, theirs: str) -> str | None:
+    """A commit with the result of merging `theirs` into `ours`, to predict further merges; None if they conflict.
+
+    No branch refers to it, and it is the same commit every time.
+    """
+    if repository.contains(theirs, ours):
+        return theirs
+    if (tree := merge(repository, ours, theirs).tree) is None:
+        return None
+    return repository.write("commit-tree", "-p", ours, "-p", theirs, "-m", "Trial", tree, env=_SAME_EVERY_TIME).text
 
 
 def merges(repository: Plumbing, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:

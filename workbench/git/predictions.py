@@ -14,10 +14,12 @@ from typing import Any
 
 from cachetools import LRUCache
 
+from workbench.errors import NotFound
 from workbench.git.repository import FileChange, Repository
 
 MERGES_CACHED = 20_000
 FACTS_CACHED = 1_000
+TRIALS_CACHED = 1_000
 
 Pair = tuple[str, str]
 
@@ -71,6 +73,7 @@ class MergePredictions:
     def __init__(self) -> None:
         self._merges: LRUCache[Pair, tuple[str, ...]] = LRUCache(MERGES_CACHED)
         self._facts: LRUCache[Pair, Facts] = LRUCache(FACTS_CACHED)
+        self._trials: LRUCache[Pair, str | None] = LRUCache(TRIALS_CACHED)
         self._predicting = asyncio.Lock()
         self.announced: list[dict[str, Any]] = []
         """The conflicts in the last event."""
@@ -109,6 +112,36 @@ class MergePredictions:
             files = await to_thread(repository.diff_stat, target, own)
             self._facts[own, target] = Facts(ahead, behind, files, conflicts)
         return self._facts[own, target]
+
+    async def consequences(
+        self, repository: Repository, own: str, target: str, others: Mapping[str, str]
+    ) -> dict[str, Sequence[str]]:
+        """Which branches would conflict with the target once the commit `own` is merged into it, and in which files.
+
+        Branches that conflict with the target already are left out; if `own` does, all are.
+
+        Args:
+            others: the commits of the branches, by name.
+        """
+        merged = await self._trial(repository, target, own)
+        if merged is None or not others:
+            return {}
+        pairs = [(onto, commit) for commit in others.values() for onto in (target, merged)]
+        try:
+            found = await self._predict(repository, pairs)
+        except NotFound:  # the trial commit, which nothing refers to, was pruned
+            del self._trials[target, own]
+            raise
+        return {
+            name: found[merged, commit]
+            for name, commit in others.items()
+            if found[merged, commit] and not found[target, commit]
+        }
+
+    async def _trial(self, repository: Repository, target: str, own: str) -> str | None:
+        if (target, own) not in self._trials:
+            self._trials[target, own] = await to_thread(repository.trial_merge, target, own)
+        return self._trials[target, own]
 
     async def _predict(self, repository: Repository, pairs: Iterable[Pair]) -> dict[Pair, tuple[str, ...]]:
         async with self._predicting:

@@ -158,6 +158,13 @@ class Repository(Plumbing):
         """
         return predict.merge(self, self.commit(target), self.commit(source))
 
+    def trial_merge(self, target: str, source: str) -> str | None:
+        """A commit with the result of merging the commit `source` into the commit `target`; None if they conflict.
+
+        It serves to predict what would follow the merge: no branch refers to it.
+        """
+        return predict.trial_commit(self, target, source)
+
     def predict_merges(self, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:
         """The results of merging the second of each pair into the first, in order.
 
@@ -238,8 +245,10 @@ class Repository(Plumbing):
                 )
             yield
 
-    def add_worktree(self, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
+    def add_worktree(self, path: Path, git_dir: Path, branch: str | None, start: str, *, existing: bool = False) -> str:
         """Create the branch `branch` at `start` (a branch or commit), check it out at `path`, and return its commit.
+
+        With `existing`, the branch exists and is checked out where it is; `start` is ignored.
 
         The worktree gets a repository of its own in `git_dir`, with the same objects, branches and tags. Its files are
         written without the user's filters; see `Checkout.apply_filters`. Neither directory may exist. Without a branch,
@@ -247,10 +256,10 @@ class Repository(Plumbing):
 
         Raises:
             BadInput: ``BAD_BRANCH_NAME``. NotFound: ``BRANCH_NOT_FOUND``.
-            Conflict: ``BRANCH_EXISTS``, ``WORKTREE_PATH_TAKEN``.
+            Conflict: ``BRANCH_EXISTS``, ``WORKTREE_PATH_TAKEN``; with `existing`, ``TARGET_CHECKED_OUT``.
             Unavailable: ``WORKTREE_PATH_UNUSABLE``.
         """
-        return worktrees.add(self, path, git_dir, branch, start)
+        return worktrees.add(self, path, git_dir, branch, start, existing)
 
     def remove_worktree(self, path: Path, git_dir: Path) -> None:
         """Delete the worktree at `path` with all its files, and its own repository; its branch stays.

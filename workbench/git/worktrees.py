@@ -9,22 +9,26 @@ from pathlib import Path
 
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.git import clones
+from workbench.git.integration import refuse_checked_out
 from workbench.git.names import check_branch_name, is_object_id
 from workbench.git.plumbing import Plumbing
 from workbench.tree_removal import remove_tree
 
 
-def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, start: str) -> str:
+def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, start: str, existing: bool = False) -> str:
     """See `Repository.add_worktree`."""
     if branch is not None:
         check_branch_name(branch)
+        if existing:
+            start = branch
+            refuse_checked_out(repository, branch)
     commit, path, git_dir = repository.commit(start), _spot(repository.root / path), _spot(repository.root / git_dir)
     with ExitStack() as undo:
         _make_directory(path)
         undo.callback(_delete, path)
         _make_directory(git_dir)
         undo.callback(_delete, git_dir)
-        if branch is not None:
+        if branch is not None and not existing:
             _create_branch(repository, branch, commit, start)
             undo.callback(repository.write, "update-ref", "-d", f"refs/heads/{branch}", commit)
         undo.callback(_forget, repository, path)

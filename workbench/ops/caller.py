@@ -97,6 +97,8 @@ class Ctx(NamedTuple):
     allowlist: Allowlist
     decision_handlers: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
     """Run when an approval is decided, by the kind of the approval."""
+    approval_refreshers: Sequence[Callable[[Ctx], Awaitable[None]]]
+    """Bring pending approvals up to date before they are shown. They log their failures."""
     repairs: Sequence[Callable[[Ctx, Repository], Awaitable[None]]]
     """Finish or undo what a crash left unfinished in the repository; run before each exclusive use of it."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -19,6 +20,9 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+
+REFRESH_SECONDS = 1.0
+"""The longest wait for approvals to be brought up to date before they are shown."""
 
 Status = Literal["pending", "approved", "rejected", "failed"]
 Verdict = Literal["approved", "rejected", "failed"]
@@ -141,10 +145,16 @@ def find(tx: Reader, approval_id: int) -> Approval | None:
     return _approval(row) if row else None
 
 
-def amend(tx: Tx, approval: Approval, payload: Mapping[str, Any]) -> None:
-    """Change the payload of an approval, in the transaction that makes it out of date."""
-    if dict(payload) != approval.payload:
-        tx.run(SQL.amend, id=approval.id, payload=json.dumps(payload))
+def amend(tx: Tx, approval: Approval, payload: Mapping[str, Any], *, quiet: bool = False) -> None:
+    """Change the payload of an approval, in the transaction that makes it out of date.
+
+    Args:
+        quiet: emit no event, because only progress has changed, such as the output of a gate that runs.
+    """
+    if dict(payload) == approval.payload:
+        return
+    tx.run(SQL.amend, id=approval.id, payload=json.dumps(payload))
+    if not quiet:
         _emit(tx, "approval.updated", approval)
 
 
@@ -171,13 +181,34 @@ def _requester(tx: Reader, name: str) -> str | None:
 @op(allow=Level.OPERATOR, reads=True)
 async def list_approvals(
     ctx: Ctx,
-    status: Annotated[Status | None, Field(description="Only approvals in this state; null: all.")] = "pending",
+    status: Annotated[
+        Status | Literal["decided"] | None, Field(description="Only approvals in this state; null: all.")
+    ] = "pending",
     kind: Annotated[str | None, Field(description="Only registration or integration.")] = None,
+    subject: Annotated[str | None, Field(max_length=200, description="Only about this, as worktree:NAME.")] = None,
     limit: Annotated[int, Field(ge=1, le=500)] = 200,
 ) -> Approvals:
-    """List the inbox: what needs the operator's approval, oldest first."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.list, status=status, kind=kind, limit=limit))
+    """List the inbox: what needs the operator's approval, oldest first. `decided` ones: the newest decision first."""
+    await _refresh(ctx)
+    only = {"status": status, "kind": kind, "subject": subject, "limit": limit}
+    rows = await ctx.read(lambda tx: tx.all(SQL.list_decided if status == "decided" else SQL.list, only))
     return Approvals(approvals=[_approval(row) for row in rows])
+
+
+def pending(tx: Reader, kind: str) -> list[Approval]:
+    """The pending approvals of a kind, oldest first."""
+    return [_approval(row) for row in tx.all(SQL.pending, kind=kind)]
+
+
+async def _refresh(ctx: Ctx) -> None:
+    """Bring pending approvals up to date before they are shown.
+
+    While the servers run, they do so all the time; then this does not wait long for what changed just now.
+    """
+    limit = REFRESH_SECONDS if ctx.server is not None else None
+    for refresh in ctx.approval_refreshers:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(refresh(ctx), limit)
 
 
 @op(allow=Level.PLANNER, reads=True)
@@ -190,6 +221,7 @@ async def get_approval(
 
     With wait_seconds, wait for the decision. An approved integration is `queued` until it is merged.
     """
+    await _refresh(ctx)
     return await ctx.feed.until(
         lambda tx: _require_visible(tx, ctx.caller, approval_id),
         lambda approval: approval.settled,

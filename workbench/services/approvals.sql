@@ -14,7 +14,18 @@ ORDER BY id DESC LIMIT 1;
 SELECT * FROM approvals
 WHERE (CAST(:status AS TEXT) IS NULL OR status = :status)
   AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
+  AND (CAST(:subject AS TEXT) IS NULL OR subject = :subject)
 ORDER BY id LIMIT :limit;
+
+-- name: list_decided
+SELECT * FROM approvals
+WHERE status <> 'pending'
+  AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
+  AND (CAST(:subject AS TEXT) IS NULL OR subject = :subject)
+ORDER BY decided_at DESC, id DESC LIMIT :limit;
+
+-- name: pending
+SELECT * FROM approvals WHERE status = 'pending' AND kind = :kind ORDER BY id;
 
 -- name: decide
 UPDATE approvals SET status = :status, decided_at = :now, decided_by = :by, reason = :reason,

@@ -19,6 +19,7 @@ from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.errors import BadInput, Conflict
+from workbench.services.integration import gates
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.withheld import trust, withheld
@@ -211,6 +212,22 @@ async def test_asking_returns_at_once_and_the_gates_run_meanwhile(settings: Sett
         await workbench.call("approve", approval_id=question)
         assert (await finished(workbench, question))["outcome"]["state"] == "integrated"
         assert (repository / "new.txt").exists()
+
+
+async def test_the_output_of_a_running_gate_is_stored_and_only_its_states_are_announced(
+    settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gates, "REPORT_SECONDS", 0.0)
+    gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; until test -e {_flag()}; do sleep 0.05; done"
+    async with project(settings, gate, served=True) as workbench:
+        commit(await make(workbench))
+        question = await ask(workbench)
+        while "4" not in (await approval(workbench, question))["payload"]["gates"][0]["output"]:
+            await asyncio.sleep(0.02)
+        _let_go(repository, question)
+        await settled(workbench, question)
+        # The commit that would be merged, the gate running, the gate passed.
+        assert len((await workbench.call("list_events", kinds=["approval.updated"]))["events"]) == 3
 
 
 def _flag() -> str:

@@ -317,3 +317,20 @@ async def test_a_task_is_given_only_to_agents_that_are_there(workbench: Workbenc
         await workbench.call("reassign_task", task_id=task, assigned_agent_id="ghost")
     with pytest.raises(WorkbenchError, match="INVALID_ARGUMENTS"):
         await workbench.call("reassign_task", task_id=task)
+
+
+async def test_a_task_whose_worktree_is_closed_is_retried_once_the_worktree_is_made_anew(workbench: Workbench) -> None:
+    waiting = await make(workbench, "early", target_worktree="later")
+    task = await make(workbench, target_worktree="lab")
+    for one in (waiting, task):
+        await workbench.call("cancel_task", task_id=one)
+    assert (await workbench.call("retry_task", task_id=waiting))["status"] == "pending"
+    await workbench.call("create_worktree", name="lab")
+    await workbench.call("discard_worktree", worktree_name="lab")
+    with pytest.raises(Conflict, match="WORKTREE_CLOSED") as refused:
+        await workbench.call("retry_task", task_id=task)
+    assert (refused.value.details["worktree"], refused.value.details["branch"]) == ("lab", "wb/lab/main")
+    assert f"`workbench retry {task} --recreate`" in refused.value.message
+    assert (await get(workbench, task))["status"] == "cancelled"
+    await workbench.call("create_worktree", name="lab", branch_name=refused.value.details["branch"])
+    assert (await workbench.call("retry_task", task_id=task))["status"] == "pending"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import git
 from tests.services.worktrees.lab import ask, commit, everything, kinds, make, one
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
+from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
@@ -233,3 +234,59 @@ async def test_of_200_hostile_names_none_leaves_anything(workbench: Workbench, r
         assert everything(repository) == before
     for kind in ("worktrees", "repositories", "scratch"):
         assert {path.name for path in (repository / ".aiswarm" / kind).iterdir()} <= {"before"}
+
+
+# Continuing a branch
+
+
+async def test_a_usual_branch_that_exists_is_offered_and_continued(workbench: Workbench, repository: Path) -> None:
+    tip = commit(await make(workbench, source_branch="main"))
+    await workbench.call("discard_worktree", worktree_name="lab")
+    with pytest.raises(Conflict, match="BRANCH_EXISTS") as refused:
+        await make(workbench)
+    assert "with 1 commit that main does not have" in refused.value.message
+    assert "`workbench worktrees create lab --branch wb/lab/main`" in refused.value.message
+    git("switch", "-q", "-c", "dev", cwd=repository)
+    place = await make(workbench, branch_name="wb/lab/main")
+    assert (git("rev-parse", "HEAD", cwd=place), (place / "new.txt").read_text()) == (tip, "new\n")
+    found = await one(workbench)
+    assert (found["integration_target"], found["ahead"], found["status"]) == ("main", 1, "active")
+    again = commit(place, "more.txt")
+    await workbench.call("approve", approval_id=await ask(workbench))
+    assert git("log", "--format=%s", "main", cwd=repository).splitlines()[:2] == ["Integrate lab", "Change more.txt"]
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == again
+
+
+async def test_a_branch_in_use_is_not_continued(workbench: Workbench, repository: Path) -> None:
+    await make(workbench)
+    for branch in ("dev", "here"):
+        git("branch", branch, cwd=repository)
+    await make(workbench, "other", source_branch="dev")
+    git("switch", "-q", "here", cwd=repository)
+    for branch, code in (("wb/lab/main", "BRANCH_EXISTS"), ("dev", "BRANCH_EXISTS"), ("here", "TARGET_CHECKED_OUT")):
+        with pytest.raises(Conflict, match=code):
+            await make(workbench, "next", branch_name=branch, source_branch="main")
+        assert git("rev-parse", branch, cwd=repository) == git("rev-parse", "main", cwd=repository)
+    assert not (repository / ".aiswarm" / "worktrees" / "next").exists()
+
+
+async def test_a_planner_continues_only_branches_of_worktrees(
+    workbench: Workbench, repository: Path, admit: Any
+) -> None:
+    git("branch", "mine", cwd=repository)
+    await make(workbench)
+    await workbench.call("discard_worktree", worktree_name="lab")
+    planner = (await admit("Pia", role="planner")).caller
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(planner, "create_worktree", {"name": "lab", "branch_name": "mine"})
+    made = await workbench.dispatch(planner, "create_worktree", {"name": "lab", "branch_name": "wb/lab/main"})
+    assert made["branch_name"] == "wb/lab/main"
+
+
+async def test_a_continued_branch_survives_a_creation_that_fails(workbench: Workbench, repository: Path) -> None:
+    tip = commit(await make(workbench))
+    await workbench.call("discard_worktree", worktree_name="lab")
+    (repository / ".aiswarm" / "worktrees" / "lab").mkdir()
+    with pytest.raises(Conflict, match="WORKTREE_PATH_TAKEN"):
+        await make(workbench, branch_name="wb/lab/main")
+    assert git("rev-parse", "wb/lab/main", cwd=repository) == tip

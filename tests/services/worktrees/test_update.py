@@ -40,6 +40,15 @@ async def test_an_update_with_conflicts_lists_them_and_changes_nothing(workbench
     assert (place / "README.md").read_text() == "# Theirs\n"
 
 
+async def test_after_an_update_the_worktree_knows_its_target_as_it_is(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    commit(place, "README.md", "# Theirs\n")
+    mine = commit(repository, "README.md", "# Mine\n")
+    assert git("rev-parse", "main", cwd=place) != mine
+    assert (await workbench.call("update_worktree", worktree_name="lab"))["conflicts"] == ["README.md"]
+    assert git("rev-parse", "main", cwd=place) == mine
+
+
 async def test_an_update_does_not_touch_uncommitted_work(workbench: Workbench, repository: Path) -> None:
     place = await make(workbench)
     (place / "README.md").write_text("work of hours")

@@ -5,6 +5,7 @@ moves, the approval is void; if the target moves, the merge is made and gated ag
 above it:
 
 - `gates`: running commands that must pass on the result of a merge
+- `conflicts`: what it would meet as things are now: conflicts, and open tasks
 - `proposal`: the approval, with what the operator is shown
 - `gate_runner`: running the gates of an approval, and showing their progress in it
 - `request`: the operations that request an integration
@@ -15,6 +16,7 @@ above it:
 """
 
 from workbench.services.integration import (
+    conflicts,
     decide,
     gate_runner,
     gates,
@@ -25,4 +27,4 @@ from workbench.services.integration import (
     request,
 )
 
-__all__ = ["decide", "gate_runner", "gates", "merge", "proposal", "queue", "recovery", "request"]
+__all__ = ["conflicts", "decide", "gate_runner", "gates", "merge", "proposal", "queue", "recovery", "request"]

@@ -67,7 +67,8 @@ def _show(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) ->
     approval = _to_check(tx, approval_id)
     if approval is None or approval.payload["merged_commit"] != commit:
         return False
-    approvals.amend(tx, approval, {**approval.payload, "gates": shown})
+    new_states = [gate["state"] for gate in shown] != proposal.states(approval.payload)
+    approvals.amend(tx, approval, {**approval.payload, "gates": shown}, quiet=not new_states)
     if rules.verdict(gate["state"] for gate in shown) is not rules.Verdict.OPEN:
         tx.run(proposal.SQL.set_checked, id=approval_id, checked=1)
     return True

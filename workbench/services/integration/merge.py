@@ -19,7 +19,13 @@ from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.journal import begin, finish_removal
 from workbench.services.worktrees.kept_work import put_away_worktree
 from workbench.services.worktrees.places import COMMITTER, is_there, place_of
-from workbench.services.worktrees.rows import close_worktree, forget_question, require_worktree, set_worktree_status
+from workbench.services.worktrees.rows import (
+    Closing,
+    close_worktree,
+    forget_question,
+    require_worktree,
+    set_worktree_status,
+)
 from workbench.store.base import Row, Tx
 
 _VOID = frozenset({"APPROVAL_VOID", "MERGE_CONFLICT", "UNRELATED_HISTORIES", "NOTHING_TO_INTEGRATE"})
@@ -137,7 +143,7 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
     name, target = row["name"], approval.payload["target"]
 
     def change(tx: Tx) -> dict[str, Any]:
-        close_worktree(tx, row, Action.FINISH, commit)
+        close_worktree(tx, row, Action.FINISH, commit, Closing(approval.id, target, approval.reason or ""))
         begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
         outcome = {"worktree": name, "state": "integrated", "commit": commit}
         with tx.acting(_approver(tx, approval)):

@@ -16,9 +16,11 @@ from workbench.ops import Ctx
 from workbench.rules import integration as rules
 from workbench.services import approvals
 from workbench.services.approvals import Approval
+from workbench.services.integration.conflicts import outlook
 from workbench.services.integration.gates import Gate
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.places import COMMITTER, checkout_of, is_there, place_of
+from workbench.services.worktrees.resolve import merge_conflict
 from workbench.services.worktrees.rows import KIND
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -45,6 +47,7 @@ async def put_question(
     await _require_all_committed(ctx, repository, row)
     source = await import_branch(ctx, repository, row)
     payload = await to_thread(_proposal, ctx, repository, row, source, target)
+    payload = await outlook(ctx, repository, payload) | payload
     payload |= {
         "fast_forward": fast_forward,
         "changed": await to_thread(_changed, repository, row, branches),
@@ -179,12 +182,29 @@ async def _with_candidate(ctx: Ctx, repository: Repository, approval: Approval) 
 
 
 def merge_commit(repository: Repository, approval: Approval) -> str:
-    """Make the commit that merging would give, without moving a branch; return its id. Blocks on git."""
+    """Make the commit that merging would give, without moving a branch; return its id. Blocks on git.
+
+    Raises:
+        Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``. NotFound: ``BRANCH_NOT_FOUND``.
+    """
     what = approval.payload
     forward = what.get("fast_forward", False)
-    return repository.merge_commit(
-        what["source_commit"], what["target"], message(approval), COMMITTER, fast_forward=forward
-    )
+    try:
+        return repository.merge_commit(
+            what["source_commit"], what["target"], message(approval), COMMITTER, fast_forward=forward
+        )
+    except Conflict as error:
+        raise _unmergeable(what["worktree"], what["target"], error) from error
+
+
+def _unmergeable(name: str, target: str, error: Conflict) -> Conflict:
+    """The error of a merge, about the worktree instead of a commit, and with what to do next."""
+    if error.code == "MERGE_CONFLICT":
+        return merge_conflict(name, target, error.details["files"])
+    if error.code == "UNRELATED_HISTORIES":
+        text = f"The worktree {name} and {target} have no common ancestor. Start another worktree from {target}."
+        return Conflict(error.code, text)
+    return error
 
 
 def message(approval: Approval) -> str:

@@ -18,14 +18,29 @@ from workbench.services.worktrees.places import exclusive
 from workbench.services.worktrees.rows import Branch, WorktreeName, require_own_worktree
 
 
+class MadeConflict(Wire):
+    """A worktree that would conflict with the target after the merge, and in which files."""
+
+    worktree: str
+    files: list[str]
+
+
 class IntegrationAsked(Wire):
-    """The state of a requested integration. get_approval with wait_seconds waits for the decision and its reason."""
+    """The state of a requested integration; get_approval with wait_seconds waits for the decision and its reason.
+
+    `conflicts` are those with the target, and `makes_conflict` those that the merge would cause. The merge closes the
+    worktree, which ends the work on its `open_tasks`.
+    """
 
     state: Literal["awaiting_approval", "queued", "integrated"]
     approval_id: int
     worktree: str
     target_branch: str
     commit: str | None
+    conflicts: list[str]
+    makes_conflict: list[MadeConflict]
+    open_tasks: int
+    open_task_ids: list[int]
 
 
 FastForward = Annotated[
@@ -70,12 +85,17 @@ async def _request(ctx: Ctx, name: str, target: str | None, fast_forward: bool |
     approval = await ctx.repositories.shielded(_put(ctx, name, target, fast_forward))
     if ctx.server is None:
         await check(ctx, approval.id)
+    what = approval.payload
     return IntegrationAsked(
         state="awaiting_approval",
         approval_id=approval.id,
         worktree=name,
-        target_branch=approval.payload["target"],
+        target_branch=what["target"],
         commit=None,
+        conflicts=what["conflicts"],
+        makes_conflict=what.get("makes_conflict", []),
+        open_tasks=what.get("open_tasks", 0),
+        open_task_ids=what.get("open_task_ids", []),
     )
 
 

@@ -120,12 +120,14 @@ async def retry_task(
     """Retry your failed or cancelled task, with its retry count reset.
 
     A task with `on_failure=cancel` is refused with `DEPENDENCY_DEAD` while a dependency has failed or is cancelled:
-    retry the dependencies that the error names first.
+    retry the dependencies that the error names first. One whose worktree is gone is refused with `WORKTREE_CLOSED`:
+    create the worktree anew from its branch first.
     """
 
     def change(tx: Tx) -> Task:
         row = require_own_row(tx, ctx.caller, task_id)
         lifecycle.step(row["status"], Action.RETRY)
+        _require_worktree(tx, row)
         waits = waits_of(tx, task_id)
         lifecycle.require_alive(row["on_failure"], {one["depends_on"]: one["status"] for one in waits})
         tx.run(SQL.revive, task_id=task_id)
@@ -136,6 +138,27 @@ async def retry_task(
         return require_task(tx, task_id)
 
     return await ctx.write(change)
+
+
+def _require_worktree(tx: Reader, row: Row) -> None:
+    """Refuse a task whose worktree was closed. One whose worktree was never created may wait for it.
+
+    Raises:
+        Conflict: ``WORKTREE_CLOSED``.
+    """
+    closed = tx.one(SQL.closed_worktree, name=row["worktree"])
+    if closed is None:
+        return
+    name, branch = row["worktree"], closed["branch_name"]
+    raise Conflict(
+        "WORKTREE_CLOSED",
+        f"Task {row['id']} works in the worktree {name}, which is {closed['status']}. Create it anew from its branch "
+        f"first: create_worktree with name={name!r} and branch_name={branch!r} "
+        f"(`workbench retry {row['id']} --recreate` does both).",
+        worktree=name,
+        branch=branch,
+        status=closed["status"],
+    )
 
 
 @op(allow=Level.PLANNER)

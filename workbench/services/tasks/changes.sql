@@ -8,3 +8,6 @@ UPDATE tasks SET max_retries = :max_retries WHERE id = :task_id;
 
 -- name: prioritise
 UPDATE task_status SET priority = :priority WHERE task_id = :task_id;
+
+-- name: closed_worktree
+SELECT branch_name, status FROM worktrees WHERE name = :name AND status IN ('integrated', 'discarded');

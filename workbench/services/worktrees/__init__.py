@@ -7,16 +7,19 @@ operations are recorded in a journal before they begin, so that after a crash ea
 - `rows`: a worktree as it is stored and shown, and who may change it
 - `places`: where its files are, its box, and exclusive access to the user's repository
 - `creation`, `update`, `discard`: creating one, merging its target into it, removing it
+- `resolve`: resolving the conflicts with its target
 - `imports`: importing its commits into the user's repository
 - `rescue`: saving work that would be lost with a worktree
 - `kept_work`: the work of attempts that did not complete their task, taken off the branch and kept
 - `journal`: file operations in progress, finished or undone after a crash
 - `status`, `conflicts`: changes, differences, predicted merge conflicts
+- `closed`: worktrees that were integrated or discarded
 - `cleanup`: disk space
 """
 
 from workbench.services.worktrees import (
     cleanup,
+    closed,
     conflicts,
     creation,
     discard,
@@ -25,6 +28,7 @@ from workbench.services.worktrees import (
     kept_work,
     places,
     rescue,
+    resolve,
     rows,
     status,
     update,
@@ -32,6 +36,7 @@ from workbench.services.worktrees import (
 
 __all__ = [
     "cleanup",
+    "closed",
     "conflicts",
     "creation",
     "discard",
@@ -40,6 +45,7 @@ __all__ = [
     "kept_work",
     "places",
     "rescue",
+    "resolve",
     "rows",
     "status",
     "update",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from asyncio import to_thread
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import Conflict, WorkbenchError
+from workbench.errors import Conflict, Refused, WorkbenchError
 from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import Ctx, op
@@ -25,42 +26,59 @@ from workbench.services.worktrees.rows import (
     Worktree,
     WorktreeName,
     find_worktree,
+    open_worktrees,
     require_worktree,
     worktree_of,
 )
-from workbench.store.base import Reader, Tx
+from workbench.store.base import Reader, Row, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a worktree starts: its branch, the commit it is at, the commit it forked from `target`, the target."""
+
+    branch: str
+    commit: str
+    base: str
+    target: str
+    existing: bool
 
 
 @op(allow=Level.PLANNER)
 async def create_worktree(
     ctx: Ctx,
     name: WorktreeName,
-    branch_name: Annotated[Branch | None, Field(description="Default: wb/<name>/main.")] = None,
+    branch_name: Annotated[
+        Branch | None,
+        Field(description="Default: wb/<name>/main, which must be new. An existing branch named here is continued."),
+    ] = None,
     source_branch: Annotated[
         Branch | None,
-        Field(description="The branch to fork from, and the default integration target. Default: the current branch."),
+        Field(
+            description="The branch to fork from, and the default integration target. Default: the current branch; for "
+            "a continued branch, its earlier target."
+        ),
     ] = None,
 ) -> Worktree:
-    """Create a git worktree with a new branch for one line of work."""
+    """Create a git worktree for one line of work, with a new branch or with one that a worktree had before."""
     access.check_worktree_name(name)
-    return await ctx.repositories.shielded(_create(ctx, name, branch_name or f"wb/{name}/main", source_branch))
+    return await ctx.repositories.shielded(_create(ctx, name, branch_name, source_branch))
 
 
-async def _create(ctx: Ctx, name: str, branch: str, source: str | None) -> Worktree:
+async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -> Worktree:
     async with exclusive(ctx) as repository:
         await ctx.read(lambda tx: _require_free(tx, name))
-        repository.check_branch_name(branch)
-        target = source or await to_thread(repository.current_branch) or "main"
-        commit = await to_thread(repository.commit, target)
-        await to_thread(_require_no_branch, repository, branch)
+        start = await _start(ctx, repository, name, branch, source)
         place = Place.of(ctx.settings, name)
         await to_thread(_require_no_directory, place)
-        await ctx.write(lambda tx: begin(tx, "create", place, branch, commit))
+        new_branch = None if start.existing else start.commit
+        await ctx.write(lambda tx: begin(tx, "create", place, start.branch, new_branch))
         try:
-            await to_thread(add_files, ctx.settings, repository, place, branch, commit)
+            await to_thread(
+                add_files, ctx.settings, repository, place, start.branch, start.commit, existing=start.existing
+            )
             protected = await to_thread(repository.protected)
-            values = {"branch": branch, "commit": commit, "target": target, "protected": json.dumps(protected)}
-            return await ctx.write(lambda tx: _add(tx, ctx, place, values))
+            return await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
         except WorkbenchError:
             await settle_steps(ctx, repository)
             raise
@@ -71,10 +89,51 @@ def _require_free(tx: Reader, name: str) -> None:
         integration.step(name, row["status"], Action.CREATE)
 
 
-def _require_no_branch(repository: Repository, branch: str) -> None:
-    if repository.resolve(branch) is not None:
-        text = f"The branch {branch!r} already exists. Choose another name."
+async def _start(ctx: Ctx, repository: Repository, name: str, wanted: str | None, source: str | None) -> Start:
+    branch = wanted or f"wb/{name}/main"
+    repository.check_branch_name(branch)
+    tip = await to_thread(repository.resolve, branch)
+    earlier = await ctx.read(lambda tx: tx.one(SQL.last_on_branch, branch=branch)) if tip else None
+    former = earlier["integration_target"] if earlier else None
+    target = source or former or await to_thread(repository.current_branch) or "main"
+    commit = await to_thread(repository.commit, target)
+    if tip is None:
+        return Start(branch, commit, commit, target, existing=False)
+    if wanted is None:
+        raise await to_thread(_offer, repository, name, branch, target)
+    _require_continuable(ctx, branch, target, earlier, await ctx.read(open_worktrees))
+    base = await to_thread(repository.merge_base, commit, tip)
+    return Start(branch, tip, base or tip, target, existing=True)
+
+
+def _offer(repository: Repository, name: str, branch: str, target: str) -> Conflict:
+    """The error for a worktree whose usual branch exists: the branch can be continued."""
+    ahead, _ = repository.ahead_behind(branch, target)
+    commits = f", with {ahead} commit{'' if ahead == 1 else 's'} that {target} does not have" if ahead else ""
+    return Conflict(
+        "BRANCH_EXISTS",
+        f"The branch {branch!r} already exists{commits}. To continue it, give it as branch_name "
+        f"(`workbench worktrees create {name} --branch {branch}`); otherwise choose another name.",
+        branch=branch,
+        ahead=ahead,
+    )
+
+
+def _require_continuable(ctx: Ctx, branch: str, target: str, earlier: Row | None, others: Sequence[Row]) -> None:
+    """Refuse an existing branch on which a worktree must not commit.
+
+    Raises:
+        Conflict: ``BRANCH_EXISTS``: it is a target, or belongs to an open worktree.
+        Refused: ``FORBIDDEN``: a planner may continue only the branches of worktrees.
+    """
+    if user := next((row["name"] for row in others if row["branch_name"] == branch), None):
+        text = f"The branch {branch!r} already exists and belongs to the worktree {user}. Choose another name."
         raise Conflict("BRANCH_EXISTS", text, branch=branch)
+    if branch in {target, *(row["integration_target"] for row in others)}:
+        text = f"The branch {branch!r} already exists and is a target of integrations. Choose another name."
+        raise Conflict("BRANCH_EXISTS", text, branch=branch)
+    if earlier is None and ctx.caller.level is not Level.OPERATOR:
+        raise Refused("FORBIDDEN", f"The branch {branch!r} was never that of a worktree; only the operator may use it.")
 
 
 def _require_no_directory(place: Place) -> None:
@@ -83,12 +142,13 @@ def _require_no_directory(place: Place) -> None:
             raise Conflict("WORKTREE_PATH_TAKEN", f"{path} already exists. Choose another name.")
 
 
-def _add(tx: Tx, ctx: Ctx, place: Place, values: Mapping[str, str]) -> Worktree:
+def _add(tx: Tx, ctx: Ctx, place: Place, start: Start, protected: str) -> Worktree:
     _require_free(tx, place.name)
     where = {"name": place.name, "path": str(place.path), "git_dir": str(place.git_dir)}
-    how = {"confined": int(confinement_of(ctx.settings).enforced), "creator": ctx.caller.agent}
-    tx.run(SQL.add, {**values, **where, **how, "by": tx.actor, "now": tx.now})
+    how = {"confined": int(confinement_of(ctx.settings).enforced), "creator": ctx.caller.agent, "protected": protected}
+    what = {"branch": start.branch, "base": start.base, "commit": start.commit, "target": start.target}
+    tx.run(SQL.add, {**where, **how, **what, "by": tx.actor, "now": tx.now})
     end(tx, place.name)
-    data = {key: values[key] for key in ("branch", "commit", "target")}
+    data = {"branch": start.branch, "commit": start.commit, "target": start.target}
     tx.emit("worktree.created", f"worktree:{place.name}", **data)
     return worktree_of(require_worktree(tx, place.name))

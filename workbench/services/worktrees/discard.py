@@ -21,6 +21,7 @@ from workbench.services.worktrees.places import checkout_of, exclusive, is_there
 from workbench.services.worktrees.rescue import commits_alone, only_there, save_what_is_nowhere_else
 from workbench.services.worktrees.rows import (
     KIND,
+    Closing,
     Worktree,
     WorktreeName,
     close_worktree,
@@ -64,8 +65,11 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         place = place_of(ctx, row)
 
         def change(tx: Tx) -> Worktree:
-            close_worktree(tx, row, Action.DISCARD, None)
-            if question := approvals.open_question(tx, KIND, f"worktree:{name}"):
+            question = approvals.open_question(tx, KIND, f"worktree:{name}")
+            asked = question.id if question else None
+            how = Closing(asked, reason=reason, branch_kept=not delete_branch, bundle=bundle)
+            close_worktree(tx, row, Action.DISCARD, None, how)
+            if question:
                 approvals.decide(tx, question, "rejected", "the worktree was discarded")
             begin(tx, "remove", place, row["branch_name"], commit)
             data = {"reason": reason, "branch_kept": not delete_branch, "bundle": bundle}

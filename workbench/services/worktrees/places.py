@@ -116,7 +116,9 @@ def checkout_of(settings: Settings, repository: Repository, place: Place) -> Che
     )
 
 
-def add_files(settings: Settings, repository: Repository, place: Place, branch: str | None, commit: str) -> None:
+def add_files(
+    settings: Settings, repository: Repository, place: Place, branch: str | None, commit: str, *, existing: bool = False
+) -> None:
     """Create a worktree's directory and repository; see `Repository.add_worktree`. The user's filters run in its box.
 
     If a filter fails there, the files stay as they are stored in the repository; see `Checkout.apply_filters`.
@@ -124,7 +126,7 @@ def add_files(settings: Settings, repository: Repository, place: Place, branch: 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.
     """
-    repository.add_worktree(place.path, place.git_dir, branch, commit)
+    repository.add_worktree(place.path, place.git_dir, branch, commit, existing=existing)
     if names := repository.filters():
         checkout = replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
         try:
@@ -143,6 +145,6 @@ def worktree_gone(place: Place) -> Unavailable:
     return Unavailable(
         "WORKTREE_GONE",
         f"The files of the worktree {place.name} are missing. Its branch has the commits that were last imported. "
-        "Discard the worktree and create another one.",
+        "Discard the worktree, then create it anew with its branch as branch_name.",
         path=str(place.path),
     )

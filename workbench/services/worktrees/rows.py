@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -105,12 +106,25 @@ def set_worktree_status(tx: Tx, name: str, action: Action) -> None:
     tx.run(SQL.set_status, name=name, before=before, status=str(integration.step(name, before, action)))
 
 
-def close_worktree(tx: Tx, row: Row, action: Action, commit: str | None) -> None:
-    """Set the final state of a worktree, and delete its integration request."""
-    before = require_worktree(tx, row["name"])["status"]
-    after = integration.step(row["name"], before, action)
-    tx.run(SQL.close, name=row["name"], status=str(after), before=before, commit=commit, now=tx.now)
-    forget_question(tx, row["name"])
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a worktree was closed: the approval, if there was one, the branch it was merged into, why, what is left."""
+
+    approval_id: int | None = None
+    target: str | None = None
+    reason: str = ""
+    branch_kept: bool = True
+    bundle: str | None = None
+
+
+def close_worktree(tx: Tx, row: Row, action: Action, commit: str | None, how: Closing = Closing()) -> None:
+    """Set the final state of a worktree, record it in the history, and delete its integration request."""
+    name, before = row["name"], require_worktree(tx, row["name"])["status"]
+    after = integration.step(name, before, action)
+    tx.run(SQL.close, name=name, status=str(after), before=before, commit=commit, now=tx.now)
+    closing = asdict(how) | {"target": how.target or row["integration_target"], "branch_kept": int(how.branch_kept)}
+    tx.run(SQL.record_closed, {**closing, "name": name, "by": tx.actor})
+    forget_question(tx, name)
 
 
 def forget_question(tx: Tx, name: str) -> None:

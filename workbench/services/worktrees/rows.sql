@@ -1,7 +1,7 @@
 -- name: add
 INSERT INTO worktrees (name, branch_name, base_commit, integration_target, path, git_dir, status, confined,
     imported_commit, imported_at, protected, created_by, creator, created_at)
-VALUES (:name, :branch, :commit, :target, :path, :git_dir, 'active', :confined, :commit, :now, :protected, :by, :creator, :now)
+VALUES (:name, :branch, :base, :target, :path, :git_dir, 'active', :confined, :commit, :now, :protected, :by, :creator, :now)
 ON CONFLICT (name) DO UPDATE SET branch_name = excluded.branch_name, base_commit = excluded.base_commit,
     integration_target = excluded.integration_target, path = excluded.path, git_dir = excluded.git_dir,
     status = 'active', confined = excluded.confined, imported_commit = excluded.imported_commit,
@@ -10,6 +10,16 @@ ON CONFLICT (name) DO UPDATE SET branch_name = excluded.branch_name, base_commit
 
 -- name: get
 SELECT * FROM worktrees WHERE name = :name;
+
+-- name: last_on_branch
+SELECT integration_target FROM closed_worktrees WHERE branch_name = :branch ORDER BY id DESC LIMIT 1;
+
+-- name: record_closed
+INSERT INTO closed_worktrees (name, branch_name, integration_target, status, base_commit, last_commit,
+    integrated_commit, approval_id, reason, branch_kept, bundle, created_by, created_at, closed_by, closed_at)
+SELECT name, branch_name, :target, status, base_commit, imported_commit, integrated_commit, :approval_id, :reason,
+    :branch_kept, :bundle, created_by, created_at, :by, closed_at
+FROM worktrees WHERE name = :name;
 
 -- name: open
 SELECT * FROM worktrees WHERE status IN ('active', 'integrating') ORDER BY created_at, name;

@@ -80,6 +80,8 @@ class WorktreeStatus(Worktree):
     approval_id: int | None
     approval: IntegrationDecision | None
     queue_place: int | None
+    merging: bool
+    """Whether a merge is unfinished there; see resolve_worktree."""
     problem: str | None
     """Why its newest commits or its uncommitted files are unknown; null if they are known."""
 
@@ -207,6 +209,7 @@ async def _statuses(
                 approval_id=next((r["approval_id"] for r in requests if r["worktree"] == name), None),
                 approval=_decision(decision_of.get(name), row),
                 queue_place=queue.index(name) + 1 if name in queue else None,
+                merging=row["status"] in integration.OPEN and (place_of(ctx, row).git_dir / "MERGE_HEAD").is_file(),
                 problem=problems.get(name) or unknown,
             )
         )

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from asyncio import to_thread
+from collections.abc import Mapping
+from typing import Any
 
-from workbench.errors import Conflict
-from workbench.git import Repository
+from workbench.errors import Conflict, WorkbenchError
+from workbench.git import Checkout, Repository
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Caller, Ctx, op
 from workbench.rules.integration import Action
 from workbench.services.tasks import attempts
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, place_of
 from workbench.services.worktrees.rows import WorktreeName, require_own_worktree
-from workbench.store.base import Row
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+
+log = logging.getLogger(__name__)
 
 
 class Updated(Wire):
@@ -36,13 +41,11 @@ async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
 
 async def _update(ctx: Ctx, name: str) -> Updated:
     async with exclusive(ctx) as repository:
-        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
-        target = row["integration_target"]
-        commit = await to_thread(commit_of, repository, target)
-        updated = await merge_into(ctx, repository, row, commit, f"Merge {target} into {row['branch_name']}")
+        row = await ctx.read(lambda tx: require_idle(tx, ctx.caller, name))
+        target = await to_thread(commit_of, repository, row["integration_target"])
+        updated = await merge_into(ctx, repository, row, target, message(row))
         if updated.merged:
-            data = {"commit": updated.commit, "target": target}
-            await ctx.write(lambda tx: tx.emit("worktree.updated", f"worktree:{name}", **data))
+            await ctx.write(lambda tx: merged(tx, row, updated.commit))
         return updated
 
 
@@ -53,25 +56,67 @@ async def merge_into(ctx: Ctx, repository: Repository, row: Row, commit: str, me
         Conflict: ``WORKTREE_BUSY``, ``WORKTREE_ELSEWHERE``, ``WORKTREE_DIRTY``.
     """
     name = row["name"]
-    await _require_idle(ctx, name)
-    before = await import_branch(ctx, repository, row)
-    checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
-    branch, _ = await to_thread(checkout.head)
-    if branch != row["branch_name"]:
-        text = f"The worktree {name} is not on its branch {row['branch_name']}. Switch it back first."
-        raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
+    await ctx.read(lambda tx: _check_idle(tx, name))
+    checkout, before = await open_on_branch(ctx, repository, row)
+    if target := await to_thread(repository.resolve, row["integration_target"]):
+        await to_thread(learn_target, checkout, row, target)
     conflicts = await to_thread(checkout.merge, commit, message, COMMITTER)
     after = before if conflicts else await import_branch(ctx, repository, row)
     return Updated(worktree=name, commit=after, merged=after != before, conflicts=conflicts)
 
 
-async def _require_idle(ctx: Ctx, name: str) -> None:
+def require_idle(tx: Reader, caller: Caller, name: str) -> Row:
+    """An active worktree that the caller may manage, and in which no task is in progress.
+
+    Raises:
+        NotFound: ``WORKTREE_NOT_FOUND``. Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_BUSY``. Refused: ``FORBIDDEN``.
+    """
+    row = require_own_worktree(tx, caller, name, Action.APPROVE)
+    _check_idle(tx, name)
+    return row
+
+
+def _check_idle(tx: Reader, name: str) -> None:
     """Refuse while tasks are worked on in a worktree, or the work of an attempt there is not put away yet."""
-    running = await ctx.read(lambda tx: {task["task_id"] for task in tx.all(SQL.running, name=name)})
-    running |= {work["task_id"] for work in await ctx.read(lambda tx: attempts.open_in(tx, name))}
-    if running:
-        raise Conflict(
-            "WORKTREE_BUSY",
-            f"Agents are working in {name} (task {', '.join(map(str, sorted(running)))}). Wait until they have ended.",
-            tasks=sorted(running),
-        )
+    running = {task["task_id"] for task in tx.all(SQL.running, name=name)}
+    if busy := sorted(running | {work["task_id"] for work in attempts.open_in(tx, name)}):
+        text = f"Agents are working in {name} (task {', '.join(map(str, busy))}). Wait until they have ended."
+        raise Conflict("WORKTREE_BUSY", text, tasks=busy)
+
+
+async def open_on_branch(ctx: Ctx, repository: Repository, row: Row) -> tuple[Checkout, str]:
+    """The checkout of a worktree that is on its branch, and the commit of the branch, imported.
+
+    Raises:
+        NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``WORKTREE_ELSEWHERE``, ``IMPORT_REFUSED``.
+        Unavailable: ``WORKTREE_GONE``.
+    """
+    commit = await import_branch(ctx, repository, row)
+    checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
+    branch, _ = await to_thread(checkout.head)
+    if branch != row["branch_name"]:
+        text = f"The worktree {row['name']} is not on its branch {row['branch_name']}. Switch it back first."
+        raise Conflict("WORKTREE_ELSEWHERE", text, branch=branch)
+    return checkout, commit
+
+
+def learn_target(checkout: Checkout, row: Mapping[str, Any], commit: str) -> None:
+    """Set the target branch in a worktree's own repository to the user's commit, for commands that name it.
+
+    A branch of the worktree's own that is in the way stays.
+    """
+    try:
+        checkout.learn_branches({row["integration_target"]: commit})
+    except WorkbenchError as error:
+        log.warning("%s of worktree %s is not up to date: %s", row["integration_target"], row["name"], error.message)
+
+
+def message(row: Row) -> str:
+    """The message of the commit that merges the target into a worktree."""
+    return f"Merge {row['integration_target']} into {row['branch_name']}"
+
+
+def merged(tx: Tx, row: Row, commit: str) -> None:
+    """Record that the target was merged into a worktree."""
+    data = {"commit": commit, "target": row["integration_target"]}
+    tx.emit("worktree.updated", f"worktree:{row['name']}", **data)

@@ -3,12 +3,14 @@
 import { message } from "../lib/blocks.js";
 import { askIn } from "../lib/confirm.js";
 import { button, checkbox, form, formButtons, input } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { freshId, h, prose, setText } from "../lib/dom.js";
 import { age } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { Refresh } from "../lib/polling.js";
+import { Refresh, VisiblePolling } from "../lib/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { kindOf } from "./kinds.js";
+
+const POLL_MS = 1_000;
 
 export class ApprovalCard {
   /**
@@ -31,6 +33,7 @@ export class ApprovalCard {
     this.announce = announce;
     this.requests = new RequestRunner({ channel: desk.channel, announce });
     this.build();
+    this.pollLive(desk.channel);
   }
 
   get name() {
@@ -111,6 +114,18 @@ export class ApprovalCard {
     return form({ hidden: true }, on, formButtons(this.confirmReject, close, this.reason));
   }
 
+  /** Read the approval again and again while something is running that shows its progress without events. */
+  pollLive(channel) {
+    const { live } = this;
+    if (!live) return;
+    this.pollingEnd = new AbortController();
+    const reading = new RequestRunner({ channel, announce: () => {} });
+    const read = async () => {
+      if (live.isRunning) live.refresh(await reading.send("get_approval", { approval_id: this.approval.id }));
+    };
+    new VisiblePolling(live.element, POLL_MS, read, () => {}, this.pollingEnd.signal);
+  }
+
   /** Take a newer version of the approval. @param {any} approval */
   update(approval) {
     if (approval === this.approval || this.state === "settled" || this.state === "following") return;
@@ -126,7 +141,8 @@ export class ApprovalCard {
     this.approveButton.classList.toggle("wb-primary", !kind.discouraged(approval, this.tables));
     const warnings = kind.warnings?.(approval, this.tables) ?? [];
     const key = warnings.join("\n");
-    if (key !== this.drawnWarnings) this.warnings.replaceChildren(...warnings.map((text) => message("warning", text)));
+    const lines = () => warnings.map((text) => message("warning", ...prose(text)));
+    if (key !== this.drawnWarnings) this.warnings.replaceChildren(...lines());
     this.drawnWarnings = key;
     this.live?.update(approval);
   }
@@ -363,5 +379,6 @@ export class ApprovalCard {
   stop() {
     this.refreshing?.stop();
     this.ending?.abort();
+    this.pollingEnd?.abort();
   }
 }

@@ -4,6 +4,7 @@ import { freshId, h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { BulkDecision } from "./bulk_decision.js";
 import { ApprovalCard } from "./card.js";
+import { Decided } from "./decided.js";
 
 /** A decided card stays so long, and as long as the pointer is on it. */
 const LINGER_MS = 4_000;
@@ -34,6 +35,7 @@ export class Inbox {
       " shows how to connect an agent.",
     );
     this.bulk = new BulkDecision(this.desk, () => this.registrations());
+    this.decided = new Decided(this.desk, signal);
     this.element = h(
       "section",
       { class: "wb-section wb-stack", "aria-labelledby": id },
@@ -41,6 +43,7 @@ export class Inbox {
       this.empty,
       this.bulk.element,
       this.list,
+      this.decided.element,
     );
     signal.addEventListener("abort", () => this.cards.forEach((card) => card.stop()), { once: true });
   }
@@ -68,6 +71,7 @@ export class Inbox {
       card.tick(now);
     }
     this.bulk.update(enabled);
+    this.decided.update();
     if (this.filled && added.length) this.announceAdded(added);
     this.filled ||= loaded;
     setText(this.count, String(rows.size));

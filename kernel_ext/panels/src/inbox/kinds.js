@@ -17,7 +17,7 @@ import { registration } from "./registration.js";
  * @property {(approval: any, tables: Tables) => (Node|string|null)[]} summary what approving at once would do
  * @property {(approval: any) => string} [facts] further facts, in one line
  * @property {(approval: any, tables: Tables) => string[]} [warnings]
- * @property {() => {element: HTMLElement, update: (approval: any) => void}} [live] what goes on meanwhile
+ * @property {() => Live} [live] what goes on meanwhile
  * @property {(approval: any, tables: Tables) => boolean} discouraged whether approving is not the likely answer
  * @property {(approval: any) => {label: string, consequence: string, choices: object}|null} [confirmation] asked before
  *   approving, and the choices that come with it
@@ -28,6 +28,9 @@ import { registration } from "./registration.js";
  *   is that an approval has started
  * @property {(approval: any) => string[]} [subjects] subjects of the events about that work
  * @property {(approval: any, tables: Tables) => any} [successor] the approval that asks again after the work failed
+ *
+ * @typedef {{element: HTMLElement, isRunning: boolean, update: (approval: any) => void,
+ *   refresh: (approval: any) => void}} Live `refresh` takes the approval as it was just read, while it `isRunning`
  *
  * @typedef {{element: HTMLElement, first: HTMLElement, choices: () => object, refresh?: () => void,
  *   fieldOf: (error: {code: string}) => HTMLElement|null}} Details

@@ -13,7 +13,10 @@ const MOST = 12;
 export const integration = {
   icon: "integration",
   label: "integration",
-  approve: (approval) => (isFailing(approval) ? "Approve despite failed gates…" : "Approve and integrate"),
+  approve: (approval) => {
+    if (isFailing(approval)) return "Approve despite failed gates…";
+    return approval.payload.open_tasks ? "Approve and integrate…" : "Approve and integrate";
+  },
   approving: "Approving…",
   title: ({ payload }) => payload.worktree,
   origin: ({ requester }) => `requested by ${requester}`,
@@ -29,28 +32,30 @@ export const integration = {
       h("span", { class: "wb-added" }, `+${added}`),
       " ",
       h("span", { class: "wb-removed" }, `−${removed}`),
-      payload.conflicts.length ? null : " · no conflicts",
+      payload.conflicts.length ? null : ` · no conflicts with ${payload.target}`,
     ];
   },
   warnings: (approval, tables) =>
     [movedWarning(approval, tables), ...payloadWarnings(approval.payload)].filter(Boolean),
-  live: () => {
-    const gates = new Gates();
-    return { element: gates.element, update: ({ payload }) => gates.update(payload.gates) };
-  },
+  live: () => new LiveGates(),
   confirmation: (approval) => {
-    if (!isFailing(approval)) return null;
-    const failed = failedGates(approval);
+    const { payload } = approval;
+    const failing = isFailing(approval);
+    if (!failing && !payload.open_tasks) return null;
+    const failed = failing ? failedGates(approval) : [];
+    const gates = `${plural(failed.length, "gate")} did not pass: ${shortList(failed)}. What is integrated stays in ${payload.target}.`;
+    const despite = [failing && "failed gates", payload.open_tasks && "open tasks"].filter(Boolean).join(" and ");
     return {
-      label: "Integrate despite failed gates",
-      consequence: `${plural(failed.length, "gate")} did not pass: ${shortList(failed)}. What is integrated stays in ${approval.payload.target}.`,
-      choices: { despite_gates: true },
+      label: `Integrate despite ${despite}`,
+      consequence: [failing && gates, openTasks(payload)].filter(Boolean).join(" "),
+      choices: failing ? { despite_gates: true } : {},
     };
   },
   discouraged: (approval, tables) => {
-    const { conflicts, changed } = approval.payload;
+    const { conflicts, changed, makes_conflict: made, open_tasks: open } = approval.payload;
     const moved = branchMoved(tables.worktrees.get(approval.payload.worktree), approval);
-    return moved || conflicts.length > 0 || changed?.length > 0 || isFailing(approval);
+    const warned = [conflicts, changed, made].some((found) => found?.length > 0) || open > 0;
+    return moved || warned || isFailing(approval);
   },
   done: (outcome, approval) => integrationProgress({ ...approval, outcome }, null).text,
   progress: (approval, tables) => integrationProgress(approval, tables.worktrees.get(approval.payload.worktree)),
@@ -60,21 +65,65 @@ export const integration = {
 };
 
 function movedWarning({ payload }, tables) {
-  const worktree = tables.worktrees.get(payload.worktree);
-  if (!branchMoved(worktree, { payload })) return null;
-  const now = `${payload.branch} is now at ${short(worktree.commit)}, not at ${short(payload.source_commit)}`;
-  return `${now}: approving would be refused. Request the integration again in the Worktrees tab.`;
+  const { worktree: name } = payload;
+  if (!branchMoved(tables.worktrees.get(name), { payload })) return null;
+  return `${name} has new commits since its integration was requested: approving would be refused. Request the integration again in the Worktrees tab.`;
 }
 
-function payloadWarnings({ refused, conflicts, changed }) {
-  const predicted = conflicts.length && `Conflicts are predicted in ${plural(conflicts.length, "file")}`;
+function payloadWarnings(payload) {
+  const { worktree: name, target, refused, conflicts, changed, makes_conflict: made = [] } = payload;
+  const brought = shortList(made.map(({ worktree }) => worktree));
+  const files = shortList([...new Set(made.flatMap((one) => one.files))]);
   return [
     refused && `It was approved and sent back: ${refused.message}`,
-    predicted && `${predicted}: ${shortList(conflicts)}. Integrating would be refused.`,
+    conflicts.length &&
+      `Conflicts with ${target} in ${shortList(conflicts)}. Integrating would be refused; resolve them in the worktree ${name}.`,
+    made.length && `Approving this will make ${brought} conflict with ${target} in ${files}.`,
+    openTasks(payload),
     changed?.length &&
       `Protected parts of the repository have changed since the worktree was created: ${shortList(changed)}. Check them before you approve.`,
   ];
 }
+
+/** What becomes of unfinished tasks; null if there are none. */
+function openTasks({ worktree: name, open_tasks: open, open_task_ids: ids = [] }) {
+  if (!open) return null;
+  const tasks = shortList(ids.map(String), 5, open);
+  return `${name} has ${plural(open, "open task")} (${tasks}). Integrating closes the worktree, which ends the work on its open tasks.`;
+}
+
+/** The gates. What a running one writes comes without events: it is read again while it is on screen. */
+class LiveGates {
+  constructor() {
+    this.gates = new Gates();
+    this.element = this.gates.element;
+    this.read = null;
+  }
+
+  /** Whether a gate is running. */
+  get isRunning() {
+    return gatesState(this.shown ?? []) === "checking";
+  }
+
+  /** @param {any} approval as the table has it; what was read since is newer, unless a gate has changed its state */
+  update({ payload: { gates = [] } }) {
+    if (JSON.stringify(gates.map(stateOf)) !== JSON.stringify(this.read?.map(stateOf))) this.read = null;
+    this.show(this.read ?? gates);
+  }
+
+  /** @param {any} approval as it was just read */
+  refresh({ payload: { gates = [] } }) {
+    this.read = gates;
+    this.show(gates);
+  }
+
+  show(gates) {
+    this.shown = gates;
+    this.gates.update(gates);
+  }
+}
+
+const stateOf = ({ state }) => state;
 
 function isFailing({ payload }) {
   return gatesState(payload.gates ?? []) === "failing";

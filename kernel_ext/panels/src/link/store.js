@@ -18,6 +18,7 @@ const TABLES = [
   "allowlist",
   "tasks",
   "worktrees",
+  "closed",
   "conflicts",
   "processes",
   "unattended",

@@ -51,9 +51,29 @@ export class TaskActions {
       const stop = ask("Cancel…", (cancel) => this.cancel(cancel));
       this.element.replaceChildren(this.priority.element, reassign, stop);
     } else if (RETRIABLE.has(row.status)) {
-      const retry = (event) => this.run("retry_task", {}, event.currentTarget, "it will be tried again.");
+      const retry = (event) => this.retry(event.currentTarget);
       this.element.replaceChildren(button("Retry", "wb-button wb-primary", retry, `Retry task ${id}`));
     } else this.element.replaceChildren();
+  }
+
+  async retry(pressed) {
+    if (await this.run("retry_task", {}, pressed, "it will be tried again.")) return;
+    const { code, details } = this.requests.error ?? {};
+    if (code === "WORKTREE_CLOSED") this.ask(pressed, (cancel) => this.recreate(details, cancel));
+  }
+
+  /** Offer to create the closed worktree of the task anew, and then to retry the task. */
+  recreate({ worktree: name, branch, status }, onCancel) {
+    const words = {
+      label: `Create ${name} anew and retry`,
+      consequence: `The worktree ${name} of task ${this.id} is ${status}. It is created anew with its branch ${branch}.`,
+      danger: false,
+    };
+    const create = async (_, pressed) => {
+      const made = await this.requests.run("create_worktree", { name, branch_name: branch }, pressed, "Creating…");
+      if (made) await this.run("retry_task", {}, pressed, "it will be tried again.");
+    };
+    return new Confirm(words, create, onCancel);
   }
 
   async setPriority(priority, pressed) {

@@ -6,6 +6,7 @@ import { button, checkbox } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { plural, shortList } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
+import { Resolving } from "./resolving.js";
 import { discardConsequences, PENDING } from "./state.js";
 
 /** Refusals that can be overruled: what would be lost is saved first. */
@@ -27,9 +28,10 @@ export class WorktreeActions {
     this.review = button("", "wb-button wb-compact", on.open);
     this.request = button("", "wb-button wb-compact", () => this.requestIntegration());
     this.update = button("Update", "wb-button wb-compact", () => this.updateFromTarget());
+    this.resolve = button("Resolve conflicts…", "wb-button wb-compact", () => this.startResolving());
     this.discard = button("Discard…", "wb-link wb-quiet wb-push", () => this.askDiscard());
     this.confirmBox = h("div", {});
-    const buttons = [this.review, this.request, this.update, this.discard];
+    const buttons = [this.review, this.request, this.update, this.resolve, this.discard];
     this.buttons = h("div", { class: "wb-line wb-worktree-buttons" }, ...buttons);
   }
 
@@ -47,10 +49,11 @@ export class WorktreeActions {
     this.update.title = `Merge ${plural(behind ?? 0, "commit")} of ${target} into ${name}`;
     this.review.hidden = this.onPage;
     this.request.hidden = (pending && !moved) || none || !ahead;
-    this.update.hidden = none || !behind;
+    this.update.hidden = none || !behind || worktree.conflicts?.length > 0;
+    this.resolve.hidden = none || !(worktree.conflicts?.length || worktree.merging);
     this.discard.hidden = none;
     this.buttons.hidden = state === "closed";
-    for (const one of [this.review, this.request, this.discard]) {
+    for (const one of [this.review, this.request, this.resolve, this.discard]) {
       one.setAttribute("aria-label", `${one.textContent} ${name}`);
     }
     this.update.setAttribute("aria-label", `Update ${name} from ${target}`);
@@ -72,6 +75,26 @@ export class WorktreeActions {
     if (outcome.conflicts?.length) this.requests.showError(conflictError(name, target, outcome.conflicts));
     else if (outcome.merged === false) this.on.done(`${name} already had all commits of ${target}.`);
     else this.on.done(`${name} now has the newest commits of ${target}.`);
+  }
+
+  /** Merge the target with the conflicts left in the files, and show the steps. */
+  async startResolving() {
+    const { id: name } = this.worktree;
+    const outcome = await this.requests.run("resolve_worktree", { worktree_name: name }, this.resolve, "Merging…");
+    if (!outcome) return;
+    const close = () => {
+      this.clear();
+      this.resolve.focus();
+    };
+    const resolving = new Resolving(this.requests, (text) => {
+      this.clear();
+      this.on.done(text);
+    });
+    this.clear();
+    if (!resolving.take(outcome)) return;
+    resolving.closeButton.addEventListener("click", close);
+    this.confirmBox.replaceChildren(resolving.element);
+    resolving.focus();
   }
 
   askDiscard() {
@@ -129,7 +152,6 @@ export class WorktreeActions {
 }
 
 function conflictError(name, target, files) {
-  const how = `have an agent resolve the conflict there, or run \`workbench worktrees run ${name} -- git merge ${target}\``;
-  const message = `${target} conflicts with ${name} in ${shortList(files)}. Nothing was changed. To continue, ${how}.`;
+  const message = `${target} conflicts with ${name} in ${shortList(files)}. Nothing was changed. Press “Resolve conflicts…” for the steps.`;
   return { code: "MERGE_CONFLICT", message };
 }

@@ -1,7 +1,7 @@
 /** A form that creates a worktree. */
 
 import { field, form, formButtons, input } from "../lib/controls.js";
-import { h } from "../lib/dom.js";
+import { h, setText } from "../lib/dom.js";
 import { RequestRunner } from "../link/request_runner.js";
 
 export class NewWorktreeForm {
@@ -10,7 +10,8 @@ export class NewWorktreeForm {
     this.requests = new RequestRunner(desk);
     this.onDone = onDone;
     this.name = input("", { maxlength: 60, required: true, placeholder: "robust-statistics" });
-    this.branch = input("", { maxlength: 200, placeholder: "wb/<name>/main" });
+    const plain = () => setText(this.submit, "Create");
+    this.branch = input("", { maxlength: 200, placeholder: "wb/<name>/main", on: { input: plain } });
     this.source = input("", { maxlength: 200, placeholder: "the current branch" });
     this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, "Create");
     const cancel = () => onDone(null);
@@ -41,6 +42,15 @@ export class NewWorktreeForm {
     };
     const outcome = await this.requests.run("create_worktree", args, this.submit, "Creating…");
     if (outcome) this.onDone(outcome);
+    else if (this.requests.error?.code === "BRANCH_EXISTS" && !args.branch_name)
+      this.offer(this.requests.error.details);
     else this.name.focus();
+  }
+
+  /** The usual branch exists: put it into its field, so that the next press continues it. */
+  offer({ branch }) {
+    this.branch.value = branch;
+    setText(this.submit, `Continue ${branch}`);
+    this.submit.focus();
   }
 }

@@ -1,4 +1,4 @@
-/** The worktrees: a card for each, the table of predicted conflicts, and the page of one. */
+/** The worktrees: a card for each, the table of predicted conflicts, those that are closed, and the page of one. */
 
 import { Chips } from "../lib/chips.js";
 import { button, searchField } from "../lib/controls.js";
@@ -8,6 +8,7 @@ import { KeyedList } from "../lib/keyed_list.js";
 import { Segments } from "../lib/segments.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { WorktreeCard } from "./card.js";
+import { ClosedWorktrees } from "./closed.js";
 import { Conflicts } from "./conflicts.js";
 import { NewWorktreeForm } from "./new_form.js";
 import { WorktreePage } from "./page.js";
@@ -15,7 +16,7 @@ import { conflictsOf, occupancy, PENDING, worktreeState } from "./state.js";
 
 /** With so many worktrees or fewer there is no text filter. */
 const FEW = 6;
-const MODES = { cards: "Cards", conflicts: "Conflicts" };
+const MODES = { cards: "Cards", conflicts: "Conflicts", closed: "Closed" };
 /** Filters: their labels, and which worktrees match. */
 const FILTERS = {
   pending: ["For you", (_, state) => PENDING.has(state)],
@@ -49,6 +50,7 @@ export class Worktrees {
     this.note = h("div", { class: "wb-box wb-slim wb-note", hidden: true });
     this.page = new WorktreePage(this.desk, { close: () => this.close(), done });
     this.conflicts = new Conflicts(store, (name) => this.open(name));
+    this.closed = new ClosedWorktrees(store);
     this.all = this.overview(id, done);
     const parts = [this.note, this.all, this.page.element];
     this.element = h("section", { class: "wb-section wb-stack", "aria-labelledby": id }, ...parts);
@@ -65,7 +67,8 @@ export class Worktrees {
     const onRemove = (_, hadFocus) => hadFocus && (this.list.querySelector(".wb-opener") ?? this.newButton).focus();
     this.cards = new KeyedList(this.list, make, { onRemove });
     const parts = [this.toolbar(id), this.formBox, this.requests.errorBox, this.empty, this.chips.element];
-    return h("div", { class: "wb-stack" }, ...parts, this.noMatch, this.list, this.conflicts.element);
+    const views = [this.noMatch, this.list, this.conflicts.element, this.closed.element];
+    return h("div", { class: "wb-stack" }, ...parts, ...views);
   }
 
   toolbar(id) {
@@ -115,8 +118,10 @@ export class Worktrees {
     );
     this.noMatch.hidden = !cards || matching.length > 0 || !rows.length;
     this.list.hidden = !cards || !matching.length;
-    this.conflicts.element.hidden = cards || !rows.length;
-    if (!cards) this.conflicts.update();
+    this.conflicts.element.hidden = this.mode !== "conflicts" || !rows.length;
+    if (!this.conflicts.element.hidden) this.conflicts.update();
+    this.closed.element.hidden = this.mode !== "closed";
+    if (!this.closed.element.hidden) this.closed.update();
     this.drawEmpty(rows.length, tables.worktrees.get("")?.error);
   }
 
@@ -126,7 +131,9 @@ export class Worktrees {
     setText(this.summary, rows.length ? plural(rows.length, "worktree") : "");
     this.modes.setLabel("conflicts", conflicts ? `Conflicts ${conflicts.toLocaleString("en")}` : "Conflicts");
     this.modes.show(this.mode);
-    this.modes.element.hidden = !rows.length;
+    const closed = this.closed.rows.length;
+    this.modes.setLabel("closed", closed ? `Closed ${closed.toLocaleString("en")}` : "Closed");
+    this.modes.element.hidden = !rows.length && !closed;
     this.search.hidden = !cards || rows.length <= FEW;
     this.chips.element.hidden = !cards || rows.length < 2;
     const chips = Object.entries(FILTERS).map(([key, [label, matches]]) => {
@@ -139,7 +146,7 @@ export class Worktrees {
   drawEmpty(total, error) {
     if (error && total) this.requests.showError(error);
     else this.requests.clearError();
-    this.empty.hidden = total > 0 || !this.store.loaded.has("worktrees");
+    this.empty.hidden = total > 0 || this.mode === "closed" || !this.store.loaded.has("worktrees");
     this.newButton.hidden = Boolean(error) && !total;
     const shown = error?.code ?? "none";
     if (this.empty.hidden || this.empty.dataset.shown === shown) return;

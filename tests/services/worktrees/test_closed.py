@@ -1,0 +1,55 @@
+"""Integrated and discarded worktrees stay visible: what became of them, who decided it, and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.services.worktrees.lab import ask, commit, make
+from workbench.app import Workbench
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_closed_worktrees_stay_visible_even_when_their_name_is_used_again(
+    workbench: Workbench, repository: Path
+) -> None:
+    tip = commit(await make(workbench))
+    question = await ask(workbench)
+    decided = (await workbench.call("approve", approval_id=question))["approval"]
+    place = await make(workbench, branch_name="wb/lab/2")
+    commit(place, "more.txt")
+    pending = await ask(workbench)
+    await workbench.call("discard_worktree", worktree_name="lab", reason="Dead end", delete_branch=True, force=True)
+    await make(workbench, branch_name="wb/lab/3")
+    discarded, integrated = (await workbench.call("list_closed_worktrees"))["worktrees"]
+    assert (integrated["name"], integrated["status"], integrated["last_commit"]) == ("lab", "integrated", tip)
+    assert integrated["integrated_commit"] == git("rev-parse", "main", cwd=repository)
+    assert integrated["approval"] == {
+        "approval_id": question,
+        "requester": "operator",
+        "requested_at": decided["created_at"],
+        "decision": "approved",
+        "decided_by": "operator",
+        "decided_at": decided["decided_at"],
+        "decision_reason": None,
+    }
+    assert (discarded["status"], discarded["reason"], discarded["branch_kept"]) == ("discarded", "Dead end", False)
+    assert (discarded["closed_by"], discarded["integrated_commit"]) == ("operator", None)
+    assert Path(discarded["bundle"]).is_file()
+    assert (discarded["approval"]["approval_id"], discarded["approval"]["decision"]) == (pending, "rejected")
+
+
+async def test_the_history_is_listed_by_pages_and_by_name(workbench: Workbench) -> None:
+    for name in ("a", "b", "c"):
+        await make(workbench, name)
+        await workbench.call("discard_worktree", worktree_name=name)
+    first = await workbench.call("list_closed_worktrees", limit=2)
+    assert [one["name"] for one in first["worktrees"]] == ["c", "b"]
+    rest = await workbench.call("list_closed_worktrees", limit=2, before=first["next_before"])
+    assert ([one["name"] for one in rest["worktrees"]], rest["next_before"]) == (["a"], None)
+    assert [one["name"] for one in (await workbench.call("list_closed_worktrees", worktree_name="b"))["worktrees"]] == [
+        "b"
+    ]

@@ -1,0 +1,113 @@
+"""Resolving the conflicts of a worktree with its target: the merge is started, resolved by hand, and finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import git
+from tests.services.worktrees.lab import approval, ask, commit, kinds, make
+from workbench.app import Workbench
+from workbench.errors import Conflict
+
+pytestmark = pytest.mark.anyio
+
+
+async def resolve(workbench: Workbench, step: str = "start") -> dict[str, Any]:
+    """Take a step of resolving."""
+    return await workbench.call("resolve_worktree", worktree_name="lab", step=step)
+
+
+async def in_conflict(workbench: Workbench, repository: Path) -> Path:
+    """A worktree that conflicts with its target."""
+    place = await make(workbench)
+    commit(place, "README.md", "# Theirs\n")
+    commit(repository, "README.md", "# Mine\n")
+    return place
+
+
+async def test_a_refused_merge_is_resolved_as_the_refusal_says(workbench: Workbench, repository: Path) -> None:
+    place = await in_conflict(workbench, repository)
+    question = await ask(workbench)
+    with pytest.raises(Conflict, match="MERGE_CONFLICT") as refused:
+        await workbench.call("approve", approval_id=question)
+    assert "The worktree lab and main both changed README.md" in refused.value.message
+    assert "`workbench worktrees resolve lab`" in refused.value.message
+    assert git("rev-parse", "HEAD", cwd=place)[:12] not in refused.value.message
+    started = await resolve(workbench)
+    assert (started["state"], started["conflicts"], started["path"]) == ("unresolved", ["README.md"], str(place))
+    assert "<<<<<<< " in (place / "README.md").read_text()
+    with pytest.raises(Conflict, match="CONFLICTS_LEFT") as left:
+        await resolve(workbench, "finish")
+    assert left.value.details["files"] == ["README.md"]
+    (place / "README.md").write_text("# Both\n")
+    assert (await resolve(workbench))["conflicts"] == []
+    done = await resolve(workbench, "finish")
+    assert (done["state"], done["commit"]) == ("merged", git("rev-parse", "wb/lab/main", cwd=repository))
+    assert git("status", "--porcelain", cwd=place) == ""
+    question = await ask(workbench)
+    assert (await approval(workbench, question))["payload"]["conflicts"] == []
+    await workbench.call("approve", approval_id=question)
+    assert (repository / "README.md").read_text() == "# Both\n"
+    assert "worktree.updated" in await kinds(workbench)
+
+
+async def test_an_aborted_merge_leaves_the_worktree_as_it_was(workbench: Workbench, repository: Path) -> None:
+    place = await in_conflict(workbench, repository)
+    tip = git("rev-parse", "HEAD", cwd=place)
+    await resolve(workbench)
+    aborted = await resolve(workbench, "abort")
+    assert (aborted["state"], aborted["commit"], aborted["conflicts"]) == ("aborted", tip, [])
+    assert (place / "README.md").read_text() == "# Theirs\n"
+    for step in ("finish", "abort"):
+        with pytest.raises(Conflict, match="NO_MERGE_IN_PROGRESS"):
+            await resolve(workbench, step)
+
+
+async def test_what_does_not_conflict_is_merged_at_once(workbench: Workbench, repository: Path) -> None:
+    place = await make(workbench)
+    commit(place)
+    assert (await resolve(workbench))["state"] == "up_to_date"
+    commit(repository, "mine.txt")
+    assert (await resolve(workbench))["state"] == "merged"
+    assert (place / "mine.txt").exists()
+
+
+async def test_a_file_that_one_side_deleted_and_a_binary_one_are_settled_by_git(
+    workbench: Workbench, repository: Path
+) -> None:
+    (repository / "data.bin").write_bytes(b"\0start")
+    commit(repository, "old.txt")
+    place = await make(workbench)
+    (place / "data.bin").write_bytes(b"\0theirs")
+    commit(place, "old.txt", "changed\n")
+    (repository / "data.bin").write_bytes(b"\0mine")
+    git("rm", "-q", "old.txt", cwd=repository)
+    git("commit", "-q", "-a", "-m", "Mine", cwd=repository)
+    assert (await resolve(workbench))["conflicts"] == ["data.bin", "old.txt"]
+    git("rm", "-q", "old.txt", cwd=place)
+    with pytest.raises(Conflict, match="CONFLICTS_LEFT") as left:
+        await resolve(workbench, "finish")
+    assert left.value.details["files"] == ["data.bin"]
+    git("checkout", "-q", "--theirs", "data.bin", cwd=place)
+    git("add", "data.bin", cwd=place)
+    assert (await resolve(workbench, "finish"))["state"] == "merged"
+    assert (place / "data.bin").read_bytes() == b"\0mine"
+    assert not (place / "old.txt").exists()
+
+
+@pytest.mark.parametrize("case", ["WORKTREE_DIRTY", "WORKTREE_ELSEWHERE", "WORKTREE_CLOSED"])
+async def test_no_merge_is_started_where_work_is_in_the_way(workbench: Workbench, repository: Path, case: str) -> None:
+    place = await in_conflict(workbench, repository)
+    if case == "WORKTREE_DIRTY":
+        (place / "draft.txt").write_text("draft\n")
+    elif case == "WORKTREE_ELSEWHERE":
+        git("switch", "-q", "-c", "elsewhere", cwd=place)
+    else:
+        await workbench.call("discard_worktree", worktree_name="lab")
+    with pytest.raises(Conflict, match=case):
+        await resolve(workbench)
+    if place.exists():
+        assert "<<<<<<<" not in (place / "README.md").read_text()
