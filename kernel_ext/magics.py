@@ -50,11 +50,12 @@ def explained(magic: Callable[..., Any]) -> Callable[..., Any]:
         from click.exceptions import Exit
 
         from workbench.errors import WorkbenchError
+        from workbench.inert import inert
 
         try:
             return magic(self, *args)
         except WorkbenchError as error:
-            raise UsageError(f"{error.code}: {error.message}") from None
+            raise UsageError(inert(f"{error.code}: {error.message}")) from None
         except ClickException as error:
             raise UsageError(error.format_message()) from None
         except Exit:

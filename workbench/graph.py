@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from workbench.inert import as_html
 from workbench.tables import State, Table, plain
 
 LIMIT = 200
@@ -50,7 +50,7 @@ class Graph:
     def html(self) -> str:
         """An SVG with a legend; texts are escaped."""
         if not self.tasks:
-            return f"<p><em>{html.escape(self.text())}</em></p>"
+            return f"<p><em>{as_html(self.text())}</em></p>"
         columns, rows = (max(place[axis] for place in self._places.values()) + 1 for axis in (0, 1))
         width, height = columns * (WIDTH + ACROSS) - ACROSS + 2, rows * (HEIGHT + DOWN) - DOWN + 2
         drawn = "".join([*map(self._edge, self._inner), *map(self._box, self.tasks)])
@@ -102,10 +102,10 @@ class Graph:
         sign, colour = state.mark
         return (
             f'<svg x="{x:.0f}" y="{y:.1f}" width="{WIDTH}" height="{HEIGHT}" overflow="hidden">'
-            f"<title>{html.escape(f'{name}: {state}{waits}')}</title>"
+            f"<title>{as_html(f'{name}: {state}{waits}')}</title>"
             f'<rect x="1" y="1" width="{WIDTH - 2}" height="{HEIGHT - 2}" rx="5" fill="{colour}" fill-opacity="0.1" '
             f'stroke="{colour}"/><text x="9" y="19" fill="{colour}">{sign}</text>'
-            f'<text x="25" y="19" fill="currentColor">{html.escape(short)}</text></svg>'
+            f'<text x="25" y="19" fill="currentColor">{as_html(short)}</text></svg>'
         )
 
 

@@ -6,10 +6,11 @@ is no terminal, has no HTML tables, takes 20 ms longer to import, and 80 times a
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from workbench.inert import as_html, inert
 
 _MARKS = {
     "pending": ("○", "#6b7280"),
@@ -40,7 +41,7 @@ class State(str):
     def html(self) -> str:
         """The mark and the word, escaped."""
         mark, colour = self.mark
-        return f'<span style="color:{colour}">{mark}</span> {html.escape(self)}' if mark else html.escape(self)
+        return f'<span style="color:{colour}">{mark}</span> {as_html(self)}' if mark else as_html(self)
 
 
 @dataclass(frozen=True)
@@ -73,21 +74,21 @@ class Table:
     def text(self) -> str:
         """Aligned columns, without a trailing line end."""
         if not self.rows:
-            return "\n".join(filter(None, (self.lead, self.empty)))
+            return inert("\n".join(filter(None, (self.lead, self.empty))))
         cells = [[plain(cell) for cell in row] for row in (self.columns, *self.rows)]
         widths = [max(_width(row[at]) for row in cells) for at in range(len(self.columns))]
         lines = ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         body = "\n".join(line.rstrip() for line in lines)
-        return "\n".join(filter(None, (self.lead, body, self.note)))
+        return "\n".join(filter(None, (inert(self.lead), body, inert(self.note))))
 
     def html(self) -> str:
         """An HTML table; every cell is escaped."""
-        lead = f'<p style="white-space: pre-line">{html.escape(self.lead)}</p>' if self.lead else ""
+        lead = f'<p style="white-space: pre-line">{as_html(self.lead)}</p>' if self.lead else ""
         if not self.rows:
-            return lead + (f"<p><em>{html.escape(self.empty)}</em></p>" if self.empty else "")
-        head = "".join(f"<th>{html.escape(str(c))}</th>" for c in self.columns)
+            return lead + (f"<p><em>{as_html(self.empty)}</em></p>" if self.empty else "")
+        head = "".join(f"<th>{as_html(plain(c))}</th>" for c in self.columns)
         body = "".join("<tr>" + "".join(f"<td>{_marked(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
-        note = f'<p style="white-space: pre-line"><em>{html.escape(self.note)}</em></p>' if self.note else ""
+        note = f'<p style="white-space: pre-line"><em>{as_html(self.note)}</em></p>' if self.note else ""
         return f"{lead}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
     def __repr__(self) -> str:
@@ -106,11 +107,11 @@ class Page:
 
     def text(self) -> str:
         """Each title above its table."""
-        return "\n\n".join(f"{title}\n{table.text()}" for title, table in self.parts)
+        return "\n\n".join(f"{inert(title)}\n{table.text()}" for title, table in self.parts)
 
     def html(self) -> str:
         """The same in HTML; titles are escaped too."""
-        return "".join(f"<h4>{html.escape(title)}</h4>{table.html()}" for title, table in self.parts)
+        return "".join(f"<h4>{as_html(title)}</h4>{table.html()}" for title, table in self.parts)
 
     def __repr__(self) -> str:
         return self.text()
@@ -133,13 +134,13 @@ def _padded(text: str, width: int) -> str:
 
 
 def _marked(value: Any) -> str:
-    return value.html() if isinstance(value, State) else html.escape(plain(value))
+    return value.html() if isinstance(value, State) else as_html(plain(value))
 
 
 def plain(value: Any) -> str:
-    """A value on one line, with a replacement for characters that are not printable."""
+    """A value on one line, without anything that a terminal or a page obeys."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "".join(char if char.isprintable() else "�" for char in " ".join(str(value).split()))
+    return inert(" ".join(str(value).split()))

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from workbench import state_directory
 from workbench.errors import Refused, WorkbenchError
+from workbench.inert import inert
 from workbench.model import ServerInfo
 from workbench.settings import Settings
 
@@ -125,4 +126,4 @@ class ProjectClient:
 
 def explain(error: WorkbenchError) -> str:
     """An error for the user: the code, then the message."""
-    return f"{error.code}: {error.message}"
+    return inert(f"{error.code}: {error.message}")

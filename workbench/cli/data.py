@@ -12,7 +12,7 @@ import click
 from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, pass_client
+from workbench.cli.output import Note, Shown, Text, pass_client, raw_option
 from workbench.model import iso
 from workbench.settings import Settings
 from workbench.tables import Table
@@ -40,12 +40,14 @@ def sql(client: OperatorClient, query: str, files: bool) -> Shown:
     "--format", "form", type=click.Choice(["csv", "json"]), default="csv", show_default=True, help="The format."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
+@raw_option
 @pass_client
-def export_rows(client: OperatorClient, resource: str, form: str, output: Path | None) -> Shown:
+def export_rows(client: OperatorClient, resource: str, form: str, output: Path | None, raw: bool) -> Shown:
     """Print all rows of a resource, or save them."""
     made = client.call("export", resource=resource, format=form)
     if output is None:
-        return Text(made["content"].rstrip("\r\n"), made)
+        content = made["content"].rstrip("\r\n")
+        return Text(content if raw else content.replace("\r\n", "\n"), made, raw)
     output.write_text(made["content"], "utf-8", newline="")
     return Note(f"Saved {resource} to {output}.", made)
 

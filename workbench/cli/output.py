@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from workbench.graph import Graph
+from workbench.inert import as_html, inert
 from workbench.tables import Page, Table
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -28,24 +28,25 @@ class Note:
     data: Any = None
 
     def __repr__(self) -> str:
-        return self.message
+        return inert(self.message)
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.message)}</p>"
+        return f"<p>{as_html(self.message)}</p>"
 
 
 @dataclass(frozen=True)
 class Text:
-    """Text to copy unchanged, and the data behind it."""
+    """Text to copy, and the data behind it. If it is `raw`, characters that control a terminal are printed too."""
 
     text: str
     data: Any = None
+    raw: bool = False
 
     def __repr__(self) -> str:
-        return self.text
+        return self.text if self.raw else inert(self.text)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text)}</pre>"
+        return f"<pre>{as_html(self.text)}</pre>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,6 +65,12 @@ class NounGroup(click.Group):
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
+
+
+raw_option: Callable[[Fn], Fn] = click.option(
+    "--raw", is_flag=True, help="Do not escape control characters: for pipes and files, not for terminals."
+)
+"""The option of commands that print what workers wrote."""
 
 
 def drop_none(**values: Any) -> dict[str, Any]:

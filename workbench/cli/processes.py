@@ -12,7 +12,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option
 from workbench.tables import Table
 from workbench.tree_removal import remove_tree
 
@@ -122,25 +122,26 @@ def ps(client: OperatorClient, everything: bool) -> Shown:
     "--lines", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many of the last lines."
 )
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until the process ends.")
+@raw_option
 @pass_client
-def logs(client: OperatorClient, agent_id: str, lines: int, follow: bool) -> Shown:
+def logs(client: OperatorClient, agent_id: str, lines: int, follow: bool, raw: bool) -> Shown:
     """Print the end of an agent's log."""
     found = client.call("get_agent_process_info", agent_id=agent_id, log_lines=lines)
     text = "\n".join(found["log_tail"])
     if not follow:
-        return Text(text, found)
-    click.echo(text)
-    _follow(client, agent_id, Path(found["log"]))
+        return Text(text, found, raw)
+    click.echo(repr(Text(text, raw=raw)))
+    _follow(client, agent_id, Path(found["log"]), raw)
     return None
 
 
-def _follow(client: OperatorClient, agent_id: str, log: Path) -> None:
+def _follow(client: OperatorClient, agent_id: str, log: Path, raw: bool) -> None:
     with log.open("r", encoding="utf-8", errors="replace") as file:
         file.seek(0, 2)
         while True:
             running = client.call("get_agent_process_info", agent_id=agent_id, log_lines=0)["state"] != "ended"
             if text := file.read():
-                click.echo(text, nl=False)
+                click.echo(repr(Text(text, raw=raw)), nl=False)
             if not running:
                 return
             time.sleep(FOLLOW_SECONDS)

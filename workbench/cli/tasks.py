@@ -10,7 +10,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, patch_text, size
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, patch_text, raw_option, size
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState
@@ -82,12 +82,13 @@ def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -
     "--log", "lines", type=click.IntRange(0), default=LOG_LINES, show_default=True, help="How many log lines."
 )
 @click.option("--diff", "attempt", type=int, default=None, help="Print what this attempt made, if it is kept.")
+@raw_option
 @pass_client
-def task(client: OperatorClient, task_id: int, lines: int, attempt: int | None) -> Shown:
+def task(client: OperatorClient, task_id: int, lines: int, attempt: int | None, raw: bool) -> Shown:
     """Show one task. Its state and why, its attempts and what is kept of them, log and result."""
     if attempt is not None:
         diff = client.call("get_attempt_diff", task_id=task_id, attempt=attempt)
-        return Text(patch_text(diff["files"]), diff)
+        return Text(patch_text(diff["files"]), diff, raw)
     found = client.call("get_task", task_id=task_id)
     return _task_page(found, _near(client, found), _end_of_log(client, task_id, lines + 1) if lines else [], lines)
 

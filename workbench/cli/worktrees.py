@@ -12,7 +12,7 @@ import click
 from workbench.cli import integration
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, patch_text, size
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, patch_text, raw_option, size
 from workbench.tables import Page, Table
 
 COLUMNS = {
@@ -106,11 +106,12 @@ def _overlap(one: Mapping[str, Any]) -> str:
 @click.argument("name")
 @click.argument("path", required=False)
 @click.option("--uncommitted", is_flag=True, help="Show uncommitted changes instead of commits.")
+@raw_option
 @pass_client
-def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: bool) -> Shown:
+def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: bool, raw: bool) -> Shown:
     """Print what a worktree has changed since it was forked."""
     found = client.call("get_worktree_diff", worktree_name=name, uncommitted=uncommitted, **drop_none(path=path))
-    return Text(patch_text(found["files"]), found)
+    return Text(patch_text(found["files"]), found, raw)
 
 
 @worktrees.command("create")

@@ -11,9 +11,17 @@ import signal
 import sys
 
 from workbench.errors import WorkbenchError
+from workbench.inert import inert
 from workbench.process import adopt_orphans, mark_this_process
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
+
+
+class _Inert(logging.Formatter):
+    """For the terminal in which a worker runs by hand: what its commands print is shown there."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return inert(super().format(record))
 
 
 async def work(config: WorkerConfig) -> int:
@@ -34,6 +42,9 @@ def run(config: WorkerConfig) -> int:
     """Work in this process, which does nothing else; the exit status."""
     mark_this_process()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    if sys.stderr.isatty():
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(_Inert("%(asctime)s %(levelname)s %(message)s"))
     for noisy in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     return asyncio.run(work(config))

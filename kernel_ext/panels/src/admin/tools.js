@@ -1,7 +1,7 @@
 /** The tools that agents are granted: each can be switched off for all of them. */
 
 import { checkbox } from "../lib/controls.js";
-import { h } from "../lib/dom.js";
+import { h, setAttribute } from "../lib/dom.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { section, TableWatch } from "./section.js";
 
@@ -26,7 +26,7 @@ export class Tools {
   entry(tool) {
     const { box, element } = checkbox("Enabled", (on) => this.toggle(tool, on, box));
     box.checked = Boolean(tool.enabled);
-    box.setAttribute("aria-label", `${tool.name} enabled`);
+    setAttribute(box, "aria-label", `${tool.name} enabled`);
     const permissions = permissionText(tool.permissions);
     const text = `${tool.description} · ${permissions}`;
     return h(

@@ -3,7 +3,7 @@
 import { message } from "../lib/blocks.js";
 import { askIn } from "../lib/confirm.js";
 import { button, checkbox, form, formButtons, input } from "../lib/controls.js";
-import { freshId, h, prose, setText } from "../lib/dom.js";
+import { freshId, h, prose, setAttribute, setText } from "../lib/dom.js";
 import { age } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { Refresh, VisiblePolling } from "../lib/polling.js";
@@ -137,7 +137,7 @@ export class ApprovalCard {
     const { approval, kind } = this;
     const label = kind.approve(approval);
     if (this.state === "waiting") setText(this.approveButton, label);
-    this.approveButton.setAttribute("aria-label", `${label}: ${this.name}`);
+    setAttribute(this.approveButton, "aria-label", `${label}: ${this.name}`);
     this.approveButton.classList.toggle("wb-primary", !kind.discouraged(approval, this.tables));
     const warnings = kind.warnings?.(approval, this.tables) ?? [];
     const key = warnings.join("\n");

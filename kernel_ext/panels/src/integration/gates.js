@@ -1,6 +1,6 @@
 /** The gates of an integration: each command, its state, and the end of its output. */
 
-import { h, setText } from "../lib/dom.js";
+import { h, setAttribute, setText } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 
@@ -41,7 +41,7 @@ class GateRow {
     if (this.state !== state) this.mark.replaceChildren(icon(ICONS[state] ?? "question"));
     this.state = state;
     setText(this.command, command);
-    this.command.title = command;
+    setAttribute(this.command, "title", command);
     setText(this.label, gateLabel(gate));
     const atEnd = this.output.scrollHeight - this.output.scrollTop - this.output.clientHeight < NEAR_PX;
     setText(this.output, output || (state === "running" ? "No output yet." : "No output."));

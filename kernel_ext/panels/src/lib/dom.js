@@ -1,6 +1,9 @@
-/** Elements from plain data. Text always becomes text nodes: nothing an agent writes is ever markup. */
+/** Elements from plain data. Text always becomes inert text nodes: nothing an agent writes is ever markup. */
+
+import { inert } from "./inert.js";
 
 const SVG = "http://www.w3.org/2000/svg";
+const SHOWN = new Set(["title", "aria-label", "placeholder"]);
 const FOCUSABLE = new Set(["button", "input", "select"]);
 let serial = 0;
 
@@ -27,21 +30,27 @@ export function h(tag, attributes = {}, ...children) {
     if (value === null || value === undefined) continue;
     if (name === "on") listen(element, value);
     else if (typeof value === "boolean" || name === "value") element[name] = value;
-    else element.setAttribute(name, String(value));
+    else element.setAttribute(name, shown(name, value));
   }
   element.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map(node));
   return element;
 }
 
+/** A text node. @param {string} text @returns {Text} */
+export function textNode(text) {
+  return document.createTextNode(inert(text));
+}
+
 /** Set an element's text, only when it differs: a selection in it is kept. */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const safe = inert(String(text));
+  if (element.textContent !== safe) element.textContent = safe;
 }
 
 /** Set an attribute, only when it differs; null and undefined remove it. */
 export function setAttribute(element, name, value) {
   if (value === null || value === undefined) element.removeAttribute(name);
-  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
+  else if (element.getAttribute(name) !== shown(name, value)) element.setAttribute(name, shown(name, value));
 }
 
 /** A message with `code` between backticks, as nodes. @param {string} message @returns {Node[]} */
@@ -61,6 +70,10 @@ function listen(element, listeners) {
   for (const [event, handler] of Object.entries(listeners)) element.addEventListener(event, handler);
 }
 
+function shown(name, value) {
+  return SHOWN.has(name) ? inert(String(value)) : String(value);
+}
+
 function node(child) {
-  return child instanceof Node ? child : document.createTextNode(String(child));
+  return child instanceof Node ? child : textNode(String(child));
 }

@@ -1,7 +1,7 @@
 /** One file of a diff: its name and counts, and its lines, drawn when it comes near the visible part. */
 
 import { button } from "./controls.js";
-import { freshId, h, setText } from "./dom.js";
+import { freshId, h, setAttribute, setText, textNode } from "./dom.js";
 import { plural } from "./format.js";
 import { icon } from "./icons.js";
 import { languageOf } from "./languages.js";
@@ -64,8 +64,8 @@ export class FileDiff {
     setText(this.label, status === "M" ? "" : (LABELS[status] ?? ""));
     this.counts.replaceChildren(...countNodes(file));
     const counts = binary ? "binary" : `${plural(added ?? 0, "line")} added, ${removed ?? 0} removed`;
-    this.head.setAttribute("aria-label", `${path}, ${LABELS[status] ?? "changed"}, ${counts}`);
-    this.element.setAttribute("aria-label", path);
+    setAttribute(this.head, "aria-label", `${path}, ${LABELS[status] ?? "changed"}, ${counts}`);
+    setAttribute(this.element, "aria-label", path);
   }
 
   toggle(open = !this.open) {
@@ -206,7 +206,7 @@ class DrawnHunk {
 }
 
 function nodes(words = []) {
-  return words.map(({ text, style }) => (style ? h("span", { class: style }, text) : text));
+  return words.map(({ text, style }) => (style ? h("span", { class: style }, text) : textNode(text)));
 }
 
 function note(...content) {
@@ -225,5 +225,5 @@ export function countNodes({ added, removed, binary }) {
 /** A path with its folder muted. @param {string} path */
 export function pathNodes(path) {
   const at = path.lastIndexOf("/") + 1;
-  return [h("span", { class: "wb-muted" }, path.slice(0, at)), path.slice(at)];
+  return [h("span", { class: "wb-muted" }, path.slice(0, at)), textNode(path.slice(at))];
 }

@@ -3,7 +3,7 @@
 import { Facts } from "../lib/blocks.js";
 import { askIn } from "../lib/confirm.js";
 import { button } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { dateTime, duration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { VisiblePolling } from "../lib/polling.js";
@@ -114,8 +114,8 @@ export class ProcessDetails {
     this.drawConfinement(confinementState(row.confinement));
     this.terminate.hidden = row.state === "ended";
     this.restart.hidden = row.state === "queued";
-    this.restart.setAttribute("aria-label", `Restart… ${row.id}`);
-    this.terminate.setAttribute("aria-label", `Terminate… ${row.id}`);
+    setAttribute(this.restart, "aria-label", `Restart… ${row.id}`);
+    setAttribute(this.terminate, "aria-label", `Terminate… ${row.id}`);
     this.drawFacts();
     this.drawChildren();
   }

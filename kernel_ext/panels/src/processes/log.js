@@ -1,7 +1,7 @@
 /** The end of a process's log. It scrolls along with what is written while a person reads its end. */
 
 import { button } from "../lib/controls.js";
-import { h } from "../lib/dom.js";
+import { h, setAttribute, setText } from "../lib/dom.js";
 import { projectPath } from "../lib/format.js";
 import { newLines } from "../lib/log_tail.js";
 
@@ -38,8 +38,8 @@ export class ProcessLog {
 
   /** @param {string[]} tail the newest lines @param {string} path of the whole log */
   update(tail, path) {
-    this.path.textContent = projectPath(path);
-    this.path.title = path;
+    setText(this.path, projectPath(path));
+    setAttribute(this.path, "title", path);
     const { atEnd } = this;
     const added = newLines(this.known, tail);
     if (added === tail) this.lines.replaceChildren();

@@ -3,7 +3,7 @@
 import { branchMoved, pendingApproval } from "../integration/state.js";
 import { Confirm } from "../lib/confirm.js";
 import { button, checkbox } from "../lib/controls.js";
-import { h, setText } from "../lib/dom.js";
+import { h, setAttribute, setText } from "../lib/dom.js";
 import { plural, shortList } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { Resolving } from "./resolving.js";
@@ -46,7 +46,7 @@ export class WorktreeActions {
     setText(this.review, pending ? "Review and approve" : "Review");
     this.review.classList.toggle("wb-primary", pending);
     if (!this.requests.busy) setText(this.request, moved ? "Request again" : "Request integration");
-    this.update.title = `Merge ${plural(behind ?? 0, "commit")} of ${target} into ${name}`;
+    setAttribute(this.update, "title", `Merge ${plural(behind ?? 0, "commit")} of ${target} into ${name}`);
     this.review.hidden = this.onPage;
     this.request.hidden = (pending && !moved) || none || !ahead;
     this.update.hidden = none || !behind || worktree.conflicts?.length > 0;
@@ -54,9 +54,9 @@ export class WorktreeActions {
     this.discard.hidden = none;
     this.buttons.hidden = state === "closed";
     for (const one of [this.review, this.request, this.resolve, this.discard]) {
-      one.setAttribute("aria-label", `${one.textContent} ${name}`);
+      setAttribute(one, "aria-label", `${one.textContent} ${name}`);
     }
-    this.update.setAttribute("aria-label", `Update ${name} from ${target}`);
+    setAttribute(this.update, "aria-label", `Update ${name} from ${target}`);
     this.drawConsequences?.();
   }
 

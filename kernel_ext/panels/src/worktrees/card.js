@@ -1,7 +1,7 @@
 /** One worktree on a card: its state, and what to do next. Every line is always there, so that cards keep their height. */
 
 import { button } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { age, plural, shortList } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { WorktreeActions } from "./actions.js";
@@ -54,11 +54,11 @@ export class WorktreeCard {
     this.element.classList.toggle("wb-attention", PENDING.has(state));
     setText(this.state, stateLabel(worktree, state));
     setText(this.branches, branchesText(worktree));
-    this.branches.title = `${worktree.branch_name} → ${worktree.integration_target}`;
+    setAttribute(this.branches, "title", `${worktree.branch_name} → ${worktree.integration_target}`);
     drawCounts(this.counts, worktree);
     const facts = factsText(worktree, occupants, now);
     setText(this.facts, facts);
-    this.facts.title = facts;
+    setAttribute(this.facts, "title", facts);
     this.drawConflicts(worktree);
     this.actions.show(worktree, state, occupants.agents);
   }
@@ -71,7 +71,7 @@ export class WorktreeCard {
     const conflicts = found.length ? `Conflicts with ${shortList(names, 2)}` : "No conflicts predicted";
     const text = worktree.problem ?? conflicts;
     if (this.conflicts.textContent === text) return;
-    this.conflicts.title = problemsOf(worktree).join("\n");
+    setAttribute(this.conflicts, "title", problemsOf(worktree).join("\n"));
     this.conflicts.classList.toggle("wb-muted", !bad);
     this.conflicts.replaceChildren(...(bad ? [icon("warning")] : []), h("span", { class: "wb-cut" }, text));
   }
@@ -89,7 +89,7 @@ export function drawCounts(element, { ahead = 0, behind = 0, changed = 0, added 
   const files = changed ? `${plural(changed, "file")} +${number(added)} −${number(removed)}` : "";
   const text = [commits.filter(Boolean).join(", ") || "no new commits", files].filter(Boolean).join(" · ");
   setText(element, text);
-  element.title = text;
+  setAttribute(element, "title", text);
 }
 
 /** "2 uncommitted · ada · 1 open task · active 3 min ago" */

@@ -1,7 +1,7 @@
 /** Predicted conflicts between worktrees, and with their targets: a table, and the files of one pair. */
 
 import { button } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { plural, shortList } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 
@@ -83,7 +83,7 @@ export class Conflicts {
     }
     const label = `${name} and ${other}: ${plural(pair.files.length, "file")}`;
     const open = button(String(pair.files.length), "wb-matrix-cell", () => this.select(pair), label);
-    open.title = shortList(pair.files, 8);
+    setAttribute(open, "title", shortList(pair.files, 8));
     open.dataset.pair = pair.id;
     open.setAttribute("aria-controls", this.pair.id);
     open.setAttribute("aria-expanded", String(pair.id === this.selected));

@@ -1,7 +1,7 @@
 /** The changes of a worktree: a list of files beside their lines, committed or not. */
 
 import { button } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { lineCounts, plural } from "../lib/format.js";
 import { Refresh } from "../lib/polling.js";
 import { Segments } from "../lib/segments.js";
@@ -185,7 +185,7 @@ export class Diff {
     // Right to left cuts a long path at its beginning.
     const path = h("span", { class: "wb-cut wb-grow", dir: "rtl" }, h("bdi", { dir: "ltr" }, ...pathNodes(file.path)));
     open.append(path, h("span", { class: "wb-diff-counts" }, ...countNodes(file.file)));
-    open.title = file.path;
+    setAttribute(open, "title", file.path);
     return h("li", {}, open);
   }
 

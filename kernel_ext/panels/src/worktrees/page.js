@@ -4,7 +4,7 @@ import { ApprovalCard } from "../inbox/card.js";
 import { pendingApproval } from "../integration/state.js";
 import { message } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { projectPath } from "../lib/format.js";
 import { WorktreeActions } from "./actions.js";
 import { drawCounts, factsText, stateIcon } from "./card.js";
@@ -78,7 +78,7 @@ export class WorktreePage {
     setText(this.state, stateLabel(worktree, state));
     const path = projectPath(worktree.path);
     setText(this.branches, `${worktree.branch_name} → ${worktree.integration_target} · ${path}`);
-    this.branches.title = worktree.path;
+    setAttribute(this.branches, "title", worktree.path);
     drawCounts(this.counts, worktree);
     setText(this.facts, factsText(worktree, occupants, now));
     this.drawProblems(problemsOf(worktree));

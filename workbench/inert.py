@@ -1,0 +1,34 @@
+"""Makes text that workers wrote harmless to show: what controls a terminal or reorders text is shown as an escape.
+
+`inert` is for terminals, `as_html` for pages. The panel does the same in `panels/src/lib/inert.js`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+_ACTIVE = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, such as those of escape sequences, but for tab and newline
+    "\xad\u061c\u180e\u200b\u200e\u200f"  # invisible, or marks of direction
+    "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # line separators; embeddings, overrides and isolates of direction
+    "\ud800-\udfff"  # no characters
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # invisible: controls of musical notation, tags
+    "]"
+)
+
+
+def inert(text: str) -> str:
+    r"""Text that a terminal only prints: everything else is escaped as in JSON, such as ``\u001b``; lines stay."""
+    return _ACTIVE.sub(_escape, text)
+
+
+def as_html(text: str) -> str:
+    """The same as HTML."""
+    return html.escape(inert(text))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
