@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.parts import Picture, add, commit, ended, filtering, git, own, records, refused, remove, write
+from tests.git.parts import Picture, add, commit, git, own, records, refused, remove, write
 from workbench.errors import Conflict
 from workbench.git import Repository
 
@@ -98,8 +98,15 @@ def test_a_path_that_cannot_be_made_is_reported(repo: Repository, tmp_path: Path
     assert repo.resolve("work") is None
 
 
+def blob_of(root: Path) -> Path:
+    """The object file of a file in the last commit."""
+    commit(root, {"large.bin": "a\n"})
+    name = git(root, "rev-parse", "HEAD:large.bin")
+    return root / ".git" / "objects" / name[:2] / name[2:]
+
+
 def test_a_checkout_that_fails_leaves_no_branch_and_no_directory(root: Path, repo: Repository, place: Path) -> None:
-    filtering(root, "false")
+    blob_of(root).unlink()
     before = Picture.of(root)
     refused("GIT_FAILED", add, repo, place / "w", "work", "main")
     assert Picture.of(root) == before
@@ -107,15 +114,13 @@ def test_a_checkout_that_fails_leaves_no_branch_and_no_directory(root: Path, rep
     assert not list((root / ".git").glob("worktrees/*"))
 
 
-def test_a_checkout_that_hangs_is_ended_with_its_filter_and_leaves_nothing(
-    root: Path, repo: Repository, place: Path, tmp_path: Path
-) -> None:
-    filtering(root, f"echo $$ > {tmp_path / 'pid'}; exec sleep 600")
+def test_a_checkout_that_hangs_is_ended_and_leaves_nothing(root: Path, repo: Repository, place: Path) -> None:
+    (blob := blob_of(root)).unlink()
+    os.mkfifo(blob)  # git waits for somebody who writes to it
     before = Picture.of(root)
     refused("GIT_TIMEOUT", add, replace(repo, checkout_limit=0.5), place / "w", "work", "main")
     assert Picture.of(root) == before
     assert not (place / "w").exists()
-    assert not (tmp_path / "pid").exists() or ended(int((tmp_path / "pid").read_text()))
 
 
 def test_of_many_that_want_the_same_branch_one_gets_it(repo: Repository, place: Path) -> None:

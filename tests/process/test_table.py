@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import stat
@@ -148,6 +149,15 @@ def test_a_process_is_alive_until_it_ends_and_then_has_an_exit_code(stage: Stage
 def test_a_running_process_has_no_exit_code(stage: Stage) -> None:
     ref = stage.start(["sleep", "600"])
     assert (stage.table.alive(ref), stage.table.exit_code(ref)) == (True, None)
+
+
+def test_a_process_that_is_forgotten_goes_on(stage: Stage) -> None:
+    forgotten = stage.start(["sleep", "600"])
+    stage.table.forget(forgotten)
+    gc.collect()
+    assert stage.table.alive(forgotten)
+    stage.table.terminate(forgotten, 0)
+    assert not stage.table.alive(forgotten)
 
 
 def test_the_signal_that_ended_a_process_is_its_exit_code(stage: Stage) -> None:

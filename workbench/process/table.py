@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,6 +15,13 @@ from workbench.process.marks import marked, marks_of, new_mark
 from workbench.process.reference import ProcessRef, is_running
 from workbench.process.streams import open_input, open_log
 from workbench.process.tree import KILL_SECONDS, ProcessTree, RunningProcess, Usage, running_processes
+
+
+class _Child(subprocess.Popen[bytes]):
+    """A process that may go on after this object is gone; a plain `Popen` then warns."""
+
+    def __del__(self) -> None:
+        super().__del__(_warn=lambda *_, **__: None)  # type: ignore[call-arg]
 
 
 class ProcessTable:
@@ -48,7 +54,7 @@ class ProcessTable:
         read = nullcontext(subprocess.DEVNULL) if stdin_text is None else open_input(stdin_text)
         try:
             with read as stdin, open_log(log) as stdout:
-                child = subprocess.Popen(
+                child = _Child(
                     argv,
                     cwd=cwd,
                     env=marked(env, mark),
@@ -100,13 +106,11 @@ class ProcessTable:
 
     def release(self) -> None:
         """Forget all processes; those that run go on. Python reaps them when it starts another process."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # of a `Popen` whose process runs
-            self._children.clear()
+        self._children.clear()
         self._samples.clear()
 
     def forget(self, ref: ProcessRef) -> None:
-        """Forget a process that has ended."""
+        """Forget a process that has ended, or that cannot be ended."""
         self._children.pop(ref, None)
         self._samples.pop(ref, None)
 
