@@ -18,8 +18,12 @@ SQL = beside(__file__)
 log = logging.getLogger(__name__)
 
 
+STALL = 5 * SECOND
+"""The watch runs every quarter of a second: after such a pause, the server was stopped or had no time to run."""
+
+
 class LeaseWatch:
-    """Ends leases on time, even if the host's clock is set.
+    """Ends leases on time, even if the host's clock is set, or the server stands still and cannot renew them.
 
     Args:
         clock: the store's clock, in microseconds UTC.
@@ -30,25 +34,39 @@ class LeaseWatch:
         self._clock = clock
         self._steady = steady
         self._ahead = self._ahead_at(clock())
+        self._last = steady() if steady else 0
 
     async def end_due(self, ctx: Ctx) -> None:
-        """End the leases and pauses that are over. If the clock was set since the last call, restart them first."""
+        """End the leases and pauses that are over.
+
+        If the clock was set since the last call, restart them first; if the server stood still, restart the leases.
+        """
 
         def change(tx: Tx) -> int:
             ahead = self._ahead_at(tx.now)
             if clocks.was_set(self._ahead, ahead):
                 log.warning("the clock was set by %+.0f s; leases are restarted", (ahead - self._ahead) / SECOND)
                 restart_leases(tx)
+                restart_pauses(tx)
+            elif stalled:
+                log.warning("the server stood still for %.0f s; leases are restarted", stalled / SECOND)
+                restart_leases(tx)
             expire(tx, ctx.settings, ctx.random, serving=serving)
             return ahead
 
         serving = ctx.server is not None
+        stalled = self._stalled() if serving else 0
         due = await ctx.read(lambda tx: next_deadline(tx, serving=serving))
         now = self._clock()
         ahead = self._ahead_at(now)
         over = due is not None and due <= now
         was_set = clocks.was_set(self._ahead, ahead)
-        self._ahead = await ctx.of(SYSTEM).write(change) if over or was_set else ahead
+        self._ahead = await ctx.of(SYSTEM).write(change) if over or was_set or stalled else ahead
+
+    def _stalled(self) -> int:
+        """How long the watch did not run, in microseconds; 0 if it ran as often as it should."""
+        before, self._last = self._last, self._steady() if self._steady else 0
+        return self._last - before if self._last - before > STALL else 0
 
     def _ahead_at(self, now: int) -> int:
         return now - self._steady() if self._steady else 0
@@ -81,9 +99,14 @@ def next_deadline(tx: Reader, *, serving: bool = True) -> int | None:
 
 
 def restart_leases(tx: Tx) -> None:
-    """Give every lease its full length again and end every pause, because the host's clock was set.
+    """Give every lease its full length again.
 
-    Otherwise setting it forward would end all leases at once, and setting it back would keep them too long.
+    Otherwise setting the host's clock forward would end all leases at once, and setting it back would keep them too
+    long; and a server that stood still would end the leases of agents whose heartbeats wait to be read.
     """
     tx.run(SQL.mend_leases, now=tx.now)
+
+
+def restart_pauses(tx: Tx) -> None:
+    """End every pause, because the host's clock was set."""
     tx.run(SQL.mend_pauses, now=tx.now)

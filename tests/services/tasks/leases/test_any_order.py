@@ -342,6 +342,7 @@ class Leases(RuleBasedStateMachine):
         held = [(line["task_id"], line["attempt"]) for line in self.rows(LINES) if line["lease_expires_at"]]
         self.clock.forward(seconds)
         self.runner.run(self.store.write(expiry.restart_leases))
+        self.runner.run(self.store.write(expiry.restart_pauses))
         self.runner.run(self.store.write(lambda tx: expiry.expire(tx, self.settings, lambda: 0.5)))
         after = [line for line in self.rows(LINES) if line["lease_expires_at"]]
         assert [(line["task_id"], line["attempt"]) for line in after] == held

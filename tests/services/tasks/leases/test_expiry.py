@@ -12,6 +12,7 @@ from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
 from workbench.model import SECOND, iso
 from workbench.settings import Settings
+from workbench.shells.serve import Servers
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +70,29 @@ async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Se
                 clock.forward(121)
             assert [((event := await anext(events)).kind, event.subject)] == [("task.expired", f"task:{task}")]
     assert step > 0 or wall.now < steady.now
+
+
+@pytest.mark.timeout(20)
+async def test_a_server_that_stands_still_ends_no_lease(settings: Settings) -> None:
+    wall, steady = Clock(), Clock()
+    async with Workbench.open(settings, clock=wall, steady=steady) as workbench, Servers(workbench) as servers:
+        ada, task = await enter(workbench, "ada"), await make(workbench, lease_seconds=10)
+        await claim(workbench, ada)
+        await servers.start(0)
+        while workbench.leases._last != steady.now:
+            await asyncio.sleep(0.01)
+        for clock in (wall, steady):
+            clock.forward(600)
+        while (found := await get(workbench, task))["lease_expires_at"] != iso(wall.now + 10 * SECOND):
+            assert found["status"] == "claimed"
+            await asyncio.sleep(0.01)
+        async with workbench.feed.subscribe("task.expired") as events:
+            for _ in range(3):
+                for clock in (wall, steady):
+                    clock.forward(4)
+                while workbench.leases._last != steady.now:
+                    await asyncio.sleep(0.01)
+            assert (await anext(events)).subject == f"task:{task}"
 
 
 @pytest.mark.timeout(20)
