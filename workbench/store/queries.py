@@ -52,7 +52,7 @@ _MACROS = {
         "big": "BIGINT",
         "real": "DOUBLE PRECISION",
         "strict": "",
-        "rows_of": "(SELECT jsonb_array_elements_text(CAST(:{0} AS JSONB)) AS value)",
+        "rows_of": "(SELECT jsonb_array_elements_text(CAST(CAST(:{0} AS TEXT) AS JSONB)) AS value)",
         "database_bytes": "pg_database_size(current_database())",
         "now": "CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT)",
     },
