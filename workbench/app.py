@@ -65,8 +65,8 @@ class Workbench:
         self.feed = Feed(store, settings.feed_queue)
         self._callers = authentication.CallerCache(store)
         self._noted: LRUCache[str, int] = LRUCache(AGENTS_NOTED)
-        for follow in (self._callers.forget, self.feed.committed):
-            store.on_commit(follow)
+        store.on_visible(self._callers.forget)
+        store.on_commit(self.feed.committed)
         self.feed.on_foreign(self._callers.forget)
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")

@@ -27,6 +27,7 @@ SHARED = ("agents", "personas", "profiles", "settings.toml")
 """What a repository may bring, as files and directories, but not as links."""
 IGNORED = "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!settings.toml\n"
 GIT_SECONDS = 30.0
+_GITIGNORE = ".gitignore"
 _ORIGIN = "origin"
 _LINK = "120000"
 _NAMES_SHOWN = 10
@@ -89,8 +90,10 @@ def unknown(project: Path) -> list[str]:
     home = project / STATE
     if not home.is_dir() or _is_own(project):
         return []
-    state = [entry for entry in home.iterdir() if entry.name not in (*SHARED, ".gitignore")]
+    state = [entry for entry in home.iterdir() if not _is_harmless(entry.name)]
     links = [path for name in SHARED for path in _with_content(home / name) if path.is_symlink()]
+    if (state or links) and _is_own(project):  # another process has created it meanwhile
+        return []
     return sorted(path.relative_to(project).as_posix() for path in (*state, *links))
 
 
@@ -132,7 +135,7 @@ def adopt(project: Path) -> None:
         if not _is_own(project):
             secret = secrets.token_hex(32)
             user_files.update_record(project, origin=secret)
-            atomic_file.replace(home / ".gitignore", IGNORED)
+            atomic_file.replace(home / _GITIGNORE, IGNORED)
             atomic_file.replace(home / _ORIGIN, secret, mode=0o600)
 
 
@@ -169,6 +172,11 @@ def _is_own(project: Path) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     return expected is not None and secrets.compare_digest(found, expected)
+
+
+def _is_harmless(name: str) -> bool:
+    """Whether an entry of the state directory is shared, or is what `adopt` left or is just writing."""
+    return name in (*SHARED, _GITIGNORE) or name.startswith((f".{_GITIGNORE}.", f".{_ORIGIN}."))
 
 
 def _make_private(home: Path) -> None:

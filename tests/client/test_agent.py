@@ -7,6 +7,7 @@ import itertools
 import json
 import textwrap
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -74,6 +75,16 @@ async def test_an_agent_registers_waits_and_works(served: Served, decide: Any, s
     await deciding
     async with Agent(served.info.ws_url, token=kept[0]) as again:
         assert again.agent_id == "ada"
+
+
+async def test_an_agent_is_admitted_while_its_admission_is_still_being_synced(
+    served: Served, decide: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.store.sqlite._fdatasync", lambda fd: time.sleep(0.1))
+    deciding = asyncio.create_task(decide("approve", choices={"agent_id": "ada"}))
+    async with Agent(served.info.url, name="Ada") as agent:
+        assert agent.agent_id == "ada"
+    await deciding
 
 
 async def test_an_error_while_storing_the_token_is_raised_by_entering(served: Served) -> None:

@@ -350,6 +350,9 @@ async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_t
         syncing.set()
         gate.wait()
 
+    told: list[str] = []
+    open_path.on_visible(lambda events: told.append("visible"))
+    open_path.on_commit(lambda events: told.append("committed"))
     with monkeypatch.context() as patched, closing(open_store(path)) as other:
         patched.setattr(sqlite, "_fdatasync", slowly)
         writing = asyncio.create_task(open_path.write(say("mine")))
@@ -358,10 +361,11 @@ async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_t
         try:
             await other.write(say("theirs"))
             assert await other.read(said) == ["mine", "theirs"]
-            assert not writing.done()
+            assert (writing.done(), told) == (False, ["visible"])
         finally:
             gate.set()
         await writing
+    assert told == ["visible", "committed"]
 
 
 async def test_a_log_that_cannot_be_synced_is_an_error_and_the_store_goes_on(

@@ -54,7 +54,7 @@ STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
         (
             "{{rows_of keys}} AS k",
             "json_each(CAST(:keys AS TEXT)) AS k",
-            "(SELECT jsonb_array_elements_text(CAST(:keys AS JSONB)) AS value) AS k",
+            "(SELECT jsonb_array_elements_text(CAST(CAST(:keys AS TEXT) AS JSONB)) AS value) AS k",
         ),
         ("nothing { } to {do}", "nothing { } to {do}", "nothing { } to {do}"),
     ],

@@ -170,6 +170,7 @@ class SqliteStore:
         self._clock = clock
         self._fence = Fence(path.with_name(path.name + ".lock"))
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._on_visible: list[Callable[[Sequence[Row]], None]] = []
         self._on_commit: list[Callable[[Sequence[Row]], None]] = []
         self._commits: deque[tuple[float, int, float]] = deque(maxlen=STATS_COMMITS)
         self._closing = threading.Lock()
@@ -224,6 +225,13 @@ class SqliteStore:
         with self._closing:
             self._require_open()
             return self._answer_read(question)
+
+    def on_visible(self, callback: Callable[[Sequence[Row]], None]) -> None:
+        """Call `callback`, in the writer's thread, with the events of each commit as soon as it can be read.
+
+        This is for caches: what they hold is then out of date. The commit is not synced yet.
+        """
+        self._on_visible.append(callback)
 
     def on_commit(self, callback: Callable[[Sequence[Row]], None]) -> None:
         """Call `callback` with the events of each commit that has any.
@@ -295,6 +303,7 @@ class SqliteStore:
                     events = self._transaction(batch, self._together if len(batch) > 1 else self._one_by_one)
                 except _Replay:
                     events = self._transaction(batch, self._one_by_one)
+            self._tell(self._on_visible, events)
             self._sync()
         except Exception as error:  # the batch is one transaction: all of it fails
             for job in batch:
@@ -302,9 +311,11 @@ class SqliteStore:
             return
         ended = time.monotonic()
         self._commits.append((ended, len(batch), ended - began))
-        if events:
-            for callback in self._on_commit:
-                callback(events)
+        self._tell(self._on_commit, events)
+
+    def _tell(self, callbacks: Sequence[Callable[[Sequence[Row]], None]], events: Sequence[Row]) -> None:
+        for callback in callbacks if events else ():
+            callback(events)
 
     def _sync(self) -> None:
         assert self._log is not None

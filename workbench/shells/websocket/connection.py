@@ -61,7 +61,7 @@ class Connection:
         self._answered: LRUCache[bytes, bytes] = LRUCache(REMEMBERED_REQUESTS)
         self._watching: list[asyncio.Task[None]] = []
         self._announced: dict[str, Caller] = {}
-        self._deciding: set[str] = set()
+        self._deciding: dict[str, asyncio.Task[None]] = {}
         self._present: str | None = None
         self._presence = contextlib.AsyncExitStack()
         self._appearing = asyncio.Lock()
@@ -232,11 +232,11 @@ class Connection:
         return Reply(message.registration_success(result), then=lambda: self._await_decision(waiting))
 
     def _await_decision(self, waiting: Caller) -> None:
-        """Send the client the operator's decision, once."""
+        """Send the client the operator's decision; again if it has been sent, but the client could not bind by it."""
         assert waiting.agent is not None
-        if waiting.agent not in self._deciding:
-            self._deciding.add(waiting.agent)
-            self._socket.begin(partial(self._send_decision, waiting))
+        sending = self._deciding.get(waiting.agent)
+        if sending is None or sending.done():
+            self._deciding[waiting.agent] = self._socket.begin(partial(self._send_decision, waiting))
 
     async def _send_decision(self, waiting: Caller) -> None:
         async with self._workbench.feed.subscribe(*DECIDED, subject=f"agent:{waiting.agent}") as events:
