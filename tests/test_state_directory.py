@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,21 @@ def refusal(project: Path) -> Refused:
     with pytest.raises(Refused) as caught:
         state_directory.check(project)
     return caught.value
+
+
+def test_a_creation_that_was_interrupted_is_repeated(repository: Path) -> None:
+    (repository / ".aiswarm").mkdir()
+    for name in (".origin.1f.tmp", "..gitignore.1f.tmp", ".gitignore"):
+        (repository / ".aiswarm" / name).touch()
+    open_once(repository)
+    open_once(repository)
+
+
+def test_several_that_create_a_project_at_once_do_not_refuse_each_other(tmp_path: Path) -> None:
+    for number in range(10):
+        settings = Settings(project=tmp_path / str(number))
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(state_directory.create, [settings] * 8))
 
 
 LOOKERS = (
