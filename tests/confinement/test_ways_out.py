@@ -174,7 +174,9 @@ def test_pairs_of_sockets_that_reach_only_each_other_work(scene: Scene, kind: st
 def test_threads_and_processes_start_and_modes_can_be_set_as_usual(scene: Scene) -> None:
     script = """if True:
         import os, subprocess, threading
-        threading.Thread(target=print, args=("thread",)).start()
+        thread = threading.Thread(target=print, args=("thread",))
+        thread.start()
+        thread.join()
         subprocess.run(["echo", "process"])
         os.chmod("shared.txt", 0o1755), os.mkdir("sticky", 0o1777), os.open("new", os.O_CREAT, 0o755)
         print(oct(os.stat("shared.txt").st_mode))
