@@ -1,6 +1,7 @@
 """Makes text that workers wrote harmless to show: what controls a terminal or reorders text is shown as an escape.
 
-`inert` is for terminals, `as_html` for pages. The panel does the same in `panels/src/lib/inert.js`.
+`inert` is for terminals, `as_html` for pages, `inert_line` for what a person is asked to
+trust. The panel does the same as `inert` in `panels/src/lib/inert.js`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ _ACTIVE = re.compile(
 def inert(text: str) -> str:
     r"""Text that a terminal only prints: everything else is escaped as in JSON, such as ``\u001b``; lines stay."""
     return _ACTIVE.sub(_escape, text)
+
+
+def inert_line(text: str) -> str:
+    """Text on one line, of which a person must see every character: all that is not printable is escaped."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def as_html(text: str) -> str:

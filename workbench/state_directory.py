@@ -18,10 +18,10 @@ from tempfile import TemporaryDirectory
 from workbench import atomic_file, file_lock
 from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
+from workbench.inert import inert_line
 from workbench.project import user_files
 from workbench.project.root import STATE, enclosing_repository
 from workbench.settings import Settings
-from workbench.withheld import inert
 
 SHARED = ("agents", "personas", "profiles", "settings.toml")
 """What a repository may bring, as files and directories, but not as links."""
@@ -198,4 +198,4 @@ def _is_shared(path: str) -> bool:
 
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(map(inert, names[:_NAMES_SHOWN])) + more
+    return ", ".join(map(inert_line, names[:_NAMES_SHOWN])) + more

@@ -15,6 +15,7 @@ from typing import Any
 
 from workbench import atomic_file
 from workbench.errors import BadInput
+from workbench.inert import inert_line
 from workbench.project import user_files
 from workbench.project.root import STATE
 from workbench.settings import SETTINGS_FILE, Settings, digest
@@ -41,12 +42,12 @@ class Privileged:
     @property
     def place(self) -> str:
         """The path of the file below the project, without characters that act on a terminal."""
-        return inert(f"{STATE}/{self.file}")
+        return inert_line(f"{STATE}/{self.file}")
 
     @property
     def lines(self) -> list[str]:
         """The text line by line, without characters that act on a terminal."""
-        return [inert(line) for line in self.text.splitlines()]
+        return [inert_line(line) for line in self.text.splitlines()]
 
 
 def read_profile(path: Path) -> Privileged:
@@ -92,11 +93,6 @@ def notice(project: Path) -> str:
     if not places:
         return ""
     return f"Not used, because you have not trusted it: {', '.join(places)}. `workbench trust` shows it."
-
-
-def inert(line: str) -> str:
-    """A line with everything escaped that could act on a terminal, or hide a part of it."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
 
 
 def is_trusted(one: Privileged, trusted: Mapping[str, str]) -> bool:

@@ -14,7 +14,8 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, Text, pass_client
 from workbench.errors import Refused
-from workbench.withheld import Privileged, inert, withheld
+from workbench.inert import inert_line
+from workbench.withheld import Privileged, withheld
 from workbench.withheld import trust as record
 
 TRUSTED = "Trusted. Profiles can be used from now on; the settings count when the server is next started."
@@ -60,7 +61,7 @@ def _confirmed(text: str) -> bool:
 def _listed(state: Sequence[str], found: Iterable[Privileged]) -> str:
     parts = ["\n".join([one.place, *(f"    {line}" for line in one.lines)]) for one in found]
     if state:
-        parts.insert(0, "\n".join([STATE, *(f"    {inert(path)}" for path in state)]))
+        parts.insert(0, "\n".join([STATE, *(f"    {inert_line(path)}" for path in state)]))
     return "\n\n".join(parts)
 
 

@@ -252,7 +252,7 @@ class Checkout:
 
     def _unlock(self) -> None:
         """Remove the locks that a killed git left behind. Call only while nothing else runs here."""
-        with suppress(OSError):  # of a repository that is gone
+        with suppress(OSError):  # the repository may have been removed
             for directory, below, files, opened in os.fwalk(self.git_dir, follow_symlinks=False):
                 if directory == str(self.git_dir):
                     below[:] = [name for name in below if name == "refs"]

@@ -41,7 +41,7 @@ def branch(repository: Plumbing, checkout: Checkout, name: str, max_bytes: int) 
         return old
     commit = objects(repository, checkout, ref, max_bytes)
     if commit != old:
-        # It may be checked out elsewhere once git's record of the worktree is gone.
+        # It may be checked out elsewhere once git's record of the worktree was removed.
         refuse_checked_out(repository, name, besides=checkout.path)
         _move(repository, ref, commit, old)
     return commit

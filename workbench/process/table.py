@@ -18,7 +18,7 @@ from workbench.process.tree import KILL_SECONDS, ProcessTree, RunningProcess, Us
 
 
 class _Child(subprocess.Popen[bytes]):
-    """A process that may go on after this object is gone; a plain `Popen` then warns."""
+    """A process that may outlive this object; a plain `Popen` warns when it does."""
 
     def __del__(self) -> None:
         super().__del__(_warn=lambda *_, **__: None)  # type: ignore[call-arg]

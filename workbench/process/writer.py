@@ -92,7 +92,7 @@ class WriterLock:
             self._facts.unlink(missing_ok=True)
 
     def end_rest(self) -> None:
-        """End what a supervisor left running that is gone. Call while holding the lock.
+        """End what an ended supervisor left running. Call while holding the lock.
 
         Raises:
             Unavailable: ``PROCESS_SURVIVED``: something cannot be ended, or that supervisor has not quite ended.

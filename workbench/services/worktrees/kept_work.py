@@ -44,7 +44,7 @@ async def put_away(ctx: Ctx, repository: Repository, work: Row) -> str | None:
     """
     row = await ctx.read(lambda tx: find_worktree(tx, work["worktree"]))
     if row is None or not await to_thread(is_there, place_of(ctx, row)):
-        return f"The files of the worktree {work['worktree']} are gone. Its branch has what was imported before."
+        return f"The files of the worktree {work['worktree']} were removed. Its branch has what was imported before."
     try:
         checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row))
         problem = None if work["kept_commit"] else await _keep(ctx, repository, row, checkout, work)
