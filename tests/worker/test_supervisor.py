@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -292,6 +293,22 @@ async def test_a_worker_whose_server_does_not_come_back_ends(served: Served, adm
     async with working(served, ada.token, None, patience_seconds=0.3) as running:
         await reached(served, await make(served, "true"), "completed")
         await served.servers.stop()
+        with pytest.raises(Unavailable, match="NO_SERVER"):
+            await running
+
+
+async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
+    served: Served, admit: Admit, repository: Path, tmp_path: Path
+) -> None:
+    ada: Admitted = await admit("ada")
+    (state := tmp_path / "state").mkdir()
+    file = shutil.copy2(served.workbench.settings.server_file, state)
+    async with working(served, ada.token, None, patience_seconds=0.3, server_file=Path(file)) as running:
+        await make(served, f"touch {repository}/begun; until [ -e {repository}/go ]; do sleep 0.05; done")
+        await appeared(repository / "begun")
+        await served.servers.stop()
+        shutil.rmtree(state)
+        (repository / "go").touch()
         with pytest.raises(Unavailable, match="NO_SERVER"):
             await running
 

@@ -65,12 +65,13 @@ class Api:
         """Call an operation, without repeating it."""
         return await self._connection.call(name, arguments)
 
-    def server_runs(self) -> bool:
-        """Whether the server may run, as far as the project's file tells: its process is there, or it is not known."""
-        return self._config.server_file is None or ServerFile(self._config.server_file).load().info is not None
+    def between_servers(self) -> bool:
+        """Whether no server runs, as far as the project's file tells, and another can come: the project exists."""
+        file = self._config.server_file
+        return file is not None and file.parent.is_dir() and ServerFile(file).load().info is None
 
     def _waits_for_server(self) -> bool:
-        return self.holds_task and not self.server_runs()
+        return self.holds_task and self.between_servers()
 
     async def _follow_server(self) -> None:
         """Use the server that the project's file names, if that is another one now and answers with the right nonce."""

@@ -48,7 +48,7 @@ class Lease:
     Args:
         renew: renews it at the server; False if it is lost.
         every: seconds between renewals.
-        server_runs: whether a server may run that could end the lease.
+        between_servers: whether no server runs that could end the lease, and the next one is to be waited for.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Lease:
         claim: Claim,
         renew: Callable[[], Awaitable[bool]],
         every: float,
-        server_runs: Callable[[], bool] = lambda: True,
+        between_servers: Callable[[], bool] = lambda: False,
     ) -> None:
         self._renew = renew
-        self._server_runs = server_runs
+        self._between_servers = between_servers
         self._seconds = claim.lease_seconds
         self._every = min(every, self._seconds / 3)
         self._ends_at = claim.asked_at + self._seconds
@@ -70,7 +70,7 @@ class Lease:
 
         A failed heartbeat is repeated as long as the lease lasts. By the event loop's clock, it lasts for its whole
         length from when its last renewal was asked for: nothing depends on how the clocks of two machines are set.
-        While no server runs, it does not end: the next one renews it before it could give the task to another.
+        Between two servers, it does not end: the next one renews it before it could give the task to another.
         """
         while True:
             await asyncio.sleep(min(self._pause(), self._left()))
@@ -92,7 +92,7 @@ class Lease:
             if isinstance(error, WorkbenchError) and error.code == "LEASE_LOST":
                 return str(error)
             self._failures += 1
-            if not self._server_runs():
+            if self._between_servers():
                 self._ends_at = _now() + self._seconds
             log.warning("a heartbeat failed: %s; the lease lasts for %.1f s", error or "no answer", self._left())
         except Exception:  # a heartbeat must not end because of a fault in itself
