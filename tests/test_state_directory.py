@@ -18,6 +18,7 @@ from workbench.cli import main
 from workbench.errors import Refused, Unavailable
 from workbench.project import user_files
 from workbench.settings import Settings
+from workbench.withheld import Privileged, trust
 
 Type = Callable[..., tuple[int, str]]
 
@@ -67,6 +68,18 @@ def test_several_that_create_a_project_at_once_do_not_refuse_each_other(tmp_path
         settings = Settings(project=tmp_path / str(number))
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(state_directory.create, [settings] * 8))
+
+
+def test_what_is_trusted_while_a_project_is_created_is_all_recorded(tmp_path: Path) -> None:
+    for number in range(5):
+        settings = Settings(project=tmp_path / str(number))
+        files = [Privileged(f"profiles/{name}.yaml", (), "", name) for name in "abcdefg"]
+        with ThreadPoolExecutor(8) as pool:
+            created = pool.submit(state_directory.create, settings)
+            list(pool.map(lambda file: trust(settings.project, [file]), files))  # noqa: B023
+            created.result()
+        assert user_files.load_record(settings.project).trusted == {file.file: file.digest for file in files}
+        assert state_directory.unknown(settings.project) == []
 
 
 LOOKERS = (

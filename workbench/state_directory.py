@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from workbench import atomic_file, file_lock
+from workbench import atomic_file
 from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
 from workbench.inert import inert_line
@@ -129,9 +129,8 @@ def adopt(project: Path) -> None:
     """
     if _is_own(project):
         return
-    home, record = project / STATE, user_files.record_path(project)
-    user_files.update_record(project)  # creates the directory of records
-    with file_lock.held(record.with_suffix(".lock"), wait_seconds=GIT_SECONDS, remove=True):
+    home = project / STATE
+    with user_files.record_lock(project):
         if not _is_own(project):
             secret = secrets.token_hex(32)
             user_files.update_record(project, origin=secret)

@@ -106,8 +106,9 @@ def trust(project: Path, shown: Iterable[Privileged]) -> None:
     Raises:
         Unavailable: ``CONFIG_UNWRITABLE``.
     """
-    trusted = user_files.load_record(project).trusted
-    user_files.update_record(project, trusted={**trusted, **{one.file: one.digest for one in shown}})
+    with user_files.record_lock(project):
+        trusted = user_files.load_record(project).trusted
+        user_files.update_record(project, trusted={**trusted, **{one.file: one.digest for one in shown}})
 
 
 def _as_privileged(settings: Mapping[str, Any]) -> Iterable[Privileged]:

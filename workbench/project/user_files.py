@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from workbench import atomic_file
+from workbench import atomic_file, file_lock
 from workbench.errors import Unavailable
 
 CONFIG_VARIABLE = "WORKBENCH_CONFIG"
+LOCK_SECONDS = 30.0
 
 
 class Record(BaseModel):
@@ -62,8 +64,27 @@ def load_record(project: Path) -> Record:
     return found if found.project == blank.project else blank
 
 
+@contextmanager
+def record_lock(project: Path) -> Iterator[None]:
+    """Hold the lock of the record of a project, for reading it and changing it. Blocks.
+
+    Raises:
+        Unavailable: ``CONFIG_UNWRITABLE``.
+    """
+    path = record_path(project)
+    with ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+            is_held = stack.enter_context(file_lock.held(path.with_suffix(".lock"), LOCK_SECONDS, remove=True))
+        except (OSError, Unavailable) as error:
+            raise _unwritable(path, error) from None
+        if not is_held:
+            raise _unwritable(path, f"another process has locked it for {LOCK_SECONDS:g} s")
+        yield
+
+
 def update_record(project: Path, **changes: Any) -> None:
-    """Change the record of a project.
+    """Change the record of a project. Hold `record_lock` from when you read it: other processes change it, too.
 
     Raises:
         Unavailable: ``CONFIG_UNWRITABLE``.
@@ -71,11 +92,14 @@ def update_record(project: Path, **changes: Any) -> None:
     path = record_path(project)
     fresh = load_record(project).model_copy(update=changes)
     try:
-        path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
         atomic_file.replace(path, json.dumps(fresh.model_dump(), indent=2), mode=0o600)
-    except (OSError, Unavailable) as error:
-        raise Unavailable(
-            "CONFIG_UNWRITABLE",
-            f"Workbench records in {path.parent} which projects you trust, and cannot write there: {error}. "
-            "Make it writable, or set WORKBENCH_CONFIG to a directory of yours.",
-        ) from None
+    except Unavailable as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, why: object) -> Unavailable:
+    return Unavailable(
+        "CONFIG_UNWRITABLE",
+        f"Workbench records in {path.parent} which projects you trust, and cannot write there: {why}. "
+        "Make it writable, or set WORKBENCH_CONFIG to a directory of yours.",
+    )
