@@ -397,18 +397,18 @@ async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_k
             await asyncio.sleep(0.02)
     process.kill()
     await process.communicate()
-    with socket.create_server(("127.0.0.1", port_of(url))):
+    with socket.create_server(("127.0.0.1", port_of(url))):  # which answers nothing
         _, elsewhere = await serve()
-    assert elsewhere != url
-    async with HttpClient(elsewhere, ServerFile(settings.server_file).load().operator_token) as client:
-        (found,) = (await client.call("get_managed_agents"))["agents"]
-        assert (found["process"]["running"], found["process"]["pid"]) == (True, walt["pid"])
-        (lab / "go").touch()
-        while (await client.call("wait_for_task", task_id=1))["status"] not in ("completed", "failed"):
-            pass
-        task = await client.call("get_task", task_id=1)
-        assert (task["status"], len(task["attempts"])) == ("completed", 1)
-        await client.call("terminate_agent", agent_id=found["agent_id"])
+        assert elsewhere != url
+        async with HttpClient(elsewhere, ServerFile(settings.server_file).load().operator_token) as client:
+            (found,) = (await client.call("get_managed_agents"))["agents"]
+            assert (found["process"]["running"], found["process"]["pid"]) == (True, walt["pid"])
+            (lab / "go").touch()
+            while (await client.call("wait_for_task", task_id=1))["status"] not in ("completed", "failed"):
+                pass
+            task = await client.call("get_task", task_id=1)
+            assert (task["status"], len(task["attempts"])) == ("completed", 1)
+            await client.call("terminate_agent", agent_id=found["agent_id"])
 
 
 @pytest.mark.timeout(120)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Any, Self
 
 from workbench.client import HttpClient, McpClient
 from workbench.errors import TooMany, Unavailable, WorkbenchError
+from workbench.model import ServerInfo
 from workbench.server_file import ServerFile
 from workbench.worker.startup import WorkerConfig
 
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses before a call is repeated; the last one again and again."""
+FOLLOW_SECONDS = 0.5
+"""How often it is checked whether the server has moved."""
 
 log = logging.getLogger(__name__)
 
@@ -25,14 +29,19 @@ class Api:
         self._url = config.url
         self._connection: _Connection
         self._closing = set[asyncio.Task[None]]()
+        self._following: asyncio.Task[None]
         self.holds_task = False
         """Whether the worker holds a task: calls then wait for the next server, however long it takes to come."""
 
     async def __aenter__(self) -> Self:
         self._connection = _Connection(self._config.url, self._config.mcp_url, self._config.token)
+        self._following = asyncio.create_task(self._follow())
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._following
         self._close_when_unused(self._connection)
         for error in await asyncio.gather(*self._closing, return_exceptions=True):
             if error is not None:
@@ -41,8 +50,9 @@ class Api:
     async def call(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Call an operation. It is repeated while the server is away, restarting or short of something.
 
-        The server may have a new address by then; see `WorkerConfig.server_file`. A fault inside the server is passed
-        on after a few tries: it may be the request that it fails on.
+        The server may have a new address by then; see `WorkerConfig.server_file`. A call that another program at the
+        old address has accepted is repeated at the new one. A fault inside the server is passed on after a few tries:
+        it may be the request that it fails on.
 
         Raises:
             WorkbenchError: what the server raised; ``NO_SERVER`` when it was away for `patience_seconds`, unless no
@@ -65,28 +75,50 @@ class Api:
         """Call an operation, without repeating it."""
         return await self._connection.call(name, arguments)
 
-    def between_servers(self) -> bool:
-        """Whether no server runs, as far as the project's file tells, and another can come: the project exists."""
+    def server(self) -> str | None:
+        """What identifies the running server; None if none runs, as far as the project's file tells, and another can
+        come. It is always the same if there is no such file.
+        """
         file = self._config.server_file
-        return file is not None and file.parent.is_dir() and ServerFile(file).load().info is None
+        if file is None or not file.parent.is_dir():
+            return ""
+        info = ServerFile(file).load().info
+        return None if info is None else info.nonce
 
     def _waits_for_server(self) -> bool:
-        return self.holds_task and self.between_servers()
+        return self.holds_task and self.server() is None
 
-    async def _follow_server(self) -> None:
-        """Use the server that the project's file names, if that is another one now and answers with the right nonce."""
-        if self._config.server_file is None:
-            return
-        info = ServerFile(self._config.server_file).load().info
-        if info is None or info.url == self._url:
-            return
-        async with HttpClient(info.url) as client:
-            if await client.nonce() != info.nonce or info.url == self._url:
-                return
-        log.info("the server is at %s now", info.url)
-        self._close_when_unused(self._connection)
-        mcp_url = info.mcp_url if self._config.mcp_url else None
-        self._url, self._connection = info.url, _Connection(info.url, mcp_url, self._config.token)
+    async def _follow(self) -> None:
+        """Use a new server as soon as there is one: another program may have taken the old address, and not answer."""
+        known = self.server()
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            running = self.server()
+            try:
+                if running not in (None, known) and await self._follow_server():
+                    known = running
+            except Exception:  # this must not end because of a fault in itself
+                log.exception("the address of the server could not be checked")
+
+    async def _follow_server(self) -> bool:
+        """Use the server that the project's file names, if it answers with the right nonce; whether it is used now."""
+        info = ServerFile(self._config.server_file).load().info if self._config.server_file else None
+        if info is None:
+            return False
+        if info.url != self._url:
+            async with HttpClient(info.url) as client:
+                if await client.nonce() != info.nonce:
+                    return False
+            if info.url != self._url:  # not followed meanwhile
+                self._move(info)
+        return True
+
+    def _move(self, server: ServerInfo) -> None:
+        log.info("the server is at %s now", server.url)
+        replaced, mcp_url = self._connection, server.mcp_url if self._config.mcp_url else None
+        self._url, self._connection = server.url, _Connection(server.url, mcp_url, self._config.token)
+        replaced.abandon()
+        self._close_when_unused(replaced)
 
     def _close_when_unused(self, connection: _Connection) -> None:
         closing = asyncio.create_task(connection.close_when_unused())
@@ -94,23 +126,32 @@ class Api:
 
 
 class _Connection:
-    """A client of one server. When it is replaced, calls that are under way are still answered."""
+    """A client of one server."""
 
     def __init__(self, url: str, mcp_url: str | None, token: str) -> None:
         self._client = McpClient(mcp_url, token) if mcp_url else HttpClient(url, token)
-        self._calls = 0
+        self._calls = set[asyncio.Timeout]()
         self._unused = asyncio.Event()
         self._unused.set()
 
     async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        self._calls += 1
-        self._unused.clear()
         try:
-            return await self._client.call(name, **arguments)
-        finally:
-            self._calls -= 1
-            if not self._calls:
-                self._unused.set()
+            async with asyncio.timeout(None) as abandoned:
+                self._calls.add(abandoned)
+                self._unused.clear()
+                try:
+                    return await self._client.call(name, **arguments)
+                finally:
+                    self._calls.remove(abandoned)
+                    if not self._calls:
+                        self._unused.set()
+        except TimeoutError:
+            raise Unavailable("NO_SERVER", "The server has moved.") from None
+
+    def abandon(self) -> None:
+        """Fail the calls that are under way, with ``NO_SERVER``."""
+        for call in self._calls:
+            call.reschedule(0)
 
     async def close_when_unused(self) -> None:
         await self._unused.wait()

@@ -48,7 +48,7 @@ class Lease:
     Args:
         renew: renews it at the server; False if it is lost.
         every: seconds between renewals.
-        between_servers: whether no server runs that could end the lease, and the next one is to be waited for.
+        server: what identifies the running server; None if none runs that could end the lease.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Lease:
         claim: Claim,
         renew: Callable[[], Awaitable[bool]],
         every: float,
-        between_servers: Callable[[], bool] = lambda: False,
+        server: Callable[[], str | None] = lambda: "",
     ) -> None:
         self._renew = renew
-        self._between_servers = between_servers
+        self._server = server
         self._seconds = claim.lease_seconds
         self._every = min(every, self._seconds / 3)
         self._ends_at = claim.asked_at + self._seconds
@@ -70,7 +70,7 @@ class Lease:
 
         A failed heartbeat is repeated as long as the lease lasts. By the event loop's clock, it lasts for its whole
         length from when its last renewal was asked for: nothing depends on how the clocks of two machines are set.
-        Between two servers, it does not end: the next one renews it before it could give the task to another.
+        Between two servers, it does not end: the next one renews it when it starts.
         """
         while True:
             await asyncio.sleep(min(self._pause(), self._left()))
@@ -81,7 +81,7 @@ class Lease:
 
     async def _heartbeat(self) -> str | None:
         """Try once to renew the lease; why it is lost, if it is."""
-        asked_at = _now()
+        asked_at, asked = _now(), self._server()
         try:
             async with asyncio.timeout(min(self._left(), max(LONGEST_TRY_SECONDS, self._seconds / 3))):
                 if not await self._renew():
@@ -92,7 +92,7 @@ class Lease:
             if isinstance(error, WorkbenchError) and error.code == "LEASE_LOST":
                 return str(error)
             self._failures += 1
-            if self._between_servers():
+            if self._server() is None or self._server() != asked:
                 self._ends_at = _now() + self._seconds
             log.warning("a heartbeat failed: %s; the lease lasts for %.1f s", error or "no answer", self._left())
         except Exception:  # a heartbeat must not end because of a fault in itself

@@ -129,7 +129,7 @@ class SupervisedAttempt:
 
     async def _keep_lease(self, running: asyncio.Task[Outcome]) -> None:
         """Renew the lease as long as the command runs; end the command when it is lost, or it has ended the attempt."""
-        lease = Lease(self.claim, self._renew, self.config.heartbeat_seconds, self.api.between_servers)
+        lease = Lease(self.claim, self._renew, self.config.heartbeat_seconds, self.api.server)
         lost, late = asyncio.create_task(lease.until_lost()), asyncio.create_task(self._until_late())
         try:
             await asyncio.wait({lost, late}, return_when=asyncio.FIRST_COMPLETED)
