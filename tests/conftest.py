@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, suppress
@@ -97,6 +98,15 @@ def first_commit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def repository(first_commit: Path, tmp_path: Path) -> Path:
     """A git repository with one commit on `main`."""
     return Path(shutil.copytree(first_commit, tmp_path / "project"))
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that every user can reach, unlike `tmp_path`."""
+    made = Path(tempfile.mkdtemp(prefix="workbench-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.confinement.scene import SOMEBODY, Scene, make
+from tests.confinement.scene import Scene, make
+from tests.users import NOBODY
 from workbench.confinement import abilities
 
 WHO = [pytest.param(None, id="by whoever runs the tests")]
 if os.getuid() == 0:
-    WHO.append(pytest.param(SOMEBODY, id="by an ordinary user"))
+    WHO.append(pytest.param(NOBODY, id="by an ordinary user"))
 
 
 @pytest.fixture(params=WHO)

@@ -13,20 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.users import NOBODY
 from workbench.confinement import Box, Limits, box_for_worktree
 from workbench.git import Checkout, Repository
 
 SECRET = "what-nobody-else-may-know"
-SOMEBODY = 65_534
-"""The number of an ordinary user."""
 SYSTEM_PYTHON = next(filter(None, map(shutil.which, ("/usr/bin/python3", "python3"))), sys.executable)
 
-_AS_SOMEBODY = f"""
+_AS_NOBODY = f"""
 import __future__, ctypes, os, resource, signal, stat, sys, warnings
 sys.argv = sys.argv[3:]  # -I -S
 with open(sys.argv[0]) as file:
     launcher = compile(file.read(), sys.argv[0], "exec")
-os.setgroups([]), os.setgid({SOMEBODY}), os.setuid({SOMEBODY})
+os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})
 exec(launcher)
 """
 """The launcher as an ordinary user: what it imports may lie where only its owner may look."""
@@ -102,7 +101,7 @@ class Scene:
         return self._by_the_worker(self.box.guarded(command))
 
     def _by_the_worker(self, boxed: list[str]) -> list[str]:
-        return boxed if self.user is None else [sys.executable, "-I", "-c", _AS_SOMEBODY, *boxed[1:]]
+        return boxed if self.user is None else [sys.executable, "-I", "-c", _AS_NOBODY, *boxed[1:]]
 
     def work(self, script: str, box: Box | None = None, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a shell script as the worker does, in its worktree."""

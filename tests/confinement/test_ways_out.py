@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.confinement.scene import SOMEBODY, SYSTEM_PYTHON, Scene
+from tests.confinement.scene import SYSTEM_PYTHON, Scene
+from tests.users import NOBODY
 from workbench.confinement import box_for_worktree
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
@@ -212,7 +213,7 @@ def test_two_commands_in_boxes_of_the_same_kind_leave_each_other_alone(scene: Sc
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a program that makes root of others")
 def test_a_program_that_makes_root_of_others_makes_none_of_a_worker(scene: Scene) -> None:
-    if scene.user != SOMEBODY:
+    if scene.user != NOBODY:
         pytest.skip("it is root already")
     tools = scene.root / "tools"
     tools.mkdir()
@@ -223,7 +224,7 @@ def test_a_program_that_makes_root_of_others_makes_none_of_a_worker(scene: Scene
     with by(scene, command, {}) as free:
         if free.communicate()[0] != "0\n":
             pytest.skip("this file system makes root of nobody")
-    assert scene.run(command, replace(scene.box, read=(*scene.box.read, tools))).stdout == f"{SOMEBODY}\n"
+    assert scene.run(command, replace(scene.box, read=(*scene.box.read, tools))).stdout == f"{NOBODY}\n"
 
 
 def test_of_roots_powers_none_is_left_but_to_open_what_the_box_allows(scene: Scene) -> None:

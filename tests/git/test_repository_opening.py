@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.git.parts import commit, git, refused, script
+from tests.users import NOBODY
 from workbench.git import Repository
 
 
@@ -65,7 +66,7 @@ def test_a_git_directory_elsewhere_is_found_from_the_main_checkout_only(tmp_path
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_repository_that_git_does_not_trust_is_not_taken_for_none(root: Path) -> None:
     for path in (root, root / ".git"):
-        os.chown(path, 65534, 65534)
+        os.chown(path, NOBODY, NOBODY)
     assert "ownership" in refused("GIT_FAILED", Repository.open, root).details["stderr"]
 
 

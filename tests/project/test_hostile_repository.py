@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,27 +19,12 @@ import pytest
 
 from tests.project.every_command import commands
 from tests.project.hostile import TOKEN, Hostile, make
+from tests.users import USERS, python_of
 from workbench.cli import cli
 
 STRANGERS_HOST = "127.0.0.1"
-NOBODY = 65_534
-USERS = [
-    pytest.param(os.geteuid(), id="as-this-user"),
-    pytest.param(
-        NOBODY, id="as-nobody", marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-    ),
-]
 KINDS = [pytest.param(True, id="cloned"), pytest.param(False, id="unpacked")]
 LOOKERS_REFUSALS = ("STATE_TRACKED", "STATE_NOT_TRUSTED")
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that every user can reach, unlike `tmp_path`."""
-    made = Path(tempfile.mkdtemp(prefix="hostile-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
 
 
 class Listener:
@@ -139,12 +122,9 @@ def test_the_traps_of_the_repository_work(place: Path, listener: Listener) -> No
 def test_a_project_that_is_started_in_it_runs_nothing_of_it(
     place: Path, listener: Listener, clone: bool, user: int
 ) -> None:
-    try:
-        subprocess.run([sys.executable, "-c", ""], user=user, check=True)
-    except PermissionError:
-        pytest.skip("the other user may not run this interpreter")
+    python = python_of(user)
     made = make(place, listener.url, state=False, clone=clone)
-    environment = give(made, user)
+    environment = give(made, user) | python.environment
     with served(made, user, environment) as (server, lines):
         assert "at http://127.0.0.1:" in lines[0]
         assert "Not used, because you have not trusted it: .aiswarm/settings.toml (host, allow_remote," in lines[1]
@@ -176,7 +156,7 @@ WORK = (
 @contextmanager
 def served(made: Hostile, user: int, environment: dict[str, str]) -> Iterator[tuple[psutil.Process, list[str]]]:
     """The project, served by `workbench serve`; its process, and the first lines that it wrote."""
-    argv = [sys.executable, "-m", "workbench.cli", "serve", "--port", "0"]
+    argv = [python_of(user).executable, "-m", "workbench.cli", "serve", "--port", "0"]
     with subprocess.Popen(
         argv, cwd=made.project, env=environment, stdout=subprocess.PIPE, text=True, user=user, group=user
     ) as process:
@@ -190,7 +170,7 @@ def served(made: Hostile, user: int, environment: dict[str, str]) -> Iterator[tu
 
 def command(made: Hostile, user: int, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     """Run a command as the user."""
-    argv = [sys.executable, "-m", "workbench.cli", *words]
+    argv = [python_of(user).executable, "-m", "workbench.cli", *words]
     return subprocess.run(
         argv, cwd=made.project, env=environment, capture_output=True, text=True, timeout=120, user=user, group=user
     )

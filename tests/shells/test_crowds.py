@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.users import USERS, python_of
 from workbench.interpreter import many_files
-from workbench.settings import Settings
 
 FILES = 1_024
 CROWD = 1_100
+FEW_FILES = ("prlimit", f"--nofile={FILES // 2}:{FILES}", "--")
 UPGRADE = b"GET /ws/me HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
 SENT = (
     b"",
@@ -41,11 +40,17 @@ class Own:
 
     process: subprocess.Popen[bytes]
     port: int
+    user: int
 
     @property
     def files(self) -> int:
         """How many files it has open."""
         return psutil.Process(self.process.pid).num_fds()
+
+    def limit_files(self, limit: int) -> None:
+        """Let it open no more files than this."""
+        command = ["prlimit", f"--pid={self.process.pid}", f"--nofile={limit}:{FILES}"]
+        subprocess.run(command, user=self.user, group=self.user, check=True)
 
     def connected(self) -> socket.socket:
         """A connection to it."""
@@ -66,25 +71,30 @@ class Own:
 Start = Callable[..., Own]
 
 
-@pytest.fixture
-def start(settings: Settings) -> Iterator[Start]:
-    """`start(stderr, name=value)`: a server with settings of its own, which may open `FILES` files."""
+@pytest.fixture(params=USERS)
+def start(request: pytest.FixtureRequest, place: Path) -> Iterator[Start]:
+    """`start(stderr, name=value)`: a server of a user, with settings of its own, which may open `FILES` files."""
+    user, python = request.param, python_of(request.param)
+    os.chown(place, user, user)
+    own = {"WORKBENCH_CONFIG": str(place / "config"), "WORKBENCH_PROJECT": str(place), **python.environment}
     with contextlib.ExitStack() as ends:
 
         def started(stderr: int, **changes: object) -> Own:
             env = {f"WORKBENCH_{name.upper()}": str(value) for name, value in changes.items()}
             process = subprocess.Popen(
-                [sys.executable, "-m", "workbench.cli", "serve", "--port", "0"],
-                env=os.environ | {"WORKBENCH_PROJECT": str(settings.project)} | env,
+                [*FEW_FILES, python.executable, "-m", "workbench.cli", "serve", "--port", "0"],
+                cwd=place,
+                env=os.environ | own | env,
+                user=user,
+                group=user,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
             )
             ends.enter_context(process)
             ends.callback(process.kill)
-            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (FILES // 2, FILES))
             assert process.stdout is not None
             line = process.stdout.readline().decode()
-            return Own(process, int(line.partition(" (MCP")[0].rpartition(":")[2]))
+            return Own(process, int(line.partition(" (MCP")[0].rpartition(":")[2]), user)
 
         yield started
 
@@ -128,7 +138,7 @@ def test_a_server_that_has_no_files_left_closes_silent_connections_and_says_so_o
 ) -> None:
     with (tmp_path / "stderr").open("wb") as log:
         server = start(log.fileno())
-    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (server.files + 20, FILES))
+    server.limit_files(server.files + 20)
     with contextlib.ExitStack() as silent:
         for _ in range(60):
             silent.enter_context(server.connected())
