@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import hypothesis
 import psutil
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
@@ -29,6 +30,12 @@ from workbench.rules import access
 from workbench.services.agents.register import add_pending
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
+
+# How long examples take depends on the load of the machine; each test has a deadline of its own.
+hypothesis.settings.register_profile(
+    "workbench", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("workbench")
 
 
 @pytest.fixture
