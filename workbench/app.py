@@ -45,6 +45,8 @@ PRESENCE = 15 * SECOND
 """The least time between two records of an agent's presence."""
 AGENTS_NOTED = 10_000
 RESTART_SECONDS = 1.0
+LONGEST_PAUSE = 10.0
+"""Seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -97,8 +99,8 @@ class Workbench:
             "starting queued agents": Duty(0.25, spawn_queue.start_queued, serving=True),
             "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
             "running gates": Duty(0.25, gate_runner.check_all, serving=True),
-            "predicting conflicts": Duty(1.0, conflicts.watch, serving=True),
-            "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True),
+            "predicting conflicts": Duty(1.0, conflicts.watch, serving=True, share=0.05),
+            "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True, share=0.05),
         }
         """Periodic work. Each duty is supervised separately, so none waits for another."""
 
@@ -277,10 +279,13 @@ class Workbench:
         self._ctx.processes.release()
 
     async def _repeat(self, duty: Duty) -> None:
+        pause = duty.seconds
         while True:
-            await asyncio.sleep(duty.seconds)
+            await asyncio.sleep(pause)
+            began = time.monotonic()
             if self.server is not None or not duty.serving:
                 await duty.perform(self._ctx)
+            pause = duty.pause(time.monotonic() - began)
 
 
 async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
@@ -309,7 +314,8 @@ class Duty:
     """Periodic work.
 
     Args:
-        seconds: the pause before each run.
+        seconds: the pause before each run, at least.
+        share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE`.
         perform: does the work once.
         serving: run it only while the servers run.
     """
@@ -317,6 +323,11 @@ class Duty:
     seconds: float
     perform: Callable[[Ctx], Awaitable[None]]
     serving: bool = False
+    share: float = 1.0
+
+    def pause(self, took: float) -> float:
+        """Seconds until the next run, after one that took some seconds."""
+        return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE))
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
