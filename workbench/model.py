@@ -40,6 +40,10 @@ LARGEST_INT = 2**63 - 1
 Int64 = Annotated[int, Field(ge=-LARGEST_INT - 1, le=LARGEST_INT), WithJsonSchema({"type": "integer"})]
 """A whole number that both databases hold. Its JSON Schema omits the bounds, because agents pay for every byte."""
 
+_JSON_TYPES = ("object", "array", "string", "number", "boolean", "null")
+Json = Annotated[Any, WithJsonSchema({"anyOf": [{"type": name} for name in _JSON_TYPES]})]
+"""Any JSON value. Its JSON Schema names the types, because some clients refuse a schema that says nothing."""
+
 
 def wall_clock() -> int:
     """The current time, in microseconds UTC since the epoch."""

@@ -198,6 +198,37 @@ def test_an_operation_says_what_it_does_and_what_it_returns(name: str) -> None:
     assert operation.output_schema["type"] == "object"
 
 
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_parameter_is_described_and_every_value_has_a_type(name: str) -> None:
+    operation = CATALOGUE[name]
+    assert list(undescribed(operation.input_schema)) == []
+    assert list(untyped(operation.input_schema)) + list(untyped(operation.output_schema)) == []
+
+
+def undescribed(schema: Any) -> Iterator[str]:
+    """Where a JSON Schema has properties without a description, also in its definitions."""
+    definitions = schema.get("$defs", {})
+    for where, described in {"": schema, **definitions}.items():
+        for name, value in described.get("properties", {}).items():
+            target = definitions.get(value.get("$ref", "").rpartition("/")[2], {})
+            if not value.get("description", target.get("description", "")).endswith("."):
+                yield f"{where}.{name}"
+
+
+def untyped(schema: Any, where: str = "") -> Iterator[str]:
+    """Where a JSON Schema says nothing about a value: some clients refuse the whole tool then."""
+    if not schema.keys() & {"type", "anyOf", "$ref", "enum", "const"}:
+        yield where
+    for key in ("properties", "$defs"):
+        for name, value in schema.get(key, {}).items():
+            yield from untyped(value, f"{where}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from untyped(schema[key], f"{where}.{key}")
+    for value in (*schema.get("anyOf", ()), *schema.get("prefixItems", ())):
+        yield from untyped(value, where)
+
+
 def test_what_only_reads_destroys_nothing() -> None:
     assert [op.name for op in CATALOGUE.values() if op.reads and op.destructive] == []
     reading = {op.name for op in CATALOGUE.values() if op.reads}

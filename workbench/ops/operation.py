@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from workbench.errors import BadInput
 from workbench.model import Level, Wire
@@ -22,10 +22,24 @@ Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """JSON Schema without the titles pydantic derives from names: agents pay for every byte."""
+    """JSON Schema without the titles that pydantic derives from names (agents pay for every byte), and with the
+    description of a value that may be null where the value itself is described."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:
+        made = super().nullable_schema(schema)
+        for branch in made.get("anyOf", ()):
+            if "description" in branch:
+                made["description"] = branch.pop("description")
+        return made
+
+    def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
+        made = super().generate(schema, mode)
+        for described in (made, *made.get("$defs", {}).values()):
+            described.pop("title", None)
+        return made
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,11 @@ class Op:
     destructive: bool
     needs_server: bool
     tool: bool
+
+    @property
+    def title(self) -> str:
+        """The name, as it is shown to people."""
+        return self.name.replace("_", " ").capitalize()
 
     @property
     def summary(self) -> str:
@@ -73,9 +92,7 @@ class Op:
     @cached_property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema (2020-12) of the arguments."""
-        schema = self.arguments.model_json_schema(schema_generator=_PlainSchema)
-        schema.pop("title", None)
-        return schema
+        return self.arguments.model_json_schema(schema_generator=_PlainSchema)
 
     @cached_property
     def output_schema(self) -> dict[str, Any]:

@@ -19,9 +19,10 @@ Name = Annotated[
         max_length=100,
         pattern=r"^[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+$",
     ),
+    Field(description="Display name."),
 ]
 """A display name, without control characters and without characters that reverse the text around it."""
-Description = Annotated[str, Field(max_length=10_000)]
+Description = Annotated[str, Field(max_length=10_000, description="Its purpose.")]
 
 
 def resolve_ref(found: Sequence[R], wanted: str, noun: str) -> R | None:

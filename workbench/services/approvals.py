@@ -16,6 +16,7 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.model import Int64, Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
+from workbench.ops.parameters import ApprovalId
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -85,7 +86,12 @@ class Decisions(Wire):
     decisions: list[OneDecision]
 
 
-ApprovalIds = Annotated[list[Int64], Field(min_length=1, max_length=2_000)]
+ApprovalIds = Annotated[
+    list[Int64], Field(min_length=1, max_length=2_000, description="Ids of approvals; see list_approvals.")
+]
+RejectionReason = Annotated[
+    str, Field(max_length=1_000, description="Why, and what to do about it: the requester gets this text.")
+]
 
 DecisionHandler = Callable[[Ctx, Approval, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """`(ctx, approval, approved, choices) -> outcome`: carries out a decision about approvals of one kind.
@@ -186,7 +192,7 @@ async def list_approvals(
     ] = "pending",
     kind: Annotated[str | None, Field(description="Only registration or integration.")] = None,
     subject: Annotated[str | None, Field(max_length=200, description="Only about this, as worktree:NAME.")] = None,
-    limit: Annotated[int, Field(ge=1, le=500)] = 200,
+    limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 200,
 ) -> Approvals:
     """List the inbox: what needs the operator's approval, oldest first. `decided` ones: the newest decision first."""
     await _refresh(ctx)
@@ -214,7 +220,7 @@ async def _refresh(ctx: Ctx) -> None:
 @op(allow=Level.PLANNER, reads=True)
 async def get_approval(
     ctx: Ctx,
-    approval_id: Int64,
+    approval_id: ApprovalId,
     wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for the decision and its outcome.")] = 0,
 ) -> Approval:
     """Get an approval that you requested, its decision, who decided, the reason, and the outcome.
@@ -234,7 +240,7 @@ async def get_approval(
 @op(allow=Level.OPERATOR)
 async def approve(
     ctx: Ctx,
-    approval_id: Int64,
+    approval_id: ApprovalId,
     choices: Annotated[dict[str, Any], Field(description=CHOICES)] = {},
 ) -> Decision:
     """Approve a request. An integration may be `queued` first; get_approval waits until it has ended."""
@@ -242,7 +248,7 @@ async def approve(
 
 
 @op(allow=Level.OPERATOR)
-async def reject(ctx: Ctx, approval_id: Int64, reason: Annotated[str, Field(max_length=1_000)] = "") -> Decision:
+async def reject(ctx: Ctx, approval_id: ApprovalId, reason: RejectionReason = "") -> Decision:
     """Reject a request. The requester gets the reason."""
     return await _answer(ctx, approval_id, False, {"reason": reason})
 
@@ -260,9 +266,7 @@ async def approve_many(
 
 
 @op(allow=Level.OPERATOR)
-async def reject_many(
-    ctx: Ctx, approval_ids: ApprovalIds, reason: Annotated[str, Field(max_length=1_000)] = ""
-) -> Decisions:
+async def reject_many(ctx: Ctx, approval_ids: ApprovalIds, reason: RejectionReason = "") -> Decisions:
     """Reject several requests for one reason. One that fails does not affect the others."""
     return await _answer_many(ctx, approval_ids, False, {"reason": reason})
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
+
+Listed = Annotated[str, Field(description="An agent's id; see list_agents and list_allowlist.")]
 
 
 class AllowlistIds(Wire):
@@ -23,7 +29,7 @@ async def list_allowlist(ctx: Ctx) -> AllowlistIds:
 
 
 @op(allow=Level.OPERATOR)
-async def allow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
+async def allow_agent(ctx: Ctx, agent_id: Listed) -> AllowlistIds:
     """Add an id to the allowlist. The first id restricts access to the listed agents."""
     ctx.allowlist.add(access.check_agent_id(agent_id))
     await ctx.write(lambda tx: tx.emit("allowlist.changed", f"allowlist:{agent_id}", allowed=True))
@@ -31,7 +37,7 @@ async def allow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
 
 
 @op(allow=Level.OPERATOR, destructive=True)
-async def disallow_agent(ctx: Ctx, agent_id: str) -> AllowlistIds:
+async def disallow_agent(ctx: Ctx, agent_id: Listed) -> AllowlistIds:
     """Remove an id from the allowlist. Removing the last one lifts the restriction."""
     if agent_id not in ctx.allowlist.ids():
         raise NotFound("AGENT_NOT_FOUND", f"{agent_id!r} is not on the allowlist.")

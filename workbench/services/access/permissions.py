@@ -23,8 +23,8 @@ Right = Literal["read", "write"]
 class Permissions(Wire):
     """The resources that a tool may read and write."""
 
-    read: list[Resource] = []
-    write: list[Resource] = []
+    read: Annotated[list[Resource], Field(description="What an agent with it may read.")] = []
+    write: Annotated[list[Resource], Field(description="What an agent with it may write.")] = []
 
 
 class AgentTool(Wire):
@@ -55,10 +55,10 @@ async def list_agent_tools(ctx: Ctx) -> AgentTools:
 @op(allow=Level.OPERATOR)
 async def update_agent_tool(
     ctx: Ctx,
-    tool_id: str,
+    tool_id: Annotated[str, Field(description="read, write or register; see list_agent_tools.")],
     enabled: Annotated[bool | None, Field(description="Whether agents may use it.")] = None,
     permissions: Annotated[Permissions | None, Field(description="The resources it may read and write.")] = None,
-    description: Annotated[str | None, Field(max_length=1_000)] = None,
+    description: Annotated[str | None, Field(max_length=1_000, description="What it is for.")] = None,
 ) -> AgentTool:
     """Enable or disable a tool, or change its permissions. It takes effect with an agent's next message."""
     changes: dict[str, Any] = {"enabled": enabled, "description": description}

@@ -11,6 +11,7 @@ from workbench import atomic_file
 from workbench.errors import BadInput, NotFound
 from workbench.model import SECOND, Level, Micros, Role, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import PersonaId
 from workbench.rules.persona import SUFFIX, PersonaText, check_id, parse
 from workbench.settings import Settings, shipped
 from workbench.store.base import Reader, Row, Store, Tx
@@ -77,13 +78,13 @@ async def get_personas(ctx: Ctx) -> Personas:
 
 
 @op(allow=Level.READ, reads=True)
-async def get_persona(ctx: Ctx, persona_id: str) -> Persona:
+async def get_persona(ctx: Ctx, persona_id: PersonaId) -> Persona:
     """Get a persona with the instructions for its agents."""
     return await ctx.read(lambda tx: require_persona(tx, persona_id))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def list_persona_versions(ctx: Ctx, persona_id: str) -> Versions:
+async def list_persona_versions(ctx: Ctx, persona_id: PersonaId) -> Versions:
     """List the versions of a persona, newest first, with their SHA-256."""
 
     def question(tx: Reader) -> list[Row]:

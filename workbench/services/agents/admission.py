@@ -20,7 +20,9 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-RuleName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")]
+RuleName = Annotated[
+    str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$", description="A new name for it.")
+]
 
 
 class Rule(Wire):
@@ -72,7 +74,9 @@ async def list_admission_rules(ctx: Ctx) -> Rules:
 
 
 @op(allow=Level.OPERATOR, destructive=True)
-async def remove_admission_rule(ctx: Ctx, name: str) -> Ok:
+async def remove_admission_rule(
+    ctx: Ctx, name: Annotated[str, Field(description="The rule's name; see list_admission_rules.")]
+) -> Ok:
     """Remove an admission rule. The agents it admitted stay admitted."""
 
     def change(tx: Tx) -> Ok:

@@ -10,6 +10,7 @@ from pydantic import Field
 from workbench.errors import Conflict, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.services.agents import grants
 from workbench.services.agents.directory import Agent, AgentList, agent_by_uid, agent_of
@@ -30,7 +31,7 @@ class IssuedToken(Wire):
 
 
 @op(allow=Level.OPERATOR)
-async def update_agent(ctx: Ctx, agent_id: str, changes: Changes, reason: Reason = "") -> Agent:
+async def update_agent(ctx: Ctx, agent_id: AgentId, changes: Changes, reason: Reason = "") -> Agent:
     """Change an agent's grant, name, id, session or team. Takes effect with its next message."""
     return (await _change(ctx, [agent_id], changes, reason))[0]
 
@@ -38,7 +39,7 @@ async def update_agent(ctx: Ctx, agent_id: str, changes: Changes, reason: Reason
 @op(allow=Level.OPERATOR)
 async def assign_agents(
     ctx: Ctx,
-    agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000)],
+    agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000, description="Their ids; see list_agents.")],
     changes: Changes,
     reason: Reason = "",
 ) -> AgentList:
@@ -47,7 +48,7 @@ async def assign_agents(
 
 
 @op(allow=Level.OPERATOR)
-async def issue_token(ctx: Ctx, agent_id: str) -> IssuedToken:
+async def issue_token(ctx: Ctx, agent_id: AgentId) -> IssuedToken:
     """Issue a new token to an agent. The previous token stops working, and its connections are closed."""
     token = access.new_token("wba")
 
@@ -63,7 +64,7 @@ async def issue_token(ctx: Ctx, agent_id: str) -> IssuedToken:
 
 
 @op(allow=Level.OPERATOR)
-async def restore_agent(ctx: Ctx, agent_id: str) -> Agent:
+async def restore_agent(ctx: Ctx, agent_id: AgentId) -> Agent:
     """Restore a deleted agent with its id, grant and token."""
 
     def change(tx: Tx) -> Agent:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from workbench.model import SECOND, Access, Level, Micros, Registration, Role, Tool, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.rules.search import like_pattern
 from workbench.rules.wire import paging
@@ -145,7 +146,7 @@ async def get_active_agents(
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def get_agent(ctx: Ctx, agent_id: str) -> Agent:
+async def get_agent(ctx: Ctx, agent_id: AgentId) -> Agent:
     """Get an agent that is visible to you."""
     return await ctx.read(lambda tx: visible_agent(tx, ctx, agent_id))
 

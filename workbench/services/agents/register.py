@@ -29,6 +29,7 @@ SQL = beside(__file__)
 
 AgentName = Annotated[VisibleName, Field(description="Display name of the agent.")]
 Capabilities = Annotated[dict[str, Any], Field(description="What the agent can do; free-form, at most 10 kB of JSON.")]
+WantedPersona = Annotated[str, Field(description="The persona to work as, such as implementer or planner.")]
 WaitSeconds = Annotated[float, Field(ge=0, le=30, description="Wait this long for the decision before answering.")]
 
 
@@ -66,7 +67,7 @@ async def register(
     ctx: Ctx,
     name: AgentName,
     capabilities: Capabilities = {},
-    persona_id: Annotated[str | None, Field(description="The persona to work as: implementer, reviewer, …")] = None,
+    persona_id: WantedPersona | None = None,
     connection_id: Annotated[str | None, Field(max_length=200, description="The client id of the connection.")] = None,
 ) -> Registered:
     """Register as a new agent. The operator decides. Keep the token: it is returned only once."""
@@ -91,7 +92,7 @@ def allow_admitted(ctx: Ctx, made: Registered) -> Registered:
 @op(allow=Level.ANONYMOUS, tool=False)
 async def register_agent(
     ctx: Ctx,
-    persona_id: Annotated[str, Field(description="The persona to work as: implementer, reviewer, …")],
+    persona_id: WantedPersona,
     name: Annotated[AgentName | None, Field(description="Display name; default: the persona's id.")] = None,
     capabilities: Capabilities = {},
 ) -> Registered:

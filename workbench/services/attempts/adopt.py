@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from workbench.errors import Conflict
-from workbench.model import Int64, Level, Wire
+from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import TaskId
 from workbench.rules.integration import OPEN, Action
 from workbench.services.attempts.work import AttemptNumber, require_kept
 from workbench.services.integration.request import request_integration
@@ -32,7 +33,7 @@ class Adopted(Wire):
 @op(allow=Level.PLANNER)
 async def adopt_attempt(
     ctx: Ctx,
-    task_id: Int64,
+    task_id: TaskId,
     attempt: AttemptNumber,
     worktree_name: Annotated[
         WorktreeName | None,

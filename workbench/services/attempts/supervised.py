@@ -7,14 +7,15 @@ finished it. What an attempt made that did not complete its task is kept by `wor
 from __future__ import annotations
 
 from asyncio import to_thread
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Checkout, Repository
-from workbench.model import SECOND, Int64, Level, Wire
+from workbench.model import SECOND, Json, Level, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import TaskId
 from workbench.process import Writer
 from workbench.rules import integration
 from workbench.services.attempts.work import AttemptNumber
@@ -37,7 +38,7 @@ class Begun(Wire):
 @op(allow=Level.WORKER, tool=False)
 async def begin_attempt(
     ctx: Ctx,
-    task_id: Int64,
+    task_id: TaskId,
     attempt: AttemptNumber,
     key: Key,
     worktree: Annotated[str | None, Field(description="Where the attempt is made; its lock is held.")] = None,
@@ -177,15 +178,15 @@ def _commit_leftovers(checkout: Checkout, branch: str) -> None:
 @op(allow=Level.WORKER, tool=False)
 async def finish_attempt(
     ctx: Ctx,
-    task_id: Int64,
+    task_id: TaskId,
     attempt: AttemptNumber,
     key: Key,
-    outcome: Literal["completed", "failed", "released"],
-    result_data: Any = None,
-    artifacts: Annotated[tuple[str, ...], Field(max_length=1_000)] = (),
+    outcome: Annotated[Literal["completed", "failed", "released"], Field(description="How it ended.")],
+    result_data: Annotated[Json, Field(description="The result, as JSON.")] = None,
+    artifacts: Annotated[tuple[str, ...], Field(max_length=1_000, description="What it made.")] = (),
     reason: Annotated[str, Field(max_length=10_000, description="Why it failed or is released.")] = "",
-    retryable: bool = True,
-    error_class: Annotated[str | None, Field(max_length=200)] = None,
+    retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
+    error_class: Annotated[str | None, Field(max_length=200, description="Error class, such as ValueError.")] = None,
     still_running: Annotated[bool, Field(description="Something of it could not be ended.")] = False,
 ) -> TaskSummary:
     """End an attempt as its supervisor, when its command has ended and, if it is completed, its work is committed.

@@ -11,12 +11,13 @@ from pydantic import Field
 from workbench.errors import NotFound
 from workbench.model import Int64, Level, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import TaskId
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref, readable_row
 from workbench.services.worktrees.status import Difference
 from workbench.store.base import Reader, Row
 
-AttemptNumber = Annotated[Int64, Field(description="The number of the attempt.")]
+AttemptNumber = Annotated[Int64, Field(description="The number of the attempt; see get_task.")]
 
 
 class AttemptDiff(Wire):
@@ -33,7 +34,7 @@ class AttemptDiff(Wire):
 @op(allow=Level.READ, reads=True)
 async def get_attempt_diff(
     ctx: Ctx,
-    task_id: Int64,
+    task_id: TaskId,
     attempt: AttemptNumber,
     path: Annotated[str | None, Field(max_length=4_096, description="Only this file or directory.")] = None,
 ) -> AttemptDiff:

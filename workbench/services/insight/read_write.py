@@ -96,13 +96,13 @@ class Page:
 async def read(
     ctx: Ctx,
     resource_type: Annotated[
-        str, Field(description="contexts, sessions, projects, teams, agents or tasks.")
+        str, Field(description="What to read: contexts, sessions, projects, teams, agents or tasks.")
     ] = "contexts",
     filters: Annotated[
         dict[str, Any],
         Field(description="For contexts: session_id, agent_id, search (words), title, sequence_after."),
     ] = {},
-    limit: Annotated[int, Field(ge=1, le=500)] = 10,
+    limit: Annotated[int, Field(ge=1, le=500, description="At most this many; the rest follows with cursor.")] = 10,
     cursor: Cursor = None,
     since: Annotated[
         AwareDatetime | Int64 | None,
@@ -120,8 +120,8 @@ async def read(
 @op(allow=Level.WORKER)
 async def write(
     ctx: Ctx,
-    content: NewContext,
-    resource_type: Annotated[str, Field(description="contexts.")] = "contexts",
+    content: Annotated[NewContext, Field(description="The context to add.")],
+    resource_type: Annotated[str, Field(description="What to write: only contexts.")] = "contexts",
     session_id: Annotated[str | None, Field(description="For the operator: the session (id or name).")] = None,
 ) -> Written:
     """Write a context to your session, for other agents to read."""

@@ -43,6 +43,7 @@ class IntegrationAsked(Wire):
     open_task_ids: list[int]
 
 
+Target = Annotated[Branch | None, Field(description="Default: the branch it was forked from.")]
 FastForward = Annotated[
     bool | None, Field(description="Fast-forward the target where possible. Default: integration_fast_forward.")
 ]
@@ -52,8 +53,10 @@ FastForward = Annotated[
 async def integrate_worktree(
     ctx: Ctx,
     worktree_name: WorktreeName,
-    target_branch: Annotated[Branch | None, Field(description="Default: the branch it was forked from.")] = None,
-    require_human_approval: bool = True,
+    target_branch: Target = None,
+    require_human_approval: Annotated[
+        bool, Field(description="False merges at once; refused unless the operator's settings allow it.")
+    ] = True,
     fast_forward: FastForward = None,
 ) -> IntegrationAsked:
     """Request the operator's approval to merge a worktree into its target. Repeating it returns the same approval.
@@ -73,9 +76,9 @@ async def integrate_worktree(
     return requested.model_copy(update={"state": outcome["state"], "commit": outcome["commit"]})
 
 
-@op(allow=Level.PLANNER)
+@op(allow=Level.PLANNER, tool=False)
 async def request_integration(
-    ctx: Ctx, worktree_name: WorktreeName, target_branch: Branch | None = None, fast_forward: FastForward = None
+    ctx: Ctx, worktree_name: WorktreeName, target_branch: Target = None, fast_forward: FastForward = None
 ) -> IntegrationAsked:
     """Like integrate_worktree, always with the operator's approval."""
     return await _request(ctx, worktree_name, target_branch, fast_forward)

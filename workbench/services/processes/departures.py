@@ -10,6 +10,7 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.model import Level
 from workbench.ops import Ctx, Ok, op
+from workbench.ops.parameters import AgentId
 from workbench.services.agents.directory import Agent, agent_by_uid, agent_of
 from workbench.services.agents.rows import require_agent
 from workbench.services.agents.status import deactivate, on_agent_exit, revoke
@@ -22,11 +23,11 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-Reason = Annotated[str, Field(max_length=1_000)]
+Reason = Annotated[str, Field(max_length=1_000, description="Recorded in the agent's history.")]
 
 
 @op(allow=Level.PLANNER, destructive=True)
-async def terminate_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
+async def terminate_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> Agent:
     """Terminate an agent's process and everything it started, and release its tasks."""
     row = await ctx.read(lambda tx: require_agent(tx, agent_id))
     require_authority(ctx.caller, row)
@@ -36,7 +37,7 @@ async def terminate_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent
 
 
 @op(allow=Level.OPERATOR, destructive=True)
-async def revoke_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
+async def revoke_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> Agent:
     """Revoke an agent's admission: its token stops working at once, its process is ended, its tasks are released."""
     because = reason or "the agent was revoked"
 
@@ -81,7 +82,7 @@ async def deregister_agent(
 
 
 @op(allow=Level.OPERATOR, destructive=True)
-async def delete_agent(ctx: Ctx, agent_id: str, reason: Reason = "") -> Agent:
+async def delete_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> Agent:
     """Delete an agent. Its history is kept, and restore_agent restores it."""
 
     def change(tx: Tx) -> Agent:

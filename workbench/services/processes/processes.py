@@ -17,6 +17,7 @@ from workbench import atomic_file
 from workbench.errors import NotFound, Refused
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
+from workbench.ops.parameters import AgentId
 from workbench.process import Usage
 from workbench.rules import access
 from workbench.services.agents import directory
@@ -33,12 +34,12 @@ TAIL_BYTES = 256_000
 
 
 class ResourceLimits(Wire):
-    """Limits of each task's command with everything it starts; `tasks`: attempts after which the agent ends."""
+    """Limits of each task's command with everything it starts."""
 
-    cpu_seconds: float | None = Field(None, gt=0)
-    memory_bytes: int | None = Field(None, ge=1_000_000, le=LARGEST_INT)
-    wall_seconds: float | None = Field(None, gt=0)
-    tasks: int | None = Field(None, ge=1, le=LARGEST_INT)
+    cpu_seconds: float | None = Field(None, gt=0, description="Seconds of processor time.")
+    memory_bytes: int | None = Field(None, ge=1_000_000, le=LARGEST_INT, description="Bytes of memory.")
+    wall_seconds: float | None = Field(None, gt=0, description="Seconds from start to end.")
+    tasks: int | None = Field(None, ge=1, le=LARGEST_INT, description="Attempts after which the agent ends.")
 
 
 class Child(Wire):
@@ -111,7 +112,9 @@ async def get_managed_agents(ctx: Ctx) -> ManagedAgents:
 
 @op(allow=Level.PLANNER, reads=True)
 async def get_agent_process_info(
-    ctx: Ctx, agent_id: str, log_lines: Annotated[int, Field(ge=0, le=1_000)] = 50
+    ctx: Ctx,
+    agent_id: AgentId,
+    log_lines: Annotated[int, Field(ge=0, le=1_000, description="How many of the last lines of its log.")] = 50,
 ) -> Process:
     """Get the process of an agent you spawned: its usage, descendants, exit code and the end of its log."""
 

@@ -67,7 +67,7 @@ class AgentHistory(Wire):
 async def get_agent_history(
     ctx: Ctx,
     agent_id: Annotated[str, Field(description="Its id, or for the operator a former one, also of a deleted agent.")],
-    limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
+    limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 100,
     before: Annotated[int | None, Field(ge=0, le=LARGEST_INT, description="Only entries with a smaller id.")] = None,
 ) -> AgentHistory:
     """Get what happened to an agent, newest first: what changed from what to what, who did it and why, by names."""

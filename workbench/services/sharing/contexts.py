@@ -13,6 +13,7 @@ from pydantic_core import to_json
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Level, Micros, Wire, uuid7
 from workbench.ops import Caller, Ctx, op
+from workbench.ops.parameters import ContextId
 from workbench.rules.search import words
 from workbench.rules.wire import paging
 from workbench.services.access import permissions
@@ -27,7 +28,8 @@ METADATA_BYTES = 10_000
 
 _BEYOND = 2**63 - 1
 
-Title = Annotated[str, Field(max_length=500)]
+Title = Annotated[str, Field(max_length=500, description="What it is about, in a few words.")]
+Text = Annotated[str, Field(description="The text, for the agents that read it.")]
 Metadata = Annotated[dict[str, Any], Field(description="Free-form, at most 10 kB of JSON.")]
 
 
@@ -35,7 +37,7 @@ class NewContext(Wire):
     """A context to create."""
 
     title: Title = ""
-    content: str = ""
+    content: Text = ""
     metadata: Metadata = Field(default_factory=dict)
 
 
@@ -67,7 +69,7 @@ class Filters(Wire):
 
 
 @op(allow=Level.READ, reads=True)
-async def get_context(ctx: Ctx, context_id: str) -> Context:
+async def get_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Get a context that is visible to you, with its whole text."""
 
     def question(tx: Reader) -> Context:
@@ -80,9 +82,9 @@ async def get_context(ctx: Ctx, context_id: str) -> Context:
 @op(allow=Level.WORKER)
 async def update_context(
     ctx: Ctx,
-    context_id: str,
+    context_id: ContextId,
     title: Title | None = None,
-    content: str | None = None,
+    content: Text | None = None,
     metadata: Metadata | None = None,
 ) -> Context:
     """Change a context that you wrote; omitted arguments stay unchanged."""
@@ -101,7 +103,7 @@ async def update_context(
 
 
 @op(allow=Level.WORKER, tool=False)
-async def delete_context(ctx: Ctx, context_id: str) -> Context:
+async def delete_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Delete a context that you wrote. Its number is not reused; restore_context restores it."""
 
     def change(tx: Tx) -> Context:
@@ -114,7 +116,7 @@ async def delete_context(ctx: Ctx, context_id: str) -> Context:
 
 
 @op(allow=Level.WORKER, tool=False)
-async def restore_context(ctx: Ctx, context_id: str) -> Context:
+async def restore_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Restore a deleted context with its number."""
 
     def change(tx: Tx) -> Context:

@@ -42,7 +42,7 @@ async def list_events(
     ] = 0,
     kinds: Kinds = ["*"],
     subject: Annotated[str | None, Field(description="Only events about this: task:7, or an agent's id.")] = None,
-    limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
+    limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 100,
     wait_seconds: Annotated[float, Field(ge=0, description="How long to wait for a first event.")] = 0,
 ) -> Events:
     """List the events after an event, in order; if there is none yet, wait for one.

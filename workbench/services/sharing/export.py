@@ -7,7 +7,9 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from workbench.errors import BadInput
 from workbench.model import Level, Wire, iso
@@ -74,7 +76,11 @@ _SHEETS: Mapping[Resource, Sheet] = {
 
 
 @op(allow=Level.OPERATOR, reads=True)
-async def export(ctx: Ctx, resource: Resource, format: Format = "json") -> Export:
+async def export(
+    ctx: Ctx,
+    resource: Annotated[Resource, Field(description="What to export, all of it.")],
+    format: Annotated[Format, Field(description="The form of the text.")] = "json",
+) -> Export:
     """Export all rows of a resource as a CSV or JSON file; times are ISO 8601."""
     sheet = _SHEETS[resource]
     content = await ctx.read(lambda tx: _file_text(sheet, format, _records(tx, sheet)))

@@ -10,12 +10,24 @@ from pydantic import Field
 
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import PersonaId
 from workbench.rules import access
 from workbench.services.agents.register import Registered, add_pending, allow_admitted
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.spawning import startup, workplace
-from workbench.services.spawning.request import Environment, SpawnRequest, TaskId, check_environment, check_profile
+from workbench.services.spawning.request import (
+    DisplayName,
+    Environment,
+    Function,
+    Limits,
+    OnlyTask,
+    OverMcp,
+    ProfileName,
+    SpawnRequest,
+    check_environment,
+    check_profile,
+)
 from workbench.services.spawning.spawn import approve_if_auto
 from workbench.store.base import Tx
 
@@ -30,17 +42,17 @@ class Enlisted(Wire):
 @op(allow=Level.OPERATOR, needs_server=True, tool=False)
 async def enlist_worker(
     ctx: Ctx,
-    persona_id: str,
+    persona_id: PersonaId,
     scratch: Annotated[str, Field(description="An empty directory for it alone; whoever runs the worker removes it.")],
-    assigned_worktree: str | None = None,
-    new_worktree: bool = False,
-    name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
+    assigned_worktree: Annotated[str | None, Field(description="Its worktree; default: the task's.")] = None,
+    new_worktree: Annotated[bool, Field(description="Create the worktree, with a free name if none is given.")] = False,
+    name: DisplayName = None,
     environment: Environment = {},
-    profile: str = "script",
-    function: str | None = None,
-    task_id: TaskId = None,
-    limits: ResourceLimits = ResourceLimits(),
-    mcp: bool = False,
+    profile: ProfileName = "script",
+    function: Function = None,
+    task_id: OnlyTask = None,
+    limits: Limits = ResourceLimits(),
+    mcp: OverMcp = False,
 ) -> Enlisted:
     """Admit a worker that a person runs by hand (`workbench worker`), and get the configuration for its stdin."""
     check_environment(environment)

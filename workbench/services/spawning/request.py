@@ -30,7 +30,14 @@ Environment = Annotated[
     dict[str, str],
     Field(max_length=100, description="Extra variables; not WORKBENCH_*, LD_*, GIT_* or PYTHON*."),
 ]
-TaskId = Annotated[Int64 | None, Field(description="Run only this task, then end; null: any tasks it can claim.")]
+OnlyTask = Annotated[Int64 | None, Field(description="Run only this task, then end; null: any tasks it can claim.")]
+DisplayName = Annotated[
+    str | None, Field(min_length=1, max_length=100, description="Its display name; default: the persona's id.")
+]
+ProfileName = Annotated[str, Field(description="Launch profile: script runs each task's command; see list_profiles.")]
+Function = Annotated[str | None, Field(description="For the profile python: package.module:name.")]
+Limits = Annotated[ResourceLimits, Field(description="Limits of each task's command with everything it starts.")]
+OverMcp = Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pydantic import Field
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.model import Level, Registration, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import AgentId, PersonaId
 from workbench.rules import access
 from workbench.services import approvals
 from workbench.services.agents.register import Registered, add_pending, allow_admitted
@@ -23,9 +24,14 @@ from workbench.services.spawning.launch import launch
 from workbench.services.spawning.queue import take_slot
 from workbench.services.spawning.request import (
     SQL,
+    DisplayName,
     Environment,
+    Function,
+    Limits,
+    OnlyTask,
+    OverMcp,
+    ProfileName,
     SpawnRequest,
-    TaskId,
     check_environment,
     check_profile,
     environment_of,
@@ -53,20 +59,18 @@ class Spawned(Wire):
 @op(allow=Level.PLANNER, needs_server=True)
 async def spawn_agent(
     ctx: Ctx,
-    persona_id: str,
+    persona_id: PersonaId,
     assigned_worktree: Annotated[
         str | None, Field(description="The worktree to which the agent is confined; default: the task's.")
     ] = None,
     new_worktree: Annotated[bool, Field(description="Create the worktree, with a free name if none is given.")] = False,
-    name: Annotated[str | None, Field(min_length=1, max_length=100)] = None,
+    name: DisplayName = None,
     environment: Environment = {},
-    profile: Annotated[
-        str, Field(description="Launch profile: script runs each task's command; see list_profiles.")
-    ] = ("script"),
-    function: Annotated[str | None, Field(description="For the profile python: package.module:name.")] = None,
-    task_id: TaskId = None,
-    limits: ResourceLimits = ResourceLimits(),
-    mcp: Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")] = False,
+    profile: ProfileName = "script",
+    function: Function = None,
+    task_id: OnlyTask = None,
+    limits: Limits = ResourceLimits(),
+    mcp: OverMcp = False,
     approve: Annotated[
         Literal["auto", "ask"],
         Field(description="auto: admit the operator's agent at once; a planner's always needs approval."),
@@ -107,7 +111,7 @@ async def _spawn(
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True)
-async def restart_agent(ctx: Ctx, agent_id: str) -> Spawned:
+async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     """Restart an agent you spawned: end its process, if it runs, and start another with a new token."""
 
     def question(tx: Reader) -> tuple[Row, Row]:

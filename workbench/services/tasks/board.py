@@ -76,15 +76,15 @@ class Wanted:
 @op(allow=Level.READ, reads=True)
 async def list_tasks(
     ctx: Ctx,
-    status: TaskState | None = None,
-    persona_id: str | None = None,
+    status: Annotated[TaskState | None, Field(description="Only tasks in this state.")] = None,
+    persona_id: Annotated[str | None, Field(description="Only tasks for this persona.")] = None,
     assigned_agent_id: Annotated[str | None, Field(description="The agent that holds it, or held it last.")] = None,
     session_id: Annotated[str | None, Field(description="The id of its session.")] = None,
-    worktree: str | None = None,
-    parent_task_id: Int64 | None = None,
-    plan: str | None = None,
+    worktree: Annotated[str | None, Field(description="Only tasks of this worktree.")] = None,
+    parent_task_id: Annotated[Int64 | None, Field(description="Only the direct subtasks of this task.")] = None,
+    plan: Annotated[str | None, Field(description="Only tasks of this plan.")] = None,
     sort: Annotated[Order, Field(description="Oldest, newest or most urgent first.")] = "id",
-    limit: Annotated[int, Field(ge=1, le=1_000)] = 100,
+    limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many; the rest follows with cursor.")] = 100,
     cursor: Cursor = None,
 ) -> TaskList:
     """List tasks, filtered and sorted."""
@@ -141,8 +141,10 @@ async def get_task_graph(
 @op(allow=Level.READ, reads=True)
 async def get_task_tree(
     ctx: Ctx,
-    filter_status: TaskState | None = None,
-    filter_persona: str | None = None,
+    filter_status: Annotated[
+        TaskState | None, Field(description="Only those in this state, and their parents.")
+    ] = None,
+    filter_persona: Annotated[str | None, Field(description="Only those for this persona, and their parents.")] = None,
 ) -> TaskTree:
     """Get the tasks as a tree with counts; a filter keeps the matching tasks and their ancestors."""
 

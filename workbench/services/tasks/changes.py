@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from workbench.errors import Conflict
 from workbench.model import Int64, Level, OnFailure, TaskState
 from workbench.ops import Caller, Ctx, op
+from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import Action
 from workbench.services.tasks import attempts
@@ -19,6 +20,7 @@ from workbench.services.tasks.task import (
     ContextRef,
     Dependencies,
     Description,
+    Metadata,
     NewlyCreated,
     NewTask,
     NoRetry,
@@ -34,7 +36,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-Reason = Annotated[str, Field(max_length=1_000)]
+Reason = Annotated[str, Field(max_length=1_000, description="Recorded in the task's log.")]
 
 
 @op(allow=Level.WORKER)
@@ -52,7 +54,7 @@ async def create_subtask(
     run: Run = None,
     max_retries: Retries = None,
     context_ref: ContextRef = None,
-    metadata: dict[str, Any] = {},
+    metadata: Metadata = {},
     on_failure: Policy = OnFailure.BLOCK,
     no_retry: NoRetry = [],
     blocks_parent: Annotated[
@@ -99,7 +101,7 @@ def _parent(tx: Reader, caller: Caller, task_id: int, waits: bool) -> Row:
 
 
 @op(allow=Level.PLANNER, destructive=True)
-async def cancel_task(ctx: Ctx, task_id: Int64, reason: Reason = "") -> Task:
+async def cancel_task(ctx: Ctx, task_id: TaskId, reason: Reason = "") -> Task:
     """Cancel your task and its unfinished subtasks. Agents that hold any of them lose their leases."""
 
     def change(tx: Tx) -> Task:
@@ -113,7 +115,7 @@ async def cancel_task(ctx: Ctx, task_id: Int64, reason: Reason = "") -> Task:
 @op(allow=Level.PLANNER)
 async def retry_task(
     ctx: Ctx,
-    task_id: Int64,
+    task_id: TaskId,
     reason: Reason = "",
     max_retries: Annotated[Retries, Field(description="Retries from now on; null: as before.")] = None,
 ) -> Task:
@@ -164,7 +166,7 @@ def _require_worktree(tx: Reader, row: Row) -> None:
 @op(allow=Level.PLANNER)
 async def reassign_task(
     ctx: Ctx,
-    task_id: Int64,
+    task_id: TaskId,
     assigned_agent_id: Annotated[str | None, Field(description="Only this agent may claim it; null: any agent.")],
     reason: Reason = "",
 ) -> Task:
@@ -187,7 +189,7 @@ async def reassign_task(
 
 
 @op(allow=Level.PLANNER)
-async def set_priority(ctx: Ctx, task_id: Int64, priority: Priority) -> Task:
+async def set_priority(ctx: Ctx, task_id: TaskId, priority: Priority) -> Task:
     """Set the priority of your task. Tasks with a higher priority are claimed first."""
 
     def change(tx: Tx) -> Task:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused
-from workbench.model import SECOND, Int64, Level, OnFailure, TaskState, Wire
+from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
+from workbench.ops.parameters import PersonaId
 from workbench.rules import access
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.commands import note_on_missing
@@ -24,9 +25,12 @@ from workbench.services.tasks.task import (
     Dependencies,
     Description,
     LeaseSeconds,
+    Metadata,
     NewlyCreated,
     NewTask,
     NoRetry,
+    Parent,
+    Place,
     PlannedTask,
     Policy,
     Priority,
@@ -54,18 +58,18 @@ class TasksMade(Wire):
 async def create_task(
     ctx: Ctx,
     title: Title,
-    persona_id: str,
+    persona_id: PersonaId,
     description: Description = "",
     priority: Priority = 500,
     dependencies: Dependencies = [],
-    parent_task_id: Int64 | None = None,
-    target_worktree: str | None = None,
+    parent_task_id: Parent = None,
+    target_worktree: Place = None,
     assigned_agent_id: Reserved = None,
     run: Run = None,
     max_retries: Retries = None,
     lease_seconds: LeaseSeconds = None,
     context_ref: ContextRef = None,
-    metadata: dict[str, Any] = {},
+    metadata: Metadata = {},
     session_id: SessionRef = None,
     on_failure: Policy = OnFailure.BLOCK,
     no_retry: NoRetry = [],

@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Annotated
+
+from pydantic import Field
 
 from workbench.errors import Conflict, Refused
 from workbench.model import Int64, Level, OnFailure, TaskState
 from workbench.ops import Caller, Ctx, op
+from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import SHOWN
 from workbench.services.tasks.rows import blockers, end_attempt, require_own_row, require_row, require_task, visible_row
@@ -19,9 +23,11 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
+OtherTask = Annotated[Int64, Field(description="The id of the task that it waits for.")]
+
 
 @op(allow=Level.WORKER)
-async def add_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task:
+async def add_dependency(ctx: Ctx, task_id: TaskId, depends_on: OtherTask) -> Task:
     """Make a task wait for another. A held task continues, but cannot be completed before the other one."""
 
     def change(tx: Tx) -> Task:
@@ -34,7 +40,7 @@ async def add_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task:
 
 
 @op(allow=Level.WORKER)
-async def remove_dependency(ctx: Ctx, task_id: Int64, depends_on: Int64) -> Task:
+async def remove_dependency(ctx: Ctx, task_id: TaskId, depends_on: OtherTask) -> Task:
     """Remove a dependency. A worker cannot remove one from the task that it holds."""
 
     def change(tx: Tx) -> Task:

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
+from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.services.tasks.rows import SQL, readable_row, status_of, task_of
 from workbench.services.tasks.task import Task, TaskStatus
@@ -33,13 +34,13 @@ class TaskLog(Wire):
 
 
 @op(allow=Level.READ, reads=True)
-async def get_task(ctx: Ctx, task_id: Int64) -> Task:
+async def get_task(ctx: Ctx, task_id: TaskId) -> Task:
     """Get a task in full: text, state, dependencies, attempts, result, artifacts."""
     return await ctx.read(lambda tx: task_of(tx, readable_row(tx, ctx.caller, task_id)))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def get_task_status(ctx: Ctx, task_id: Int64) -> TaskStatus:
+async def get_task_status(ctx: Ctx, task_id: TaskId) -> TaskStatus:
     """Get the state of a task, and the dependencies that it waits for."""
     return await ctx.read(lambda tx: status_of(tx, readable_row(tx, ctx.caller, task_id)))
 
@@ -47,7 +48,7 @@ async def get_task_status(ctx: Ctx, task_id: Int64) -> TaskStatus:
 @op(allow=Level.READ, reads=True)
 async def wait_for_task(
     ctx: Ctx,
-    task_id: Int64,
+    task_id: TaskId,
     until: Annotated[Literal["ended", "changed"], Field(description="Wait for its end, or for any event.")] = "ended",
     wait_seconds: Annotated[float, Field(ge=0, description="Answer after this long at the latest.")] = 30,
 ) -> TaskStatus:
@@ -69,11 +70,11 @@ async def wait_for_task(
 @op(allow=Level.READ, reads=True)
 async def get_task_logs(
     ctx: Ctx,
-    task_id: Int64,
+    task_id: TaskId,
     cursor: Annotated[
         int, Field(ge=0, le=LARGEST_INT, description="Continue after the line with this id, in the same order.")
     ] = 0,
-    limit: Annotated[int, Field(ge=1, le=500)] = 200,
+    limit: Annotated[int, Field(ge=1, le=500, description="At most this many lines.")] = 200,
     newest_first: Annotated[bool, Field(description="Start at the end of the log and read backward.")] = False,
 ) -> TaskLog:
     """Get the progress notes of a task, oldest first by default."""

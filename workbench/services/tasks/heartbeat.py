@@ -54,7 +54,7 @@ async def heartbeat_and_get_tasks(
     agent_id: OwnId = None,
     persona_id: Annotated[str | None, Field(description="Optional: your own persona; any other is refused.")] = None,
     wait_seconds: WaitSeconds = 0,
-    limit: Annotated[int, Field(ge=1, le=50)] = 10,
+    limit: Annotated[int, Field(ge=1, le=50, description="At most this many claimable tasks.")] = 10,
 ) -> Work:
     """Renew all your leases and list the tasks you hold and those you could claim, best first."""
     me = require_self(ctx.caller, agent_id, persona_id)
@@ -82,7 +82,7 @@ async def heartbeat(ctx: Ctx, agent_id: OwnId = None) -> Beat:
 
 @op(allow=Level.WORKER, reads=True, tool=False)
 async def get_available_tasks(
-    ctx: Ctx, agent_id: OwnId = None, limit: Annotated[int, Field(ge=1, le=500)] = 10
+    ctx: Ctx, agent_id: OwnId = None, limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 10
 ) -> Available:
     """List the tasks you could claim now, best first, without claiming one or renewing leases."""
     me = require_self(ctx.caller, agent_id)

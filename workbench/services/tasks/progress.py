@@ -5,13 +5,14 @@ A caller that no longer holds the lease gets `LEASE_LOST`, and nothing changes.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from workbench.errors import Conflict
-from workbench.model import Int64, Level, TaskState
+from workbench.model import Int64, Json, Level, TaskState
 from workbench.ops import Caller, Ctx, op
+from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import Action
 from workbench.services.tasks import attempts, dependencies
@@ -34,7 +35,7 @@ AttemptNumber = Annotated[
 
 
 @op(allow=Level.WORKER)
-async def start_task(ctx: Ctx, task_id: Int64, attempt: AttemptNumber = None) -> Task:
+async def start_task(ctx: Ctx, task_id: TaskId, attempt: AttemptNumber = None) -> Task:
     """Mark a claimed task as in progress. Reporting progress or completing it implies this."""
 
     def change(tx: Tx) -> Task:
@@ -49,11 +50,11 @@ async def start_task(ctx: Ctx, task_id: Int64, attempt: AttemptNumber = None) ->
 @op(allow=Level.WORKER)
 async def report_task_progress(
     ctx: Ctx,
-    task_id: Int64,
-    progress_note: Annotated[str, Field(max_length=10_000)] = "",
-    percent_complete: Annotated[int | None, Field(ge=0, le=100)] = None,
+    task_id: TaskId,
+    progress_note: Annotated[str, Field(max_length=10_000, description="What you did, found or decided.")] = "",
+    percent_complete: Annotated[int | None, Field(ge=0, le=100, description="How much of the task is done.")] = None,
     agent_id: OwnId = None,
-    level: Literal["debug", "info", "warn", "error"] = "info",
+    level: Annotated[Literal["debug", "info", "warn", "error"], Field(description="How serious the note is.")] = "info",
     attempt: AttemptNumber = None,
 ) -> TaskSummary:
     """Report progress on a task you hold: a note, a percentage, or both. Renews its lease."""
@@ -76,8 +77,8 @@ async def report_task_progress(
 @op(allow=Level.WORKER)
 async def complete_task(
     ctx: Ctx,
-    task_id: Int64,
-    result_data: Annotated[Any, Field(description="The result, as JSON.")] = None,
+    task_id: TaskId,
+    result_data: Annotated[Json, Field(description="The result, as JSON, for the agents that need it.")] = None,
     artifacts: Annotated[
         tuple[str, ...], Field(max_length=1_000, description="What you made: files, commits, addresses.")
     ] = (),
@@ -96,8 +97,10 @@ async def complete_task(
 @op(allow=Level.WORKER)
 async def fail_task(
     ctx: Ctx,
-    task_id: Int64,
-    error_message: Annotated[str, Field(min_length=1, max_length=10_000)],
+    task_id: TaskId,
+    error_message: Annotated[
+        str, Field(min_length=1, max_length=10_000, description="What failed and why, for the next attempt.")
+    ],
     retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
     error_class: Annotated[
         str | None, Field(max_length=200, description="Error class, such as ValueError; see no_retry of the task.")
@@ -115,8 +118,8 @@ async def fail_task(
 @op(allow=Level.WORKER)
 async def release_task(
     ctx: Ctx,
-    task_id: Int64,
-    reason: Annotated[str, Field(max_length=1_000)] = "",
+    task_id: TaskId,
+    reason: Annotated[str, Field(max_length=1_000, description="Why you cannot do it now.")] = "",
     attempt: AttemptNumber = None,
 ) -> Finish:
     """Release a task you hold. It is claimable again at once, and no retry is used up.
@@ -183,7 +186,7 @@ def _emit_started(tx: Tx, row: Row) -> None:
     tx.emit("task.started", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
 
 
-def held(tx: Reader, caller: Caller, task_id: Int64, attempt: int | None) -> Row:
+def held(tx: Reader, caller: Caller, task_id: int, attempt: int | None) -> Row:
     """The row of a task that the caller holds.
 
     Raises:

@@ -8,21 +8,32 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from workbench.errors import BadInput
-from workbench.model import Int64, Micros, OnFailure, TaskState, Wire
+from workbench.model import Int64, Json, Micros, OnFailure, TaskState, Wire
+from workbench.ops.parameters import PersonaId
 from workbench.settings import Settings
 
 Run = Annotated[
     str | list[str] | None,
     Field(description="Command of the task: a string for /bin/sh -c or a list, run in the worktree."),
 ]
-Title = Annotated[str, Field(min_length=1, max_length=200)]
-Description = Annotated[str, Field(max_length=100_000)]
+Title = Annotated[str, Field(min_length=1, max_length=200, description="What is to be done, in one line.")]
+Description = Annotated[
+    str, Field(max_length=100_000, description="All that the agent needs to know, and how to tell that it is done.")
+]
 Priority = Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="Higher goes first.")]
 Dependencies = Annotated[list[Int64], Field(max_length=1_000, description="Ids of the tasks that it depends on.")]
 Reserved = Annotated[str | None, Field(description="Reserve it for this agent.")]
-Retries = Annotated[int | None, Field(ge=0, le=100)]
-LeaseSeconds = Annotated[float | None, Field(gt=0, le=86_400)]
-ContextRef = Annotated[str | None, Field(max_length=1_000)]
+Retries = Annotated[int | None, Field(ge=0, le=100, description="Retries after failures; null: the default.")]
+LeaseSeconds = Annotated[
+    float | None,
+    Field(gt=0, le=86_400, description="How long a claim lasts without a heartbeat; null: the persona's default."),
+]
+ContextRef = Annotated[
+    str | None, Field(max_length=1_000, description="Where to find more, such as the id of a context or a path.")
+]
+Parent = Annotated[Int64 | None, Field(description="The task that it is a part of.")]
+Place = Annotated[str | None, Field(description="The worktree to do it in; see create_worktree.")]
+Metadata = Annotated[dict[str, Any], Field(description="Free-form, for you and the agent.")]
 SessionRef = Annotated[
     str | None,
     Field(description="Only agents of this session (id or name) may claim it. Null: yours; for the operator, any."),
@@ -41,17 +52,17 @@ class NewTask(Wire):
 
     title: Title
     description: Description = ""
-    persona_id: str
+    persona_id: PersonaId
     priority: Priority = 500
     dependencies: Dependencies = []
-    parent_task_id: Int64 | None = None
-    target_worktree: str | None = None
+    parent_task_id: Parent = None
+    target_worktree: Place = None
     assigned_agent_id: Reserved = None
     run: Run = None
     max_retries: Retries = None
     lease_seconds: LeaseSeconds = None
     context_ref: ContextRef = None
-    metadata: dict[str, Any] = {}
+    metadata: Metadata = {}
     session_id: SessionRef = None
     on_failure: Policy = OnFailure.BLOCK
     no_retry: NoRetry = []
@@ -163,7 +174,7 @@ class Task(TaskSummary):
     reserved_for: str | None
     on_failure: OnFailure
     no_retry: list[str]
-    result_data: Any
+    result_data: Json
     artifacts: list[str]
     attempts: list[Attempt]
 

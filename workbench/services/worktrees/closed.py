@@ -61,9 +61,9 @@ class ClosedWorktrees(Wire):
 @op(allow=Level.READ, reads=True, tool=False)
 async def list_closed_worktrees(
     ctx: Ctx,
-    worktree_name: WorktreeName | None = None,
+    worktree_name: Annotated[WorktreeName | None, Field(description="Only worktrees that had this name.")] = None,
     before: Annotated[Int64 | None, Field(description="next_before of the previous page.")] = None,
-    limit: Annotated[int, Field(ge=1, le=500)] = 100,
+    limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 100,
 ) -> ClosedWorktrees:
     """List integrated and discarded worktrees, the last closed first: merged commit, who approved it, when, why."""
     rows = await ctx.read(lambda tx: tx.all(SQL.closed, name=worktree_name, before=before, limit=limit + 1))

@@ -24,7 +24,6 @@ from workbench.services.worktrees.rows import (
     SQL,
     Branch,
     Worktree,
-    WorktreeName,
     find_worktree,
     open_worktrees,
     require_worktree,
@@ -44,10 +43,15 @@ class Start:
     existing: bool
 
 
+NewName = Annotated[
+    str, Field(min_length=1, max_length=50, description="Small letters, digits, - and _; a letter or digit first.")
+]
+
+
 @op(allow=Level.PLANNER)
 async def create_worktree(
     ctx: Ctx,
-    name: WorktreeName,
+    name: NewName,
     branch_name: Annotated[
         Branch | None,
         Field(description="Default: wb/<name>/main, which must be new. An existing branch named here is continued."),

@@ -43,7 +43,7 @@ class Discarded(Worktree):
 async def discard_worktree(
     ctx: Ctx,
     worktree_name: WorktreeName,
-    reason: Annotated[str, Field(max_length=1_000)] = "",
+    reason: Annotated[str, Field(max_length=1_000, description="Recorded with the worktree.")] = "",
     delete_branch: Annotated[bool, Field(description="Delete its branch too.")] = False,
     force: Annotated[
         bool, Field(description="Discard even commits and files that exist nowhere else; they are saved as a bundle.")

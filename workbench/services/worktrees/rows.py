@@ -18,8 +18,10 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 KIND = "integration"
 
-WorktreeName = Annotated[str, Field(min_length=1, max_length=50)]
-Branch = Annotated[str, Field(min_length=1, max_length=200)]
+WorktreeName = Annotated[
+    str, Field(min_length=1, max_length=50, description="The worktree's name; see get_worktree_status.")
+]
+Branch = Annotated[str, Field(min_length=1, max_length=200, description="A branch's name.")]
 
 
 class Worktree(Wire):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.model import TaskState, Wire
+from workbench.model import Json, TaskState, Wire
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.plan.model import PlannedTask, meaning
 
@@ -18,8 +18,8 @@ class Change(Wire):
     """The change of one field of a task."""
 
     field: str
-    before: Any
-    after: Any
+    before: Json
+    after: Json
 
 
 class PlanDiff(Wire):

@@ -58,11 +58,19 @@ class Plans(Wire):
 async def create_plan(
     ctx: Ctx,
     text: Annotated[
-        str, Field(max_length=2_000_000, description="YAML with `plan:` and `tasks:`, or a Markdown checklist.")
+        str,
+        Field(
+            max_length=2_000_000,
+            description="YAML: `plan`, its name, and `tasks`, a list. A task has name, title and persona, and may have "
+            "description, worktree, after (names of tasks it waits for), parent (a name), run, priority. Or a Markdown "
+            "checklist.",
+        ),
     ],
     name: Annotated[str | None, Field(description="Use this name instead of the plan's own.")] = None,
     number_if_taken: Annotated[bool, Field(description="If the name is taken, add a number to it.")] = False,
-    format: Literal["auto", "yaml", "markdown"] = "auto",
+    format: Annotated[
+        Literal["auto", "yaml", "markdown"], Field(description="The format of the text; auto recognises it.")
+    ] = "auto",
     update: Annotated[bool, Field(description="If the plan exists, change it to match the text.")] = False,
     dry_run: Annotated[bool, Field(description="Change nothing; only report in `diff` what would change.")] = False,
 ) -> PlanMade:
@@ -102,7 +110,7 @@ async def list_plans(ctx: Ctx) -> Plans:
 async def export_plan(
     ctx: Ctx,
     plan: Annotated[str, Field(description="Its name; see list_plans.")],
-    format: rules.Format = "yaml",
+    format: Annotated[rules.Format, Field(description="The form of the text.")] = "yaml",
     tick: Annotated[
         bool, Field(description="In Markdown, tick the completed tasks; create_plan then leaves them out.")
     ] = False,

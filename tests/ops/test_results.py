@@ -1,0 +1,66 @@
+"""What operations return fits the schema that they declare: for any values of the declared types."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+
+from workbench.model import Json, Micros
+from workbench.ops import Op, collect
+from workbench.services import SERVICES
+from workbench.services.processes.processes import ResourceLimits
+
+RETURNED = {get_type_hints(op.fn)["return"]: op for op in collect(SERVICES).values()}
+"""What operations return, each type once, with one of the operations that return it."""
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda below: st.lists(below, max_size=2) | st.dictionaries(st.text(), below, max_size=2),
+    max_leaves=4,
+)
+TIMES = st.integers(0, 2**52)
+
+
+def values(declared: Any) -> st.SearchStrategy[Any]:
+    """Values of a type that an operation declares."""
+    if declared in (Any, Json):
+        return JSON
+    if declared == Micros:
+        return TIMES
+    origin, parts = get_origin(declared), get_args(declared)
+    if origin is Annotated:
+        return values(parts[0])
+    if origin is list:
+        return st.lists(values(parts[0]), max_size=2)
+    if origin is dict:
+        return st.dictionaries(values(parts[0]), values(parts[1]), max_size=2)
+    if declared is ResourceLimits:  # its numbers have bounds
+        return st.just(ResourceLimits())
+    if isinstance(declared, type) and issubclass(declared, BaseModel):
+        return st.deferred(lambda: instances(declared))
+    if parts and origin is not tuple and type(None) in parts:
+        return st.one_of(*map(values, parts))
+    return st.from_type(declared)
+
+
+def instances(model: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
+    """Instances of a model, which are not validated."""
+    hints = get_type_hints(model, include_extras=True)
+    fields = {name: values(hints[name]) for name in model.model_fields}
+    return st.fixed_dictionaries(fields).map(lambda made: model.model_construct(**made))
+
+
+@pytest.mark.parametrize(("returned", "op"), RETURNED.items(), ids=lambda value: getattr(value, "__name__", None))
+def test_whatever_an_operation_returns_fits_its_output_schema(returned: type[BaseModel], op: Op) -> None:
+    validator = Draft202012Validator(op.output_schema)
+
+    @settings(max_examples=4)
+    @given(instances(returned))
+    def check(result: BaseModel) -> None:
+        validator.validate(op.result.serializer.to_python(result, mode="json"))
+
+    check()
