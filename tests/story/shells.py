@@ -88,7 +88,7 @@ class WebSocketShell(Shell):
 
 
 class McpShell(Shell):
-    """A session for each call, with the library's own client."""
+    """A session for each call, with the library's own client, which compares each result with its output schema."""
 
     async def call(self, token: str | None, name: str, /, **arguments: Any) -> Outcome:
         async with http_client(token) as http:
@@ -100,8 +100,13 @@ class McpShell(Shell):
                 error = first(errors)
                 assert isinstance(error, MCPError)
                 return Refusal(error.message)
+        if result.is_error:
+            assert result.structured_content is None
+            [text] = result.content
+            assert text.type == "text"
+            return refusal(json.loads(text.text)["error"])
         data: dict[str, Any] = result.structured_content or {}
-        return refusal(data["error"]) if result.is_error else data
+        return data
 
 
 class RestShell(Shell):

@@ -184,7 +184,7 @@ DIFFERENCES: dict[type[Shell], dict[str, Outcome]] = {
         # Whoever sits at the terminal without a token is the operator.
         "ask without a token": {
             **{"agent_id": "operator", "level": "operator", "tool": "write", "access_level": "session_level"},
-            **{"persona_id": None, "session_id": None, "team_id": None, "worktree": None},
+            **{"persona_id": None, "session_id": None, "team_id": None, "worktree": None, "supervised": False},
         },
     },
 }

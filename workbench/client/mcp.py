@@ -17,6 +17,7 @@ from workbench.errors import BadInput, WorkbenchError, from_dict
 
 if TYPE_CHECKING:
     from mcp.client import Client
+    from mcp.types import CallToolResult
 
 T = TypeVar("T")
 
@@ -59,12 +60,15 @@ class McpClient:
         Raises:
             WorkbenchError: what the server raised; ``NO_SERVER`` when none answers; ``BAD_REPLY``.
         """
-        result = await self._connected().ask(lambda client: client.call_tool(name, arguments))
+        from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
+
+        # `Client.call_tool` would first list the tools, and again for each operation that is not offered as a tool.
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
+        result = await self._connected().ask(lambda client: client.session.send_request(request, CallToolResult))
+        if result.is_error:
+            raise _error(result)
         data: dict[str, Any] = result.structured_content or {}
-        if not result.is_error:
-            return data
-        error = data.get("error")
-        raise from_dict(error) if isinstance(error, dict) else bad_reply("an error without a code")
+        return data
 
     def _connected(self) -> _Connection:
         if self._connection is None or self._connection.is_broken:
@@ -141,6 +145,16 @@ class _Connection:
                 body = json.loads(await response.aread())
                 if isinstance(body, dict) and isinstance(body.get("error"), dict) and "success" in body:
                     self._refusal = from_dict(body["error"])
+
+
+def _error(result: CallToolResult) -> WorkbenchError:
+    """The error in a tool's result: JSON in its text."""
+    texts = [part.text for part in result.content if part.type == "text"]
+    with contextlib.suppress(ValueError):
+        body = json.loads("".join(texts))
+        if isinstance(body, dict) and isinstance(body.get("error"), dict):
+            return from_dict(body["error"])
+    return bad_reply("an error without a code")
 
 
 def _first(error: BaseException) -> BaseException:

@@ -49,6 +49,8 @@ class Caller:
     """Whether its registration is active; if not, its next operation activates it."""
     commands_only: bool = False
     """Whether it can do only tasks that have a command."""
+    supervised: bool = False
+    """Whether a supervisor claims its tasks for it, and starts it anew for each."""
     address: str | None = None
     client: str | None = None
     """The client's address and program: shown in the panel and used for limits, never trusted."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx2
@@ -12,9 +11,10 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from mcp.types import Implementation, ListToolsResult
+from mcp.types import CallToolResult, Implementation, ListToolsResult
 
 from tests.conftest import Admit, Served
+from tests.shells.mcp.sessions import ERAS, session
 from workbench.app import Workbench
 from workbench.client import McpClient
 from workbench.errors import WorkbenchError
@@ -26,18 +26,7 @@ from workbench.shells.mcp.server import FIRST_CHOICE
 pytestmark = pytest.mark.anyio
 
 WRONG = f"wba_{'x' * 43}"
-ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 BYTES_OF_A_TOKEN = 4
-
-
-@asynccontextmanager
-async def session(served: Served, token: str | None = None, era: str = "auto", **options: Any) -> AsyncIterator[Client]:
-    """A session of the library's own client."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    http = httpx2.AsyncClient(headers=headers, trust_env=False, verify=False)
-    transport = streamable_http_client(served.info.mcp_url, http_client=http)
-    async with http, Client(transport, mode=era, **options) as client:  # type: ignore[arg-type]
-        yield client
 
 
 async def tools_of(served: Served, token: str | None = None, era: str = "auto") -> ListToolsResult:
@@ -95,8 +84,10 @@ async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served
 
 @pytest.mark.parametrize(("role", "limit"), [("worker", 8_000), ("planner", 15_000)])
 async def test_a_list_of_tools_leaves_room_for_work(served: Served, admit: Admit, role: str, limit: int) -> None:
-    listed = await tools_of(served, (await admit("ada", role=role)).token)
-    text = listed.model_dump_json(by_alias=True, exclude_none=True)
+    async with session(served, (await admit("ada", role=role)).token) as client:
+        listed, instructions = await client.list_tools(), client.instructions
+    reaches_a_model = [(tool.name, tool.description, tool.input_schema) for tool in listed.tools]
+    text = json.dumps([instructions, *reaches_a_model], ensure_ascii=False, separators=(",", ":"))
     assert 1_000 < len(text.encode()) / BYTES_OF_A_TOKEN < limit
 
 
@@ -110,7 +101,8 @@ async def test_every_tool_says_what_it_does_and_what_it_may_break(served: Served
         assert tool.annotations.read_only_hint is op.reads
         assert tool.annotations.destructive_hint is op.destructive
         assert tool.annotations.open_world_hint is False
-        assert (tool.description, tool.input_schema) == (op.help, op.input_schema)
+        assert (tool.title, tool.description) == (op.title, op.help)
+        assert (tool.input_schema, tool.output_schema) == (op.input_schema, op.output_schema)
         assert tool.meta == ({"anthropic/alwaysLoad": True} if op.name in FIRST_CHOICE else None)
     assert {tool.name for tool in listed} >= FIRST_CHOICE
 
@@ -126,6 +118,19 @@ async def test_a_result_is_structured_and_the_same_as_text(served: Served, admit
     [text] = result.content
     assert text.type == "text"
     assert json.loads(text.text) == result.structured_content
+
+
+def error_of(result: CallToolResult) -> dict[str, Any]:
+    """The error in a result, which is JSON in its text: structured content would have to fit the output schema."""
+    assert result.is_error
+    assert result.structured_content is None
+    [text] = result.content
+    assert text.type == "text"
+    body = json.loads(text.text)
+    assert body.keys() == {"success", "error"}
+    assert body["success"] is False
+    error: dict[str, Any] = body["error"]
+    return error
 
 
 ERRORS: list[tuple[str, dict[str, Any], str, int]] = [
@@ -145,16 +150,21 @@ async def test_an_error_is_a_result_with_a_code(served: Served, admit: Admit, er
     async with session(served, (await admit("ada")).token, era) as client:
         for name, arguments, code, status in ERRORS:
             result = await client.call_tool(name, arguments)
-            assert result.is_error, name
-            assert result.structured_content is not None
-            assert result.structured_content["success"] is False
-            error = result.structured_content["error"]
+            error = error_of(result)
             assert error.keys() == {"code", "message", "details", "status"}
-            assert (error["code"], error["status"]) == (code, status)
+            assert (error["code"], error["status"]) == (code, status), name
     async with session(served, era=era) as client:
-        result = await client.call_tool("whoami", {})
-        assert result.structured_content is not None
-        assert result.structured_content["error"]["code"] == "TOKEN_REQUIRED"
+        assert error_of(await client.call_tool("whoami", {}))["code"] == "TOKEN_REQUIRED"
+
+
+async def test_the_two_names_of_the_integration_are_one_tool_that_answers_to_both(served: Served, admit: Admit) -> None:
+    async with session(served, (await admit("pam", role="planner")).token) as client:
+        listed = names(await client.list_tools())
+        assert "integrate_worktree" in listed
+        assert "request_integration" not in listed
+        for name in ("integrate_worktree", "request_integration"):
+            error = error_of(await client.call_tool(name, {"worktree_name": "nowhere"}))
+            assert error["code"] == "WORKTREE_NOT_FOUND", name
 
 
 class Counting:
@@ -166,6 +176,9 @@ class Counting:
     async def level(self, ctx: server.Context) -> Level:
         self.asked.append("level")
         return Level.OPERATOR
+
+    async def guidance(self, ctx: server.Context) -> str:
+        return ""
 
     async def call(self, ctx: server.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(name)
@@ -179,8 +192,8 @@ async def test_a_call_does_not_list_the_tools_before(workbench: Workbench) -> No
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app))
     transport = streamable_http_client("http://127.0.0.1/mcp", http_client=http)
     async with manager.run(), http, Client(transport) as client:
-        await client.call_tool("get_task", {"task_id": 1})
-    assert counting.asked[0] == "get_task"
+        await client.call_tool("remove_admission_rule", {"name": "guests"})
+    assert counting.asked[0] == "remove_admission_rule"
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -19,6 +20,7 @@ from tests.conftest import Admit, Command, Served
 from workbench.model import Level
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
+from workbench.shells.mcp.guidance import guidance
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 
@@ -46,8 +48,13 @@ async def names(client: Client) -> list[str]:
 
 
 def data(result: CallToolResult) -> dict[str, Any]:
-    assert result.structured_content is not None
-    return result.structured_content
+    """What a tool returned: structured content, or an error as JSON in a text."""
+    if result.structured_content is not None:
+        return result.structured_content
+    [text] = result.content
+    assert text.type == "text"
+    body: dict[str, Any] = json.loads(text.text)
+    return body
 
 
 def workers_tools(served: Served) -> list[str]:
@@ -142,6 +149,7 @@ async def test_a_token_from_the_environment_is_used_from_the_start(served: Serve
     ada = await admit("ada")
     await served.workbench.call("create_task", title="Count penguins", persona_id="implementer")
     async with start(ada.token) as client:
+        assert client.instructions == guidance(Level.WORKER)
         assert "claim_task" in await names(client)
         assert data(await client.call_tool("claim_task", {}))["task"]["title"] == "Count penguins"
         result = await client.call_tool("get_task", {"task_id": 99})

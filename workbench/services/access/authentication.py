@@ -24,12 +24,14 @@ CACHED = 10_000
 STALE_SECONDS = 5.0
 COMMANDS_ONLY = "commands_only"
 """The capability of an agent that only runs the commands of tasks."""
+SUPERVISED = "supervised"
+"""The capability of an agent whose program is started for one task at a time, which its supervisor claims."""
 _SHARED = frozenset({"team", "session", "project", "agent_tool"})
 """Nouns of events that may change what any agent may do."""
 
 
 class Identity(Wire):
-    """Who the caller is, as the server sees it."""
+    """Who the caller is, as the server sees it. `supervised`: its supervisor claims its tasks, one at a time."""
 
     agent_id: str
     level: str
@@ -39,6 +41,7 @@ class Identity(Wire):
     session_id: str | None
     team_id: str | None
     worktree: str | None
+    supervised: bool
 
 
 class CallerCache:
@@ -145,6 +148,7 @@ def _caller(row: Row) -> Caller:
     barred = "TOOL_DISABLED" if off else None
     if tool is Tool.READ and not row["may_read"]:
         barred, level = "TOOL_DISABLED", Level.ANONYMOUS
+    capabilities = json.loads(row["capabilities"])
     return Caller(
         level,
         row["assigned_agent_id"],
@@ -159,7 +163,8 @@ def _caller(row: Row) -> Caller:
         reads=bool(row["may_read"]),
         active=status is Registration.ACTIVE,
         token_hash=row["token_hash"],
-        commands_only=bool(json.loads(row["capabilities"]).get(COMMANDS_ONLY)),
+        commands_only=bool(capabilities.get(COMMANDS_ONLY)),
+        supervised=bool(capabilities.get(SUPERVISED)),
     )
 
 
@@ -181,4 +186,5 @@ async def whoami(ctx: Ctx) -> Identity:
         session_id=caller.session,
         team_id=caller.team,
         worktree=caller.worktree,
+        supervised=caller.supervised,
     )

@@ -15,7 +15,7 @@ from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.model import Int64
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
-from workbench.services.access.authentication import COMMANDS_ONLY
+from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
 from workbench.services.processes import environments, profiles
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.tasks.rows import visible_row
@@ -107,7 +107,7 @@ async def check_profile(ctx: Ctx, request: SpawnRequest) -> dict[str, Any]:
         what = "a function, as package.module:name" if wants else "no function"
         raise BadInput("BAD_FUNCTION", f"The profile {profile.name} takes {what}.")
     if profile.command is not None:
-        return {}
+        return {SUPERVISED: True}
     if request.task_id is not None:
         task_id = request.task_id
         _require_command(await ctx.read(lambda tx: visible_row(tx, ctx.caller, task_id)), profile.name)

@@ -17,6 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import Caller
 from workbench.shells.gate import revoked, unless_revoked
+from workbench.shells.mcp.guidance import guidance
 from workbench.shells.mcp.server import Context, server
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,10 @@ class InProcess:
 
     async def level(self, ctx: Context) -> Level:
         return _caller(ctx).level
+
+    async def guidance(self, ctx: Context) -> str:
+        caller = _caller(ctx)
+        return guidance(caller.level, supervised=caller.supervised)
 
     async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         caller = _caller(ctx)

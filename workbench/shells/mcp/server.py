@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import ListenHandler, SubscriptionBus
 from mcp.types import (
@@ -33,12 +33,6 @@ from workbench.model import Level
 from workbench.ops import Catalogue, Op
 from workbench.shells.gate import client_name
 
-INSTRUCTIONS = (
-    "Workbench coordinates a team of agents. Without a token, call register and wait for a person to "
-    "admit you (registration_status with wait_seconds). Over HTTP, then connect again with your token as "
-    "`Authorization: Bearer`. Then: heartbeat_and_get_tasks, claim_task, work in your worktree, "
-    "report_task_progress, complete_task or fail_task. A claim is a lease: keep calling the heartbeat."
-)
 FIRST_CHOICE = frozenset({"register", "heartbeat_and_get_tasks", "claim_task", "complete_task"})
 
 log = logging.getLogger(__name__)
@@ -51,6 +45,10 @@ class Backend(Protocol):
 
     async def level(self, ctx: Context) -> Level:
         """The level of a request's caller."""
+        ...
+
+    async def guidance(self, ctx: Context) -> str:
+        """The instructions for a request's caller."""
         ...
 
     async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -80,13 +78,25 @@ def server(catalogue: Catalogue, backend: Backend, news: SubscriptionBus | None 
         "workbench",
         version=__version__,
         title="Workbench",
-        instructions=INSTRUCTIONS,
         get_tool_input_schema=lambda name: None,  # else each call lists the tools first, to find schemas of headers
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_subscriptions_listen=ListenHandler(news) if news is not None else None,
     )
+    made.middleware.append(_guiding(backend))
     return made
+
+
+def _guiding(backend: Backend) -> ServerMiddleware[Any]:
+    """Adds the caller's instructions to the answer that begins a session, in both eras of the protocol."""
+
+    async def guide(ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            result["instructions"] = await backend.guidance(ctx)
+        return result
+
+    return guide
 
 
 def offered(ops: Iterable[Op], level: Level) -> list[Op]:
@@ -99,8 +109,10 @@ def tool(op: Op) -> Tool:
     """An operation as an MCP tool, with hints for clients that ask before they act."""
     return Tool(
         name=op.name,
+        title=op.title,
         description=op.help,
         input_schema=op.input_schema,
+        output_schema=op.output_schema,
         annotations=ToolAnnotations(read_only_hint=op.reads, destructive_hint=op.destructive, open_world_hint=False),
         _meta={"anthropic/alwaysLoad": True} if op.name in FIRST_CHOICE else None,
     )
@@ -115,7 +127,7 @@ def _introduce(ctx: Context) -> None:
 
 
 async def _coded(run: Callable[[], Awaitable[dict[str, Any]]]) -> CallToolResult:
-    """The outermost handler: returns results and errors as structured content."""
+    """The outermost handler: returns a result as structured content, and an error as text."""
     try:
         return _result(await run())
     except WorkbenchError as error:
@@ -125,10 +137,14 @@ async def _coded(run: Callable[[], Awaitable[dict[str, Any]]]) -> CallToolResult
         return _failure(WorkbenchError("INTERNAL_ERROR", "The server failed; see its log."))
 
 
+def _result(data: dict[str, Any]) -> CallToolResult:
+    return CallToolResult(content=[_text(data)], structured_content=data)
+
+
 def _failure(error: WorkbenchError) -> CallToolResult:
-    return _result({"success": False, "error": error.as_dict()}, is_error=True)
+    """An error, as JSON in a text only: clients compare structured content, also of errors, with the output schema."""
+    return CallToolResult(content=[_text({"success": False, "error": error.as_dict()})], is_error=True)
 
 
-def _result(data: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data, is_error=is_error)
+def _text(data: dict[str, Any]) -> TextContent:
+    return TextContent(type="text", text=json.dumps(data, ensure_ascii=False, separators=(",", ":")))

@@ -28,6 +28,7 @@ from workbench.rules import access
 from workbench.services import SERVICES
 from workbench.settings import Settings
 from workbench.shells.mcp import server as mcp
+from workbench.shells.mcp.guidance import guidance
 
 WAIT_SECONDS = 25.0
 
@@ -45,6 +46,7 @@ class Forwarding:
         self._url = url
         self._news = news
         self._level = Level.ANONYMOUS
+        self._supervised = False
         self._stack = contextlib.AsyncExitStack()
         self._client = HttpClient(url, token)
         self._announcing: asyncio.Task[None] | None = None
@@ -60,13 +62,18 @@ class Forwarding:
     async def level(self, ctx: mcp.Context) -> Level:
         """The token's present level; while no server answers, the last known one."""
         try:
-            self._level = Level[(await self._client.call("whoami"))["level"].upper()]
+            me = await self._client.call("whoami")
+            self._level, self._supervised = Level[me["level"].upper()], me["supervised"]
         except WorkbenchError as error:
             if error.code == "NOT_ASSIGNED":
                 self._announce_later(ctx.session)
             if error.code != "NO_SERVER":
                 self._level = Level.ANONYMOUS
         return self._level
+
+    async def guidance(self, ctx: mcp.Context) -> str:
+        """Instructions for the agent, as of `level`."""
+        return guidance(await self.level(ctx), supervised=self._supervised)
 
     async def call(self, ctx: mcp.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Forward a call. After a registration, the following calls use the token that it returned."""
