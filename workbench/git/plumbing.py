@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from workbench.errors import NotFound
 from workbench.git.names import is_name, is_object_id
 from workbench.git.run import NOBODY, UNBOUND, Bound, Done, run
+
+COMMITS_KNOWN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,11 @@ class Plumbing:
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
         """
-        names = [name] if is_object_id(name) else [f"refs/heads/{name}", name]
-        found = filter(None, map(self.parse, names)) if is_name(name) else iter(())
+        if is_object_id(name):
+            return _commit_of_id(self, name)
+        found = filter(None, map(self.parse, (f"refs/heads/{name}", name))) if is_name(name) else iter(())
         if (commit := next(found, None)) is None:
-            raise NotFound(
-                "BRANCH_NOT_FOUND",
-                f"There is no branch or commit {name[:80]!r}. `git branch` lists branches.",
-            )
+            raise _no_commit(name)
         return commit
 
     def parse(self, name: str) -> str | None:
@@ -94,3 +95,15 @@ class Plumbing:
     def empty_tree(self) -> str:
         """The id of the empty tree."""
         return self.read("hash-object", "-t", "tree", "--stdin").text
+
+
+@lru_cache(maxsize=COMMITS_KNOWN)
+def _commit_of_id(plumbing: Plumbing, object_id: str) -> str:
+    """The commit of a full object id: itself, or what a tag with this id points at. That never changes."""
+    if (commit := plumbing.parse(object_id)) is None:
+        raise _no_commit(object_id)
+    return commit
+
+
+def _no_commit(name: str) -> NotFound:
+    return NotFound("BRANCH_NOT_FOUND", f"There is no branch or commit {name[:80]!r}. `git branch` lists branches.")
