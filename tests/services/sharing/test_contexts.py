@@ -156,7 +156,8 @@ async def test_what_happens_to_a_context_is_told_without_what_it_says(world: Wor
     await world.call("restore_context", "ada", **mine)
     events = (await world.workbench.call("list_events", subject=f"context:{mine['context_id']}"))["events"]
     session = (await world.workbench.call("get_session", session_id="one"))["id"]
-    assert events[0]["data"].pop("team") == (await world.call("whoami", "ada"))["team_id"]
+    team, author = (await world.call("whoami", "ada"))["team_id"], f"agent:{world.agents['ada'].caller.agent}"
+    assert {(event["data"].pop("team"), event["data"].pop("author")) for event in events} == {(team, author)}
     assert [(event["kind"], event["actor"], event["session"], event["data"]) for event in events] == [
         ("context.written", "ada", session, {"sequence_number": 1}),
         ("context.updated", "ada", session, {"sequence_number": 1, "changes": ["content"]}),
@@ -222,3 +223,14 @@ async def test_no_question_reads_through_all_contexts(workbench: Workbench, sett
     assert [step for step in plan if step.startswith(("SCAN c", "SCAN contexts", "SCAN s"))] == []
     sorted_ = [step for step in plan if "ORDER BY" in step]
     assert sorted_ == [] or name in ("numbered_after", "changed")  # of those that are new, which are few
+
+
+@pytest.mark.parametrize(("reader", "sees"), [("ada", True), ("bob", True), ("eve", False), ("zoe", False)])
+async def test_who_may_read_a_context_gets_the_events_of_what_others_do_to_it(
+    world: World, reader: str, sees: bool
+) -> None:
+    await world.workbench.call("update_agent", agent_id="bob", changes={"access_level": "team_level"})
+    await world.workbench.call("update_context", context_id=world.written["ada"], title="corrected")
+    await world.workbench.call("delete_context", context_id=world.written["ada"])
+    found = (await world.call("list_events", reader, kinds=["context.updated", "context.deleted"]))["events"]
+    assert [event["kind"] for event in found] == (["context.updated", "context.deleted"] if sees else [])

@@ -143,7 +143,9 @@ def add(tx: Tx, caller: Caller, settings: Settings, session: str, new: NewContex
     made, number = str(uuid7(tx.now)), int(counted["contexts"])
     place = {"project": counted["project_id"], "session": session, "agent": caller.agent, "sequence_number": number}
     tx.run(SQL.add, values | place, id=made, now=tx.now)
-    tx.emit("context.written", f"context:{made}", session=session, sequence_number=number, team=caller.team)
+    author = f"agent:{caller.agent}" if caller.agent else None
+    about = {"sequence_number": number, "author": author, "team": caller.team}
+    tx.emit("context.written", f"context:{made}", session=session, **about)
     return made, number
 
 
@@ -253,7 +255,9 @@ def _as_json(metadata: Mapping[str, Any] | None) -> str | None:
 
 
 def _emit(tx: Tx, kind: str, row: Row, **data: object) -> None:
-    tx.emit(kind, f"context:{row['id']}", session=row["session_id"], sequence_number=row["sequence_number"], **data)
+    author = f"agent:{row['author']}" if row["author"] else None
+    about = {"sequence_number": row["sequence_number"], "author": author, "team": row["team"]}
+    tx.emit(kind, f"context:{row['id']}", session=row["session_id"], **about, **data)
 
 
 def _context(row: Row) -> Context:

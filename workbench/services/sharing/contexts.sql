@@ -10,9 +10,10 @@ LEFT JOIN projects p ON p.id = COALESCE(s.project_id, c.project_id)
 COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) IS NULL
 
 -- part: columns
-SELECT c.number, c.agent_id AS author, c.id, COALESCE(s.project_id, c.project_id) AS project_id, c.session_id,
-    s.name AS session, a.assigned_agent_id AS agent_id, c.sequence_number, c.title, c.content, c.metadata,
-    c.created_at, c.updated_at, COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) AS deleted_at
+SELECT c.number, c.agent_id AS author, a.team_id AS team, c.id,
+    COALESCE(s.project_id, c.project_id) AS project_id, c.session_id, s.name AS session,
+    a.assigned_agent_id AS agent_id, c.sequence_number, c.title, c.content, c.metadata, c.created_at, c.updated_at,
+    COALESCE(c.deleted_at, s.deleted_at, p.deleted_at) AS deleted_at
 FROM contexts c
 {{joins}}
 LEFT JOIN agents a ON a.id = c.agent_id

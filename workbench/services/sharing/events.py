@@ -24,6 +24,8 @@ PAGES = 10
 """The most reads of `PAGE` events for one answer."""
 
 _OF_OPERATORS = frozenset({"approval", "rule", "allowlist", "agent_tool"})
+_OWNERS = {"approval": "requester", "context": "author"}
+"""Where the data of an event names the agent whose matter it is."""
 _OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team"})
 
 
@@ -74,9 +76,9 @@ def may_see(caller: Caller, found: Event) -> bool:
     me = f"agent:{caller.agent}"
     if caller.level is Level.OPERATOR or caller.name == found.actor or found.subject == me:
         return True
-    if found.kind.startswith("approval.") and found.data.get("requester") == me:
-        return True
     noun = found.kind.partition(".")[0]
+    if found.data.get(_OWNERS.get(noun, "")) == me:
+        return True
     if noun in _OF_SESSIONS:
         return _is_near(caller, found)
     return found.session in (None, caller.session) and noun not in _OF_OPERATORS
