@@ -87,16 +87,6 @@ def size(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def patch_text(files: Sequence[Mapping[str, Any]]) -> str:
-    """The unified diffs of files, one after the other."""
-    return "".join(file["patch"] or _without_patch(file) for file in files).rstrip("\n")
-
-
-def _without_patch(file: Mapping[str, Any]) -> str:
-    why = "too long to show" if file["truncated"] else "binary" if file["binary"] else "nothing to show"
-    return f"{file['status']} {file['path']} ({why})\n"
-
-
 def listing(command: Fn) -> Fn:
     """Give a command the options of every list: `search`, `deleted`, `limit`."""
     limit = click.option("--limit", type=click.IntRange(1, 500), default=None, help="At most this many (default: 200).")

@@ -10,11 +10,12 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, patch_text, raw_option, size
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, size
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState
 from workbench.rules.tasks import lifecycle
+from workbench.rules.wire.patch import patch_text
 from workbench.tables import Page, State, Table, plain
 
 COLUMNS = {

@@ -12,7 +12,8 @@ import click
 from workbench.cli import integration
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, patch_text, raw_option, size
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
+from workbench.rules.wire.patch import patch_text
 from workbench.tables import Page, Table
 
 COLUMNS = {
