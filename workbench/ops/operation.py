@@ -84,6 +84,11 @@ class Op:
         """The names of the arguments."""
         return frozenset(self.arguments.model_fields)
 
+    def waits(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments may wait until something happens."""
+        wait = self.arguments.model_fields.get("wait_seconds")
+        return wait is not None and bool(arguments.get("wait_seconds", wait.default))
+
     @cached_property
     def result(self) -> TypeAdapter[Any]:
         """Turns what the function returns into JSON-ready data."""

@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, WorkbenchError
+from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, Unavailable, WorkbenchError
 from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access
@@ -195,6 +195,29 @@ async def unless_revoked(workbench: Workbench, caller: Caller, work: Coroutine[A
     finally:
         working.cancel()
         end.cancel()
+
+
+async def unless_stopped(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which may wait; it is cancelled when the servers are about to stop.
+
+    Raises:
+        Unavailable: ``NO_SERVER``.
+    """
+    working = asyncio.create_task(work)
+    end = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait({working, end}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return await working
+        raise stopped()
+    finally:
+        working.cancel()
+        end.cancel()
+
+
+def stopped() -> Unavailable:
+    """The error for a request that the servers can no longer answer."""
+    return Unavailable("NO_SERVER", "The server was stopped. Try again when one is running.")
 
 
 def _check_room(scope: Scope, caller: Caller) -> None:

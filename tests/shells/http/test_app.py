@@ -354,14 +354,19 @@ async def test_nobody_waits_for_a_client_that_left(served: Served, visit: Visit)
 @pytest.mark.parametrize("change", ["revoke_agent", "issue_token", "delete_agent"])
 async def test_a_long_poll_ends_with_its_token(served: Served, visit: Visit, admit: Admit, change: str) -> None:
     ada = await admit("ada")
-    polls = {"list_events": {"after": None, "kinds": ["task.created"]}, "heartbeat_and_get_tasks": {}}
+    await served.workbench.call("create_task", title="Count", persona_id="tester")
+    polls: dict[str, dict[str, object]] = {
+        "list_events": {"after": None, "kinds": ["task.created"], "wait_seconds": 30},
+        "heartbeat_and_get_tasks": {"wait_seconds": 30},
+        "wait_for_task": {"task_id": 1},  # waits 30 seconds unless it gets a time
+    }
     asking = [
-        asyncio.create_task(visit(ada.token).post(f"/api/ops/{name}", json={**arguments, "wait_seconds": 30}))
+        asyncio.create_task(visit(ada.token).post(f"/api/ops/{name}", json=arguments))
         for name, arguments in polls.items()
     ]
     async with McpClient(served.info.mcp_url, ada.token) as tools:
         calling = asyncio.create_task(tools.call("heartbeat_and_get_tasks", wait_seconds=30))
-        while served.workbench.feed.readers < 6:
+        while served.workbench.feed.readers < 8:
             await asyncio.sleep(0.001)
         await served.workbench.call(change, agent_id="ada")
         await served.workbench.call("create_task", title="Not hers to see", persona_id="implementer")

@@ -22,10 +22,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, NotFound, Unauthenticated, Unavailable, WorkbenchError, WrongMethod
+from workbench.errors import BadInput, NotFound, Unauthenticated, WorkbenchError, WrongMethod
 from workbench.ops import Caller
 from workbench.rules.wire import json_safety
-from workbench.shells.gate import HEALTH, failure, revoked, unless_revoked
+from workbench.shells.gate import HEALTH, failure, revoked, stopped, unless_revoked
 from workbench.shells.http import openapi, rest
 
 SSE_WAIT_SECONDS = 15.0
@@ -151,7 +151,8 @@ class _Shell:
         """Run an operation for the caller of a request."""
         caller = _caller(request)
         work = self._workbench.dispatch(caller, name, arguments, decoded=decoded)
-        if not arguments.get("wait_seconds"):
+        operation = self._workbench.catalogue.get(name)
+        if operation is None or not operation.waits(arguments):
             return await work
         # A request that only waits ends when its client leaves; any other is completed.
         return await self._attended(request, unless_revoked(self._workbench, caller, work))
@@ -168,7 +169,7 @@ class _Shell:
             await asyncio.wait({working, *ends}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 return await working
-            raise _stopped() if self._stopping.is_set() else ClientDisconnect
+            raise stopped() if self._stopping.is_set() else ClientDisconnect
         finally:
             for task in (working, *ends):
                 task.cancel()
@@ -244,16 +245,12 @@ def _coded(endpoint: Endpoint) -> Endpoint:
         except ClientDisconnect:
             return Response()  # nobody receives it
         except asyncio.CancelledError:  # uvicorn stops, and no longer waits
-            return failure(_stopped())
+            return failure(stopped())
         except Exception:
             log.exception("%s %s failed", request.method, request.url.path)
             return failure(WorkbenchError("INTERNAL_ERROR", "The server failed; see its log."))
 
     return guarded
-
-
-def _stopped() -> Unavailable:
-    return Unavailable("NO_SERVER", "The server was stopped. Try again when one is running.")
 
 
 def _caller(request: Request) -> Caller:
