@@ -114,12 +114,12 @@ async def test_a_stop_during_the_start_stops_what_is_started(workbench: Workbenc
 async def test_servers_that_cannot_start_say_so_and_leave_nothing(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    used = in_process.sessions(workbench)
+    used = in_process.Endpoint(workbench, asyncio.Event())
     async with used.run():
         pass  # a manager of sessions runs once only
     ports = listening()
     with monkeypatch.context() as patch:
-        patch.setattr(in_process, "sessions", lambda _: used)
+        patch.setattr(in_process, "Endpoint", lambda *_: used)
         with pytest.raises(Unavailable, match="SERVER_FAILED"):
             await Servers(workbench).start(0)
     assert "can only be called once" in caplog.text

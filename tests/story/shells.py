@@ -99,7 +99,7 @@ class McpShell(Shell):
             except ExceptionGroup as errors:
                 error = first(errors)
                 assert isinstance(error, MCPError)
-                return Refusal(error.message)
+                return refusal(error.data) if error.data else Refusal(error.message)
         if result.is_error:
             assert result.structured_content is None
             [text] = result.content

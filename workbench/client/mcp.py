@@ -105,7 +105,11 @@ class _Connection:
             await asyncio.wait({asking, self._open}, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return await asking
-        except (MCPError, httpx2.HTTPError) as error:
+        except MCPError as error:
+            if isinstance(error.data, dict) and "code" in error.data:  # the server refused the request itself
+                raise from_dict(error.data) from None
+            self._failure = error
+        except httpx2.HTTPError as error:
             self._failure = error
         except (ValueError, RuntimeError) as error:  # what the MCP client raises of a result that it cannot take
             raise self._refusal or bad_reply(f"a result that is no MCP ({error})") from error

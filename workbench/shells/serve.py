@@ -11,7 +11,6 @@ import socket
 from typing import Any, NoReturn, Self
 
 import psutil
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
@@ -37,13 +36,13 @@ log = logging.getLogger(__name__)
 
 
 def application(
-    workbench: Workbench, manager: StreamableHTTPSessionManager, stopping: asyncio.Event, connections: Connections
+    workbench: Workbench, mcp: in_process.Endpoint, stopping: asyncio.Event, connections: Connections
 ) -> ASGIApp:
-    """The ASGI application with every endpoint; long polls over HTTP are answered when `stopping` is set."""
+    """The ASGI application with every endpoint; calls that wait are answered when `stopping` is set."""
     routes = [
         *http.routes(workbench, stopping),
         endpoint.route(workbench, connections.most_anonymous),
-        Route("/mcp", endpoint=in_process.Endpoint(workbench, manager)),
+        Route("/mcp", endpoint=mcp),
     ]
     handlers = {HTTPException: http.no_such_endpoint}
     return Gate(Starlette(routes=routes, exception_handlers=handlers), workbench)
@@ -91,13 +90,13 @@ class Servers:
             await self._workbench.serving(info, end_workers=self.end_workers)
             stack.push_async_callback(self._workbench.serving, None)
             stack.push_async_callback(self._end_workers)
-            sessions = in_process.sessions(self._workbench)
             stopping = asyncio.Event()
+            mcp = in_process.Endpoint(self._workbench, stopping)
             connections = Connections(self._settings, stack.enter_context(many_files()))
-            app = application(self._workbench, sessions, stopping, connections)
-            served = serving(app, sessions.run(), bound, connections, self._settings)
+            app = application(self._workbench, mcp, stopping, connections)
+            served = serving(app, mcp.run(), bound, connections, self._settings)
             self._serving = await stack.enter_async_context(served)
-            stack.push_async_callback(in_process.end_sessions, sessions)
+            stack.push_async_callback(mcp.end)
             stack.callback(stopping.set)
             self._file.save(info, self._workbench.operator_token)
             stack.callback(self._clear_file)

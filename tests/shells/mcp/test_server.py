@@ -11,7 +11,8 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from mcp.types import CallToolResult, Implementation, ListToolsResult
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, Implementation, ListToolsResult
 
 from tests.conftest import Admit, Served
 from tests.shells.mcp.sessions import ERAS, session
@@ -21,6 +22,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.shells.gate import Gate
 from workbench.shells.mcp import server
+from workbench.shells.mcp.backend import Context
 from workbench.shells.mcp.server import FIRST_CHOICE
 
 pytestmark = pytest.mark.anyio
@@ -138,8 +140,6 @@ ERRORS: list[tuple[str, dict[str, Any], str, int]] = [
     ("get_task", {"task_id": 1, "colour": "red"}, "INVALID_ARGUMENTS", 400),
     ("get_task", {"task_id": 2**63}, "INVALID_ARGUMENTS", 400),
     ("get_task", {"task_id": 99}, "TASK_NOT_FOUND", 404),
-    ("paint_task", {}, "UNKNOWN_OPERATION", 404),
-    ("", {}, "UNKNOWN_OPERATION", 404),
     ("approve", {"approval_id": 1}, "FORBIDDEN", 403),
     ("create_task", {"title": "x", "persona_id": "tester"}, "FORBIDDEN", 403),
 ]
@@ -167,20 +167,44 @@ async def test_the_two_names_of_the_integration_are_one_tool_that_answers_to_bot
             assert error["code"] == "WORKTREE_NOT_FOUND", name
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(served: Served, admit: Admit, era: str) -> None:
+    async with session(served, (await admit("ada")).token, era) as client:
+        for name in ("paint_task", ""):
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool(name, {})
+            assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, "UNKNOWN_OPERATION")
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_cursor_is_refused_where_there_is_one_page(served: Served, admit: Admit, era: str) -> None:
+    async with session(served, (await admit("ada")).token, era) as client:
+        for listing in (
+            client.list_tools,
+            client.list_resources,
+            client.list_resource_templates,
+            client.list_prompts,
+        ):
+            assert (await listing()).next_cursor is None
+            with pytest.raises(MCPError) as caught:
+                await listing(cursor="eyJvZmZzZXQiOjEwfQ")
+            assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, "BAD_CURSOR")
+
+
 class Counting:
     """A backend that notes what it is asked."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def level(self, ctx: server.Context) -> Level:
+    async def level(self, ctx: Context) -> Level:
         self.asked.append("level")
         return Level.OPERATOR
 
-    async def guidance(self, ctx: server.Context) -> str:
+    async def guidance(self, ctx: Context) -> str:
         return ""
 
-    async def call(self, ctx: server.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(name)
         return {}
 

@@ -14,6 +14,7 @@ import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.server.subscriptions import ToolsListChanged
+from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ToolListChangedNotification
 
 from tests.conftest import Admit, Command, Served
@@ -160,6 +161,23 @@ async def test_a_token_from_the_environment_is_used_from_the_start(served: Serve
         result = await client.call_tool("whoami", {})
         assert result.is_error
         assert data(result)["error"]["code"] == "NO_SERVER"
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_resources_and_prompts_are_those_of_the_agent(
+    served: Served, start: Start, admit: Admit, era: str
+) -> None:
+    ada = await admit("ada")
+    task = await served.workbench.call("create_task", title="Count penguins", persona_id="implementer")
+    async with start(ada.token, era) as client:
+        assert "workbench://tasks/1" in [resource.uri for resource in (await client.list_resources()).resources]
+        [read] = (await client.read_resource("workbench://tasks/1")).contents
+        assert json.loads(read.text)["title"] == task["title"]  # type: ignore[union-attr]
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["day", "review"]
+        with pytest.raises(MCPError, match="There is no task 99"):
+            await client.read_resource("workbench://tasks/99")
+        with pytest.raises(MCPError, match="no operation 'paint_task'"):
+            await client.call_tool("paint_task", {})
 
 
 async def test_a_server_that_another_one_replaced_is_not_used(served: Served, command: Command) -> None:

@@ -1,1 +1,1 @@
-"""The MCP shell: operations as tools, over streamable HTTP in the server and over standard input and output."""
+"""The MCP shell: operations as tools and resources, over HTTP in the server and over standard input and output."""

@@ -3,100 +3,132 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import Caller
-from workbench.shells.gate import revoked, unless_revoked
+from workbench.shells.gate import unless_revoked, unless_stopped
+from workbench.shells.mcp.backend import Context, caller_of
 from workbench.shells.mcp.guidance import guidance
-from workbench.shells.mcp.server import Context, server
+from workbench.shells.mcp.notifications import Notifications
+from workbench.shells.mcp.server import server
+from workbench.shells.mcp.streams import alongside, ended_for, present
 
-log = logging.getLogger(__name__)
+ANSWER_SECONDS = 1.0
+"""How long calls may go on when the servers stop, or their session ends."""
 
 
 class InProcess:
-    """A backend that runs calls in this process, for the caller that the gate identified."""
+    """A backend that runs calls in this process, for the caller that the gate identified.
 
-    def __init__(self, workbench: Workbench) -> None:
+    Args:
+        stopping: set when the servers are about to stop; calls that wait are then answered.
+    """
+
+    def __init__(self, workbench: Workbench, stopping: asyncio.Event) -> None:
         self._workbench = workbench
+        self._stopping = stopping
 
     async def level(self, ctx: Context) -> Level:
-        return _caller(ctx).level
+        return caller_of(ctx).level
 
     async def guidance(self, ctx: Context) -> str:
-        caller = _caller(ctx)
+        caller = caller_of(ctx)
         return guidance(caller.level, supervised=caller.supervised)
 
     async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        caller = _caller(ctx)
+        caller = caller_of(ctx)
         work = self._workbench.dispatch(caller, name, arguments)
-        if not arguments.get("wait_seconds"):
+        op = self._workbench.catalogue.get(name)
+        if op is None or not op.waits(arguments):
             return await work
-        return await unless_revoked(self._workbench, caller, work)
-
-
-def _caller(ctx: Context) -> Caller:
-    assert ctx.request is not None, "streamable HTTP carries its request"
-    caller: Caller = ctx.request.state.caller
-    return caller
-
-
-def sessions(workbench: Workbench) -> StreamableHTTPSessionManager:
-    """The session manager of the MCP endpoint."""
-    return StreamableHTTPSessionManager(
-        server(workbench.catalogue, InProcess(workbench)),
-        max_request_body_size=workbench.settings.max_frame_bytes,
-    )
+        return await unless_stopped(self._stopping, unless_revoked(self._workbench, caller, work))
 
 
 class Endpoint:
-    """The ASGI application of the MCP endpoint.
+    """The ASGI application of the MCP endpoint, within `run`.
 
     An agent is connected while its session's stream is open; the stream ends when its token becomes invalid.
+
+    Args:
+        stopping: set when the servers are about to stop.
     """
 
-    def __init__(self, workbench: Workbench, manager: StreamableHTTPSessionManager) -> None:
+    def __init__(self, workbench: Workbench, stopping: asyncio.Event) -> None:
         self._workbench = workbench
-        self._manager = manager
+        backend = InProcess(workbench, stopping)
+        self._notifications = Notifications(workbench, backend, stopping)
+        self._manager = StreamableHTTPSessionManager(
+            server(workbench.catalogue, backend, self._notifications.listen, self._notifications),
+            max_request_body_size=workbench.settings.max_frame_bytes,
+        )
+        self._answering: dict[asyncio.Future[None], str | None] = {}
+
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Serve sessions within the block; once only."""
+        return self._manager.run()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        caller: Caller = scope["state"]["caller"]
-        session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
-        if scope["method"] != "GET" or session is None or caller.agent is None:
-            await self._manager.asgi_app(scope, receive, send)
+        session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
+        if scope["method"] == "GET" and session_id is not None:
+            await self._stream(session_id, scope, receive, send)
             return
-        async with self._present(caller, scope), asyncio.TaskGroup() as group:
-            ending = group.create_task(self._end_when_revoked(caller, session))
+        async with self._noted(session_id):
             await self._manager.asgi_app(scope, receive, send)
-            ending.cancel()
 
-    def _present(self, caller: Caller, scope: Scope) -> AbstractAsyncContextManager[None]:
-        if caller.level is Level.ANONYMOUS:
-            return nullcontext()
-        host, port = scope["client"]
-        return self._workbench.connected(caller, "mcp", f"{host}:{port}")
+    async def end(self) -> None:
+        """Answer the calls that wait, then close the streams of clients cleanly.
 
-    async def _end_when_revoked(self, caller: Caller, session: str) -> None:
-        """End a session that its agent may no longer use. The request that waits for this is one of the session, or has
-        been refused."""
-        try:
-            await revoked(self._workbench, caller)
-        except WorkbenchError:  # the store failed: the client can connect again
-            log.warning("the stream of %s ends, because it can no longer be watched", caller.name, exc_info=True)
-        if (transport := self._manager._server_instances.get(session)) is not None:
+        uvicorn would wait for the streams, and then cut them off.
+        """
+        await self._answered(self._answering)
+        for transport in list(self._manager._server_instances.values()):
             await transport.terminate()
 
+    async def _stream(self, session_id: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """The stream of a session, by which it is notified."""
+        caller: Caller = scope["state"]["caller"]
+        is_open = asyncio.Event()
 
-async def end_sessions(manager: StreamableHTTPSessionManager) -> None:
-    """Close the streams of MCP clients cleanly; uvicorn would wait for them and then cut them off."""
-    for transport in list(manager._server_instances.values()):
-        await transport.terminate()
+        async def noting(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.start" and message["status"] == 200:
+                is_open.set()
+
+        async with (
+            present(self._workbench, caller, scope["client"]),
+            alongside(self._end_when_revoked(caller, session_id), self._notifications.deliver(session_id, is_open)),
+        ):
+            await self._manager.asgi_app(scope, receive, noting)
+
+    async def _end_when_revoked(self, caller: Caller, session_id: str) -> None:
+        """End a session that its agent may no longer use. The request that waits for this is one of the session, or has
+        been refused."""
+        await ended_for(self._workbench, caller)
+        await self._answered([call for call, session in self._answering.items() if session == session_id])
+        if (transport := self._manager._server_instances.get(session_id)) is not None:
+            await transport.terminate()
+
+    @asynccontextmanager
+    async def _noted(self, session_id: str | None) -> AsyncIterator[None]:
+        """Note a request, and its session if it has one, until it is answered."""
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._answering[answered] = session_id
+        try:
+            yield
+        finally:
+            del self._answering[answered]
+            answered.set_result(None)
+
+    async def _answered(self, calls: Iterable[asyncio.Future[None]]) -> None:
+        """Wait until these calls are answered, but not for long."""
+        if waiting := list(calls):
+            await asyncio.wait(waiting, timeout=ANSWER_SECONDS)

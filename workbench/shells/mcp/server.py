@@ -10,21 +10,28 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
-from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
-from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import ListenHandler, SubscriptionBus
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.types import (
+    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    EmptyResult,
     ListToolsResult,
     PaginatedRequestParams,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
     TextContent,
     Tool,
     ToolAnnotations,
+    UnsubscribeRequestParams,
 )
 
 from workbench import __version__
@@ -32,59 +39,96 @@ from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import Catalogue, Op
 from workbench.shells.gate import client_name
+from workbench.shells.mcp.backend import Backend, Context, internal_error, protocol_error, refusing, require_first_page
+from workbench.shells.mcp.progress import reported
+from workbench.shells.mcp.prompts import Prompts
+from workbench.shells.mcp.resources import Resources
 
 FIRST_CHOICE = frozenset({"register", "heartbeat_and_get_tasks", "claim_task", "complete_task"})
 
+Listen = Callable[[Context, SubscriptionsListenRequestParams], Awaitable[SubscriptionsListenResult]]
+
 log = logging.getLogger(__name__)
 
-Context = ServerRequestContext[Any, Any]
 
+class Subscriptions(Protocol):
+    """The resources of which clients with a session are notified."""
 
-class Backend(Protocol):
-    """Where tool calls go: into this process, or over HTTP to the server."""
-
-    async def level(self, ctx: Context) -> Level:
-        """The level of a request's caller."""
+    async def note_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Middleware: note the session that a request opens."""
         ...
 
-    async def guidance(self, ctx: Context) -> str:
-        """The instructions for a request's caller."""
+    async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+        """Notify the session of a resource's changes."""
         ...
 
-    async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Run an operation for the caller of a request."""
+    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        """Stop that."""
         ...
 
 
-def server(catalogue: Catalogue, backend: Backend, news: SubscriptionBus | None = None) -> Server[Any]:
-    """An MCP server whose tools are the operations of a catalogue.
+def server(
+    catalogue: Catalogue,
+    backend: Backend,
+    listen: Listen | None = None,
+    subscriptions: Subscriptions | None = None,
+) -> Server[Any]:
+    """An MCP server whose tools are the operations of a catalogue, with their resources and prompts.
 
     Their descriptions are built when they are first listed, so that schemas do not delay the start.
 
     Args:
-        news: announces changes of the list to clients that subscribe to them.
+        listen: serves `subscriptions/listen`, by which clients without a session are notified.
+        subscriptions: the resources of which the clients with a session are notified.
     """
+    resources = Resources(catalogue, backend)
+    prompts = Prompts(backend, resources)
     described = cache(tool)
 
     async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        level = await backend.level(ctx)
+        async with refusing(ctx):
+            require_first_page(params)
+            level = await backend.level(ctx)
         return ListToolsResult(tools=[described(op) for op in offered(catalogue.values(), level)])
 
     async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         _introduce(ctx)
-        return await _coded(lambda: backend.call(ctx, params.name, params.arguments or {}))
+        arguments = params.arguments or {}
+        op = catalogue.get(params.name)
+        async with reported(ctx) if op is not None and op.waits(arguments) else nullcontext():
+            return await _coded(lambda: backend.call(ctx, params.name, arguments))
 
-    made: Server[Any] = Server(
+    made = _Server(
         "workbench",
         version=__version__,
         title="Workbench",
         get_tool_input_schema=lambda name: None,  # else each call lists the tools first, to find schemas of headers
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_subscriptions_listen=ListenHandler(news) if news is not None else None,
+        on_list_resources=resources.on_list,
+        on_list_resource_templates=resources.on_list_templates,
+        on_read_resource=resources.on_read,
+        on_subscribe_resource=subscriptions.subscribe if subscriptions is not None else None,
+        on_unsubscribe_resource=subscriptions.unsubscribe if subscriptions is not None else None,
+        on_subscriptions_listen=listen,
+        on_list_prompts=prompts.on_list,
+        on_get_prompt=prompts.on_get,
     )
     made.middleware.append(_guiding(backend))
+    if subscriptions is not None:
+        made.middleware.append(subscriptions.note_session)
     return made
+
+
+class _Server(Server[Any]):
+    """Announces to clients with a session that its lists can change; the library offers no other place for that."""
+
+    def create_initialization_options(
+        self, notification_options: NotificationOptions | None = None, *others: Any, **named: Any
+    ) -> InitializationOptions:
+        """See `Server.create_initialization_options`."""
+        changing = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        return super().create_initialization_options(notification_options or changing, *others, **named)
 
 
 def _guiding(backend: Backend) -> ServerMiddleware[Any]:
@@ -131,10 +175,12 @@ async def _coded(run: Callable[[], Awaitable[dict[str, Any]]]) -> CallToolResult
     try:
         return _result(await run())
     except WorkbenchError as error:
+        if error.code == "UNKNOWN_OPERATION":
+            raise protocol_error(error, INVALID_PARAMS) from None
         return _failure(error)
     except Exception:
         log.exception("a tool call failed")
-        return _failure(WorkbenchError("INTERNAL_ERROR", "The server failed; see its log."))
+        return _failure(internal_error())
 
 
 def _result(data: dict[str, Any]) -> CallToolResult:

@@ -14,7 +14,8 @@ from typing import Any, Self
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
-from mcp.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus, ToolsListChanged
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus, ToolsListChanged
+from mcp.types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from workbench import state_directory
@@ -28,6 +29,7 @@ from workbench.rules import access
 from workbench.services import SERVICES
 from workbench.settings import Settings
 from workbench.shells.mcp import server as mcp
+from workbench.shells.mcp.backend import Context
 from workbench.shells.mcp.guidance import guidance
 
 WAIT_SECONDS = 25.0
@@ -45,6 +47,7 @@ class Forwarding:
     def __init__(self, url: str, token: str | None, news: SubscriptionBus) -> None:
         self._url = url
         self._news = news
+        self._listening = ListenHandler(news)
         self._level = Level.ANONYMOUS
         self._supervised = False
         self._stack = contextlib.AsyncExitStack()
@@ -59,7 +62,7 @@ class Forwarding:
         await self._stop_announcing()
         await self._stack.aclose()
 
-    async def level(self, ctx: mcp.Context) -> Level:
+    async def level(self, ctx: Context) -> Level:
         """The token's present level; while no server answers, the last known one."""
         try:
             me = await self._client.call("whoami")
@@ -71,11 +74,11 @@ class Forwarding:
                 self._level = Level.ANONYMOUS
         return self._level
 
-    async def guidance(self, ctx: mcp.Context) -> str:
+    async def guidance(self, ctx: Context) -> str:
         """Instructions for the agent, as of `level`."""
         return guidance(await self.level(ctx), supervised=self._supervised)
 
-    async def call(self, ctx: mcp.Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Forward a call. After a registration, the following calls use the token that it returned."""
         result = await self._client.call(name, **arguments)
         if name == "register":
@@ -84,6 +87,11 @@ class Forwarding:
             await self._stop_announcing()
             self._announce_later(ctx.session)
         return result
+
+    async def listen(self, ctx: Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
+        """Notify of new tools. Resources are left out of the acknowledgement: their changes are announced over HTTP."""
+        wanted = params.notifications.model_copy(update={"resource_subscriptions": None})
+        return await self._listening(ctx, params.model_copy(update={"notifications": wanted}))
 
     def _announce_later(self, session: ServerSession) -> None:
         if self._announcing is None or self._announcing.done():
@@ -144,6 +152,6 @@ async def _serve(settings: Settings, token: str | None) -> None:
         raise no_server(ConnectionError(f"none runs in {settings.project}"))
     news = InMemorySubscriptionBus()
     async with Forwarding(found.info.url, token, news) as backend, stdio_server() as (incoming, outgoing):
-        server = mcp.server(collect(SERVICES), backend, news)
+        server = mcp.server(collect(SERVICES), backend, backend.listen)
         options = server.create_initialization_options(NotificationOptions(tools_changed=True))
         await server.run(incoming, outgoing, options)

@@ -1,0 +1,57 @@
+"""The addresses of resources."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import NotFound
+from workbench.ops import collect
+from workbench.services import SERVICES
+from workbench.shells.mcp.addresses import LISTS, NUMBERS, SINGLE, Address, Kind, locate
+
+CATALOGUE = collect(SERVICES)
+
+
+@given(st.sampled_from(SINGLE), st.text(st.characters(codec="utf-8"), min_size=1), st.integers(1, 2**62))
+def test_an_address_leads_back_to_what_it_was_made_from(kind: Kind, text: str, number: int) -> None:
+    [name] = kind.parameters
+    value = str(number) if name in NUMBERS else text
+    address = Address(kind, {name: value})
+    assert locate(address.uri) == address
+    assert locate(address.uri).arguments == {**kind.fixed, name: value}
+
+
+@pytest.mark.parametrize("kind", LISTS, ids=lambda kind: kind.path)
+def test_a_list_is_where_its_address_says(kind: Kind) -> None:
+    assert locate(kind.address) == Address(kind, {})
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *(
+            "",
+            "tasks/1",
+            "workbench:tasks/1",
+            "workbench://",
+            "workbench://tasks/",
+            "workbench://tasks/1/",
+            "file:///etc",
+        ),
+        *("workbench://tasks/007", "workbench://tasks/+7", "workbench://tasks/-7", "workbench://tasks/7.0"),
+        *("workbench://tasks/seven", "workbench://tasks/0", "workbench://tasks/7?limit=1", "workbench://plans/a/b"),
+        *("workbench://worktrees/a", "workbench://worktrees/a/diff/b", "WORKBENCH://tasks/1", "workbench://tasks/1\n"),
+    ],
+)
+def test_any_other_text_is_no_address(uri: str) -> None:
+    with pytest.raises(NotFound, match="RESOURCE_NOT_FOUND"):
+        locate(uri)
+
+
+@pytest.mark.parametrize("kind", [*LISTS, *SINGLE], ids=lambda kind: kind.path)
+def test_the_operation_of_each_kind_only_reads_and_takes_its_arguments(kind: Kind) -> None:
+    operation = CATALOGUE[kind.operation]
+    assert operation.reads
+    assert operation.parameters >= {*kind.fixed, *kind.parameters}

@@ -1,0 +1,94 @@
+"""Where the calls of an MCP server go, and how their errors reach an MCP client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PaginatedRequestParams
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.requests import Request
+
+from workbench.errors import BadInput, WorkbenchError
+from workbench.model import Level
+from workbench.ops import Caller
+
+NOT_FOUND_OF_SESSIONS = -32002
+"""The code for a resource that does not exist, in the versions with sessions; newer ones use ``INVALID_PARAMS``."""
+
+Context = ServerRequestContext[Any, Any]
+
+log = logging.getLogger(__name__)
+
+
+class Backend(Protocol):
+    """Where tool calls go: into this process, or over HTTP to the server."""
+
+    async def level(self, ctx: Context) -> Level:
+        """The level of a request's caller."""
+        ...
+
+    async def guidance(self, ctx: Context) -> str:
+        """The instructions for a request's caller."""
+        ...
+
+    async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run an operation for the caller of a request."""
+        ...
+
+
+def require_first_page(params: PaginatedRequestParams | None) -> None:
+    """Refuse a cursor in a request for a list that has one page, so that no cursor can be from it.
+
+    Raises:
+        BadInput: ``BAD_CURSOR``.
+    """
+    if params is not None and params.cursor is not None:
+        raise BadInput("BAD_CURSOR", "This list has only one page. Send the request without a cursor.")
+
+
+def protocol_error(error: WorkbenchError, code: int) -> MCPError:
+    """An error as a JSON-RPC error. Its data is the coded error that a tool would return."""
+    return MCPError(code, error.message, error.as_dict())
+
+
+def internal_error() -> WorkbenchError:
+    """The error for a defect in the server."""
+    return WorkbenchError("INTERNAL_ERROR", "The server failed; see its log.")
+
+
+@asynccontextmanager
+async def refusing(ctx: Context) -> AsyncIterator[None]:
+    """The outermost handler of all requests but calls of tools: raises coded errors as JSON-RPC errors."""
+    try:
+        yield
+    except WorkbenchError as error:
+        raise protocol_error(error, _code(error, ctx.protocol_version)) from None
+    except MCPError:
+        raise
+    except Exception:
+        log.exception("%s failed", ctx.method)
+        raise protocol_error(internal_error(), INTERNAL_ERROR) from None
+
+
+def _code(error: WorkbenchError, version: str) -> int:
+    if error.status == 404:
+        return INVALID_PARAMS if version in MODERN_PROTOCOL_VERSIONS else NOT_FOUND_OF_SESSIONS
+    return INVALID_PARAMS if error.status == 400 else INVALID_REQUEST
+
+
+def caller_of(ctx: Context) -> Caller:
+    """The caller that the gate has identified, for a request over HTTP."""
+    caller: Caller = request_of(ctx).state.caller
+    return caller
+
+
+def request_of(ctx: Context) -> Request:
+    """The HTTP request that carries a request."""
+    assert ctx.request is not None, "streamable HTTP carries its request"
+    found: Request = ctx.request
+    return found
