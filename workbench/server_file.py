@@ -2,8 +2,8 @@
 
 The file counts only if it belongs to this user and nobody else has access to it. It may be left over from a crashed
 server: its server counts only if a process of this user with its pid and start time runs, and `client.discovery` also
-asks the server for its nonce. Every start makes a new token; after a clean stop the file keeps only the port, so that a
-restarted server has the same address.
+asks the server for its nonce. Every start makes a new token, unless it takes over from a server that the process knows;
+after a clean stop the file keeps only the port, so that a restarted server has the same address.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _port(info: ServerInfo) -> int:
 def _runs(info: ServerInfo) -> bool:
     try:
         process = psutil.Process(info.pid)
-        own = process.uids().effective == os.geteuid()
+        own = process.uids().effective == os.geteuid() and process.status() != psutil.STATUS_ZOMBIE
         return own and abs(process.create_time() - info.started) < CLOCK_SLACK
     except psutil.Error:
         return False
