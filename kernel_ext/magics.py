@@ -140,7 +140,7 @@ class WorkbenchMagics(Magics):
     @argument(
         "--update",
         action="store_true",
-        help="change the existing plan of this name; tasks that have begun stay unchanged",
+        help="change the existing plan of this name; failed tasks that change are retried",
     )
     @argument("--dry-run", action="store_true", help="only show what would change")
     def plan(self, line: str, cell: str) -> Any:

@@ -264,7 +264,7 @@ def depend(client: OperatorClient, task_id: int, others: tuple[int, ...], remove
 @root.command()
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 @click.option("--name", default=None, help="Its name, instead of the one in the file.")
-@click.option("--update", is_flag=True, help="Change the existing plan; tasks that have begun stay unchanged.")
+@click.option("--update", is_flag=True, help="Change the existing plan; failed tasks that change are retried.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @pass_client
 def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_run: bool) -> Shown:

@@ -73,7 +73,7 @@ S = TaskState
         (S.CLAIMED, "title, run cannot change any more", "cancel it before it is removed"),
         (S.IN_PROGRESS, "title, run cannot change any more", "cancel it before it is removed"),
         (S.COMPLETED, "title, run cannot change any more", "it stays in the plan"),
-        (S.FAILED, "retry it before title, run can change", None),
+        (S.FAILED, None, None),
         (S.CANCELLED, "retry it before title, run can change", None),
     ],
 )
@@ -85,6 +85,12 @@ def test_what_has_begun_is_not_changed_and_what_is_done_stays(
     assert found == ([{"line": 7, "task": "a", "reason": f"'a' is {state}; {changing}"}] if changing else [])
     found = obstacles(removed, {"a": state}, {})
     assert found == ([{"line": None, "task": "a", "reason": f"'a' is {state}; {removing}"}] if removing else [])
+
+
+def test_a_change_of_a_failed_task_retries_it_and_says_so() -> None:
+    diff = compare([task("a"), task("b")], [task("a", run="ls"), task("b", run="ls")], failed={"a"})
+    assert (diff.retried, diff.text) == (["a"], "~ a: run none → ls; retried\n~ b: run none → ls")
+    assert compare([task("a")], [task("a")], failed={"a"}).retried == []
 
 
 def test_obstacles_are_listed_in_order_of_their_lines() -> None:

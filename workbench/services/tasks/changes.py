@@ -128,18 +128,36 @@ async def retry_task(
 
     def change(tx: Tx) -> Task:
         row = require_own_row(tx, ctx.caller, task_id)
-        lifecycle.step(row["status"], Action.RETRY)
-        _require_worktree(tx, row)
-        waits = waits_of(tx, task_id)
-        lifecycle.require_alive(row["on_failure"], {one["depends_on"]: one["status"] for one in waits})
-        tx.run(SQL.revive, task_id=task_id)
+        require_possible(tx, row)
+        revive(tx, row, reason)
         if max_retries is not None:
             tx.run(SQL.set_retries, task_id=task_id, max_retries=max_retries)
-        graph.revived(tx, task_id)
-        tx.emit("task.revived", f"task:{task_id}", session=row["session_id"], reason=reason)
         return require_task(tx, task_id)
 
     return await ctx.write(change)
+
+
+def revive(tx: Tx, row: Row, reason: str) -> None:
+    """Make a failed or cancelled task pending again in the caller's transaction, with its retry count reset.
+
+    Raises:
+        Conflict: ``WRONG_STATE``.
+    """
+    lifecycle.step(row["status"], Action.RETRY)
+    tx.run(SQL.revive, task_id=row["id"])
+    graph.revived(tx, row["id"])
+    tx.emit("task.revived", f"task:{row['id']}", session=row["session_id"], reason=reason)
+
+
+def require_possible(tx: Reader, row: Row) -> None:
+    """Refuse to retry a task that could never be done.
+
+    Raises:
+        Conflict: ``WORKTREE_CLOSED``, ``DEPENDENCY_DEAD``.
+    """
+    _require_worktree(tx, row)
+    waits = waits_of(tx, row["id"])
+    lifecycle.require_alive(row["on_failure"], {one["depends_on"]: one["status"] for one in waits})
 
 
 def _require_worktree(tx: Reader, row: Row) -> None:

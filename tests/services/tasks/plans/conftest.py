@@ -36,7 +36,7 @@ tasks:
 
 SET_CANCEL = Query("set_cancel", "UPDATE tasks SET on_failure = 'cancel' WHERE name = 'second'")
 
-UNCHANGED = {"added": [], "removed": [], "changed": {}, "text": ""}
+UNCHANGED: dict[str, object] = {"added": [], "removed": [], "changed": {}, "retried": [], "text": ""}
 
 
 async def listed(workbench: Workbench, **wanted: str) -> list[dict[str, Any]]:

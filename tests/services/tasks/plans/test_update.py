@@ -43,7 +43,7 @@ async def test_an_update_adds_changes_and_removes_in_one_go_and_tells(workbench:
     events = (await workbench.call("list_events", after=last))["events"]
     assert [e["kind"] for e in events if e["kind"].startswith("plan.")] == ["plan.updated"]
     assert events[-1]["data"] == {
-        **{"added": ["extra"], "changed": ["first", "last"], "removed": ["middle"]},
+        **{"added": ["extra"], "changed": ["first", "last"], "removed": ["middle"], "retried": []},
         "tasks": {"extra": 4, "first": 1, "last": 3, "middle": 2},
     }
     assert [e["data"]["fields"] for e in events if e["kind"] == "task.changed"][1] == ["parent", "after"]
@@ -114,6 +114,36 @@ async def test_what_ended_without_a_result_may_go_and_its_name_is_free_again(wor
         "middle": 6,
         "last": 7,
     }
+
+
+FAILING = """\
+plan: p
+tasks:
+- {name: a, title: A, persona: implementer, run: "exit 1", max_retries: 0, worktree: lab}
+- {name: b, title: B, persona: implementer, after: [a]}
+"""
+CORRECTED = FAILING.replace("exit 1", "exit 0").replace("lab", "lab2")
+
+
+async def test_a_corrected_line_of_a_failed_task_retries_it(workbench: Workbench, settle: Admit) -> None:
+    await workbench.call("create_plan", text=FAILING)
+    ada = await settle("ada", "lab")
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": 1})
+    await workbench.dispatch(ada.caller, "fail_task", {"task_id": 1, "error_message": "no"})
+    await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    assert "~ a: " in (await workbench.call("create_plan", text=CORRECTED, dry_run=True))["diff"]["text"]
+    assert (await workbench.call("get_task", task_id=1))["status"] == "failed"
+    same_place = FAILING.replace("exit 1", "exit 0")
+    with pytest.raises(Conflict, match="WORKTREE_CLOSED"):
+        await workbench.call("create_plan", text=same_place, update=True)
+    more = CORRECTED + "- {name: c, title: C, persona: implementer, after: [a], on_failure: cancel}\n"
+    made = await workbench.call("create_plan", text=more, update=True)
+    assert (made["diff"]["changed"].keys(), made["diff"]["retried"]) == ({"a"}, ["a"])
+    assert made["diff"]["text"].splitlines() == ["+ c: C", "~ a: worktree lab → lab2; run exit 1 → exit 0; retried"]
+    first, second, third = [await workbench.call("get_task", task_id=n) for n in (1, 2, 3)]
+    assert (first["status"], first["run"], first["worktree"], first["retry_count"]) == ("pending", "exit 0", "lab2", 0)
+    assert [second["blocked_by"], third["blocked_by"]] == [[1], [1]]
+    assert not (await workbench.call("create_plan", text=more, update=True))["changed"]
 
 
 async def test_removing_a_task_means_for_others_what_cancelling_it_does(workbench: Workbench) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from workbench.model import Json, TaskState, Wire
@@ -23,16 +23,24 @@ class Change(Wire):
 
 
 class PlanDiff(Wire):
-    """The names of added, removed and changed tasks; `text` is the readable form, empty if nothing changes."""
+    """The names of added, removed and changed tasks; `text` is the readable form, empty if nothing changes.
+
+    `retried` are those of the changed tasks that had failed.
+    """
 
     added: list[str] = []
     removed: list[str] = []
     changed: dict[str, list[Change]] = {}
+    retried: list[str] = []
     text: str = ""
 
 
-def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask]) -> PlanDiff:
-    """The changes from the old tasks to the new ones, matched by name, in the order they are written."""
+def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask], failed: Collection[str] = ()) -> PlanDiff:
+    """The changes from the old tasks to the new ones, matched by name, in the order they are written.
+
+    Args:
+        failed: the names of old tasks that have failed; a change retries them.
+    """
     before = {task.name: task for task in old}
     after = {task.name: task for task in new}
     added = [task for name, task in after.items() if name not in before]
@@ -41,17 +49,22 @@ def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask]) -> PlanDiff:
     changed = {name: found for name, found in changes.items() if found}
     lines = [f"+ {task.name}: {task.title}" for task in added]
     lines += [f"- {task.name}: {task.title}" for task in removed]
-    lines += [f"~ {name}: {'; '.join(map(_readable, found))}" for name, found in changed.items()]
+    retried = [name for name in changed if name in failed]
+    lines += [
+        f"~ {name}: {'; '.join([*map(_readable, found), *(['retried'] if name in retried else [])])}"
+        for name, found in changed.items()
+    ]
     return PlanDiff(
         added=[task.name for task in added],
         removed=[task.name for task in removed],
         changed=changed,
+        retried=retried,
         text="\n".join(lines),
     )
 
 
 def obstacles(diff: PlanDiff, states: Mapping[str, TaskState], lines: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Why a diff cannot be applied: only pending tasks can be changed, and only pending or dead ones removed.
+    """Why a diff cannot be applied: only pending and failed tasks can be changed, and only pending or dead removed.
 
     Args:
         states: the states of the current tasks, by name.
@@ -89,13 +102,13 @@ def dead_ends(
         for task in tasks
         if task.name in relinked
         for other in dict.fromkeys(task.after)
-        if other in states and lifecycle.never_opens(task.on_failure, states[other])
+        if other in states and other not in diff.retried and lifecycle.never_opens(task.on_failure, states[other])
     ]
 
 
 _LINKS = {"after", "on_failure"}
-_MAY_CHANGE = frozenset({TaskState.PENDING})
-_MAY_GO = _MAY_CHANGE | lifecycle.DEAD
+_MAY_CHANGE = frozenset({TaskState.PENDING, TaskState.FAILED})
+_MAY_GO = frozenset({TaskState.PENDING}) | lifecycle.DEAD
 
 
 def _instead(state: TaskState, changes: Sequence[Change] | None) -> str:

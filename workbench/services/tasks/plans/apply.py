@@ -11,6 +11,7 @@ from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks import dependencies as graph
+from workbench.services.tasks.changes import require_possible, revive
 from workbench.services.tasks.creation import add_task
 from workbench.services.tasks.plans.proposal import PlanMade, Proposal
 from workbench.services.tasks.rows import require_row
@@ -30,8 +31,12 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
         tx.run(SQL.remember, name=plan.plan, sha256=proposal.sha256, now=tx.now)
     else:
         tx.run(SQL.add, name=plan.plan, sha256=proposal.sha256, by=tx.actor, now=tx.now)
+    for name in diff.retried:  # before all else: ended tasks take no dependencies
+        revive(tx, require_row(tx, found.ids[name]), f"corrected in the plan {plan.plan}")
     ids = _added(tx, ctx, proposal)
     _changed(tx, ctx, proposal, ids)
+    for name in diff.retried:
+        require_possible(tx, require_row(tx, ids[name]))
     _removed(tx, proposal)
     sessions = {task.session for task in plan.tasks}
     session = sessions.pop() if len(sessions) == 1 else None
@@ -39,7 +44,7 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
     if not found.exists:
         tx.emit("plan.created", f"plan:{plan.plan}", session=session, tasks=touched)
     elif diff.text:
-        data = {"added": diff.added, "changed": list(diff.changed), "removed": diff.removed}
+        data = {"added": diff.added, "changed": list(diff.changed), "removed": diff.removed, "retried": diff.retried}
         tx.emit("plan.updated", f"plan:{plan.plan}", session=session, tasks=touched, **data)
     return PlanMade(
         plan=plan.plan,
@@ -88,7 +93,10 @@ def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -
 
 
 def _changed(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> None:
-    """Change pending tasks. Old dependencies are removed before new ones are added, so that an edge may be reversed."""
+    """Change pending tasks, and failed ones, which are retried.
+
+    Old dependencies are removed before new ones are added, so that an edge may be reversed.
+    """
     new = {task.name: task for task in proposal.plan.tasks if task.name in proposal.diff.changed}
     for name, task in new.items():
         _set(tx, ctx, ids[name], task, ids)

@@ -76,8 +76,8 @@ async def create_plan(
 ) -> PlanMade:
     """Create all tasks of a plan, or none: each problem is reported with its line. The same plan again changes nothing.
 
-    An update, of your own plan, adds tasks, changes pending ones and cancels those that the text no longer has. Tasks
-    that have begun or ended must stay as they are. A task that names no session stays in its current one.
+    An update, of your own plan, adds tasks, changes pending ones, changes and retries failed ones, and cancels those
+    that the text no longer has. Other tasks must stay as they are. One that names no session stays in its current one.
     """
     defaults = await ctx.read(lambda tx: defaults_of(tx, ctx))
     plan = await asyncio.to_thread(rules.parse, text, personas=defaults.persona_lease_seconds.keys(), format=format)

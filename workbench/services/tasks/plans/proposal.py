@@ -60,7 +60,8 @@ def propose(tx: Reader, ctx: Ctx, plan: rules.Plan, defaults: rules.Defaults) ->
         return Proposal(plan, sha256, found, PlanDiff())
     done = {t.name for t in plan.ticked if t.name in found.rows and found.rows[t.name]["status"] == TaskState.COMPLETED}
     settled = plan.model_copy(update={"tasks": _settled(tx, ctx, plan, done, found, defaults)})
-    diff = rules.compare([task for task in found.tasks if task.name not in done], settled.tasks)
+    failed = {name for name, row in found.rows.items() if row["status"] == TaskState.FAILED}
+    diff = rules.compare([task for task in found.tasks if task.name not in done], settled.tasks, failed)
     return Proposal(settled, sha256, found, diff)
 
 
