@@ -84,16 +84,43 @@ def test_what_cannot_work_is_a_clear_error(arguments: tuple[str, str], code: str
     assert done.stderr.startswith(f"{code}: ")
 
 
+FAILING = """\
+plan: sums
+tasks:
+  - {name: add, title: Add, persona: implementer, worktree: sum, run: "echo 3 > sum.txt"}
+  - {name: halve, title: Divide, persona: implementer, worktree: half, run: "echo by zero; exit 1", max_retries: 0}
+  - {name: last, title: Compare, persona: implementer, worktree: sum2, run: "echo 1 > last.txt", after: [halve]}
+"""
+
+
+def ended(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "workbench.cli", "demo", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": ""})
+
+
 @pytest.mark.long
-def test_a_task_that_fails_for_good_ends_the_demo_and_says_why(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.yaml"
-    plan.write_text(
-        "plan: p\ntasks:\n"
-        "  - {name: a, title: Divide, persona: implementer, worktree: w, run: 'echo by zero; exit 1', max_retries: 0}\n"
-        "  - {name: b, title: Wait, persona: implementer, worktree: w, run: 'true', after: [a]}\n"
-    )
-    command = [sys.executable, "-m", "workbench.cli", "demo", "--plan", str(plan)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "'Divide' has failed" in done.stderr
-    assert "by zero" in done.stderr
+def test_it_ends_with_an_account_and_goes_on_when_it_is_run_again(repository: Path) -> None:
+    (repository / "plan.yaml").write_text(FAILING)
+    git("add", ".", cwd=repository)
+    git("commit", "-q", "-m", "A plan", cwd=repository)
+    ran = ended("--repo", ".", "--plan", "plan.yaml", "--workers", "2", cwd=repository)
+    assert ran.returncode == 1, ran.stderr
+    assert "Plan sums: 1 of 3 tasks done; 1 failed; 1 not done; merged: sum; not merged: half, sum2." in ran.stdout
+    rows = {line.split()[1]: line for line in ran.stdout.splitlines() if line[:1].isdigit()}
+    assert "merged into main as " in rows["Add"]
+    assert "The command ended with status 1. … by zero" in rows["Divide"]
+    assert "waits for 2" in rows["Compare"]
+    assert f"run `workbench --project {repository} task 2`" in ran.stdout
+    assert "run `workbench demo --repo . --plan plan.yaml` again: it goes on with what is left" in ran.stdout
+    assert (repository / "sum.txt").read_text() == "3\n"
+    assert git("status", "--porcelain", cwd=repository) == ""
+
+    (repository / "plan.yaml").write_text(FAILING.replace("exit 1", "echo 2 > half.txt"))
+    git("commit", "-q", "-a", "-m", "A better plan", cwd=repository)
+    summary = demo("--repo", ".", "--plan", "plan.yaml", cwd=repository)
+    assert summary["account"]["done"] == [1, 2, 3]
+    assert summary["account"]["merged"].keys() == {"sum", "half", "sum2"}
+    assert summary["account"]["failed"] == summary["account"]["waiting"] == {}
+    assert "Everything is done and merged." in summary["next"][0]
+    assert summary["attempts"] == 4, "what was done is not done again"
+    assert git("status", "--porcelain", cwd=repository) == ""

@@ -19,6 +19,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     call,
     contexts,
     data,
+    demo,
     doctor,
     integration,
     personas,

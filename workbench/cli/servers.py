@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from workbench.cli.client import OperatorClient
+from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, pass_client
+from workbench.cli.output import Note, PartialFailure, Shown, pass_client
+from workbench.errors import Unavailable
+from workbench.tables import Table
+
+if TYPE_CHECKING:
+    from workbench.demo import DemoRun
+    from workbench.demo.account import Account
 
 
 @root.command()
@@ -53,6 +61,7 @@ def mcp(client: OperatorClient) -> Shown:
 @click.option(
     "--workers", type=click.IntRange(1, 32), default=3, show_default=True, help="Worker processes at the same time."
 )
+@click.option("--check", default="", metavar="COMMAND", help="Command that must pass on the merged result.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -60,8 +69,52 @@ def mcp(client: OperatorClient) -> Shown:
     help="Where to save the results.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def demo(repo: Path | None, plan_file: Path | None, workers: int, output: Path, as_json: bool) -> Shown:
-    """Run the quickstart notebook, from plan to merge."""
+def demo(repo: Path | None, plan_file: Path | None, workers: int, check: str, output: Path, as_json: bool) -> Shown:
+    """Run the quickstart notebook, from plan to merge. Run again on your repository, it goes on with what is left."""
     from workbench.demo import run
+    from workbench.demo.account import account_of
 
-    return run(repo, plan_file, workers, output)
+    ran = run(repo, plan_file, workers, check, output)
+    if ran.failure is not None:
+        raise Unavailable("DEMO_FAILED", f"{ran.failure} Open {ran.notebook} for details.")
+    again = f"workbench demo --repo {_quoted(repo)}" if repo else "workbench demo"
+    again += f" --plan {_quoted(plan_file)}" if plan_file else ""
+    made = account_of(ProjectClient(Path(ran.summary["project"])).call, ran.summary["plan"])
+    return _shown(ran, made, _next_steps(made, ran.summary["project"], again, own=repo is not None))
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+def _next_steps(made: Account, project: str, again: str, *, own: bool) -> list[str]:
+    """What to do now: a sentence and a command each."""
+    here = f"workbench --project {shlex.quote(project)}"
+    if made.is_done:
+        if own:
+            return [f"Everything is done and merged. To see it, run `git -C {shlex.quote(project)} log --stat`."]
+        return ["Everything is done and merged. For your own work, run `workbench demo --repo PATH --plan FILE`."]
+    steps = [
+        f"To see why it waits, run `{here} approvals`; to merge it, `{here} approve {one}`." for one in made.waiting
+    ]
+    if made.failed:
+        steps.append(f"For the log of a task, run `{here} task {made.failed[0]}`.")
+    if made.failed and own:
+        steps.append(f"Correct the plan or the repository, and run `{again}` again: it goes on with what is left.")
+    return steps or [f"To see what is left, run `{here} tasks`."]
+
+
+def _shown(ran: DemoRun, made: Account, steps: list[str]) -> Table:
+    facts = ran.summary
+    took = f"{facts['wall_seconds']:g} s, {facts['attempts']} attempts, {facts['agents']} agents."
+    note = "\n".join([*made.notes, took, f"The executed notebook is {ran.notebook}, and as a page {ran.page}.", *steps])
+    data = {
+        **facts,
+        "notebook": str(ran.notebook),
+        "html": str(ran.page),
+        "pictures": ran.pictures,
+        "account": made.as_data(),
+        "next": steps,
+    }
+    shape = Table if made.is_done else PartialFailure
+    return shape(["task", "title", "state", "worktree", "outcome"], made.rows, "", data, note=note, lead=made.headline)

@@ -1,0 +1,155 @@
+"""What has become of a plan: what is done, what is merged, what failed and why, and what waits for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.model import TaskState
+from workbench.rules.integration import WorktreeState
+from workbench.tables import State
+
+COMMIT_LENGTH = 12
+REASON_LENGTH = 160
+
+Call = Callable[..., dict[str, Any]]
+"""Runs an operation by its name, with named arguments, as the operator."""
+
+
+@dataclass(frozen=True)
+class TaskAccount:
+    """A task, and what has become of it: where its work was merged, why it failed, or what it waits for."""
+
+    id: int
+    title: str
+    status: TaskState
+    state: State
+    worktree: str | None
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of a plan.
+
+    Args:
+        merged: the worktrees of the plan that are merged, and how, in words.
+        waiting: the ids of approvals about its worktrees that wait for a decision.
+        notes: why they wait, in a sentence each.
+    """
+
+    plan: str
+    tasks: Sequence[TaskAccount]
+    merged: Mapping[str, str]
+    waiting: Sequence[int]
+    notes: Sequence[str]
+
+    @property
+    def done(self) -> list[int]:
+        """The ids of the completed tasks."""
+        return [task.id for task in self.tasks if task.status is TaskState.COMPLETED]
+
+    @property
+    def failed(self) -> list[int]:
+        """The ids of the failed tasks."""
+        return [task.id for task in self.tasks if task.status is TaskState.FAILED]
+
+    @property
+    def unmerged(self) -> list[str]:
+        """The worktrees of the plan that are not merged."""
+        return [
+            name for name in dict.fromkeys(task.worktree for task in self.tasks) if name and name not in self.merged
+        ]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all tasks are completed and all worktrees merged."""
+        return len(self.done) == len(self.tasks) and not self.unmerged
+
+    @property
+    def headline(self) -> str:
+        """How many tasks are done and failed, and which worktrees are merged, in one sentence."""
+        parts = [f"{len(self.done)} of {len(self.tasks)} tasks done"]
+        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        others = len(self.tasks) - len(self.done) - len(self.failed)
+        parts += [f"{others} not done"] if others else []
+        parts += [f"merged: {', '.join(self.merged)}"] if self.merged else ["nothing merged"]
+        parts += [f"not merged: {', '.join(self.unmerged)}"] if self.unmerged else []
+        return f"Plan {self.plan}: {'; '.join(parts)}."
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """The tasks as rows of a table."""
+        return [[task.id, task.title, task.state, task.worktree, task.outcome] for task in self.tasks]
+
+    def as_data(self) -> dict[str, Any]:
+        """The account for programs."""
+        return {
+            "done": self.done,
+            "failed": {task.id: task.outcome for task in self.tasks if task.status is TaskState.FAILED},
+            "waiting": {task.id: task.outcome for task in self.tasks if task.id not in {*self.done, *self.failed}},
+            "merged": dict(self.merged),
+            "unmerged": self.unmerged,
+            "approvals": list(self.waiting),
+        }
+
+
+def account_of(call: Call, plan: str) -> Account:
+    """The account of a plan as it is now."""
+    tasks = call("list_tasks", plan=plan, limit=500)["tasks"]
+    places = {task["worktree"] for task in tasks if task["worktree"]}
+    merged = {name: how for name, how in _merged(call).items() if name in places}
+    waiting = [
+        approval
+        for approval in call("list_approvals", status="pending", kind="integration")["approvals"]
+        if approval["payload"]["worktree"] in places
+    ]
+    return Account(
+        plan=plan,
+        tasks=[_task(call, task, merged) for task in tasks],
+        merged=merged,
+        waiting=[approval["id"] for approval in waiting],
+        notes=[_waits(approval) for approval in waiting],
+    )
+
+
+def _merged(call: Call) -> dict[str, str]:
+    """The worktrees whose last use ended with a merge, and the commit it made; active ones are not merged."""
+    active = {one["name"] for one in call("get_worktree_status")["worktrees"]}
+    found: dict[str, str] = {}
+    for one in call("list_closed_worktrees", limit=500)["worktrees"]:
+        if one["name"] not in active and one["status"] == WorktreeState.INTEGRATED:
+            commit = (one["integrated_commit"] or "")[:COMMIT_LENGTH]
+            found.setdefault(one["name"], f"merged into {one['integration_target']} as {commit}")
+    return found
+
+
+def _task(call: Call, task: Mapping[str, Any], merged: Mapping[str, str]) -> TaskAccount:
+    state = State.of(task["status"], task["blocked"])
+    status = TaskState(task["status"])
+    return TaskAccount(task["id"], task["title"], status, state, task["worktree"], _outcome(call, task, merged))
+
+
+def _outcome(call: Call, task: Mapping[str, Any], merged: Mapping[str, str]) -> str:
+    match task["status"]:
+        case TaskState.COMPLETED:
+            return merged.get(task["worktree"], "not merged" if task["worktree"] else "")
+        case TaskState.FAILED:
+            return _reason(task["error_message"] or "it gave no reason")
+        case TaskState.PENDING if task["blocked"]:
+            others = call("get_task", task_id=task["id"])["blocked_by"]
+            return f"waits for {', '.join(map(str, others))}"
+    return ""
+
+
+def _reason(message: str) -> str:
+    """The first and the last line of an error: what ended the attempt, and the end of its output."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    text = " … ".join(dict.fromkeys((lines[0], lines[-1]))) if lines else message
+    return text if len(text) <= REASON_LENGTH else f"{text[: REASON_LENGTH - 1]}…"
+
+
+def _waits(approval: Mapping[str, Any]) -> str:
+    payload = approval["payload"]
+    return f"{payload['worktree']} waits for your approval {approval['id']} to be merged into {payload['target']}."
