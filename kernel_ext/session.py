@@ -313,7 +313,7 @@ class NotebookAgent:
 
 def _tree() -> click.Group:
     """The commands of the command line, plus those that only a kernel has."""
-    group = click.Group("workbench", context_settings={"help_option_names": ["-h", "--help"]})
+    group = cli.CommandGroup("workbench", context_settings={"help_option_names": ["-h", "--help"]})
     for command in cli.COMMANDS:
         if command.name not in NOT_HERE:
             group.add_command(command)

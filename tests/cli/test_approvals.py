@@ -22,7 +22,7 @@ def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
     assert ran.out.splitlines()[1:] == [
         "1   Ada is assigned",
         "2   Bob is assigned",
-        "99  APPROVAL_NOT_FOUND: There is no approval 99.",
+        "99  APPROVAL_NOT_FOUND: There is no approval 99. `workbench approvals` lists them.",
     ]
     assert run("approve", "3", "4", "--id", "one").status == 2
     assert [d["ok"] for d in data(run("--json", "reject", "--all", "--reason", "Enough"))] == [True, True]

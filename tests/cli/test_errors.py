@@ -13,12 +13,12 @@ from tests.conftest import Ran
 
 def test_an_error_is_a_code_and_a_next_step(run: Type) -> None:
     ran = run("approve", "99")
-    assert ran == Ran(1, "", "APPROVAL_NOT_FOUND: There is no approval 99.\n")
+    assert ran == Ran(1, "", "APPROVAL_NOT_FOUND: There is no approval 99. `workbench approvals` lists them.\n")
     ran = run("--json", "approve", "99")
     assert (ran.status, ran.out) == (1, "")
     assert json.loads(ran.err) == {
         "code": "APPROVAL_NOT_FOUND",
-        "message": "There is no approval 99.",
+        "message": "There is no approval 99. `workbench approvals` lists them.",
         "details": {},
         "status": 404,
     }

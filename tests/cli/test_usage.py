@@ -36,7 +36,7 @@ BAD_USAGE = [
     ["tasks", "--limit", "many"],
     ["tasks", "one", "two"],
     ["approve"],
-    ["approve", "one"],
+    ["spawn", "implementer", "--env", "NO_SUCH_VARIABLE"],
     ["approve", "1", "--expires", "soon"],
     ["approve", "1", "--tool", "all"],
     ["reject"],

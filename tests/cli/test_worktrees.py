@@ -17,7 +17,7 @@ def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) 
     assert data(run("--json", "worktrees", "status", "island"))["ahead"] == 1
     assert "count.txt" in run("worktrees", "status", "island").out
     assert "+344" in run("worktrees", "diff", "island", "count.txt").out
-    assert run("integrate", "island").out == "To merge island into main, approve 1.\n"
+    assert run("integrate", "island").out == "To merge island into main, run `workbench approve 1`.\n"
     assert "wb/island/main into main: 1 commits" in run("approvals").out
     assert run("approve", "1").out.endswith("island is integrated\n")
     assert (repository / "count.txt").read_text() == "344\n"

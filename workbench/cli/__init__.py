@@ -19,7 +19,6 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     call,
     contexts,
     data,
-    demo,
     doctor,
     integration,
     personas,
@@ -33,7 +32,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
 )
 from workbench.cli.call import parse_arguments
 from workbench.cli.client import explain
-from workbench.cli.global_options import root, with_global_options
+from workbench.cli.global_options import CommandGroup, root, with_global_options
 from workbench.cli.output import Note, PartialFailure, Shown, Text
 from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
@@ -41,7 +40,7 @@ from workbench.errors import WorkbenchError
 from workbench.graph import Graph
 from workbench.tables import Page, Table
 
-__all__ = ["COMMANDS", "Note", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
+__all__ = ["COMMANDS", "CommandGroup", "Note", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
 
 COMMANDS = tuple(root.commands.values())
 """Every command, without the options of `root`."""

@@ -12,7 +12,8 @@ from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options
 from workbench.cli.integration import cautions
 from workbench.cli.output import Note, PartialFailure, Shown, pass_client
-from workbench.errors import Unavailable, from_dict
+from workbench.errors import BadInput, NotFound, Unavailable, from_dict
+from workbench.rules.wording import in_commands
 from workbench.tables import Page, Table
 
 
@@ -48,7 +49,7 @@ def _subject(approval: Mapping[str, Any]) -> str:
 
 
 @root.command()
-@click.argument("approval_ids", type=int, nargs=-1)
+@click.argument("requests", metavar="[ID|NAME]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All pending approvals.")
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
@@ -58,7 +59,7 @@ def _subject(approval: Mapping[str, Any]) -> str:
 @pass_client
 def approve(
     client: OperatorClient,
-    approval_ids: tuple[int, ...],
+    requests: tuple[str, ...],
     everything: bool,
     kind: str | None,
     agent_id: str | None,
@@ -66,11 +67,8 @@ def approve(
     no_wait: bool,
     **options: Any,
 ) -> Shown:
-    """Approve requests: admit agents, merge worktrees."""
-    if everything:
-        approval_ids = _waiting(client, kind)
-    elif not approval_ids:
-        raise click.UsageError("Give the ids of approvals, or --all. `approvals` lists them.")
+    """Approve requests: admit agents, merge worktrees. Name them by id, or by the agent or worktree they are about."""
+    approval_ids = _chosen(client, requests, everything, kind)
     if agent_id is not None and len(approval_ids) > 1:
         raise click.UsageError("An id is for one agent. Omit --id, or approve one by one.")
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
@@ -89,19 +87,14 @@ def approve(
 
 
 @root.command()
-@click.argument("approval_ids", type=int, nargs=-1)
+@click.argument("requests", metavar="[ID|NAME]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All pending approvals.")
 @click.option("--kind", default=None, help="With --all: only registrations or integrations.")
 @click.option("--reason", default="", help="Sent to the requester.")
 @pass_client
-def reject(
-    client: OperatorClient, approval_ids: tuple[int, ...], everything: bool, kind: str | None, reason: str
-) -> Shown:
-    """Reject requests."""
-    if everything:
-        approval_ids = _waiting(client, kind)
-    elif not approval_ids:
-        raise click.UsageError("Give the ids of approvals, or --all. `approvals` lists them.")
+def reject(client: OperatorClient, requests: tuple[str, ...], everything: bool, kind: str | None, reason: str) -> Shown:
+    """Reject requests. Name them by id, or by the agent or worktree they are about."""
+    approval_ids = _chosen(client, requests, everything, kind)
     if len(approval_ids) == 1:
         made = client.call("reject", approval_id=approval_ids[0], reason=reason)
         return Note(f"Rejected {approval_ids[0]}.", [made])
@@ -110,8 +103,39 @@ def reject(
     return _decided(client.call("reject_many", approval_ids=list(approval_ids), reason=reason)["decisions"])
 
 
-def _waiting(client: OperatorClient, kind: str | None) -> tuple[int, ...]:
-    return tuple(a["id"] for a in client.call("list_approvals", kind=kind)["approvals"])
+def _chosen(client: OperatorClient, requests: Sequence[str], everything: bool, kind: str | None) -> tuple[int, ...]:
+    """The ids of the approvals that a command is for."""
+    if everything:
+        return tuple(a["id"] for a in client.call("list_approvals", kind=kind)["approvals"])
+    if not requests:
+        raise click.UsageError("Give the ids of approvals, or --all. `workbench approvals` lists them.")
+    if all(map(str.isdecimal, requests)):
+        return tuple(map(int, requests))
+    waiting = client.call("list_approvals", status="pending")["approvals"]
+    return tuple(int(name) if name.isdecimal() else _about_name(waiting, name) for name in requests)
+
+
+def _about_name(waiting: Sequence[Mapping[str, Any]], name: str) -> int:
+    """The pending approval about an agent or a worktree.
+
+    Raises:
+        NotFound: ``APPROVAL_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
+    """
+    found = [approval["id"] for approval in waiting if name in _names(approval)]
+    if not found:
+        text = f"No request of {name!r} waits for a decision. `workbench approvals` lists those that wait."
+        raise NotFound("APPROVAL_NOT_FOUND", text)
+    if len(found) > 1:
+        text = f"{len(found)} requests are about {name!r}: {', '.join(map(str, found))}. Give the id of one."
+        raise BadInput("AMBIGUOUS_NAME", text, candidates=found)
+    return int(found[0])
+
+
+def _names(approval: Mapping[str, Any]) -> set[str | None]:
+    payload = approval["payload"]
+    if approval["kind"] == "registration":
+        return {payload["name"], payload["suggested_id"], payload["agent_id"]}
+    return {payload["worktree"], payload["branch"]}
 
 
 def _settled(client: OperatorClient, decision: dict[str, Any]) -> dict[str, Any]:
@@ -164,4 +188,4 @@ def _outcome(outcome: dict[str, Any]) -> str:
 
 
 def _refusal(error: dict[str, Any]) -> str:
-    return f"{error['code']}: {error['message']}"
+    return f"{error['code']}: {in_commands(error['message'])}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown, Text, pass_client
-from workbench.errors import BadInput
+from workbench.errors import BadInput, NotFound
 
 
 @root.command("call")
@@ -20,8 +21,21 @@ from workbench.errors import BadInput
 @pass_client
 def call_op(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Shown:
     """Call any operation. `call NAME key=value …` or `call NAME '{"key": value}'`."""
-    made = client.call(name, **parse_arguments(arguments))
+    try:
+        made = client.call(name, **parse_arguments(arguments))
+    except NotFound as error:
+        raise (_unknown(name) if error.code == "UNKNOWN_OPERATION" else error) from None
     return Text(json.dumps(made, indent=2, ensure_ascii=False), made)
+
+
+def _unknown(name: str) -> NotFound:
+    """The error for a name that no operation has, with the names like it."""
+    from workbench.ops import collect
+    from workbench.services import SERVICES
+
+    near = " or ".join(get_close_matches(name, collect(SERVICES)))
+    hint = f"Did you mean {near}? " if near else ""
+    return NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. {hint}docs/reference.md lists them.")
 
 
 def parse_arguments(arguments: Sequence[str]) -> dict[str, Any]:

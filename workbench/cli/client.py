@@ -88,8 +88,8 @@ class ProjectClient:
         if self._token and not self._token.startswith("wbo_"):
             raise Refused(
                 "FORBIDDEN",
-                f"`workbench {command}` is only for the operator, and WORKBENCH_TOKEN has an agent's token. Use the "
-                "operations instead, such as list_tasks.",
+                f"`workbench {command}` is only for the operator, and WORKBENCH_TOKEN has an agent's token. Use "
+                "commands that call operations, such as `workbench tasks`.",
             )
 
     def create_project(self) -> None:

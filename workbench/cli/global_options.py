@@ -1,15 +1,18 @@
-"""The root command, and the options `--project` and `--json` of all commands."""
+"""The root command, whose errors speak of commands, and the options `--project` and `--json` of all commands."""
 
 from __future__ import annotations
 
 import os
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 import click
 
 from workbench import __version__
 from workbench.cli.client import ProjectClient
+from workbench.errors import WorkbenchError
+from workbench.rules.wording import in_commands
 
 
 def _choose(ctx: click.Context, _: click.Parameter, project: Path | None) -> None:
@@ -29,7 +32,43 @@ OPTIONS = (
 )
 
 
-@click.group(params=[*OPTIONS], context_settings={"help_option_names": ["-h", "--help"]})
+class CommandGroup(click.Group):
+    """Commands whose errors speak of commands."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See `click.Command.invoke`."""
+        try:
+            return super().invoke(ctx)
+        except WorkbenchError as error:
+            command = self.commands.get(ctx.invoked_subcommand or "")
+            if command is None or command.name == "call":
+                raise
+            raise _reworded(error, command, ctx.info_name or "workbench") from error
+
+
+def _reworded(error: WorkbenchError, command: click.Command, program: str) -> WorkbenchError:
+    problems = error.details.get("problems")
+    if error.code == "INVALID_ARGUMENTS" and problems and all(isinstance(one, dict) for one in problems):
+        options = _options(command)
+        message = "; ".join(f"{options.get(p['field'], p['field'])}: {p['reason']}" for p in problems[:5]) + "."
+    else:
+        message = in_commands(error.message, program)
+    made = type(error)(error.code, message)
+    made.details = error.details
+    return made
+
+
+def _options(command: click.Command) -> dict[str, str]:
+    """How the arguments of a command, and of those below it, are typed, by the names that operations give them."""
+    found: dict[str, str] = {}
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        found |= _options(below)
+    for one in command.params:
+        found[one.name or ""] = one.opts[0] if isinstance(one, click.Option) else one.human_readable_name
+    return found
+
+
+@click.group(cls=CommandGroup, params=[*OPTIONS], context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def root() -> None:
     """Run a team of AI agents from a Jupyter notebook."""

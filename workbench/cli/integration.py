@@ -25,7 +25,7 @@ def integrate(client: OperatorClient, name: str, target_branch: str | None, fast
     """Request the merge of a worktree; `approve` then merges it."""
     how = drop_none(target_branch=target_branch, fast_forward=fast_forward)
     asked = client.call("integrate_worktree", worktree_name=name, **how)
-    first = f"To merge {name} into {asked['target_branch']}, approve {asked['approval_id']}."
+    first = f"To merge {name} into {asked['target_branch']}, run `workbench approve {asked['approval_id']}`."
     return Note(" ".join([first, *_sentences(asked)]), asked)
 
 
@@ -40,7 +40,9 @@ def adopt(client: OperatorClient, task_id: int, attempt: int, worktree_name: str
     """Use what an attempt made although it did not complete its task; `approve` then merges it."""
     made = client.call("adopt_attempt", task_id=task_id, attempt=attempt, **drop_none(worktree_name=worktree_name))
     text = f"{made['worktree']} has the work of attempt {attempt} at task {task_id}."
-    return Note(f"{text} To merge it into {made['target_branch']}, approve {made['approval_id']}.", made)
+    return Note(
+        f"{text} To merge it into {made['target_branch']}, run `workbench approve {made['approval_id']}`.", made
+    )
 
 
 def _sentences(asked: Mapping[str, Any]) -> Iterator[str]:

@@ -296,7 +296,7 @@ async def _get(ctx: Ctx, approval_id: int) -> Approval:
 
 def _require(tx: Reader, approval_id: int) -> Approval:
     if (found := find(tx, approval_id)) is None:
-        raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id}.")
+        raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id}. list_approvals lists them.")
     return found
 
 

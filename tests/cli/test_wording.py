@@ -1,0 +1,104 @@
+"""Who types a command is told of commands, not of operations and their arguments."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.conftest import PLAN, Type
+from workbench import errors
+from workbench.cli import cli
+from workbench.ops import collect
+from workbench.rules.wording import COMMANDS, in_commands
+from workbench.services import SERVICES
+
+ERRORS = {cls.__name__ for cls in errors.WorkbenchError.__subclasses__()}
+OPERATIONS = [name for name in collect(SERVICES) if "_" in name]
+OF_OPERATIONS = re.compile(rf"(?<!call )\b({'|'.join(OPERATIONS)})\b|\b[a-z_]+=true\b|GET /api")
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """Every sentence in the code that is part of a message of an error, with its place; `x` stands for values."""
+    for path in sorted((Path(__file__).parents[2] / "workbench").rglob("*.py")):
+        if {"cli", "worker", "client", "legacy", "shells"} & {*path.parts}:  # they do not answer commands
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ERRORS | {"already_exists"}:
+                for argument in node.args:
+                    yield f"{path.name}:{node.lineno}", text(argument)
+
+
+def text(node: ast.expr) -> str:
+    """A string of the code."""
+    match node:
+        case ast.Constant(value=str() as value):
+            return value
+        case ast.JoinedStr(values=parts):
+            return "".join(text(part) for part in parts)
+        case ast.BinOp(left=left, right=right):
+            return text(left) + text(right)
+    return "x"
+
+
+def test_no_error_names_an_operation_to_who_types_a_command() -> None:
+    found = list(messages())
+    assert sum(bool(OF_OPERATIONS.search(message)) for _, message in found) > 10, "operations do name others"
+    left = {place: in_commands(message) for place, message in found if OF_OPERATIONS.search(in_commands(message))}
+    assert left == {}
+
+
+@pytest.mark.parametrize(("operation", "command"), COMMANDS.items())
+def test_the_commands_that_are_named_exist(operation: str, command: str) -> None:
+    assert operation in collect(SERVICES)
+    found: click.Command = cli
+    for word in command.split():
+        if word.startswith("--"):
+            found = found.commands["list"] if isinstance(found, click.Group) else found
+            assert word in {option for parameter in found.params for option in parameter.opts}
+        elif isinstance(found, click.Group):
+            found = found.commands[word]
+
+
+def test_an_error_names_the_command_to_run(run: Type) -> None:
+    refused = {
+        ("agent", "nobody"): "AGENT_NOT_FOUND: There is no agent 'nobody'. `workbench agents` lists them.",
+        ("task", "9"): "TASK_NOT_FOUND: There is no task 9. `workbench tasks` lists the tasks.",
+        ("rules", "remove", "night"): "RULE_NOT_FOUND: There is no rule 'night'. `workbench rules` lists them.",
+        ("spawn", "implementer"): "NO_SERVER: `workbench spawn` needs the running servers. ",
+        ("tasks", "--limit", "100000"): "INVALID_ARGUMENTS: --limit: Input should be less than or equal to 1000.",
+        ("call", "list_task"): "UNKNOWN_OPERATION: There is no operation 'list_task'. Did you mean list_tasks",
+        ("call", "get_task", "task_id=9"): "TASK_NOT_FOUND: There is no task 9. list_tasks lists the tasks.",
+        (
+            "approve",
+            "ada",
+        ): "APPROVAL_NOT_FOUND: No request of 'ada' waits for a decision. `workbench approvals` lists ",
+    }
+    for arguments, message in refused.items():
+        assert run(*arguments).err.startswith(message), arguments
+
+
+def test_requests_are_approved_and_rejected_by_the_name_of_their_agent(run: Type) -> None:
+    for name in ("ada", "bob", "bob", "eve"):
+        assert run("call", "register", f"name={name}").status == 0
+    assert "ada is assigned" in run("approve", "ada").out
+    assert run("reject", "eve", "--reason", "no").out == "Rejected 4.\n"
+    ran = run("approve", "bob")
+    assert ran.err == "AMBIGUOUS_NAME: 2 requests are about 'bob': 2, 3. Give the id of one.\n"
+    assert "bob is assigned" in run("approve", "2").out
+    assert run("approve", "ada").err.startswith("APPROVAL_NOT_FOUND: ")
+
+
+def test_an_update_of_a_plan_names_its_option(run: Type, tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(PLAN)
+    assert run("plan", str(file)).status == 0
+    file.write_text(PLAN.replace("Count them", "Count all"))
+    assert run("plan", str(file)).err == (
+        "PLAN_EXISTS: Another plan 'penguins' already exists. Give this one another name, or give --update to change "
+        "that plan.\n"
+    )
