@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.conftest import ended
-from workbench.confinement import Box, Limits
+from workbench.confinement import Box, Limits, abilities
 from workbench.process import adopt_orphans
 from workbench.rules.profile import Profile, parse
 from workbench.settings import shipped
@@ -42,6 +42,7 @@ class Runner:
     limits: Limits = field(default_factory=Limits)
     grace: float = 3.0
     adopts_orphans: bool = False
+    confined: bool = False
 
     async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
         task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
@@ -49,7 +50,7 @@ class Runner:
             url="http://127.0.0.1:1",
             token="wba_secret",
             scratch=self.scratch,
-            box=Box(write=(), read=(), scratch=self.scratch, enforce=False),
+            box=Box(write=(self.place,) if self.confined else (), read=(), scratch=self.scratch, enforce=self.confined),
             project=self.place,
             profile=self.profile,
             agent_mcp_url="http://127.0.0.1:1/mcp",
@@ -464,3 +465,22 @@ async def test_a_function_of_the_project_is_called_with_the_task(
     if isinstance(result, dict):
         result["here"] = str(run.place)
     assert outcome.result == result
+
+
+# What its box refuses
+
+
+async def test_a_command_that_its_box_refused_a_path_is_told_which_one_and_the_setting(
+    run: Runner, tmp_path: Path
+) -> None:
+    if not abilities().abi:
+        pytest.skip(abilities().summary)
+    data = tmp_path / "data.csv"
+    data.write_text("1,2,3")
+    run.confined = True
+    outcome = await run(f"cat {data}; exit 3")
+    assert outcome.error.splitlines()[0] == "The command ended with status 3."
+    assert f"- {data} cannot be read: the setting confinement_read opens it" in outcome.error
+    assert (await run("echo Permission denied; exit 3")).error == "The command ended with status 3.\nPermission denied"
+    run.confined = False
+    assert (await run(f"echo {data}: Permission denied; exit 3")).error.endswith("Permission denied")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -43,9 +44,10 @@ def _size(_: click.Context, __: click.Parameter, value: str | None) -> int | Non
 
 
 def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    if wrong := [value for value in values if "=" not in value]:
-        raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE.")
-    return dict(value.split("=", 1) for value in values)
+    if missing := [value for value in values if "=" not in value and value not in os.environ]:
+        raise click.BadParameter(f"this terminal has no variable {missing[0]!r}. Set it, or give NAME=VALUE.")
+    found = (value.partition("=") for value in values)
+    return {name: value if equals else os.environ[name] for name, equals, value in found}
 
 
 def spawn_options(command: Any) -> Any:
@@ -61,7 +63,12 @@ def spawn_options(command: Any) -> Any:
             ),
             click.option("--task", "task_id", type=int, default=None, help="Do only this task."),
             click.option(
-                "--env", "environment", multiple=True, callback=_variables, metavar="NAME=VALUE", help="Set a variable."
+                "--env",
+                "environment",
+                multiple=True,
+                callback=_variables,
+                metavar="NAME[=VALUE]",
+                help="Set a variable; without a value, to that of this terminal.",
             ),
             click.option("--cpu", "cpu_seconds", type=float, default=None, help="Limit of processor seconds per task."),
             click.option(

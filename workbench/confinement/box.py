@@ -104,6 +104,19 @@ class Box:
             return any(path.stat().st_mode & stat.S_ISGID for path in self.write)
         return False
 
+    @property
+    def devices(self) -> tuple[Path, ...]:
+        """The devices that the command may use."""
+        return surroundings.DEVICES
+
+    def may_write(self, path: Path) -> bool:
+        """Whether the command may change a path, which is absolute and has no symbolic link in it."""
+        return any(path.is_relative_to(place) for place in (*self.write, self.scratch))
+
+    def may_read(self, path: Path) -> bool:
+        """Whether the command may read a path, which is absolute and has no symbolic link in it."""
+        return self.may_write(path) or any(path.is_relative_to(place) for place in self._readable())
+
     def _readable(self) -> tuple[Path, ...]:
         return (*surroundings.shared((*self.write, self.scratch)), *self.read)
 

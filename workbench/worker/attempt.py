@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, Limits
+from workbench.confinement.refusals import TellingLines, explanation
 from workbench.git import Identity
 from workbench.rules import profile as rules
 from workbench.rules.wire import json_safety
@@ -35,6 +36,8 @@ VARIABLE_LIMIT = 100_000
 """Linux takes no variable of more than 128 KiB."""
 TAIL_LINES = 15
 ANSWER_LIMIT = 20_000
+OUTPUT_LIMIT = 8_000
+"""Characters of the output in an error, so that what follows it is not cut off."""
 COPY_LIMIT = 1_000_000
 
 
@@ -93,10 +96,11 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line
     """
     if worker.config.profile.command is None and not task["run"]:
         return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
-    tail = _Tail()
+    tail, telling = _Tail(), TellingLines()
 
     def keep(line: str) -> None:
         tail.add(line)
+        telling.add(line)
         on_line(line)
 
     with scratch.directory(worker.config.scratch, f"{task['id']}-{task['attempt']}") as scratch_dir:
@@ -109,16 +113,17 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line
             return Outcome(False, error=f"The command could not be started: {error}.", retryable=False)
         if ended.status == 0 and ended.exceeded is None:
             return _success(worker.config.profile, scratch_dir, tail)
-    return _failure(ended, tail)
+        refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), prepared.cwd)
+    return _failure(ended, f"{str(tail)[-OUTPUT_LIMIT:]}\n{refusals}".rstrip())
 
 
-def _failure(ended: CommandResult, tail: _Tail) -> Outcome:
+def _failure(ended: CommandResult, output: str) -> Outcome:
     if ended.exceeded:
-        return Outcome(False, error=f"The command was ended: {ended.exceeded}.\n{tail}".rstrip(), error_class="LIMIT")
+        return Outcome(False, error=f"The command was ended: {ended.exceeded}.\n{output}".rstrip(), error_class="LIMIT")
     if ended.status in CANNOT_START:
-        return Outcome(False, error=f"The command could not be started: {tail}".rstrip(), retryable=False)
+        return Outcome(False, error=f"The command could not be started: {output}".rstrip(), retryable=False)
     retry = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
-    return Outcome(False, error=f"The command ended with status {ended.status}{retry}.\n{tail}".rstrip())
+    return Outcome(False, error=f"The command ended with status {ended.status}{retry}.\n{output}".rstrip())
 
 
 def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path) -> Command:

@@ -61,6 +61,20 @@ async def test_without_a_server_gates_run_in_the_call(settings: Settings, reposi
         assert len(git("worktree", "list", cwd=repository).splitlines()) == 2
 
 
+async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
+    settings: Settings, repository: Path, tmp_path: Path
+) -> None:
+    if not abilities().abi:
+        pytest.skip(abilities().summary)
+    data = tmp_path / "data.csv"
+    data.write_text("1")
+    async with project(settings, f"cat {data}") as workbench:
+        commit(await make(workbench))
+        (gate,) = (await approval(workbench, await ask(workbench)))["payload"]["gates"]
+        assert gate["state"] == "failed"
+        assert f"- {data} cannot be read: the setting confinement_read opens it" in gate["output"]
+
+
 async def test_gates_see_the_result_of_the_merge_and_nothing_uncommitted(settings: Settings, repository: Path) -> None:
     async with project(settings, "ls; git log -1 --format=%s%n%b; git rev-parse HEAD") as workbench:
         commit(await make(workbench))

@@ -17,6 +17,7 @@ from typing import Any
 
 from workbench import atomic_file
 from workbench.confinement import Box, Limits
+from workbench.confinement.refusals import explanation
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
@@ -137,7 +138,8 @@ async def _run_one(
             return None
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
-        return _ended(gate, state, code, time.monotonic() - began, output)
+        ended = _ended(gate, state, code, time.monotonic() - began, output)
+        return ended if code == 0 else replace(ended, output=_explained(ended.output, box, place.path))
     finally:
         await ctx.repositories.shielded(_end(ctx, ref))
 
@@ -159,6 +161,12 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
 
 def _ended(gate: Gate, state: GateState, code: int | None, seconds: float, output: Path) -> Gate:
     return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(output))
+
+
+def _explained(output: str, box: Box, cwd: Path) -> str:
+    """The output of a gate that failed, with what its box may have refused."""
+    refusals = explanation(output.splitlines(), box, cwd)
+    return "\n".join(filter(None, (output.rstrip("\n"), refusals))) if refusals else output
 
 
 def _tail(output: Path) -> str:

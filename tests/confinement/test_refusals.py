@@ -1,0 +1,144 @@
+"""What a command prints that its box refused something says what it was, and which setting opens it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.confinement.scene import SYSTEM_PYTHON, Scene
+from workbench.confinement.refusals import HEADING, SHOWN, TellingLines, explanation
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(autouse=True)
+def _home(scene: Scene) -> None:
+    """What a person has at home, which programs may want."""
+    scene.home.mkdir(exist_ok=True)
+    (scene.home / "data.csv").write_text("1,2,3")
+    tool = scene.home / "tools" / "bin" / "frob"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    for path in (scene.home, *scene.home.rglob("*")):
+        path.chmod(0o755)
+
+
+def explained(scene: Scene, script: str) -> list[str]:
+    """What is said about a script that fails in its box."""
+    done = scene.work(script)
+    assert done.returncode != 0, done.stdout
+    telling = TellingLines()
+    for line in done.stdout.splitlines():
+        telling.add(line)
+    heading, *found = explanation(telling.lines, scene.box, scene.worktree).splitlines() or [HEADING]
+    assert heading == HEADING
+    return [line.removeprefix("- ") for line in found]
+
+
+def python(program: str) -> str:
+    """A script that runs a program from a file, so that a traceback shows its lines."""
+    return f"cat > program.py <<'END'\n{program}\nEND\n{SYSTEM_PYTHON} program.py"
+
+
+CANNOT_BE_READ = "cannot be read: the setting confinement_read opens it (confinement_write: to write it, too)."
+CANNOT_BE_WRITTEN = "cannot be written: the setting confinement_write opens it."
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("cat $H/data.csv", "{home}/data.csv " + CANNOT_BE_READ),
+        ("ls $H/tools/bin", "{home}/tools/bin " + CANNOT_BE_READ),
+        ("ln -s $H/data.csv data.csv; cat data.csv", "{worktree}/data.csv " + CANNOT_BE_READ),
+        ("cat ../../../../home/data.csv", "{home}/data.csv " + CANNOT_BE_READ),
+        (python("open('../../../../home/data.csv')"), "{home}/data.csv " + CANNOT_BE_READ),
+        ("echo x > $H/new.txt", "{home}/new.txt " + CANNOT_BE_WRITTEN),
+        (
+            "cat $P/.aiswarm/server.json",
+            "{project}/.aiswarm/server.json belongs to Workbench, and no setting opens it.",
+        ),
+        ("cat /dev/tty", "The device /dev/tty is closed: the setting confinement_write opens it."),
+        (
+            python("import multiprocessing; multiprocessing.Lock()"),
+            "It cannot use /dev/shm, which locks between processes need: the setting confinement_write opens it.",
+        ),
+        (
+            python("import socket; socket.create_connection(('127.0.0.1', 9))"),
+            "It can connect to no port: the setting confinement_connect opens others.",
+        ),
+        (
+            python(
+                "import socket\ntry:\n    socket.create_connection(('127.0.0.1', 9))\n"
+                "except OSError as error:\n    raise SystemExit(f'127.0.0.1:9: {error}')"
+            ),
+            "It cannot connect to port 9: the setting confinement_connect opens it, on every host.",
+        ),
+        (
+            python("import socket; socket.getaddrinfo('example.org', 443)"),
+            "It cannot look up names of machines: the setting confinement_connect allows that with a port (443).",
+        ),
+        (
+            python("import socket; socket.create_server(('127.0.0.1', 0))"),
+            "It cannot listen on a port, and no setting allows that.",
+        ),
+    ],
+)
+def test_a_refusal_is_named_with_the_setting_that_opens_it(scene: Scene, script: str, said: str) -> None:
+    places = {"home": scene.home, "worktree": scene.worktree, "project": scene.project}
+    assert said.format(**places) in explained(scene, script)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
+def test_curl_is_told_the_port(scene: Scene) -> None:
+    assert explained(scene, "curl -sS http://127.0.0.1:9/") == [
+        "It cannot connect to port 9: the setting confinement_connect opens it, on every host."
+    ]
+
+
+def test_a_program_that_the_person_has_but_the_box_does_not_is_named_with_its_directory(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = scene.home / "tools"
+    monkeypatch.setenv("PATH", f"{tools / 'bin'}:/usr/bin:/bin")
+    assert explained(scene, "frob") == [
+        f"The program frob is outside it, at {tools}/bin/frob: add {tools} to the setting confinement_read."
+    ]
+    opened = replace(scene.box, read=(*scene.box.read, tools))
+    assert explanation(["sh: 1: frob: not found"], opened, scene.worktree) == ""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exit 3",
+        "echo Permission denied; false",
+        "cat /no/such/file",
+        "echo x > own; chmod 000 own; cat own /no/such/file",
+        "nothing-of-this-name",
+    ],
+)
+def test_other_failures_are_not_blamed_on_the_box(scene: Scene, script: str) -> None:
+    assert explained(scene, script) == []
+
+
+def test_what_the_settings_open_is_not_named(scene: Scene) -> None:
+    box = replace(scene.box, write=(*scene.box.write, scene.home), connect=(9,))
+    lines = [f"{scene.home}/data.csv: Permission denied", "connect to 127.0.0.1 port 9: Permission denied"]
+    assert explanation(lines, box, scene.worktree) == ""
+    assert explanation(lines, replace(scene.box, enforce=False), scene.worktree) == ""
+
+
+def test_many_refusals_are_shortened(scene: Scene) -> None:
+    for number in range(SHOWN + 2):
+        (scene.home / str(number)).touch()
+    lines = [f"{scene.home}/{number}: Permission denied" for number in range(SHOWN + 2)]
+    assert explanation(lines, scene.box, scene.worktree).splitlines()[-1] == "- and 2 more"
+
+
+def test_a_program_may_print_any_path(scene: Scene) -> None:
+    for path in ("/" + "x" * 5_000, "/\0", "/a/../..", str(Path("/proc/self/root/etc"))):
+        explanation([f"{path}: Permission denied"], scene.box, scene.worktree)

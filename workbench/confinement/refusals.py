@@ -1,0 +1,154 @@
+"""What a failed command's output tells of refusals by its box, and which settings open what was refused.
+
+The kernel does not report what it refuses to a user's programs, so this reads what they print. A path counts only if it
+is outside the box and this process may use it itself; an ordinary lack of permission is not blamed on the box. Since a
+program can print anything, the explanation says "may".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workbench.confinement.box import Box
+from workbench.project.root import STATE
+
+LINES = 200
+LINE_LENGTH = 2_000
+SHOWN = 5
+HEADING = "This may be a refusal by its box. A changed setting counts once the server and the agent are started again."
+
+_REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bEPERM\b|PermissionError", re.I)
+_UNREACHED = re.compile(r"(failed|could ?n[o']t|unable) (to )?connect|connection to server", re.I)
+_UNRESOLVED = re.compile(
+    r"could not resolve|temporary failure in name resolution|name or service not known|EAI_AGAIN|getaddrinfo", re.I
+)
+_MISSING = re.compile(r"(?:^|[\s:'])(?P<name>[\w.+-]+)['’]?: (?:(?:command )?not found|there is no such command.*)\s*$")
+_LISTENING = re.compile(r"\.bind\(|\blisten (?:EACCES|EPERM)|attempting to bind", re.I)
+_CONNECTING = re.compile(r"\bconnect(?:_tcp|_ex)?\(|\bin (?:connect|create_connection)\b")
+_LOCKS = re.compile(r"SemLock|/dev/shm|shm_open|sem_open")
+_QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
+_BETWEEN_WORDS = re.compile(r"[\s:'\",;()<>\[\]]+")
+_PORT = re.compile(
+    r"\bport[ =:]+(?P<named>\d{1,5})\b|'[\w.:-]+', (?P<pair>\d{1,5})\)"
+    r"|(?:\b\d+\.\d+\.\d+\.\d+|\blocalhost|\]|://[\w.-]+):(?P<address>\d{1,5})\b",
+    re.I,
+)
+_TELLING = (_REFUSED, _UNREACHED, _UNRESOLVED, _MISSING, _LISTENING, _CONNECTING, _LOCKS)
+
+
+@dataclass
+class TellingLines:
+    """The lines of an output that may tell of a refusal, at most `LINES` of them."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, line: str) -> None:
+        """Keep a line if it may tell of a refusal."""
+        start = line[:LINE_LENGTH]
+        if len(self.lines) < LINES and any(pattern.search(start) for pattern in _TELLING):
+            self.lines.append(start)
+
+
+def explanation(lines: Iterable[str], box: Box, cwd: Path) -> str:
+    """What the box may have refused, and the setting that opens each; empty if nothing points to that.
+
+    Args:
+        lines: the output of a command that has failed.
+        cwd: the directory it ran in.
+    """
+    if not box.enforce:
+        return ""
+    telling = TellingLines()
+    for line in lines:
+        telling.add(line)
+    found = list(dict.fromkeys(_refusals(telling.lines, box, cwd)))
+    if not found:
+        return ""
+    more = [f"- and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return "\n".join([HEADING, *(f"- {one}" for one in found[:SHOWN]), *more])
+
+
+def _refusals(lines: list[str], box: Box, cwd: Path) -> Iterator[str]:
+    refused = [line for line in lines if _REFUSED.search(line)]
+    for line in refused:
+        for path in _paths(line, cwd):
+            yield from _of_path(path, box)
+    if refused and any(_LISTENING.search(line) for line in lines):
+        yield "It cannot listen on a port, and no setting allows that."
+    if refused and any(_LOCKS.search(line) for line in lines) and not box.may_write(Path("/dev/shm")):
+        yield "It cannot use /dev/shm, which locks between processes need: the setting confinement_write opens it."
+    ports = [one for line in lines for one in _of_ports(line, box)]
+    yield from ports
+    if not ports and refused and any(_CONNECTING.search(line) for line in lines):
+        yield f"It can connect to {_listed(box.connect)}: the setting confinement_connect opens others."
+    for line in lines:
+        if _UNRESOLVED.search(line) and not box.connect:
+            yield "It cannot look up names of machines: the setting confinement_connect allows that with a port (443)."
+        if missing := _MISSING.search(line):
+            yield from _of_program(missing["name"], box)
+
+
+def _listed(ports: tuple[int, ...]) -> str:
+    return f"no port but {', '.join(map(str, ports))}" if ports else "no port"
+
+
+def _paths(line: str, cwd: Path) -> Iterator[Path]:
+    """The absolute paths in a line, and the names in it that exist in `cwd`, such as links to what is elsewhere."""
+    quoted = [one or other for one, other in _QUOTED.findall(line)]
+    for word in (*quoted, *_BETWEEN_WORDS.split(line)):
+        text = word.rstrip(".") if word.strip(".") else ""
+        if text and not text.startswith("//") and (text.startswith("/") or os.path.lexists(cwd / text)):
+            yield Path(os.path.abspath(cwd / text))  # noqa: PTH100 (links are resolved later)
+
+
+def _of_path(path: Path, box: Box) -> Iterator[str]:
+    try:
+        real = path.resolve()
+        mode = real.stat().st_mode if real.exists() else None
+    except (OSError, RuntimeError, ValueError):
+        return
+    if real == Path("/") or real in box.devices or box.may_write(real):
+        return
+    if STATE in real.parts:
+        yield f"{path} belongs to Workbench, and no setting opens it."
+    elif mode is not None and stat.S_ISSOCK(mode):
+        yield f"{path} is a UNIX socket, and no setting opens those."
+    elif real.is_relative_to("/dev") and os.access(real, os.R_OK):
+        yield f"The device {path} is closed: the setting confinement_write opens it."
+    elif mode is None or box.may_read(real):
+        if os.access(real if mode is not None else real.parent, os.W_OK):
+            yield f"{path} cannot be written: the setting confinement_write opens it."
+    elif os.access(real, os.R_OK):
+        yield f"{path} cannot be read: the setting confinement_read opens it (confinement_write: to write it, too)."
+
+
+def _of_ports(line: str, box: Box) -> Iterator[str]:
+    if _LISTENING.search(line) or not (_REFUSED.search(line) or _UNREACHED.search(line)):
+        return
+    for found in _PORT.finditer(line):
+        port = int(found["named"] or found["pair"] or found["address"])
+        if 0 < port < 65_536 and port not in box.connect:
+            yield f"It cannot connect to port {port}: the setting confinement_connect opens it, on every host."
+
+
+def _of_program(name: str, box: Box) -> Iterator[str]:
+    """A program that is on this process's PATH, but outside the box."""
+    found = shutil.which(name)
+    if found is None:
+        return
+    places = [Path(found).parent, Path(found).resolve().parent]
+    if closed := [_whole(place) for place in dict.fromkeys(places) if not box.may_read(place.resolve())]:
+        listed = ":".join(map(str, dict.fromkeys(closed)))
+        yield f"The program {name} is outside it, at {found}: add {listed} to the setting confinement_read."
+
+
+def _whole(place: Path) -> Path:
+    """The directory to open for a program: what holds its libraries too, but never a home."""
+    above = place.parent
+    return above if place.name == "bin" and above not in (Path.home(), Path("/")) else place
