@@ -1,4 +1,9 @@
-"""A WebSocket agent. The first run registers and waits to be admitted; keep the token that it prints."""
+"""A WebSocket agent. The first run registers and waits until you admit it:
+
+    workbench --project /path/to/project approve my-agent
+
+Keep the token that it prints, and set WORKBENCH_TOKEN to it for later runs.
+"""
 
 import json
 import os

@@ -25,6 +25,8 @@ WHO = Identity(
     session_id=None,
     team_id=None,
     worktree=None,
+    worktree_path=None,
+    supervised=False,
 )
 """What the peer answers: the same as Workbench."""
 

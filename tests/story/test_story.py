@@ -141,7 +141,10 @@ TRANSCRIPT: dict[str, Outcome] = {
     "create another's": CREATED
     | {"note": "Task 2 has no command (run): only an LLM agent or a person can do it."}
     | {"id": 2, "title": "Review", "persona_id": "reviewer", "priority": 500, "metadata": {}},
-    "claim": {"task": TASK | HELD | {"claimed_at": "<time>", "lease_expires_at": "<time>", "attempts": [ATTEMPT]}},
+    "claim": {
+        "task": TASK | HELD | {"claimed_at": "<time>", "lease_expires_at": "<time>", "attempts": [ATTEMPT]},
+        "worktree_path": None,
+    },
     "wrong type": Refusal("INVALID_ARGUMENTS", 400),
     "missing field": Refusal("INVALID_ARGUMENTS", 400),
     "unknown field": Refusal("INVALID_ARGUMENTS", 400),
@@ -184,7 +187,8 @@ DIFFERENCES: dict[type[Shell], dict[str, Outcome]] = {
         # Whoever sits at the terminal without a token is the operator.
         "ask without a token": {
             **{"agent_id": "operator", "level": "operator", "tool": "write", "access_level": "session_level"},
-            **{"persona_id": None, "session_id": None, "team_id": None, "worktree": None, "supervised": False},
+            **{"persona_id": None, "session_id": None, "team_id": None, "worktree": None},
+            **{"worktree_path": None, "supervised": False},
         },
     },
 }

@@ -116,11 +116,18 @@ def revoke(client: OperatorClient, agent_id: str, reason: str) -> Shown:
 
 @root.command()
 @click.argument("agent_id", required=False)
+@click.option("--client", "program", metavar="NAME", default=None, help="Only for claude-code, codex, gemini, mcp, …")
 @pass_client
-def connect(client: OperatorClient, agent_id: str | None) -> Shown:
-    """Print instructions to connect an agent. For Claude Code, Codex, Gemini CLI and scripts."""
+def connect(client: OperatorClient, agent_id: str | None, program: str | None) -> Shown:
+    """Print how to connect a client. From registering an agent to the client's own command; for Claude Code, Codex,
+    Gemini CLI, other MCP clients and scripts."""
     made = client.call("connection_instructions", **drop_none(agent_id=agent_id))
-    return Text("\n\n".join(f"# {one['title']}\n{one['text'].rstrip()}" for one in made["instructions"]), made)
+    ids = [one["id"] for one in made["instructions"]]
+    if program not in (None, *ids):
+        raise click.BadParameter(f"{program!r} is none of {', '.join(ids)}.", param_hint="--client")
+    chosen = [one for one in made["instructions"] if program in (None, one["id"])]
+    text = "\n\n".join(f"# {one['title']}\n{one['text'].rstrip()}" for one in chosen)
+    return Text(text, {**made, "instructions": chosen})
 
 
 def _history(client: OperatorClient, agent_id: str, limit: int | None) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ from workbench.cli.output import Fn, drop_none
 from workbench.model import Access, Role, Tool
 
 NOTHING = "none"
-"""Given as a session, team or persona, it removes that."""
-CLEARABLE = ("session_id", "team_id", "persona_id")
+"""Given as a session, team, worktree or persona, it removes that."""
+CLEARABLE = ("session_id", "team_id", "worktree", "persona_id")
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -39,6 +39,11 @@ class Expiry(click.ParamType[dict[str, Any]]):
 _OPTIONS = {
     "session_id": click.option("--session", "session_id", metavar="SESSION", help="Its session, or `none`."),
     "team_id": click.option("--team", "team_id", metavar="TEAM", help="Its team, or `none`."),
+    "worktree": click.option(
+        "--worktree",
+        metavar="WORKTREE",
+        help="The worktree it works in, or `none`; for agents that you start yourself.",
+    ),
     "persona_id": click.option("--persona", "persona_id", metavar="PERSONA", help="Its persona, or `none`."),
     "role": click.option(
         "--role",

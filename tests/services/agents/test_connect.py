@@ -8,10 +8,10 @@ import os
 import shlex
 import shutil
 import sys
-import tomllib
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.conftest import Admit, Served
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
-from workbench.services.agents.connect import NAME, NETLOC, PROJECT
+from workbench.services.agents.connect import NAME, NETLOC, PROJECT, STEPS
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
@@ -67,7 +69,7 @@ async def test_they_say_where_this_server_is_and_hold_no_token(served: Served, a
         assert not any(said in one["text"] for said in (NETLOC, NAME, PROJECT)), one["id"]
         if one["id"] != "mcp-stdio":
             assert served.info.url.removeprefix("http://") in one["text"], one["id"]
-            assert "WORKBENCH_TOKEN" in one["text"] or PLACEHOLDER in one["text"], one["id"]
+            assert "WORKBENCH_TOKEN" in one["text"], one["id"]
     for secret in (ada.token, served.workbench.operator_token):
         assert secret not in json.dumps(told)
 
@@ -105,47 +107,165 @@ async def test_the_script_registers_waits_and_goes_on_when_it_is_admitted(served
     assert "error" not in again[3]
 
 
-async def test_the_commands_for_curl_work(served: Served, admit: Admit) -> None:
+@dataclass
+class Typed:
+    """What came of a text that was typed: its output, and how it called the programs of clients."""
+
+    out: str
+    token: str
+    calls: list[dict[str, Any]]
+
+    @property
+    def added(self) -> list[list[str]]:
+        """The arguments of the commands that add a server."""
+        return [call["argv"][2:] for call in self.calls if call["argv"][:2] == ["mcp", "add"]]
+
+
+async def typed(text: str, path: Path, *programs: str) -> Typed:
+    """Type a text into a shell, putting the token where it belongs; the clients only note how they are called."""
+    for program in programs:
+        stub = path / "bin" / program
+        stub.parent.mkdir(exist_ok=True)
+        stub.write_text(STUB.format(python=sys.executable, calls=path / "calls"))
+        stub.chmod(0o755)
+    first, export, rest = text.partition("export WORKBENCH_TOKEN=")
+    registered = await shell(first, path)
+    token = registered.partition('"token": "')[2].partition('"')[0] or registered.partition('"token":"')[2][:47]
+    assert token.startswith("wba_")
+    out = await shell((export + rest).replace(PLACEHOLDER, token), path)
+    calls = path / "calls"
+    return Typed(out, token, [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else [])
+
+
+STUB = """#!{python}
+import json, os, sys
+with open("{calls}", "a") as file:
+    file.write(json.dumps({{"argv": sys.argv[1:], "cwd": os.getcwd()}}) + "\\n")
+"""
+
+
+async def shell(script: str, path: Path) -> str:
+    """What a script prints that a shell runs to its end."""
+    env = {name: os.environ[name] for name in ("WORKBENCH_CONFIG", "HOME")}
+    env["PATH"] = f"{path / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    process = await asyncio.create_subprocess_exec("sh", "-e", "-c", script, env=env, cwd=path, stdout=PIPE)
+    out, _ = await process.communicate()
+    assert process.returncode == 0, script
+    return out.decode()
+
+
+async def answer(client: Client) -> dict[str, Any]:
+    """Who the server takes the client for."""
+    found = (await client.call_tool("whoami", {})).structured_content
+    assert found is not None
+    return found
+
+
+async def over_http(url: str, headers: dict[str, str]) -> dict[str, Any]:
+    http = httpx2.AsyncClient(headers=headers, trust_env=False)
+    async with http, Client(streamable_http_client(url, http_client=http)) as client:
+        return await answer(client)
+
+
+async def over_stdio(command: str, *args: str, **env: str) -> dict[str, Any]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    known = {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]}
+    async with Client(StdioServerParameters(command=command, args=[*args], env=known | env)) as client:
+        return await answer(client)
+
+
+def header(value: str) -> dict[str, str]:
+    """A header as it is typed."""
+    name, _, content = value.partition(": ")
+    return {name: content}
+
+
+def variables(added: list[str], option: str) -> dict[str, str]:
+    """The variables that a command gives to the server."""
+    return dict(added[at + 1].split("=", 1) for at, word in enumerate(added) if word == option)
+
+
+async def test_claude_code_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+    ran = await typed((await texts(served))["claude-code"], tmp_path, "claude")
+    http, stdio = ran.added
+    assert http[:3] == ["--transport", "http", "workbench"]
+    session = next(call["argv"][1] for call in ran.calls if call["argv"][:1] == ["--mcp-config"])
+    given = json.loads(session.replace("${WORKBENCH_TOKEN}", ran.token))["mcpServers"]["workbench"]
+    assert given["type"] == "http"
+    options, command = stdio[: stdio.index("--")], stdio[stdio.index("--") + 1 :]
+    answers = [
+        await over_http(http[3], header(http[5])),
+        await over_http(given["url"], given["headers"]),
+        await over_stdio(*command, **variables(options, "--env")),
+    ]
+    place = served.workbench.settings.worktrees / NAME
+    assert [(one["agent_id"], one["worktree_path"]) for one in answers] == [(NAME, str(place))] * 3
+    assert {call["cwd"] for call in ran.calls} == {str(place)}
+
+
+async def test_codex_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+    ran = await typed((await texts(served))["codex"], tmp_path, "codex")
+    http, stdio = ran.added
+    assert (http[:2], http[3:]) == (["workbench", "--url"], ["--bearer-token-env-var", "WORKBENCH_TOKEN"])
+    command = stdio[stdio.index("--") + 1 :]
+    assert (await over_http(http[2], {"Authorization": f"Bearer {ran.token}"}))["agent_id"] == NAME
+    assert (await over_stdio(*command, **variables(stdio, "--env")))["agent_id"] == NAME
+
+
+async def test_gemini_cli_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+    ran = await typed((await texts(served))["gemini"], tmp_path, "gemini")
+    http, stdio = ran.added
+    assert http[:5] == ["--scope", "user", "--transport", "http", "--header"]
+    assert (await over_http(http[7], header(http[5])))["agent_id"] == NAME
+    assert stdio[-3:] == ["workbench", "workbench", "mcp"]
+    assert (await over_stdio(*stdio[-2:], **variables(stdio, "-e")))["agent_id"] == NAME
+
+
+async def test_any_other_mcp_client_gets_a_configuration_from_nothing(served: Served, tmp_path: Path) -> None:
+    ran = await typed((await texts(served))["mcp"], tmp_path)
+    server = json.loads(ran.out)["mcpServers"]["workbench"]
+    assert (await over_http(server["url"], server["headers"]))["agent_id"] == NAME
+
+
+async def test_the_commands_for_curl_work(served: Served, tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("there is no curl here")
-    ada = await admit("ada")
-    async with running(
-        "sh", "-c", (await texts(served))["curl"].replace("\ncurl", "\necho; curl"), token=ada.token
-    ) as p:
-        answers = [json.loads(line) for line in await lines(p) if line]
-    assert [answer["success"] for answer in answers] == [True] * 3
-    assert answers[0]["data"]["status"] == "pending"
-    assert answers[1]["data"]["agent_id"] == "ada"
+    ran = await typed((await texts(served))["curl"].replace("\ncurl", "\necho; curl"), tmp_path)
+    who, events = [json.loads(line) for line in ran.out.splitlines() if line]
+    assert (who["data"]["agent_id"], events["success"]) == (NAME, True)
 
 
-async def test_the_configurations_of_mcp_clients_connect_one(served: Served, admit: Admit) -> None:
-    ada, told = await admit("ada"), await texts(served)
-    plain = json.loads(told["mcp"].replace(PLACEHOLDER, ada.token))["mcpServers"]["workbench"]
-    gemini = json.loads(told["gemini"].replace("$WORKBENCH_TOKEN", ada.token))["mcpServers"]["workbench"]
-    codex = tomllib.loads(told["codex"])["mcp_servers"]["workbench"]
-    assert codex["bearer_token_env_var"] == "WORKBENCH_TOKEN"
-    claude = shlex.split(told["claude-code"].replace("$WORKBENCH_TOKEN", ada.token), comments=True)
-    assert claude[:6] == ["claude", "mcp", "add", "--transport", "http", "workbench"]
-    name, _, value = claude[8].partition(": ")
-    bearer = {"Authorization": f"Bearer {ada.token}"}
-    for url, headers in (
-        (plain["url"], plain["headers"]),
-        (gemini["httpUrl"], gemini["headers"]),
-        (codex["url"], bearer),
-        (claude[6], {name: value}),
-    ):
-        http = httpx2.AsyncClient(headers=headers, trust_env=False)
-        async with http, Client(streamable_http_client(url, http_client=http)) as client:
-            result = await client.call_tool("whoami", {})
-        assert result.structured_content is not None
-        assert result.structured_content["agent_id"] == "ada"
+async def test_a_known_agent_gets_a_new_token_in_place_of_the_registration(served: Served, admit: Admit) -> None:
+    await admit("ada")
+    found = await texts(served, agent_id="ada")
+    for name in STEPS:
+        assert "register" not in found[name].partition("\n# 4.")[0]
+        assert f"workbench --project {served.workbench.settings.project} token ada\n" in found[name]
 
 
-async def test_the_command_for_mcp_clients_needs_no_token(served: Served) -> None:
-    server = json.loads((await texts(served))["mcp-stdio"])["mcpServers"]["workbench"]
+async def test_the_command_for_mcp_clients_needs_no_token(served: Served, tmp_path: Path) -> None:
+    text = (await texts(served))["mcp-stdio"]
+    server = json.loads(await shell(text, tmp_path))["mcpServers"]["workbench"]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    async with Client(
-        StdioServerParameters(**server, env={"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]})
-    ) as client:
+    env = {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]}
+    async with Client(StdioServerParameters(**server, env=env)) as client:
         listed = await client.list_tools()
-    assert [tool.name for tool in listed.tools] == ["register", "registration_status"]
+        assert [tool.name for tool in listed.tools] == ["register", "registration_status"]
+        await client.call_tool("register", {"name": "eve", "persona_id": "implementer"})
+        (admission,) = [line for line in text.splitlines() if line.endswith(" approve NAME")]
+        assert "eve is assigned" in await shell(admission.removeprefix("#").replace("NAME", "eve"), tmp_path)
+        assert (await answer(client))["agent_id"] == "eve"
+
+
+async def test_a_project_with_spaces_and_quotes_in_its_path_is_quoted(tmp_path: Path) -> None:
+    place = tmp_path / 'it\'s a "project" $HOME'
+    place.mkdir()
+    settings = Settings(project=place, port=0)
+    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+        await servers.start(0)
+        made = await workbench.call("connection_instructions")
+        found = {one["id"]: one["text"] for one in made["instructions"]}
+        server = json.loads(await shell(found["mcp-stdio"], tmp_path))["mcpServers"]["workbench"]
+        assert server["args"] == ["--project", str(place), "mcp"]
+        line = next(line for line in found["codex"].splitlines() if line.endswith(" mcp"))
+        assert shlex.split(line)[-2] == str(place)

@@ -143,6 +143,7 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
     assert await workbench.dispatch(caller, "whoami", {}) == {
         **{"agent_id": "ada", "level": "worker", "tool": "write", "access_level": "self_only"},
         **{"persona_id": "reviewer", "session_id": None, "team_id": None, "worktree": None},
+        **{"worktree_path": None, "supervised": False},
     }
     (agent,) = (await workbench.call("list_agents"))["agents"]
     assert agent["registration_status"] == "active"

@@ -31,7 +31,11 @@ _SHARED = frozenset({"team", "session", "project", "agent_tool"})
 
 
 class Identity(Wire):
-    """Who the caller is, as the server sees it. `supervised`: its supervisor claims its tasks, one at a time."""
+    """Who the caller is, as the server sees it.
+
+    `worktree_path` is the directory to work in, and to change nothing outside of. `supervised`: its supervisor claims
+    its tasks, one at a time.
+    """
 
     agent_id: str
     level: str
@@ -41,6 +45,7 @@ class Identity(Wire):
     session_id: str | None
     team_id: str | None
     worktree: str | None
+    worktree_path: str | None
     supervised: bool
 
 
@@ -186,5 +191,6 @@ async def whoami(ctx: Ctx) -> Identity:
         session_id=caller.session,
         team_id=caller.team,
         worktree=caller.worktree,
+        worktree_path=str(ctx.settings.worktrees / caller.worktree) if caller.worktree else None,
         supervised=caller.supervised,
     )

@@ -1,4 +1,4 @@
-"""Grants: an agent's id, name, session, team, persona, role, tool, access level and expiry.
+"""Grants: an agent's id, name, session, team, worktree, persona, role, tool, access level and expiry.
 
 Approvals, admission rules and later changes take the same keys: an absent key leaves the value unchanged, null
 clears it.
@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from workbench.errors import BadInput, Conflict
+from workbench.errors import BadInput, Conflict, NotFound
 from workbench.model import SECOND, Access, Role, Tool, Wire, iso
 from workbench.ops import first_problems, problems_of
 from workbench.rules import access
@@ -25,8 +25,8 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 CHOICES = (
-    "agent_id, name, session_id, team_id, persona_id, role, tool, access_level, and expires_at (ISO 8601) or "
-    "expires_in_seconds; omitted keys stay unchanged, null clears a value."
+    "agent_id, name, session_id, team_id, worktree, persona_id, role, tool, access_level, and expires_at (ISO 8601) "
+    "or expires_in_seconds; omitted keys stay unchanged, null clears a value."
 )
 
 
@@ -37,6 +37,7 @@ class Grant(Wire):
     name: str | None = Field(None, min_length=1, max_length=100)
     session_id: str | None = None
     team_id: str | None = None
+    worktree: str | None = None
     persona_id: str | None = None
     role: Role | None = None
     tool: Tool | None = None
@@ -75,7 +76,8 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
 
     Raises:
         BadInput: ``BAD_AGENT_ID``. Conflict: ``AGENT_ID_TAKEN``, ``TEAM_ELSEWHERE``.
-        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``.
+        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``, ``WORKTREE_NOT_FOUND``.
+        Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_FIXED``.
     """
     wanted = {column: agent[column] for column in _COLUMNS} | _wanted(tx, agent, grant)
     changed = {column: value for column, value in wanted.items() if value != agent[column]}
@@ -102,7 +104,8 @@ def check(tx: Reader, grant: Grant) -> None:
     """Refuse a grant that names a persona, session or team that does not exist.
 
     Raises:
-        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``. Conflict: ``TEAM_ELSEWHERE``.
+        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``, ``WORKTREE_NOT_FOUND``.
+        Conflict: ``TEAM_ELSEWHERE``, ``WORKTREE_CLOSED``.
     """
     nobody = dict.fromkeys(_COLUMNS) | {"id": None}
     _wanted(tx, nobody, grant)
@@ -118,6 +121,7 @@ _COLUMNS = (
     "name",
     "session_id",
     "team_id",
+    "assigned_worktree",
     "persona_id",
     "role",
     "tool",
@@ -134,6 +138,8 @@ def _wanted(tx: Reader, agent: Row, grant: Grant) -> dict[str, Any]:
     if "persona_id" in chosen:
         persona = require_persona(tx, chosen["persona_id"]) if chosen["persona_id"] else None
         wanted["persona_id"] = persona.id if persona else None
+    if "worktree" in chosen:
+        wanted["assigned_worktree"] = _worktree(tx, agent, chosen["worktree"])
     if {"session_id", "team_id"} & chosen.keys():
         wanted |= _place(tx, agent, chosen)
     if {"expires_at", "expires_in_seconds"} & chosen.keys():
@@ -148,6 +154,22 @@ def _free(tx: Reader, agent: Row, agent_id: str) -> str:
         note = " (of a deleted agent)" if other["deleted_at"] is not None else ""
         raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{agent_id}' already exists{note}. Choose another.")
     return agent_id
+
+
+def _worktree(tx: Reader, agent: Row, name: str | None) -> str | None:
+    """The worktree that an agent is to work in: an active one. Those that Workbench started keep theirs."""
+    if tx.one(SQL.spawned, id=agent["id"]) and name != agent["assigned_worktree"]:
+        raise Conflict(
+            "WORKTREE_FIXED", f"Workbench started {agent['assigned_agent_id']} in its worktree. Spawn another agent."
+        )
+    if name is None:
+        return None
+    found = tx.one(SQL.worktree, name=name)
+    if found is None:
+        raise NotFound("WORKTREE_NOT_FOUND", f"There is no worktree {name!r}. get_worktree_status lists them.")
+    if found["status"] != "active":
+        raise Conflict("WORKTREE_CLOSED", f"The worktree {name} is {found['status']}. Choose another.")
+    return name
 
 
 def _place(tx: Reader, agent: Row, chosen: Mapping[str, Any]) -> dict[str, Any]:

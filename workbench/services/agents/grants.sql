@@ -8,9 +8,16 @@ INSERT INTO former_ids (agent_id, id) VALUES (:agent_id, :id) ON CONFLICT DO NOT
 
 -- name: grant
 UPDATE agents SET assigned_agent_id = :assigned_agent_id, name = :name, session_id = :session_id, team_id = :team_id,
+    assigned_worktree = CAST(:assigned_worktree AS TEXT),
     persona_id = :persona_id, role = :role, tool = :tool, access_level = :access_level,
     expires_at = CAST(:expires_at AS {{big}}), expired = :expired
 WHERE id = :id;
+
+-- name: spawned
+SELECT 1 AS found FROM spawns WHERE agent_id = CAST(:id AS TEXT);
+
+-- name: worktree
+SELECT status FROM worktrees WHERE name = :name;
 
 -- name: session_used
 UPDATE sessions SET used_at = :now WHERE id = :id;

@@ -22,6 +22,7 @@ from workbench.services.access.personas import require_persona
 from workbench.services.agents import admission
 from workbench.services.agents.decide import admit_by_rule, free_agent_id, suggested_session
 from workbench.services.agents.rows import agent_row
+from workbench.settings import Settings
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -44,7 +45,7 @@ class Registered(Wire):
 
 
 class RegistrationState(Wire):
-    """The state of a registration."""
+    """The state of a registration. `worktree_path` is the directory to work in, and to change nothing outside of."""
 
     agent_id: str
     status: Registration
@@ -52,6 +53,8 @@ class RegistrationState(Wire):
     role: Role
     persona_id: str | None
     session_id: str | None
+    worktree: str | None
+    worktree_path: str | None
     reason: str | None
     message: str
 
@@ -195,7 +198,7 @@ async def registration_status(
         raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned.")
     subject = f"agent:{caller.agent}"
     return await ctx.feed.until(
-        lambda tx: _state(tx, subject),
+        lambda tx: _state(tx, ctx.settings, subject),
         lambda state: state.status is not Registration.PENDING,
         "agent.*",
         subject=subject,
@@ -203,11 +206,11 @@ async def registration_status(
     )
 
 
-def _state(tx: Reader, subject: str) -> RegistrationState:
+def _state(tx: Reader, settings: Settings, subject: str) -> RegistrationState:
     row = agent_row(tx, subject.removeprefix("agent:"))
     assert row is not None, "a caller's agent exists"
     decided = tx.one(SQL.decision, subject=subject)
-    status = Registration(row["registration_status"])
+    status, worktree = Registration(row["registration_status"]), row["assigned_worktree"]
     return RegistrationState(
         agent_id=row["assigned_agent_id"],
         status=status,
@@ -215,6 +218,8 @@ def _state(tx: Reader, subject: str) -> RegistrationState:
         role=row["role"],
         persona_id=row["persona_id"],
         session_id=row["session_id"],
+        worktree=worktree,
+        worktree_path=str(settings.worktrees / worktree) if worktree else None,
         reason=decided["reason"] if decided else None,
         message=_MESSAGES.get(status, "Admitted. Use your token on every request from now on."),
     )

@@ -29,9 +29,13 @@ OwnId = Annotated[str | None, Field(description="Optional: your own id; any othe
 
 
 class Claim(Wire):
-    """The claimed task, or null when none can be claimed."""
+    """The claimed task, or null when none can be claimed.
+
+    `worktree_path` is the directory to do it in, and to change nothing outside of: a checkout of the worktree's branch.
+    """
 
     task: Task | None
+    worktree_path: str | None = None
 
 
 @op(allow=Level.WORKER)
@@ -42,7 +46,10 @@ async def claim_task(
 ) -> Claim:
     """Claim a task under a lease: the one you name; else the one you already hold; else the best one for you."""
     me = require_self(ctx.caller, agent_id)
-    return await ctx.write(lambda tx: _claim(tx, ctx.caller, me, task_id))
+    claim = await ctx.write(lambda tx: _claim(tx, ctx.caller, me, task_id))
+    if claim.task is None or claim.task.worktree is None:
+        return claim
+    return claim.model_copy(update={"worktree_path": str(ctx.settings.worktrees / claim.task.worktree)})
 
 
 def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = None) -> str:
