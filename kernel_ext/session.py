@@ -7,6 +7,7 @@ import concurrent.futures.thread  # noqa: F401 (see Session.__init__)
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import click
 
 from kernel_ext.host import KernelHost, not_started
 from workbench import cli
-from workbench.analytics.live import Live, Update, refresh
+from workbench.analytics.live import Live, Update, read_closed, refresh
 from workbench.analytics.reports import Report, report
 from workbench.errors import WorkbenchError
 from workbench.graph import Graph
@@ -211,7 +212,7 @@ class Session:
         """The person at the notebook is the operator."""
 
     def sql(self, query: str, *, files: bool = False, frames: Mapping[str, object] | None = None) -> pandas.DataFrame:
-        """Query the live project with DuckDB. Your DataFrames are tables too.
+        """Query the live project with DuckDB; after a stop, what it has stored. Your DataFrames are tables too.
 
         Args:
             files: let the query read and write files, and load extensions.
@@ -268,7 +269,15 @@ class Session:
         self, query: str, files: bool = False, frames: Mapping[str, object] | None = None
     ) -> duckdb.DuckDBPyRelation:
         live = self._live_with_files if files else self._live
-        return live.answer(self.host.wait(self._changes(live)), query, frames)
+        return live.answer(self._update(live), query, frames)
+
+    def _update(self, live: Live) -> Update:
+        """What has changed since the last query. After a stop it is read from the store; the servers stay stopped."""
+        host = self._host
+        if host is None or host.running:
+            return self.host.wait(self._changes(live))
+        with ThreadPoolExecutor(1, "workbench-query") as threads:  # this thread has the kernel's loop
+            return threads.submit(read_closed, live, host.settings).result()
 
     async def _changes(self, live: Live) -> Update:
         if self.host.workbench is not None:

@@ -214,6 +214,21 @@ def test_bad_sql_is_one_clear_message(running: Kernel) -> None:
     assert error.startswith("UsageError: SQL_FAILED")
 
 
+def test_what_was_stored_can_be_queried_after_the_servers_have_stopped(running: Kernel) -> None:
+    running.run('wb.call("create_task", title="Count", persona_id="tester")')
+    assert running.run('wb.sql("SELECT title FROM tasks")["title"].tolist()') == "['Count']"
+    running.run('wb.call("create_task", title="Weigh", persona_id="tester")')
+    port = port_of(running)
+    running.run("%workbench stop")
+    running.run("%%wsql stored\nSELECT title FROM tasks ORDER BY id")
+    assert running.run('stored["title"].tolist()') == "['Count', 'Weigh']"
+    assert running.run('int(wb.report("totals").frame["tasks"].sum())') == "2"
+    assert not is_open(port)
+    _, error = running.attempt('wb.call("create_task", title="Too late", persona_id="tester")')
+    assert error is not None
+    assert "NOT_STARTED" in error
+
+
 def test_a_decision_can_be_awaited(running: Kernel) -> None:
     running.run('asked = wb.call("register", name="ada", persona_id="tester")')
     found = running.run('[a["outcome"]["agent_id"] for a in await wb.decided(asked["approval_id"], auto=True)]')

@@ -322,15 +322,24 @@ async def refresh(live: Live, store: Store) -> Update:
     return await store.read(lambda tx: read_update(tx, live.cursor))
 
 
-def ask(settings: Settings, query: str, files: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Run one query from a process that is not the server: column names and rows. See `Live`.
+def read_closed(live: Live, settings: Settings) -> Update:
+    """Read what `live` has not applied yet, in a process that does not serve the project, and in a thread without a loop.
 
     Raises:
-        BadInput: ``SQL_FAILED``. Refused: ``FILES_NOT_ALLOWED``. Unavailable, Conflict: see `open_store`.
+        Unavailable, Conflict: see `open_store`. Refused: see `state_directory.check`.
     """
     from workbench.store.sqlite import open_store
 
     with state_directory.database(settings) as path, closing(open_store(path)) as store:
-        live = Live(files)
-        found = live.answer(asyncio.run(refresh(live, store)), query)
-        return list(found.columns), found.fetchall()
+        return asyncio.run(refresh(live, store))
+
+
+def ask(settings: Settings, query: str, files: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Run one query in a process that is not the server: column names and rows. See `Live`.
+
+    Raises:
+        BadInput: ``SQL_FAILED``. Refused: ``FILES_NOT_ALLOWED``. Others: see `read_closed`.
+    """
+    live = Live(files)
+    found = live.answer(read_closed(live, settings), query)
+    return list(found.columns), found.fetchall()
