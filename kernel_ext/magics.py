@@ -12,6 +12,8 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
+from kernel_ext import kernel_status
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -38,6 +40,7 @@ def unload(shell: InteractiveShell) -> None:
     for kind, name in (("line", "workbench"), ("cell", "plan"), ("cell", "persona"), ("cell", "wsql")):
         shell.magics_manager.magics[kind].pop(name, None)
     delattr(shell, _ATTRIBUTE)
+    kernel_status.restore(getattr(shell, "kernel", None))
     explained(WorkbenchMagics.close)(magics)
 
 

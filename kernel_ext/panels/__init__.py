@@ -14,6 +14,7 @@ from typing import Any
 import anywidget
 from IPython.core.getipython import get_ipython
 
+from kernel_ext import kernel_status
 from workbench.tables import Page, Table
 
 STATIC = Path(__file__).parent / "static"
@@ -49,6 +50,7 @@ class Panel(anywidget.AnyWidget):
         if not has_frontend() or getattr(self, "comm", None) is not None:
             return
         super().open()
+        kernel_status.separate(getattr(get_ipython(), "kernel", None))
         comm = self.comm
         # ipykernel 7.4 routes a page's message to the shell that last published on the comm, which may be the main one,
         # busy with a cell. JupyterLab's own choice is a subshell, which answers at once.
