@@ -7,14 +7,19 @@ comm and is displayed as plain tables that are the same on every run.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import anywidget
+import traitlets
 from IPython.core.getipython import get_ipython
+from IPython.display import publish_display_data
 
 from kernel_ext import kernel_status
+from workbench.inert import as_html
 from workbench.tables import Page, Table
 
 STATIC = Path(__file__).parent / "static"
@@ -41,8 +46,15 @@ def has_frontend() -> bool:
 class Panel(anywidget.AnyWidget):
     """Base class of the panels. A subclass names its bundle, handles messages, and summarises itself as tables."""
 
+    panel_id = traitlets.Unicode("").tag(sync=True)
+    """The id of the widget, by which its page finds it in the notebook."""
+    last_state = traitlets.Unicode("").tag(sync=True)
+    """HTML, which the page puts into the notebook when that is saved: it is shown where the panel is not live."""
+
     def __init__(self, **traits: Any) -> None:
         super().__init__(**traits)
+        self._display_id = uuid4().hex
+        self._displayed = False
         self.on_msg(self._on_message)
 
     def open(self) -> None:
@@ -56,6 +68,7 @@ class Panel(anywidget.AnyWidget):
         # busy with a cell. JupyterLab's own choice is a subshell, which answers at once.
         if comm is not None and hasattr(type(comm), "_reply_subshell_for"):
             comm._reply_subshell_for = lambda data, default: default
+        self.panel_id = self.model_id
 
     def post(self, content: Mapping[str, Any], buffers: list[bytes]) -> None:
         """Send a message to the page; callable from any thread.
@@ -74,6 +87,19 @@ class Panel(anywidget.AnyWidget):
         """The panel's content as titled tables, without ports, random ids and times."""
         raise NotImplementedError
 
+    def keep_last_state(self, sections: Sequence[tuple[str, Table]]) -> None:
+        """Keep a summary, with the time, for where the panel is not live; callable from any thread.
+
+        A page puts it into the notebook when that is saved. Without a page it replaces the tables in the output.
+        """
+        page = Page(sections)
+        when = datetime.now().astimezone().strftime("%d %B %Y, %H:%M %Z").lstrip("0")
+        lead = f"Workbench, as it was on {when}. To open the panel, run this cell again."
+        self.last_state = f"<p>{as_html(lead)}</p>{page.html()}"
+        if self._displayed and self.comm is None and getattr(get_ipython(), "kernel", None):
+            data = {"text/plain": f"{lead}\n\n{page.text()}", "text/html": self.last_state}
+            self._publish(data, update=True)
+
     def _on_message(self, _: Any, content: Any, __: Any) -> None:
         if isinstance(content, dict):
             self.on_message(content)
@@ -86,6 +112,14 @@ class Panel(anywidget.AnyWidget):
         page = Page(self.summary())
         data["text/plain"], data["text/html"] = page.text(), page.html()
         return data, {}
+
+    def _ipython_display_(self) -> None:
+        data, _ = self._repr_mimebundle_()
+        self._publish(data)
+        self._displayed = True
+
+    def _publish(self, data: dict[str, Any], update: bool = False) -> None:
+        publish_display_data(data, transient={"display_id": self._display_id}, update=update)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +13,8 @@ from kernel_ext.panels import STATIC, Panel
 from kernel_ext.panels.link import try_to_send
 from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
-from kernel_ext.panels.rows import Row, in_tree, waits_for
-from kernel_ext.panels.sources import READERS, read_tasks
+from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
+from kernel_ext.panels.sources import READERS, Call
 from workbench.cli.integration import cautions
 from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.tables import State, Table
@@ -24,6 +26,10 @@ SHOWN_AGENTS = 50
 SHOWN_TASKS = 50
 """The most rows of the static tables; the panel itself shows all."""
 INDENT = "· "
+END_SECONDS = 2.0
+"""How long a stop may wait for the last state of a panel without a page."""
+SUMMARISED = ("approvals", "agents", "tasks", "worktrees", "processes")
+"""The tables that `sections` needs."""
 
 
 class Desk(Panel):
@@ -38,7 +44,7 @@ class Desk(Panel):
 
     def __init__(self, host: KernelHost) -> None:
         self._workbench_host = host
-        self._publisher = Publisher(host, self.post)
+        self._publisher = Publisher(host, self.post, self._keep)
         self._requests = RequestHandler(host, self.post)
         self._closed_with: WorkbenchError | None = None
         super().__init__()
@@ -54,6 +60,8 @@ class Desk(Panel):
 
     def close(self) -> None:
         """Stop following the feed. The page keeps its content and says how to continue. May be called twice."""
+        if self._closed_with is None:
+            self._keep_at_end()
         self._closed_with = Unavailable(
             "PANEL_CLOSED", "Workbench was stopped. Run `%workbench start`, then run this cell again."
         )
@@ -61,31 +69,49 @@ class Desk(Panel):
 
     def summary(self) -> list[tuple[str, Table]]:
         """The inbox, the first agents and tasks, the worktrees and processes; or why Workbench does not answer."""
-        host = self._workbench_host
         try:
-            approvals = host.call("list_approvals", status="pending")["approvals"]
-            agents = host.call("list_agents", limit=500)["agents"]
-            tasks = host.submit(read_tasks(host.acall)).result()
-            worktrees = _rows(host, "worktrees")
-            processes = _rows(host, "processes")
+            return sections(self._read().result())
         except WorkbenchError as error:
             return [("Workbench", Table([], [], f"{error.code}: {error.message}"))]
-        sections = [
-            ("Waiting for you", inbox_table(approvals)),
-            ("Agents", agent_table(agents)),
-            (task_heading(tasks), task_table(tasks)),
-            ("Worktrees", worktree_table(worktrees)),
-            ("Processes", process_table(processes)),
-        ]
-        return [(title, table) for title, table in sections if table.rows or title not in ("Worktrees", "Processes")]
+
+    def _read(self) -> Future[Tables]:
+        host = self._workbench_host
+        return host.submit(_read(host.acall))
+
+    def _keep_at_end(self) -> None:
+        """Keep the tables that the page has. Without a page they are read, if that takes no longer than a moment."""
+        with suppress(WorkbenchError, TimeoutError):
+            if tables := self._publisher.tables:
+                self._keep(tables)
+            elif self._displayed:
+                self._keep(self._read().result(END_SECONDS))
+
+    def _keep(self, tables: Tables) -> None:
+        self.keep_last_state(sections(tables))
 
 
-def _rows(host: KernelHost, table: str) -> Mapping[Any, Row]:
-    """A table; empty where the project cannot have one, such as worktrees without a repository."""
-    try:
-        return host.submit(READERS[table](host.acall)).result()
-    except BadInput:
-        return {}
+def sections(tables: Tables) -> list[tuple[str, Table]]:
+    """What is shown of a panel that is not live: titled tables. A project may be without the last two."""
+    worktrees, processes = ({key: row for key, row in tables.get(name, {}).items() if key} for name in SUMMARISED[3:])
+    found = [
+        ("Waiting for you", inbox_table(list(tables["approvals"].values()))),
+        ("Agents", agent_table(list(tables["agents"].values()))),
+        (task_heading(tables["tasks"]), task_table(tables["tasks"])),
+        ("Worktrees", worktree_table(worktrees)),
+        ("Processes", process_table(processes)),
+    ]
+    return [(title, table) for title, table in found if table.rows or title not in ("Worktrees", "Processes")]
+
+
+async def _read(call: Call) -> Tables:
+    """The tables that `sections` needs; those that the project cannot have, without a repository, are empty."""
+    found: dict[str, Mapping[Any, Row]] = {}
+    for name in SUMMARISED:
+        try:
+            found[name] = await READERS[name](call)
+        except BadInput:
+            found[name] = {}
+    return found
 
 
 def inbox_table(approvals: Sequence[Mapping[str, Any]]) -> Table:
@@ -102,11 +128,11 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
             agent["agent_id"],
             agent["name"],
             agent["registration_status"],
-            agent["persona_id"],
-            agent["role"],
-            agent["tool"],
-            agent["session"],
-            agent["team"],
+            agent.get("persona_id"),
+            agent.get("role"),
+            agent.get("tool"),
+            agent.get("session"),
+            agent.get("team"),
         ]
         for agent in admitted[:SHOWN_AGENTS]
     ]

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from kernel_ext.panels import PanelClosed
@@ -27,6 +27,8 @@ REFRESH_SECONDS = 10.0
 RETRY_SECONDS = 1.0
 TASK_COST = 20
 """Reading one task alone costs as much as this many in a list."""
+KEEP_SECONDS = 5.0
+"""Least time between two calls of `keep`."""
 MOST_SUBJECTS = 1_000
 """The most subjects sent to a page; if there are more, it is told that anything may have changed."""
 
@@ -47,11 +49,17 @@ class Publisher:
     comes without the tables of `SLOW`, which follow as they are read.
 
     After a message that cannot be sent, it pauses and starts again with a snapshot. A closed panel ends the publisher.
+
+    Args:
+        keep: takes the tables when they have changed, on the host's loop.
     """
 
-    def __init__(self, host: Host, send: Send, *, pace: float = PACE_SECONDS) -> None:
+    def __init__(
+        self, host: Host, send: Send, keep: Callable[[Tables], None] = lambda _: None, *, pace: float = PACE_SECONDS
+    ) -> None:
         self._host = host
         self._send = send
+        self._keep = keep
         self._pace = pace
         self._task: asyncio.Task[None] | None = None
         self._tables: Tables | None = None
@@ -60,7 +68,13 @@ class Publisher:
         self._refresh_at = 0.0
         self._stale = {name: asyncio.Event() for name in SLOW}
         self._snapshot_wanted = asyncio.Event()
+        self._changed = asyncio.Event()
         self._stop_reason: dict[str, Any] | None = None
+
+    @property
+    def tables(self) -> Tables | None:
+        """What the page has; None before the first snapshot."""
+        return self._tables
 
     def resync(self) -> None:
         """Send a snapshot, and start following the project if necessary; callable from any thread."""
@@ -81,6 +95,7 @@ class Publisher:
             self._tables = None
             self._stale = {name: asyncio.Event() for name in SLOW}  # of this loop: the last one may have been closed
             self._snapshot_wanted = asyncio.Event()
+            self._changed = asyncio.Event()
             self._task = asyncio.create_task(self._run())
         else:
             self._snapshot_wanted.set()
@@ -113,7 +128,10 @@ class Publisher:
         self._snapshot_wanted.clear()
         self._send_snapshot(await self._read_fast())
         await _until_one_fails(
-            self._follow_events(cursor), self._send_wanted_snapshots(), *(self._follow_slow(name) for name in SLOW)
+            self._follow_events(cursor),
+            self._send_wanted_snapshots(),
+            self._keep_changes(),
+            *(self._follow_slow(name) for name in SLOW),
         )
 
     async def _follow_events(self, cursor: int) -> None:
@@ -129,6 +147,17 @@ class Publisher:
             await self._snapshot_wanted.wait()
             self._snapshot_wanted.clear()
             self._send_snapshot(self._tables or {})
+
+    async def _keep_changes(self) -> None:
+        """Hand on the tables after changes; a failure is logged, and the page is kept up to date all the same."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                self._keep(self._tables or {})
+            except Exception:
+                log.exception("the last state of a panel could not be kept")
+            await asyncio.sleep(KEEP_SECONDS)
 
     async def _gather(self, events: list[dict[str, Any]], cursor: int) -> tuple[set[str], int]:
         """Collect events until the next message may be sent: their subjects, and the cursor after them."""
@@ -158,6 +187,8 @@ class Publisher:
         self._tables = {**before, **fresh}
         added: Change = {name: {"set": [], "removed": []} for name in fresh if name not in before}
         change, touched = added | diff(before, self._tables), sorted(subjects)
+        if change:
+            self._changed.set()
         if change or touched:
             base, self._version = self._version, self._version + 1
             known = touched if len(touched) <= MOST_SUBJECTS else None
@@ -187,6 +218,7 @@ class Publisher:
 
     def _send_snapshot(self, tables: Tables) -> None:
         self._tables = tables
+        self._changed.set()
         self._version += 1
         rows = {name: list(table.values()) for name, table in tables.items()}
         self._send({"kind": "snapshot", "ver": self._version}, [_json(rows)])

@@ -34,7 +34,7 @@ class Kernel:
             content = message["content"]
             if message["msg_type"] == "stream":
                 said.append(content["text"])
-            elif message["msg_type"] in ("execute_result", "display_data"):
+            elif message["msg_type"] in ("execute_result", "display_data", "update_display_data"):
                 said.append(content["data"]["text/plain"])
 
         reply = self.client.execute_interactive(code, output_hook=hear, timeout=100)["content"]

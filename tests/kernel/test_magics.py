@@ -241,6 +241,14 @@ def test_the_panel_leaves_a_table_when_there_is_no_front_end(running: Kernel) ->
     assert "ada" in said
 
 
+def test_the_panel_is_replaced_by_its_last_state_when_the_servers_stop(running: Kernel) -> None:
+    running.run("%workbench panel")
+    running.run('wb.call("create_task", title="Count", persona_id="tester")')
+    said = running.run("%workbench stop")
+    assert said.startswith("Workbench, as it was on ")
+    assert "Count" in said
+
+
 def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
     assert {"start", "approve", "worktrees"} <= set(kernel.complete("%workbench "))
     assert "--worktree" in kernel.complete("%workbench spawn --")
@@ -264,6 +272,14 @@ def test_a_token_is_not_to_be_printed_into_a_notebook(running: Kernel) -> None:
     _, error = running.attempt("%workbench token ada")
     assert error is not None
     assert "No such command 'token'" in error
+
+
+def test_the_panel_is_replaced_by_its_last_state_when_the_servers_stop(running: Kernel) -> None:
+    running.run("%workbench panel")
+    running.run('wb.call("create_task", title="Count", persona_id="tester")')
+    said = running.run("%workbench stop")
+    assert said.startswith("Workbench, as it was on ")
+    assert "Count" in said
 
 
 def test_tab_offers_subcommands_before_the_first_command(tmp_path: Path) -> None:

@@ -157,6 +157,8 @@ def test_a_message_that_the_comm_refuses_is_not_lost_silently(
     changed = threading.Condition()
 
     def publish(_: str, data: dict[str, Any], **__: Any) -> None:
+        if data["method"] != "custom":
+            return
         with changed:
             kind = data["content"]["kind"]
             if not sent and kind == "snapshot":
@@ -171,3 +173,32 @@ def test_a_message_that_the_comm_refuses_is_not_lost_silently(
         assert changed.wait_for(lambda: "snapshot" in sent, 20), sent
     assert sent[:3] == ["failed", "retrying", "snapshot"]
     assert "the comm refuses it" in caplog.text
+
+
+def test_the_last_state_is_kept_while_a_page_follows_and_at_the_end(host: KernelHost, live: Desk) -> None:
+    kept = threading.Condition()
+
+    def notify(_: Any) -> None:
+        with kept:
+            kept.notify_all()
+
+    live.observe(notify, "last_state")
+    fill(host)
+    live.on_message({"kind": "resync"})
+    with kept:
+        assert kept.wait_for(lambda: "&lt;b&gt;Eve&lt;/b&gt;" in live.last_state, 20)
+    assert live.last_state.startswith("<p>Workbench, as it was on ")
+    assert live.panel_id == live.model_id
+    before = live.last_state
+    live.close()
+    host.stop()
+    live.close()
+    assert "&lt;b&gt;Eve&lt;/b&gt;" in live.last_state
+    assert "NOT_STARTED" not in live.last_state
+    assert len(live.last_state) >= len(before)
+
+
+def test_a_panel_that_was_never_displayed_is_not_read_again_at_the_end(host: KernelHost) -> None:
+    desk = Desk(host)
+    desk.close()
+    assert desk.last_state == ""

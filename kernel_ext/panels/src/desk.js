@@ -10,6 +10,7 @@ import { icon } from "./lib/icons.js";
 import { Tabs } from "./lib/tabs.js";
 import { Channel } from "./link/channel.js";
 import { Store } from "./link/store.js";
+import { keepLastState } from "./notebook/last_state.js";
 import { Projects } from "./projects/projects.js";
 import { Outline } from "./tasks/outline.js";
 import { Progress } from "./tasks/progress.js";
@@ -187,6 +188,7 @@ export default () => {
   let channel;
   return {
     initialize({ model, signal }) {
+      keepLastState(model);
       channel = new Channel(model, store, signal);
     },
     render({ el, signal }) {

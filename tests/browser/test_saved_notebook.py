@@ -1,0 +1,58 @@
+"""What a notebook shows of the panel when it is saved, and opened again without the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import nbformat
+from nbconvert import HTMLExporter
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.desk_lab import Lab, Project, command, run, shot, wait_until
+
+OpenDesk = Callable[..., Locator]
+
+
+def saved_html(project: Project, page: Page) -> str:
+    """The HTML of the panel's output in the saved notebook."""
+    command(page, "docmanager:save")
+    notebook: Any = nbformat.read(project.path / "desk.ipynb", as_version=4)
+    return "".join(str(output.data.get("text/html", "")) for output in notebook.cells[1].outputs)
+
+
+def test_the_last_state_is_saved_and_shown_when_the_kernel_has_ended(
+    open_desk: OpenDesk, project: Project, page: Page, lab: Lab
+) -> None:
+    open_desk()
+    project.call("register", name="ada", persona_id="tester")
+    wait_until(lambda: "ada" in saved_html(project, page), "the state is saved")
+    assert "Workbench, as it was on " in saved_html(project, page)
+    without_state, _ = HTMLExporter().from_notebook_node(_untrusted(project))
+    assert "as ada" in without_state
+
+    page.reload()
+    expect(page.locator(".wb-desk")).to_have_attribute("data-link", "live")  # its kernel runs: it is live again
+    lab.end_kernels()
+    page.goto(f"{lab.url}doc/tree/{project.path.name}/desk.ipynb?reset")
+    shown = page.locator(".jp-OutputArea-output").filter(has_text="Workbench, as it was on ")
+    expect(shown.get_by_role("cell", name="ada", exact=True)).to_be_visible()
+    shot(shown, "saved-without-kernel")
+
+
+def test_what_a_stop_leaves_is_saved(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    desk = open_desk("desk.close(); host.stop()")
+    project.call("register", name="bert", persona_id="tester")
+    expect(desk.get_by_role("listitem", name="bert", exact=True)).to_be_visible()
+    run(page, 2)
+    expect(desk.get_by_text("PANEL_CLOSED")).to_be_visible()
+    wait_until(lambda: "bert" in saved_html(project, page), "the state at the end is saved")
+
+
+def _untrusted(project: Project) -> Any:
+    """The saved notebook, as a program reads it that knows no widgets."""
+    notebook: Any = nbformat.read(project.path / "desk.ipynb", as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+    return notebook
