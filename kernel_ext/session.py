@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.host import KernelHost, not_started
 from workbench import cli
 from workbench.analytics.live import Live, Update, read_closed, refresh
@@ -189,8 +190,9 @@ class Session:
     async def decided(self, *approval_ids: int, auto: bool = False) -> list[dict[str, Any]]:
         """Wait until the operator has decided and approved work is done; with `auto`, approve everything first.
 
-        The panel stays usable meanwhile. Returns the approvals in the order of the given ids. Their `outcome` is the
-        new agent, or whether the worktree was integrated or refused.
+        The cell shows what it waits for, with buttons to decide; the panel stays usable meanwhile. Returns the
+        approvals in the order of the given ids. Their `outcome` is the new agent, or whether the worktree was
+        integrated or refused.
 
         Raises:
             NotFound: ``APPROVAL_NOT_FOUND``. Other errors, with `auto`: see the operation ``approve``.
@@ -198,15 +200,7 @@ class Session:
         if auto:
             for number in approval_ids:
                 self.call("approve", approval_id=number)
-        return await asyncio.wrap_future(self.host.submit(self._settled(approval_ids)))
-
-    async def _settled(self, approval_ids: Sequence[int]) -> list[dict[str, Any]]:
-        call = self.host.acall
-        found = [await call("get_approval", approval_id=number) for number in approval_ids]
-        for place, number in enumerate(approval_ids):
-            while not found[place]["settled"]:
-                found[place] = await call("get_approval", approval_id=number, wait_seconds=20)
-        return found
+        return await wait_for_decisions(self.host, approval_ids)
 
     def require_operator(self, command: str) -> None:
         """The person at the notebook is the operator."""

@@ -19,7 +19,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import publish_display_data
 
 from kernel_ext import kernel_status
-from workbench.inert import as_html
+from workbench.inert import as_html, inert
 from workbench.tables import Page, Table
 
 STATIC = Path(__file__).parent / "static"
@@ -100,6 +100,11 @@ class Panel(anywidget.AnyWidget):
             data = {"text/plain": f"{lead}\n\n{page.text()}", "text/html": self.last_state}
             self._publish(data, update=True)
 
+    def replace(self, *lines: str) -> None:
+        """Show text in place of the panel, where it was displayed by the running cell."""
+        markup = "".join(f"<p>{as_html(line)}</p>" for line in lines)
+        self._publish({"text/plain": inert("\n".join(lines)), "text/html": markup}, update=True)
+
     def _on_message(self, _: Any, content: Any, __: Any) -> None:
         if isinstance(content, dict):
             self.on_message(content)
@@ -119,7 +124,8 @@ class Panel(anywidget.AnyWidget):
         self._displayed = True
 
     def _publish(self, data: dict[str, Any], update: bool = False) -> None:
-        publish_display_data(data, transient={"display_id": self._display_id}, update=update)
+        if get_ipython() is not None:  # publishing would start a shell
+            publish_display_data(data, transient={"display_id": self._display_id}, update=update)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

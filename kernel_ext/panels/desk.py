@@ -70,7 +70,7 @@ class Desk(Panel):
     def summary(self) -> list[tuple[str, Table]]:
         """The inbox, the first agents and tasks, the worktrees and processes; or why Workbench does not answer."""
         try:
-            return sections(self._read().result())
+            return self.sections(self._read().result())
         except WorkbenchError as error:
             return [("Workbench", Table([], [], f"{error.code}: {error.message}"))]
 
@@ -87,7 +87,11 @@ class Desk(Panel):
                 self._keep(self._read().result(END_SECONDS))
 
     def _keep(self, tables: Tables) -> None:
-        self.keep_last_state(sections(tables))
+        self.keep_last_state(self.sections(tables))
+
+    def sections(self, tables: Tables) -> list[tuple[str, Table]]:
+        """What is shown where the panel is not live, as titled tables; `tables` has those of `SUMMARISED`."""
+        return sections(tables)
 
 
 def sections(tables: Tables) -> list[tuple[str, Table]]:
@@ -114,10 +118,10 @@ async def _read(call: Call) -> Tables:
     return found
 
 
-def inbox_table(approvals: Sequence[Mapping[str, Any]]) -> Table:
-    """Pending approvals without ids, times and commits."""
+def inbox_table(approvals: Sequence[Mapping[str, Any]], note: str = "") -> Table:
+    """Pending approvals without ids, times and commits; `note` stands below them."""
     rows = [[_name(a), a["kind"], _request(a)] for a in approvals]
-    return Table(["Name", "Kind", "Request"], rows, "Nothing is waiting for you.")
+    return Table(["Name", "Kind", "Request"], rows, "Nothing is waiting for you.", note=note)
 
 
 def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:

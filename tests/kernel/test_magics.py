@@ -235,18 +235,31 @@ def test_a_decision_can_be_awaited(running: Kernel) -> None:
     assert found == "['ada']"
 
 
+def test_a_cell_that_waits_says_so_and_then_what_was_decided(running: Kernel) -> None:
+    running.run('asked = wb.call("register", name="ada", persona_id="tester")["approval_id"]')
+    decide = 'threading.Timer(0.5, lambda: wb.call("reject", approval_id=asked, reason="Not today")).start()'
+    said = running.run(f"import threading\n{decide}\ndone = await wb.decided(asked)")
+    assert said.startswith("This cell waits for your decision\n")
+    assert "`workbench approve " in said
+    assert said.endswith("Rejected by operator: the registration of ada: Not today")
+    assert running.run("await wb.decided(asked, auto=False) == done") == "True"  # decided already: nothing to show
+
+
+def test_a_cell_that_waits_is_interrupted_at_once(running: Kernel) -> None:
+    running.run('asked = wb.call("register", name="eve", persona_id="tester")["approval_id"]')
+    running.run("import asyncio, os, signal, threading")
+    threads = "threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()"
+    said, error = running.attempt(f"{threads}\nawait wb.decided(asked)")
+    assert error is not None
+    assert "CancelledError" in error
+    assert "The cell was stopped before everything was decided." in said
+    assert running.run('wb.call("get_approval", approval_id=asked)["status"]') == "'pending'"
+
+
 def test_the_panel_leaves_a_table_when_there_is_no_front_end(running: Kernel) -> None:
     running.run('wb.call("register", name="<b>ada</b>", persona_id="tester")')
     said = running.run("%workbench panel")
     assert "ada" in said
-
-
-def test_the_panel_is_replaced_by_its_last_state_when_the_servers_stop(running: Kernel) -> None:
-    running.run("%workbench panel")
-    running.run('wb.call("create_task", title="Count", persona_id="tester")')
-    said = running.run("%workbench stop")
-    assert said.startswith("Workbench, as it was on ")
-    assert "Count" in said
 
 
 def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:

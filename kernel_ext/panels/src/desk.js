@@ -4,9 +4,10 @@ import { Admin } from "./admin/admin.js";
 import { Untrusted } from "./admin/untrusted.js";
 import { Agents } from "./agents/agents.js";
 import { Inbox } from "./inbox/inbox.js";
+import { Question } from "./inbox/question.js";
 import { button } from "./lib/controls.js";
-import { h, prose, setText } from "./lib/dom.js";
-import { icon } from "./lib/icons.js";
+import { h, setText } from "./lib/dom.js";
+import { Frame } from "./lib/frame.js";
 import { Tabs } from "./lib/tabs.js";
 import { Channel } from "./link/channel.js";
 import { Store } from "./link/store.js";
@@ -18,10 +19,6 @@ import { Tasks } from "./tasks/tasks.js";
 import { Unattended } from "./tasks/unattended.js";
 import { Worktrees } from "./worktrees/worktrees.js";
 
-/** How often times such as "3 min ago" are redrawn. */
-const TICK_MS = 5_000;
-/** How long an announcement stays. */
-const ANNOUNCEMENT_MS = 10_000;
 const [INBOX, TASKS, WORKTREES, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3, 4, 5];
 const LINK_LABELS = {
   connecting: "Connecting…",
@@ -32,14 +29,13 @@ const LINK_LABELS = {
 };
 
 /** One view of the desk, as it stands in one cell. */
-class View {
+class View extends Frame {
   /** @param {Store} store @param {Channel} channel @param {AbortSignal} signal ends the view */
   constructor(store, channel, signal) {
-    this.store = store;
-    this.channel = channel;
+    super(store, channel);
     const announce = (text) => this.announce(text);
     this.untrusted = new Untrusted(store);
-    this.inbox = new Inbox(store, channel, announce, signal);
+    this.inbox = new Inbox(store, channel, announce, signal, { connect: () => this.showConnect() });
     this.taskSummary = new TaskSummary(() => this.tabs.select(TASKS));
     this.tasks = new Tasks(store, channel, announce, signal);
     this.unattended = new Unattended({ store, channel, announce });
@@ -56,20 +52,12 @@ class View {
       { label: "Admin", element: this.admin.element },
     ];
     this.tabs = new Tabs(views, () => this.draw());
-    this.element = h(
-      "div",
-      { class: "wb-desk", role: "region", "aria-label": "Workbench desk", "data-lm-suppress-shortcuts": "true" },
-      this.top(),
-      this.makeBanner(),
-      this.unattended.element,
-      this.untrusted.element,
-      ...this.tabs.panels,
-    );
+    const notices = [this.banner, this.unattended.element, this.untrusted.element];
+    this.element = this.region("Workbench desk", this.top(), ...notices, ...this.tabs.panels);
     this.start(signal);
   }
 
   top() {
-    this.status = h("span", { class: "wb-status wb-cut", role: "status", "aria-live": "polite" });
     this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
     this.linkLabel = h("span", {});
     const brand = h("span", { class: "wb-brand" }, "Workbench");
@@ -77,56 +65,18 @@ class View {
     return h("div", { class: "wb-top" }, brand, this.tabs.element, this.status, link);
   }
 
-  makeBanner() {
-    this.bannerText = h("span", { class: "wb-grow" });
-    this.bannerCode = h("code", {});
-    this.reconnect = button("Reconnect", "wb-button", () => this.channel.resync());
-    const parts = [icon("warning"), this.bannerText, this.bannerCode, this.reconnect];
-    this.banner = h("div", { class: "wb-banner", hidden: true }, ...parts);
-    return this.banner;
-  }
-
-  /** Show a short message for a while; screen readers read it. */
-  announce(text) {
-    clearTimeout(this.fading);
-    setText(this.status, text);
-    this.fading = setTimeout(() => setText(this.status, ""), ANNOUNCEMENT_MS);
-  }
-
-  /** Draw after every change, at most once a frame, until the view ends. */
-  start(signal) {
-    let frame = 0;
-    const draw = () => {
-      frame = 0;
-      this.draw();
-    };
-    this.store.subscribe(() => (frame ||= requestAnimationFrame(draw)), signal);
-    const ticking = setInterval(() => this.tick(), TICK_MS);
-    signal.addEventListener("abort", () => {
-      cancelAnimationFrame(frame);
-      clearInterval(ticking);
-      clearTimeout(this.fading);
-    });
-    this.draw();
+  /** Show how to connect an agent. */
+  showConnect() {
+    this.tabs.select(ADMIN);
+    this.admin.connect.focus();
   }
 
   draw() {
-    const { state, error } = this.channel.link;
-    this.element.dataset.link = this.dot.dataset.state = state;
+    const { state } = this.channel.link;
+    this.dot.dataset.state = state;
     setText(this.linkLabel, LINK_LABELS[state]);
-    this.drawBanner(state, error);
     this.untrusted.update();
-    this.drawViews(state === "live" || state === "retrying", Date.now());
-  }
-
-  drawBanner(state, error) {
-    this.banner.hidden = !error;
-    if (error && error !== this.drawnError) {
-      this.bannerText.replaceChildren(...prose(error.message));
-      setText(this.bannerCode, error.code);
-    }
-    this.drawnError = error;
-    this.reconnect.hidden = state !== "stopped" || error?.code === "PANEL_CLOSED";
+    super.draw();
   }
 
   /** The inbox is always drawn, because its cards follow what they have started; of the others the one that is shown. */
@@ -152,8 +102,7 @@ class View {
   }
 
   /** Redraw what changes with time alone. */
-  tick() {
-    const now = Date.now();
+  tick(now) {
     this.inbox.tick(now);
     if (this.tabs.at === WORKTREES) this.worktrees.update(this.worktrees.enabled, now);
     if (this.tabs.at === AGENTS) this.agents.update(now);
@@ -191,8 +140,10 @@ export default () => {
       keepLastState(model);
       channel = new Channel(model, store, signal);
     },
-    render({ el, signal }) {
-      el.append(new View(store, channel, signal).element);
+    render({ model, el, signal }) {
+      const ids = model.get("approval_ids");
+      const view = ids ? new Question(store, channel, ids, signal) : new View(store, channel, signal);
+      el.append(view.element);
     },
   };
 };

@@ -17,7 +17,8 @@ export class Admin {
    */
   constructor(store, channel, announce, signal) {
     const desk = { store, channel, announce };
-    this.updated = [new Rules(desk), new Allowlist(desk), new Tools(desk), new Connect(desk, signal)];
+    this.connect = new Connect(desk, signal);
+    this.updated = [new Rules(desk), new Allowlist(desk), new Tools(desk), this.connect];
     const others = [new Performance(desk, signal), new Export(desk)];
     this.element = h("div", {}, ...[...this.updated, ...others].map((part) => part.element));
   }

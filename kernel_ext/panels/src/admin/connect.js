@@ -14,6 +14,8 @@ export class Connect {
     this.content = h("div", {});
     const description = "Give one of these to the agent. It registers, waits, and appears in the inbox.";
     this.element = section("Connect an agent", description, this.content, this.requests.errorBox);
+    this.heading = this.element.querySelector("h3");
+    this.heading.tabIndex = -1;
     this.refresh = new Refresh(
       () => this.load(),
       (error) => this.requests.showError(error),
@@ -26,6 +28,12 @@ export class Connect {
     if (this.begun) return;
     this.begun = true;
     this.refresh.now();
+  }
+
+  /** Bring it into view, with the focus on its heading. */
+  focus() {
+    this.heading.focus();
+    this.element.scrollIntoView({ block: "nearest" });
   }
 
   async load() {

@@ -1,5 +1,6 @@
 /** The inbox: a card for each pending approval, the oldest first. A card that is in use is never removed. */
 
+import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { BulkDecision } from "./bulk_decision.js";
@@ -15,25 +16,22 @@ export class Inbox {
    * @param {import("../link/channel.js").Channel} channel
    * @param {(text: string) => void} announce
    * @param {AbortSignal} signal
+   * @param {{connect?: () => void, ids?: Set<number>, heading?: string, empty?: (Node|string)[]}} options
+   *   `connect` shows how to connect an agent; with `ids` there are only these approvals; words in place of the usual ones
    */
-  constructor(store, channel, announce, signal) {
+  constructor(store, channel, announce, signal, { connect, ids, heading = "Waiting for you", empty }) {
     this.desk = { store, channel, announce };
     this.store = store;
     this.signal = signal;
+    this.ids = ids ?? null;
     /** @type {Map<number, ApprovalCard>} */
     this.cards = new Map();
     this.filled = false;
     const id = freshId("inbox");
-    this.heading = h("h3", { class: "wb-heading", id, tabindex: -1 }, "Waiting for you");
+    this.heading = h("h3", { class: "wb-heading", id, tabindex: -1 }, heading);
     this.count = h("span", { class: "wb-badge wb-badge-strong", hidden: true });
     this.list = h("ul", { class: "wb-cards", "aria-labelledby": id });
-    this.empty = h(
-      "p",
-      { class: "wb-empty" },
-      "Nothing is waiting for you. Agents that register and worktrees to integrate appear here. ",
-      h("code", {}, "%workbench connect"),
-      " shows how to connect an agent.",
-    );
+    this.empty = h("p", { class: "wb-empty" }, ...(empty ?? nothingWaits(connect)));
     this.bulk = new BulkDecision(this.desk, () => this.registrations());
     this.decided = new Decided(this.desk, signal);
     this.element = h(
@@ -43,14 +41,21 @@ export class Inbox {
       this.empty,
       this.bulk.element,
       this.list,
-      this.decided.element,
+      ids ? null : this.decided.element,
     );
     signal.addEventListener("abort", () => this.cards.forEach((card) => card.stop()), { once: true });
   }
 
+  /** The pending approvals. @returns {Map<number, any>} */
+  get rows() {
+    const { approvals } = this.store.tables;
+    if (!this.ids) return approvals;
+    return new Map([...approvals].filter(([id]) => this.ids.has(id)));
+  }
+
   /** How many approvals are pending. */
   get waiting() {
-    return this.store.tables.approvals.size;
+    return this.rows.size;
   }
 
   /** The cards that can be decided together. */
@@ -61,7 +66,7 @@ export class Inbox {
 
   /** Bring the cards up to date. @param {boolean} enabled @param {number} now in ms */
   update(enabled, now) {
-    const rows = this.store.tables.approvals;
+    const { rows } = this;
     const loaded = this.store.version !== null;
     const added = [...rows.values()].filter(({ id }) => !this.cards.has(id)).map((row) => this.add(row));
     for (const card of this.cards.values()) {
@@ -131,4 +136,9 @@ export class Inbox {
   announce(text) {
     this.desk.announce(text);
   }
+}
+
+function nothingWaits(connect) {
+  const link = button("Connect an agent", "wb-link", connect);
+  return ["Nothing is waiting for you. Agents that register and worktrees to integrate appear here. ", link, "."];
 }

@@ -1,0 +1,71 @@
+"""Waits for decisions in a cell, which shows meanwhile what it waits for, with the buttons to decide."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kernel_ext.host import KernelHost
+
+if TYPE_CHECKING:
+    from kernel_ext.panels.question import Question
+
+T = TypeVar("T")
+
+Approvals = list[dict[str, Any]]
+
+WAKE_SECONDS = 0.25
+"""How long an interrupt may wait: ipykernel cancels a cell's task without waking its event loop (ipykernel#881)."""
+
+
+async def wait_for_decisions(host: KernelHost, approval_ids: Sequence[int]) -> Approvals:
+    """Wait until these approvals are decided and what they started has ended; the approvals, in the same order.
+
+    Raises:
+        NotFound: ``APPROVAL_NOT_FOUND``. Unavailable: ``NOT_STARTED``. CancelledError: the cell was interrupted.
+    """
+    found = await _run(host, _read(host, approval_ids))
+    pending = [approval["id"] for approval in found if approval["status"] == "pending"]
+    if not pending:
+        return await _run(host, _settled(host, found))
+    question = _displayed(host, pending)
+    try:
+        approvals = await _run(host, _settled(host, found))
+    except BaseException:
+        question.interrupted()
+        raise
+    question.answered([approval for approval in approvals if approval["id"] in pending])
+    return approvals
+
+
+def _displayed(host: KernelHost, pending: Sequence[int]) -> Question:
+    from kernel_ext.panels.question import Question
+
+    question = Question(host, pending)
+    question._ipython_display_()
+    return question
+
+
+async def _read(host: KernelHost, approval_ids: Sequence[int]) -> Approvals:
+    return [await host.acall("get_approval", approval_id=number) for number in approval_ids]
+
+
+async def _settled(host: KernelHost, found: Approvals) -> Approvals:
+    settled = []
+    for approval in found:
+        while not approval["settled"]:
+            approval = await host.acall("get_approval", approval_id=approval["id"], wait_seconds=20)
+        settled.append(approval)
+    return settled
+
+
+async def _run(host: KernelHost, work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the host's loop; an interrupt of the cell ends the wait, and cancels it."""
+    result = asyncio.wrap_future(host.submit(work))
+    try:
+        while not result.done():
+            await asyncio.wait({result}, timeout=WAKE_SECONDS)
+    finally:
+        result.cancel()
+    return result.result()

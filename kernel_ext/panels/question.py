@@ -1,0 +1,59 @@
+"""What a cell shows while it waits for decisions: their cards with the buttons to decide, and then what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from kernel_ext.panels.desk import Desk, inbox_table
+from kernel_ext.panels.rows import Tables
+from workbench.tables import Table
+
+if TYPE_CHECKING:
+    from kernel_ext.host import KernelHost
+
+
+class Question(Desk):
+    """The approvals that a cell waits for. Display it, and call `answered` or `interrupted` at the end.
+
+    Args:
+        host: a started `KernelHost`.
+        approval_ids: the pending approvals among those that the cell waits for.
+    """
+
+    approval_ids = traitlets.List(traitlets.Int()).tag(sync=True)
+
+    def __init__(self, host: KernelHost, approval_ids: Iterable[int]) -> None:
+        super().__init__(host)
+        self.approval_ids = list(approval_ids)
+
+    def sections(self, tables: Tables) -> list[tuple[str, Table]]:
+        """The approvals, and how to decide without buttons."""
+        waiting = [row for row in tables["approvals"].values() if row["id"] in self.approval_ids]
+        numbers = " ".join(map(str, self.approval_ids))
+        how = f"Decide in the panel, or with `workbench approve {numbers}` in a terminal."
+        return [("This cell waits for your decision", inbox_table(waiting, note=how))]
+
+    def answered(self, approvals: Sequence[Mapping[str, Any]]) -> None:
+        """Show what was decided in place of the cards."""
+        self._end(*(_decision(approval) for approval in approvals))
+
+    def interrupted(self) -> None:
+        """Show that the cell has not waited to the end."""
+        numbers = ", ".join(map(str, self.approval_ids))
+        self._end(f"The cell was stopped before everything was decided. Approvals it waited for: {numbers}.")
+
+    def _end(self, *lines: str) -> None:
+        self.replace(*lines)
+        self.close()
+
+    def _keep_at_end(self) -> None:
+        """Keep nothing: what was decided stands in its place."""
+
+
+def _decision(approval: Mapping[str, Any]) -> str:
+    reason = f": {approval['reason']}" if approval.get("reason") else "."
+    name = approval["payload"].get("name") or approval["payload"].get("worktree") or approval["subject"]
+    return f"{approval['status'].capitalize()} by {approval['decided_by']}: the {approval['kind']} of {name}{reason}"
