@@ -32,6 +32,7 @@ class BareDesk:
         self._failing: set[str] = set()
         self._held: Callable[[Message], bool] = lambda message: False
         self._waiting: list[Message] = []
+        self._rows_held = False
         self._news: SimpleQueue[tuple[Message, str]] = SimpleQueue()
         self._publisher = Publisher(host, self._send)
         self._requests = RequestHandler(host, self._send, accepted_after=0.2)
@@ -66,6 +67,14 @@ class BareDesk:
         for message in waiting:
             self._requests.take(message)
 
+    def hold_rows(self) -> None:
+        """Keep snapshots and diffs back, until `release_rows`; answers still come."""
+        self._rows_held = True
+
+    def release_rows(self) -> None:
+        """Hand on the snapshots and diffs that were kept back."""
+        self._rows_held = False
+
     def close(self) -> None:
         """Stop following the project."""
         self._publisher.stop()
@@ -74,7 +83,11 @@ class BareDesk:
         self._news.put((content, b"".join(buffers).decode()))
 
     def _deliver(self) -> list[tuple[Message, str]]:
-        return [self._news.get() for _ in range(self._news.qsize())]
+        news = [self._news.get() for _ in range(self._news.qsize())]
+        held = [one for one in news if self._rows_held and one[0]["kind"] in ("snapshot", "diff")]
+        for one in held:
+            self._news.put(one)
+        return [one for one in news if one not in held]
 
     def _receive(self, message: Message) -> None:
         self.asked.append(message)

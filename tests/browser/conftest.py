@@ -17,7 +17,11 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
+from kernel_ext.host import KernelHost
+from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import ROOT, Lab, Project, run, wait_until
+from tests.browser.scenes import repository
+from workbench.settings import Settings
 
 HERE = Path(__file__).parent
 CHROMIUM = shutil.which("chromium")
@@ -142,6 +146,25 @@ def open_desk(lab: Lab, project: Project, page: Page) -> Callable[..., Locator]:
         return desk
 
     return opened
+
+
+@pytest.fixture
+def open_bare_desk(tmp_path: Path, page: Page) -> Iterator[Callable[..., BareDesk]]:
+    """Opens the desk of a new project in an empty page, or in another one (`on`); keywords are settings."""
+    opened: list[tuple[BareDesk, KernelHost]] = []
+
+    def open_one(on: Page = page, **settings: object) -> BareDesk:
+        (project := tmp_path / "project").mkdir()
+        repository(project)
+        host = KernelHost(Settings(project=project, port=0, terminate_grace_seconds=1.0, **settings))
+        host.start(0)
+        opened.append((desk := BareDesk(host, on), host))
+        return desk
+
+    yield open_one
+    for desk, host in opened:
+        desk.close()
+        host.stop()
 
 
 def _settings(config: Path, name: str, **values: Any) -> None:

@@ -11,13 +11,14 @@ async ([bundle, style]) => {
   const model = {
     on: (kind, listener) => kind === "msg:custom" && listeners.add(listener),
     off: () => {},
+    get: () => undefined,
     send: (message) => window.kernel?.(message),
   };
   const address = URL.createObjectURL(new Blob([bundle], { type: "text/javascript" }));
   const widget = (await import(address)).default();
   const { signal } = new AbortController();
   widget.initialize({ model, signal });
-  widget.render({ el: root, signal });
+  widget.render({ model, el: root, signal });
   root.querySelectorAll("[role=tab]")[1].click();
 
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));

@@ -10,36 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from kernel_ext.host import KernelHost
 from tests.browser.bare_desk import BareDesk
-from tests.browser.scenes import git, repository
+from tests.browser.desk_lab import wait_until
+from tests.browser.scenes import git
 from workbench.services.integration import queue
-from workbench.settings import Settings
 
 GATE = "while [ ! -e {go} ]; do sleep 0.05; done; echo checked; exit {code}"
 SOURCE = "def middle(values):\n    return sorted(values)[len(values) // 2]\n"
+LEFT_THE_SCREEN = """element => new Promise((done) => {
+  new IntersectionObserver(([entry]) => entry.isIntersecting || done()).observe(element);
+})"""
 Open = Callable[..., BareDesk]
-
-
-@pytest.fixture
-def open_desk(tmp_path: Path, page: Page) -> Iterator[Open]:
-    """Opens the desk of a new project; keywords are settings."""
-    opened: list[tuple[BareDesk, KernelHost]] = []
-
-    def open_one(**settings: object) -> BareDesk:
-        (project := tmp_path / "project").mkdir()
-        repository(project)
-        host = KernelHost(Settings(project=project, port=0, terminate_grace_seconds=1.0, **settings))
-        host.start(0)
-        opened.append((desk := BareDesk(host, page), host))
-        return desk
-
-    yield open_one
-    for desk, host in opened:
-        desk.close()
-        host.stop()
 
 
 def view(desk: BareDesk, name: str) -> None:
@@ -60,8 +43,8 @@ def worktree(desk: BareDesk, name: str, files: dict[str, str]) -> Path:
     return path
 
 
-def test_the_log_of_a_task_goes_on_after_a_failed_request(open_desk: Open) -> None:
-    desk = open_desk()
+def test_the_log_of_a_task_goes_on_after_a_failed_request(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
     host = desk.host
     token = host.call("register", name="ada", persona_id="tester")
     host.call("approve", approval_id=token["approval_id"])
@@ -85,8 +68,8 @@ def test_the_log_of_a_task_goes_on_after_a_failed_request(open_desk: Open) -> No
     expect(details.get_by_text("STORE_BUSY")).to_be_hidden()
 
 
-def test_the_details_of_a_task_are_read_again_after_a_failed_request(open_desk: Open) -> None:
-    desk = open_desk()
+def test_the_details_of_a_task_are_read_again_after_a_failed_request(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
     desk.host.call("create_task", title="Count", persona_id="tester", description="All of them.")
     view(desk, "Tasks")
     desk.fail("get_task")
@@ -98,8 +81,8 @@ def test_the_details_of_a_task_are_read_again_after_a_failed_request(open_desk: 
     expect(details.get_by_text("STORE_BUSY")).to_be_hidden()
 
 
-def test_the_figures_of_the_server_go_on_after_failed_requests(open_desk: Open) -> None:
-    desk = open_desk()
+def test_the_figures_of_the_server_go_on_after_failed_requests(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
     desk.fail("get_performance")
     view(desk, "Admin")
     expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
@@ -108,8 +91,8 @@ def test_the_figures_of_the_server_go_on_after_failed_requests(open_desk: Open) 
     expect(desk.element.get_by_text("STORE_BUSY")).to_be_hidden()
 
 
-def test_the_log_of_a_process_goes_on_after_failed_requests(open_desk: Open) -> None:
-    desk = open_desk()
+def test_the_log_of_a_process_goes_on_after_failed_requests(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
     desk.host.call(
         "create_task", title="Talk", persona_id="implementer", run="for n in 1 2 3; do echo line $n; done; sleep 60"
     )
@@ -126,8 +109,8 @@ def test_the_log_of_a_process_goes_on_after_failed_requests(open_desk: Open) -> 
     desk.host.call("terminate_agent", agent_id=agent_id, reason="The test is over.")
 
 
-def test_changes_are_read_again_after_a_failed_request(open_desk: Open) -> None:
-    desk = open_desk()
+def test_changes_are_read_again_after_a_failed_request(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
     worktree(desk, "robust", {"stats.py": SOURCE})
     view(desk, "Worktrees")
     desk.fail("get_worktree_diff")
@@ -137,8 +120,8 @@ def test_changes_are_read_again_after_a_failed_request(open_desk: Open) -> None:
     expect(desk.element.get_by_text("return sorted(values)")).to_be_visible(timeout=40_000)
 
 
-def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open_desk: Open) -> None:
-    desk = open_desk()
+def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
     worktree(desk, "robust", {"stats.py": SOURCE, "notes.txt": "plain\n", "page.html": "<b>bold</b>\n"})
     worktree(desk, "other", {"sum.py": "def total(): pass\n"})
     desk.hold("asset")
@@ -157,8 +140,10 @@ def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open
     assert [message["kind"] for message in desk.asked].count("asset") == 1
 
 
-def test_a_diff_stays_plain_when_the_highlighter_cannot_be_loaded_and_the_next_one_tries_again(open_desk: Open) -> None:
-    desk = open_desk()
+def test_a_diff_stays_plain_when_the_highlighter_cannot_be_loaded_and_the_next_one_tries_again(
+    open_bare_desk: Open,
+) -> None:
+    desk = open_bare_desk()
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.fail("highlight")
     view(desk, "Worktrees")
@@ -173,9 +158,9 @@ def test_a_diff_stays_plain_when_the_highlighter_cannot_be_loaded_and_the_next_o
     expect(desk.element.locator(".hljs-keyword").get_by_text("return", exact=True)).to_be_visible()
 
 
-def test_an_approved_integration_is_followed_through_its_gates_to_the_end(open_desk: Open, tmp_path: Path) -> None:
+def test_an_approved_integration_is_followed_through_its_gates_to_the_end(open_bare_desk: Open, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    desk = open_desk(integration_gates=[GATE.format(go=go, code=0)])
+    desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=0)])
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk, "Inbox")
@@ -192,9 +177,9 @@ def test_an_approved_integration_is_followed_through_its_gates_to_the_end(open_d
     assert (tmp_path / "project" / "stats.py").exists()
 
 
-def test_integrations_that_wait_for_each_other_say_their_place(open_desk: Open, tmp_path: Path) -> None:
+def test_integrations_that_wait_for_each_other_say_their_place(open_bare_desk: Open, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    desk = open_desk(integration_gates=[GATE.format(go=go, code=0)])
+    desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=0)])
     for name in ("bills", "robust"):
         worktree(desk, name, {f"{name}.py": SOURCE})
         desk.host.call("integrate_worktree", worktree_name=name)
@@ -210,9 +195,9 @@ def test_integrations_that_wait_for_each_other_say_their_place(open_desk: Open, 
         expect(card(desk, name)).to_contain_text("Integrated into main.", timeout=30_000)
 
 
-def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_desk: Open, tmp_path: Path) -> None:
+def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_bare_desk: Open, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    desk = open_desk(integration_gates=[GATE.format(go=go, code=3)])
+    desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=3)])
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
     view(desk, "Worktrees")
@@ -227,7 +212,7 @@ def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_desk:
 
 
 def test_the_reason_of_a_refusal_stays_until_the_question_is_asked_again(
-    open_desk: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_bare_desk: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go, ask = threading.Event(), queue.put_question
 
@@ -235,7 +220,7 @@ def test_the_reason_of_a_refusal_stays_until_the_question_is_asked_again(
         await asyncio.to_thread(go.wait)
         return await ask(*arguments)
 
-    desk = open_desk()
+    desk = open_bare_desk()
     worktree(desk, "robust", {"model.py": SOURCE})
     (tmp_path / "project" / "model.py").write_text("other = 1\n")
     git("commit", "-q", "-a", "-m", "Change the same lines", cwd=tmp_path / "project")
@@ -249,3 +234,65 @@ def test_the_reason_of_a_refusal_stays_until_the_question_is_asked_again(
     go.set()
     expect(mine.filter(has_text="It was approved and sent back")).to_be_visible()
     expect(mine.get_by_role("button", name="Dismiss")).to_be_hidden()
+
+
+@pytest.fixture
+def page_with_clock(context: BrowserContext) -> Iterator[Page]:
+    """A page in which time can be moved; the clock of a context is that of all its pages."""
+    assert context.browser is not None
+    own = context.browser.new_context()
+    page = own.new_page()
+    page.clock.install()
+    yield page
+    own.close()
+
+
+def test_figures_of_processes_are_polled_only_while_they_are_visible(
+    open_bare_desk: Open, page_with_clock: Page
+) -> None:
+    page = page_with_clock
+    desk = open_bare_desk(on=page)
+    agent_id = desk.host.call("spawn_agent", persona_id="implementer", new_worktree=True)["agent_id"]
+    view(desk, "Agents")
+    desk.element.get_by_role("button", name=re.compile("^Processes")).click()
+    table = desk.element.locator(".wb-processes")
+    expect(table.locator(".wb-col-memory").last).to_contain_text("MB")
+    view(desk, "Inbox")
+    table.evaluate(LEFT_THE_SCREEN)
+    before = polls(desk)
+    page.clock.fast_forward(60_000)
+    assert polls(desk) == before
+    view(desk, "Agents")
+    expect(table).to_be_visible()
+    wait_until(lambda: page.evaluate("true") and polls(desk) > before, "they are polled again")
+    desk.host.call("terminate_agent", agent_id=agent_id, reason="The test is over.")
+
+
+def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Open, tmp_path: Path) -> None:
+    desk = open_bare_desk()
+    place = worktree(desk, "robust", {"stats.py": SOURCE})
+    desk.host.call("integrate_worktree", worktree_name="robust")
+    view(desk, "Worktrees")
+    card(desk, "robust").get_by_role("button", name="Review and approve").click()
+    (place / "more.py").write_text(SOURCE)
+    git("add", ".", cwd=place)
+    git("commit", "-q", "-m", "More", cwd=place)
+    page = desk.element.get_by_role("region", name="robust")
+    again = page.get_by_role("button", name="Request again robust")
+    expect(again).to_be_visible()
+    desk.hold_rows()
+    again.click()
+    expect(desk.element.get_by_text("robust waits for your approval.").last).to_be_visible()
+    approve = page.get_by_role("button", name="Approve and integrate")
+    expect(approve).to_have_attribute("aria-disabled", "true")
+    approve.click(force=True)
+    assert "approve" not in [message.get("op") for message in desk.asked]
+    desk.release_rows()
+    expect(page).to_contain_text("2 commits")
+    approve.click()
+    expect(page).to_contain_text("Integrated into main.")
+    assert (tmp_path / "project" / "more.py").exists()
+
+
+def polls(desk: BareDesk) -> int:
+    return [message.get("op") for message in desk.asked].count("get_managed_agents")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, shot, wait_until
+from tests.browser.desk_lab import Project, command, shot
 from tests.browser.scenes import changed, git, repository, worktree
 from workbench.withheld import trust, withheld
 
@@ -355,34 +355,6 @@ def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(open_desk: O
     expect(row_of(desk, agent_id)).to_contain_text("Running", timeout=20_000)
     project.operate("terminate_agent", agent_id=agent_id, reason="The test is over.")
     expect(row_of(desk, agent_id)).to_contain_text("Ended")
-
-
-def test_figures_of_processes_are_polled_only_while_they_are_visible(
-    open_desk: OpenDesk, project: Project, page: Page
-) -> None:
-    repository(project.path)
-    desk = open_desk()
-    spawned = project.operate("spawn_agent", persona_id="implementer", new_worktree=True)
-    view(desk, "Agents")
-    desk.get_by_role("button", name=re.compile("^Processes")).click()
-    memory = row_of(desk, spawned["agent_id"]).locator(".wb-col-memory")
-    expect(memory).to_contain_text("MB", timeout=20_000)
-    page.evaluate(
-        "() => { const sent = WebSocket.prototype.send; window.polls = 0;"
-        " WebSocket.prototype.send = function (data) {"
-        "   const text = typeof data === 'string' ? data : new TextDecoder().decode(data);"
-        "   if (text.includes('get_managed_agents')) window.polls += 1; return sent.call(this, data); } }"
-    )
-    page.wait_for_function("() => window.polls > 0")
-    view(desk, "Inbox")
-    page.wait_for_timeout(300)  # one that is under way
-    before = page.evaluate("() => window.polls")
-    page.wait_for_timeout(4_500)
-    assert page.evaluate("() => window.polls") == before
-    view(desk, "Agents")
-    page.wait_for_function(f"() => window.polls > {before}")
-    project.operate("terminate_agent", agent_id=spawned["agent_id"], reason="The test is over.")
-    wait_until(lambda: process(project, spawned["agent_id"])["state"] == "ended", "the agent has ended")
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"])

@@ -16,7 +16,8 @@ const NO_ACTIONS = new Set(["queued", "integrating", "closed"]);
 export class WorktreeActions {
   /**
    * @param {any} desk
-   * @param {{open: () => void, done: (text: string) => void}} on its page is to be opened; something was done
+   * @param {{open: () => void, done: (text: string) => void, request?: (replacing: number) => void}} on its page is to
+   *   be opened; something was done; approvals with a lower id than this are being replaced (see `WorktreePage`)
    * @param {boolean} [onPage] whether the changes are on screen already
    */
   constructor(desk, on, onPage = false) {
@@ -43,8 +44,8 @@ export class WorktreeActions {
     const pending = PENDING.has(state);
     const moved = pending && branchMoved(worktree, pendingApproval(worktree, this.desk.store.tables));
     const none = NO_ACTIONS.has(state);
-    setText(this.review, pending ? "Review and approve" : "Review");
-    this.review.classList.toggle("wb-primary", pending);
+    setText(this.review, pending && state !== "failing" ? "Review and approve" : "Review");
+    this.review.classList.toggle("wb-primary", state === "awaiting" && !moved && !worktree.conflicts?.length);
     if (!this.requests.busy) setText(this.request, moved ? "Request again" : "Request integration");
     setAttribute(this.update, "title", `Merge ${plural(behind ?? 0, "commit")} of ${target} into ${name}`);
     this.review.hidden = this.onPage;
@@ -62,7 +63,9 @@ export class WorktreeActions {
 
   async requestIntegration() {
     const { id: name, integration_target: target } = this.worktree;
+    this.on.request?.(Infinity);
     const outcome = await this.requests.run("integrate_worktree", { worktree_name: name }, this.request, "Requesting…");
+    this.on.request?.(outcome?.approval_id ?? 0);
     if (!outcome) return;
     const done = outcome.state === "integrated";
     this.on.done(done ? `${name} was integrated into ${target}.` : `${name} waits for your approval.`);

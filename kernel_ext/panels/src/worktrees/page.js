@@ -16,7 +16,13 @@ export class WorktreePage {
   constructor(desk, on) {
     this.desk = desk;
     this.on = on;
-    this.actions = new WorktreeActions(desk, { open: () => {}, done: on.done }, true);
+    /**
+     * Approvals with a lower id are being replaced, and cannot be decided until the new one has come; `Infinity` while
+     * that is requested.
+     */
+    this.replacing = 0;
+    const request = (replacing) => this.onRequest(replacing);
+    this.actions = new WorktreeActions(desk, { open: () => {}, done: on.done, request }, true);
     this.diff = new Diff(desk);
     const id = freshId("page");
     this.mark = h("span", { class: "wb-mark" });
@@ -50,6 +56,7 @@ export class WorktreePage {
   /** @param {any} worktree */
   open(worktree) {
     this.removeCard();
+    this.replacing = 0;
     this.actions.clear();
     this.drawn = null;
     this.element.hidden = false;
@@ -98,12 +105,23 @@ export class WorktreePage {
   drawApproval(worktree, now, enabled) {
     const pending = pendingApproval(worktree, this.desk.store.tables);
     if (pending && pending.id !== this.card?.approval.id) this.addCard(pending);
+    this.enabled = enabled;
     const { card } = this;
     if (!card) return;
     if (pending) card.update(pending);
-    else if (card.state === "waiting") onDecidedElsewhere(card);
-    card.refresh(enabled);
+    else if (card.state === "waiting" && this.replacing !== Infinity) onDecidedElsewhere(card);
+    this.refreshCard();
     card.tick(now);
+  }
+
+  refreshCard() {
+    const { card } = this;
+    card?.refresh(this.enabled && this.replacing <= card.approval.id);
+  }
+
+  onRequest(replacing) {
+    this.replacing = replacing;
+    this.refreshCard();
   }
 
   addCard(approval) {
