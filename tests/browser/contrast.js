@@ -1,4 +1,7 @@
-/** Words in the desk whose contrast with what is behind them is below WCAG AA (4.5), as [ratio, text]. */
+/**
+ * What is below WCAG AA in the desk, as [ratio, text]: words whose contrast with what is behind them is below 4.5, and
+ * edges of fields and buttons whose contrast is below 3.
+ */
 () => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const rgba = (colour) => {
@@ -22,17 +25,25 @@
     }
     return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255]);
   };
+  const contrast = (colour, behind) => {
+    const [high, low] = [luminance(over(rgba(colour), behind)), luminance(behind)].sort((a, b) => b - a);
+    return (high + 0.05) / (low + 0.05);
+  };
   const faint = [];
-  const words = document.createTreeWalker(document.querySelector(".wb-desk"), NodeFilter.SHOW_TEXT);
+  const note = (ratio, least, text) => ratio < least && faint.push([Math.round(ratio * 10) / 10, text]);
+  const desk = document.querySelector(".wb-desk");
+  const words = document.createTreeWalker(desk, NodeFilter.SHOW_TEXT);
   while (words.nextNode()) {
     const element = words.currentNode.parentElement;
     const text = words.currentNode.textContent.trim();
     if (!text || !element.checkVisibility({ visibilityProperty: true })) continue;
-    const behind = ground(element);
-    const front = over(rgba(getComputedStyle(element).color), behind);
-    const [high, low] = [luminance(front), luminance(behind)].sort((a, b) => b - a);
-    const ratio = (high + 0.05) / (low + 0.05);
-    if (ratio < 4.5) faint.push([Math.round(ratio * 10) / 10, text]);
+    note(contrast(getComputedStyle(element).color, ground(element)), 4.5, text);
+  }
+  for (const control of desk.querySelectorAll(".wb-input, .wb-button, .wb-segment")) {
+    const { borderTopColor: edge, borderTopWidth: width } = getComputedStyle(control);
+    const isOff = !control.checkVisibility({ visibilityProperty: true }) || control.ariaDisabled === "true";
+    if (isOff || parseFloat(width) === 0 || rgba(edge)[3] === 0) continue;
+    note(contrast(edge, ground(control.parentElement)), 3, `the edge of ${control.ariaLabel ?? control.textContent}`);
   }
   return faint;
 };
