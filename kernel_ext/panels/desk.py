@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.panels import STATIC, Panel
 from kernel_ext.panels.link import try_to_send
@@ -28,8 +28,6 @@ SHOWN_TASKS = 50
 INDENT = "· "
 END_SECONDS = 2.0
 """How long a stop may wait for the last state of a panel without a page."""
-SUMMARISED = ("approvals", "agents", "tasks", "worktrees", "processes")
-"""The tables that `sections` needs."""
 
 
 class Desk(Panel):
@@ -41,6 +39,8 @@ class Desk(Panel):
 
     _esm = STATIC / "desk.js"
     _css = STATIC / "desk.css"
+    _summarised: ClassVar[Sequence[str]] = ("approvals", "agents", "tasks", "worktrees", "processes")
+    """The tables that `sections` needs."""
 
     def __init__(self, host: KernelHost) -> None:
         self._workbench_host = host
@@ -76,7 +76,7 @@ class Desk(Panel):
 
     def _read(self) -> Future[Tables]:
         host = self._workbench_host
-        return host.submit(_read(host.acall))
+        return host.submit(read_tables(host.acall, self._summarised))
 
     def _keep_at_end(self) -> None:
         """Keep the tables that the page has. Without a page they are read, if that takes no longer than a moment."""
@@ -90,27 +90,26 @@ class Desk(Panel):
         self.keep_last_state(self.sections(tables))
 
     def sections(self, tables: Tables) -> list[tuple[str, Table]]:
-        """What is shown where the panel is not live, as titled tables; `tables` has those of `SUMMARISED`."""
-        return sections(tables)
+        """What is shown where the panel is not live: titled tables. A project may be without the last two."""
+        found = [
+            ("Waiting for you", inbox_table(list(tables["approvals"].values()))),
+            ("Agents", agent_table(list(tables["agents"].values()))),
+            (task_heading(tables["tasks"]), task_table(tables["tasks"])),
+            ("Worktrees", worktree_table(_known(tables.get("worktrees", {})))),
+            ("Processes", process_table(_known(tables.get("processes", {})))),
+        ]
+        return [(title, table) for title, table in found if table.rows or title not in ("Worktrees", "Processes")]
 
 
-def sections(tables: Tables) -> list[tuple[str, Table]]:
-    """What is shown of a panel that is not live: titled tables. A project may be without the last two."""
-    worktrees, processes = ({key: row for key, row in tables.get(name, {}).items() if key} for name in SUMMARISED[3:])
-    found = [
-        ("Waiting for you", inbox_table(list(tables["approvals"].values()))),
-        ("Agents", agent_table(list(tables["agents"].values()))),
-        (task_heading(tables["tasks"]), task_table(tables["tasks"])),
-        ("Worktrees", worktree_table(worktrees)),
-        ("Processes", process_table(processes)),
-    ]
-    return [(title, table) for title, table in found if table.rows or title not in ("Worktrees", "Processes")]
+def _known(table: Mapping[str, Row]) -> Mapping[str, Row]:
+    """The rows without the one that holds an error, whose id is empty."""
+    return {name: row for name, row in table.items() if name}
 
 
-async def _read(call: Call) -> Tables:
-    """The tables that `sections` needs; those that the project cannot have, without a repository, are empty."""
+async def read_tables(call: Call, names: Sequence[str]) -> Tables:
+    """Some tables; those that the project cannot have, without a repository, are empty."""
     found: dict[str, Mapping[Any, Row]] = {}
-    for name in SUMMARISED:
+    for name in names:
         try:
             found[name] = await READERS[name](call)
         except BadInput:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
@@ -23,6 +23,7 @@ class Question(Desk):
         approval_ids: the pending approvals among those that the cell waits for.
     """
 
+    _summarised: ClassVar[Sequence[str]] = ("approvals",)
     approval_ids = traitlets.List(traitlets.Int()).tag(sync=True)
 
     def __init__(self, host: KernelHost, approval_ids: Iterable[int]) -> None:

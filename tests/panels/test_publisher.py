@@ -260,3 +260,24 @@ def test_it_follows_a_host_that_was_started_again(serving: KernelHost, page: Fro
     page.until(lambda: "ada" in page.names())
     assert "retrying" not in page.kinds()
     publisher.stop()
+
+
+def test_the_tables_are_kept_after_changes_and_a_failure_to_keep_them_does_not_reach_the_page(
+    serving: KernelHost, page: FrontEnd, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept: list[Any] = []
+
+    def keep(tables: Any) -> None:
+        kept.append(tables)
+        raise ValueError("it cannot be drawn")
+
+    publisher = Publisher(serving, page.take, keep)
+    publisher.resync()
+    page.until(lambda: page.version is not None)
+    serving.call("register", name="ada")
+    page.until(lambda: page.names() == {"ada"})
+    assert "retrying" not in page.kinds()
+    assert set(kept[0]) >= {"approvals", "agents", "tasks"}
+    assert "it cannot be drawn" in caplog.text
+    assert publisher.tables is not None
+    publisher.stop()

@@ -323,7 +323,7 @@ async def refresh(live: Live, store: Store) -> Update:
 
 
 def read_closed(live: Live, settings: Settings) -> Update:
-    """Read what `live` has not applied yet, in a process that does not serve the project, and in a thread without a loop.
+    """Read what `live` has not applied yet, without a server. Call it in a thread that has no event loop.
 
     Raises:
         Unavailable, Conflict: see `open_store`. Refused: see `state_directory.check`.
