@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from workbench.client import HttpClient
 from workbench.server_file import ServerFile
@@ -98,7 +98,19 @@ def command(page: Page, name: str, wait: bool = True, **arguments: Any) -> None:
     page.evaluate(expression if wait else f"(a) => {{ ({expression})(a) }}", [name, arguments])
 
 
+def resize(desk: Locator, width: int) -> None:
+    """Give the desk a width."""
+    page = desk.page
+    for _ in range(3):  # a scroll bar may come or go
+        box, size = desk.bounding_box(), page.viewport_size
+        assert box is not None
+        assert size is not None
+        page.set_viewport_size({"width": round(size["width"] + width - box["width"]), "height": 1400})
+    expect(desk).to_have_js_property("offsetWidth", width)
+
+
 def shot(locator: Locator, name: str) -> None:
     """Keep a picture of an element."""
-    SHOTS.mkdir(exist_ok=True)
-    locator.screenshot(path=SHOTS / f"{name}.png", animations="disabled")
+    path = SHOTS / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    locator.screenshot(path=path, animations="disabled")

@@ -2,7 +2,7 @@
 import process from "node:process";
 import { text } from "node:stream/consumers";
 
-import { withLastState } from "../../kernel_ext/panels/src/notebook/last_state.js";
+import { withLastState } from "../../kernel_ext/panels/src/link/last_state.js";
 
 const { notebook, id, html } = JSON.parse(await text(process.stdin));
 console.log(JSON.stringify(withLastState(notebook, id, html)));

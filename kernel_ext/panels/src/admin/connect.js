@@ -2,7 +2,7 @@
 
 import { codeBlock } from "../lib/blocks.js";
 import { h } from "../lib/dom.js";
-import { Refresh } from "../lib/polling.js";
+import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { section } from "./section.js";
 

@@ -5,11 +5,12 @@ import { button, checkbox, moveBetweenRows, searchField, select, setOptions } fr
 import { freshId, h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { KeyedList } from "../lib/keyed_list.js";
+import { Sorting } from "../lib/sorting.js";
 import { Segments } from "../lib/segments.js";
 import { Processes } from "../processes/processes.js";
 import { sessionOptions } from "../projects/lookup.js";
 import { AssignForm } from "./assign_form.js";
-import { AgentRow, COLUMNS, stateDot } from "./row.js";
+import { AgentRow, COLUMNS, sortValue, stateDot } from "./row.js";
 import { AGENT_STATES, agentState, isAdmitted } from "./state.js";
 
 const STEP = 100;
@@ -66,7 +67,10 @@ export class Agents {
     this.chips = new Chips("Filter agents by state", (state) => this.filter({ state }));
     this.assignForm = new AssignForm(this.desk, () => this.selected());
     this.selectAll = checkbox("Select all agents in the table", (on) => this.onSelectAll(on), false).box;
-    const heads = Object.entries(COLUMNS).map(([key, name]) => h("th", { scope: "col", class: `wb-col-${key}` }, name));
+    this.sorting = new Sorting(COLUMNS, () => this.update(Date.now()));
+    const heads = Object.keys(COLUMNS).map((key) =>
+      this.sorting.heading(key, "th", { scope: "col", class: `wb-col-${key}` }),
+    );
     const head = h("tr", {}, h("th", { class: "wb-col-pick" }, this.selectAll), ...heads);
     this.body = h("tbody", {});
     this.rows = new KeyedList(this.body, (id) => this.row(id), {
@@ -125,7 +129,8 @@ export class Agents {
     const states = new Map(agents.map((agent) => [agent.id, agentState(agent, now)]));
     this.drawCounts(agents, states);
     setOptions(this.session, [["", SESSION_FILTERS], ...sessionOptions(tables)], this.filters.session);
-    const matching = agents.filter((agent) => this.matches(agent, states.get(agent.id)));
+    const found = agents.filter((agent) => this.matches(agent, states.get(agent.id)));
+    const matching = this.sorting.sorted(found, (agent, key) => sortValue(key, agent, states.get(agent.id), tables));
     const shown = matching.slice(0, this.limit).map(({ id }) => id);
     this.rows.show(shown, (row, id) => row.show(tables.agents.get(id), states.get(id), tables, now));
     this.more.hidden = matching.length <= this.limit;

@@ -86,6 +86,20 @@ export class AgentRow {
   }
 }
 
+/** What the table is sorted by. @param {string} key of a column @param {any} agent @param {string} state @param {any} tables */
+export function sortValue(key, agent, state, tables) {
+  const values = {
+    agent: agent.agent_id,
+    state: Object.keys(AGENT_STATES).indexOf(state),
+    persona: personaText(agent),
+    permission: agent.tool,
+    session: sessionPath(tables, agent.session_id),
+    connections: agent.connections,
+    "last-active": agent.last_heartbeat && -Date.parse(agent.last_heartbeat),
+  };
+  return values[key];
+}
+
 /** @param {string} state */
 export function stateDot(state) {
   return h("span", { class: "wb-dot", "data-state": state, "aria-hidden": "true" });

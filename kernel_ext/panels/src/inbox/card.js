@@ -6,7 +6,7 @@ import { button, checkbox, form, formButtons, input } from "../lib/controls.js";
 import { freshId, h, prose, setAttribute, setText } from "../lib/dom.js";
 import { age } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { Refresh, VisiblePolling } from "../lib/polling.js";
+import { Refresh, VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { kindOf } from "./kinds.js";
 

@@ -3,7 +3,7 @@
 import { h, setText } from "../lib/dom.js";
 import { dateTime } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { Refresh } from "../lib/polling.js";
+import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { kindOf } from "./kinds.js";
 

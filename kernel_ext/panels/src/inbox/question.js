@@ -1,6 +1,6 @@
 /** The approvals that a cell waits for, in its output: their cards, and nothing else of the desk. */
 
-import { Frame } from "../lib/frame.js";
+import { Frame } from "../link/frame.js";
 import { h } from "../lib/dom.js";
 import { Inbox } from "./inbox.js";
 

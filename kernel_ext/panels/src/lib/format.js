@@ -1,6 +1,7 @@
 /** Numbers, times and lists as text. Pure; the time now is an argument. */
 
 const SUFFIXES = { one: "st", two: "nd", few: "rd", other: "th" };
+const BYTES = ["B", "KB", "MB", "GB", "TB"];
 const ordinals = new Intl.PluralRules("en", { type: "ordinal" });
 
 /** "3 commits" @param {number} count @param {string} one @param {string} [many] */
@@ -28,6 +29,13 @@ export function shortNumber(value) {
 export function oneLine(value, limit = 160) {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
+}
+
+/** "48 MB" @param {number} bytes */
+export function byteSize(bytes) {
+  let [value, unit] = [bytes, 0];
+  while (value >= 1000 && unit < BYTES.length - 1) [value, unit] = [value / 1024, unit + 1];
+  return `${value < 10 && unit ? value.toFixed(1) : Math.round(value)} ${BYTES[unit]}`;
 }
 
 /** How long ago: "just now", "12 s", "3 min", "2 h", "4 d". @param {string} iso @param {number} now in ms */

@@ -4,12 +4,12 @@ import { Facts } from "../lib/blocks.js";
 import { askIn } from "../lib/confirm.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
-import { dateTime, duration } from "../lib/format.js";
+import { byteSize, dateTime, duration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { VisiblePolling } from "../lib/polling.js";
+import { VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { ProcessLog } from "./log.js";
-import { byteSize, confinementState, limitsText, processDot, processLabel, uptime } from "./state.js";
+import { confinementState, limitsText, processDot, processLabel, uptime } from "./state.js";
 
 const POLL_MS = 750;
 const LOG_LINES = 200;

@@ -2,13 +2,14 @@
 
 import { button, moveBetweenRows } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
+import { byteSize, plural } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { KeyedList } from "../lib/keyed_list.js";
-import { VisiblePolling } from "../lib/polling.js";
+import { VisiblePolling } from "../link/polling.js";
+import { Sorting } from "../lib/sorting.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { ProcessDetails } from "./details.js";
-import { byteSize, confinementState, cpuPercent, processDot, processLabel, uptime } from "./state.js";
+import { confinementState, cpuPercent, processDot, processLabel, uptime } from "./state.js";
 
 const POLL_MS = 2_000;
 const ENDED_SHOWN = 20;
@@ -64,7 +65,10 @@ export class Processes {
   }
 
   makeTable(id) {
-    const heads = Object.entries(COLUMNS).map(([key, name]) => h("th", { scope: "col", class: `wb-col-${key}` }, name));
+    this.sorting = new Sorting(COLUMNS, () => this.update(Date.now()));
+    const heads = Object.keys(COLUMNS).map((key) =>
+      this.sorting.heading(key, "th", { scope: "col", class: `wb-col-${key}` }),
+    );
     this.body = h("tbody", {});
     this.rows = new KeyedList(this.body, (agent) => new ProcessRow(agent, () => this.open(agent)));
     const on = { keydown: (event) => moveBetweenRows(event, this.body) };
@@ -105,7 +109,8 @@ export class Processes {
     this.drawError(processes.get("")?.error);
     const ended = all.filter(({ state }) => state === "ended");
     const older = new Set(this.showAll ? [] : ended.slice(ENDED_SHOWN).filter(({ id }) => id !== this.opened));
-    const shown = all.filter((row) => !older.has(row)).map(({ id }) => id);
+    const listed = all.filter((row) => !older.has(row));
+    const shown = this.sorting.sorted(listed, (row, key) => this.sortValue(key, row, now)).map(({ id }) => id);
     this.empty.hidden = all.length > 0 || !this.desk.store.loaded.has("processes");
     this.main.hidden = all.length === 0;
     this.more.hidden = ended.length <= ENDED_SHOWN;
@@ -115,6 +120,23 @@ export class Processes {
     const isTask = (task) => task.assigned_agent_id === this.opened && WORKING.has(task.status);
     if (row) this.details.update(row, this.usage.get(row.id), [...tasks.values()].find(isTask), now);
     else if (this.opened) this.close();
+  }
+
+  sortValue(key, row, now) {
+    const usage = row.state === "running" ? this.usage.get(row.id) : null;
+    const ended = row.ended_at ? Date.parse(row.ended_at) : now;
+    const values = {
+      agent: row.id,
+      state: RANK[row.state],
+      profile: row.profile,
+      worktree: row.worktree,
+      cpu: usage?.percent,
+      memory: usage?.memory_bytes,
+      children: usage?.children.length,
+      uptime: row.spawned_at && ended - Date.parse(row.spawned_at),
+      confinement: row.state === "queued" ? null : confinementState(row.confinement).label,
+    };
+    return values[key];
   }
 
   /** "2 running · 1 queued" */

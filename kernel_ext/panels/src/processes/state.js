@@ -1,8 +1,6 @@
 /** The state of an agent's process, and what it uses, as a person reads it. Pure. */
 
-import { duration, ordinal, plural } from "../lib/format.js";
-
-const UNITS = ["B", "KB", "MB", "GB", "TB"];
+import { byteSize, duration, ordinal, plural } from "../lib/format.js";
 
 /** "Queued, 2nd", "Running", "Ended with 1" @param {any} process */
 export function processLabel({ state, queue_place: place, exit_code: code }) {
@@ -30,13 +28,6 @@ export function confinementState(confinement) {
   }
   if (missing.length) return { label: "Partly confined", missing: missing.join(", "), complete: false };
   return { label: "Confined", missing: "", complete: true };
-}
-
-/** "48 MB" @param {number} bytes */
-export function byteSize(bytes) {
-  let [value, unit] = [bytes, 0];
-  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
-  return `${value < 10 && unit ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
 
 /** How long a process has been running, or ran. @param {any} process @param {number} now in ms */

@@ -5,7 +5,7 @@ import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration, plural, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { Refresh } from "../lib/polling.js";
+import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { sessionPath } from "../projects/lookup.js";
 import { OPEN, TaskActions } from "./actions.js";

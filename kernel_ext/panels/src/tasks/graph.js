@@ -18,6 +18,8 @@ export class Graph {
     this.on = on;
     this.nodes = new Map();
     this.zoom = 1;
+    /** Whether all of it is to stay in view. */
+    this.fitted = false;
     this.active = null;
     this.note = h("span", { class: "wb-muted wb-grow wb-graph-note" });
     this.around = checkbox("Only around the selected task", () => this.redraw());
@@ -52,6 +54,7 @@ export class Graph {
     this.box.addEventListener("focus", () => this.active === null && this.goTo(this.plan?.layers.flat()[0]));
     this.box.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
     this.box.addEventListener("pointerdown", (event) => this.onDown(event));
+    new ResizeObserver(() => this.fitted && this.fit()).observe(this.box);
   }
 
   /**
@@ -134,6 +137,7 @@ export class Graph {
     setAttribute(this.lines, "width", this.size[0]);
     setAttribute(this.lines, "height", this.size[1]);
     this.scale(this.zoom);
+    if (this.fitted) this.fit();
   }
 
   node(id) {
@@ -209,15 +213,20 @@ export class Graph {
     const [x, y] = [box.scrollLeft + box.clientWidth / 2, box.scrollTop + box.clientHeight / 2].map(
       (middle) => (middle * next) / this.zoom,
     );
+    this.fitted = false;
     this.scale(next);
     box.scrollTo(x - box.clientWidth / 2, y - box.clientHeight / 2);
   }
 
+  /** Show all of it, however small that makes it; not larger than life. */
   fit() {
-    if (!this.plan) return;
-    const height = parseFloat(getComputedStyle(this.box).maxHeight); // the box is lower while little is drawn
-    const whole = Math.min(1, this.box.clientWidth / this.size[0], height / this.size[1]);
-    this.scale(Math.max(ZOOMS[0], whole));
+    if (!this.plan || !this.box.offsetWidth) return;
+    const { maxHeight, borderLeftWidth: border } = getComputedStyle(this.box);
+    const edges = 2 * parseFloat(border);
+    const [width, height] = [this.box.offsetWidth - edges, parseFloat(maxHeight) - edges]; // without scrollbars
+    const whole = Math.min(1, width / this.size[0], height / this.size[1]);
+    this.fitted = true;
+    this.scale(Math.floor(whole * 1_000) / 1_000);
   }
 
   onKey(event) {

@@ -5,7 +5,7 @@ import { h, setText } from "../lib/dom.js";
 import { plural, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { LogTail } from "../lib/log_tail.js";
-import { Refresh } from "../lib/polling.js";
+import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 
 /** Lines shown at first, and added at a time. */

@@ -68,13 +68,14 @@ export class Outline {
    * The lines of the tree, parents first. With a filter: those that match and those that lead to them, all expanded.
    * @param {Filter} filter
    * @param {Set<number>} collapsed tasks that are collapsed
+   * @param {(ids: number[]) => number[]} [sort] orders the tasks that have the same parent
    * @returns {Line[]}
    */
-  tree(filter, collapsed) {
+  tree(filter, collapsed, sort = (ids) => ids) {
     const kept = isFilter(filter) ? this.leadingTo(this.matching(filter)) : null;
     const lines = [];
     const visit = (parent, level) => {
-      const ids = (this.children.get(parent) ?? []).filter((id) => !kept || kept.has(id));
+      const ids = sort((this.children.get(parent) ?? []).filter((id) => !kept || kept.has(id)));
       ids.forEach((id, index) => {
         const branch = this.children.has(id);
         const open = branch && (kept !== null || !collapsed.has(id));
@@ -87,10 +88,13 @@ export class Outline {
     return lines;
   }
 
-  /** The lines without the tree, the highest priority first. @param {Filter} filter @returns {Line[]} */
-  list(filter) {
+  /**
+   * The lines without the tree, the highest priority first.
+   * @param {Filter} filter @param {(ids: number[]) => number[]} [sort] another order @returns {Line[]}
+   */
+  list(filter, sort = (ids) => ids) {
     const { tasks } = this;
-    const ids = this.matching(filter).sort((a, b) => tasks.get(b).priority - tasks.get(a).priority || a - b);
+    const ids = sort(this.matching(filter).sort((a, b) => tasks.get(b).priority - tasks.get(a).priority || a - b));
     const siblings = ids.length;
     return ids.map((id, index) => ({
       ...this.line(id),
@@ -116,6 +120,22 @@ export class Outline {
     this.states.set(task.id, state);
     this.counts[state] = (this.counts[state] ?? 0) + 1;
     for (const facet of FACETS) this.facets[facet].add(task[facet] ?? "");
+  }
+
+  /** What a task is sorted by. @param {number} id @param {string} column @returns {string|number|null|undefined} */
+  valueOf(id, column) {
+    const task = this.tasks.get(id);
+    const { done, below } = this.below.get(id) ?? {};
+    const values = {
+      task: task.title,
+      state: Object.keys(STATES).indexOf(this.states.get(id)),
+      priority: task.priority,
+      persona: task.persona_id,
+      worktree: task.worktree,
+      agent: task.assigned_agent_id,
+      progress: below ? (100 * done) / below : task.progress,
+    };
+    return values[column];
   }
 
   /** The tasks that depend on one. @param {number} id @returns {number[]} */

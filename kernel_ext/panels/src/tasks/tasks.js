@@ -33,6 +33,7 @@ export class Tasks {
       toggle: (id, open) => this.toggle(id, open),
       open: (id) => this.open(id),
       move: (id) => this.follow(id),
+      sort: () => this.draw(),
     };
     this.grid = new TreeGrid(on);
     this.graph = new Graph(on);
@@ -102,7 +103,9 @@ export class Tasks {
   draw() {
     const { outline, filter } = this;
     const graph = this.mode === "graph";
-    const lines = this.mode === "list" ? outline.list(filter) : graph ? [] : outline.tree(filter, this.collapsed);
+    const sort = (ids) => this.grid.sorting.sorted(ids, (id, column) => outline.valueOf(id, column));
+    const lines =
+      this.mode === "list" ? outline.list(filter, sort) : graph ? [] : outline.tree(filter, this.collapsed, sort);
     const matching = graph ? outline.matching(filter) : lines.filter((line) => line.matches);
     this.grid.update(lines, outline.tasks);
     this.graph.element.hidden = !graph || !matching.length;

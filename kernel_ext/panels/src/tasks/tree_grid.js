@@ -3,18 +3,28 @@
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { Sorting } from "../lib/sorting.js";
 import { STATES, waitingText } from "./outline.js";
 
 const ROW = 28;
 const POOL = 36;
 const OVERSCAN = 8;
 const PAGE = 12;
-const COLUMNS = ["Task", "State", "Priority", "Persona", "Worktree", "Agent", "Progress"];
+const COLUMNS = {
+  task: "Task",
+  state: "State",
+  priority: "Priority",
+  persona: "Persona",
+  worktree: "Worktree",
+  agent: "Agent",
+  progress: "Progress",
+};
 
 export class TreeGrid {
   /**
-   * @param {{toggle: (id: number, open: boolean) => void, open: (id: number) => void, move: (id: number) => void}} on
-   *   a line is expanded or collapsed, its task is opened, another line becomes the active one
+   * @param {{toggle: (id: number, open: boolean) => void, open: (id: number) => void, move: (id: number) => void,
+   *   sort: () => void}} on a line is expanded or collapsed, its task is opened, another line becomes the active one, the
+   *   order of a column is chosen
    */
   constructor(on) {
     this.on = on;
@@ -24,6 +34,7 @@ export class TreeGrid {
     /** @type {number|null} */
     this.active = null;
     this.pool = [];
+    this.sorting = new Sorting(COLUMNS, () => on.sort());
     this.sizer = h("div", { class: "wb-grid-rows", role: "rowgroup" });
     this.element = h(
       "div",
@@ -32,9 +43,9 @@ export class TreeGrid {
         role: "treegrid",
         tabindex: 0,
         "aria-label": "Tasks",
-        "aria-colcount": COLUMNS.length,
+        "aria-colcount": Object.keys(COLUMNS).length,
       },
-      h("div", { class: "wb-grid-head", role: "rowgroup" }, headRow()),
+      h("div", { class: "wb-grid-head", role: "rowgroup" }, headRow(this.sorting)),
       this.sizer,
     );
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
@@ -102,7 +113,7 @@ export class TreeGrid {
   }
 
   onKey(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.target !== this.element || event.ctrlKey || event.altKey || event.metaKey) return;
     const at = this.activeIndex;
     const line = this.lines[at];
     const moves = {
@@ -251,13 +262,10 @@ function reasonOf({ status, error_message: error, attempt, not_before: pause }) 
   return again > 1 && attempt > 0 ? `attempt ${again}` : "";
 }
 
-function headRow() {
-  const names = COLUMNS.map((name) => h("div", { class: `wb-cell wb-${cellName(name)}`, role: "columnheader" }, name));
+function headRow(sorting) {
+  const attributes = (key) => ({ class: `wb-cell wb-col-${key}`, role: "columnheader" });
+  const names = Object.keys(COLUMNS).map((key) => sorting.heading(key, "div", attributes(key)));
   return h("div", { class: "wb-grid-columns", role: "row", "aria-rowindex": 1 }, ...names);
-}
-
-function cellName(column) {
-  return `col-${column.toLowerCase()}`;
 }
 
 function cell(name, ...children) {

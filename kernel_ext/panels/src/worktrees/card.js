@@ -67,7 +67,7 @@ export class WorktreeCard {
   drawConflicts(worktree) {
     const found = conflictsOf(worktree);
     const bad = found.length > 0 || Boolean(worktree.problem);
-    const names = found.map(([other, files]) => `${other} (${files.length})`);
+    const names = found.map(([other, files]) => `${other} (${plural(files.length, "file")})`);
     const conflicts = found.length ? `Conflicts with ${shortList(names, 2)}` : "No conflicts predicted";
     const text = worktree.problem ?? conflicts;
     if (this.conflicts.textContent === text) return;

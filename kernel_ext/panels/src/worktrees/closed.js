@@ -3,15 +3,25 @@
 import { h } from "../lib/dom.js";
 import { dateTime } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { Sorting } from "../lib/sorting.js";
 
-const HEADS = ["Worktree", "Became", "Branch", "Requested by", "Decided by", "When", "Reason"];
+const COLUMNS = {
+  name: "Worktree",
+  status: "Became",
+  branch_name: "Branch",
+  requester: "Requested by",
+  by: "Decided by",
+  closed_at: "When",
+  reason: "Reason",
+};
 
 export class ClosedWorktrees {
   /** @param {import("../link/store.js").Store} store */
   constructor(store) {
     this.store = store;
     this.empty = h("p", { class: "wb-empty" }, "No worktree has been integrated or discarded yet.");
-    const heads = HEADS.map((text) => h("th", { scope: "col" }, text));
+    this.sorting = new Sorting(COLUMNS, () => this.draw());
+    const heads = Object.keys(COLUMNS).map((key) => this.sorting.heading(key, "th", { scope: "col" }));
     this.body = h("tbody", {});
     this.table = h(
       "table",
@@ -34,6 +44,11 @@ export class ClosedWorktrees {
     const key = JSON.stringify(rows);
     if (key === this.drawn) return;
     this.drawn = key;
+    this.draw();
+  }
+
+  draw() {
+    const rows = this.sorting.sorted(this.rows, (row, key) => ({ ...row, ...decision(row) })[key]);
     this.body.replaceChildren(...rows.map(line));
   }
 }

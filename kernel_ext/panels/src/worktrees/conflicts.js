@@ -4,6 +4,7 @@ import { button } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { plural, shortList } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { fileTable } from "./conflicts_by_file.js";
 
 const HINT = "Point at a number to see the files, or press it to keep them in view.";
 const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
@@ -26,10 +27,11 @@ export class Conflicts {
         mouseover: (event) => this.showHint(event.target),
       },
     });
+    this.files = h("div", {});
     this.box = h("div", { class: "wb-matrix-box" }, this.table);
     this.hint = h("p", { class: "wb-muted wb-matrix-hint" }, HINT);
     this.pair = h("div", { class: "wb-box wb-stack wb-pair", id: freshId("pair"), hidden: true });
-    this.element = h("div", { class: "wb-stack" }, this.summary, this.box, this.hint, this.pair);
+    this.element = h("div", { class: "wb-stack" }, this.summary, this.files, this.box, this.hint, this.pair);
   }
 
   /** The pairs that would conflict; the row without an id, which holds the number of checks, is not one. */
@@ -45,6 +47,7 @@ export class Conflicts {
     if (key === this.drawn) return;
     this.drawn = key;
     setText(this.summary, this.summaryText(pairs, checked));
+    this.files.replaceChildren(...(pairs.length ? [fileTable(pairs, this.onOpen)] : []));
     this.box.hidden = this.hint.hidden = !pairs.length;
     this.drawTable(pairs);
     this.drawPair(pairs.find(({ id }) => id === this.selected));

@@ -3,7 +3,7 @@
 import { button } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { lineCounts, plural } from "../lib/format.js";
-import { Refresh } from "../lib/polling.js";
+import { Refresh } from "../link/polling.js";
 import { Segments } from "../lib/segments.js";
 import { loadHighlighter } from "../link/highlighter.js";
 import { RequestRunner } from "../link/request_runner.js";

@@ -65,7 +65,13 @@ export function conflictsOf(worktree) {
 
 /** What is wrong with a worktree, in sentences. @param {any} worktree @returns {string[]} */
 export function problemsOf(worktree) {
-  const conflicts = conflictsOf(worktree).map(([other, files]) => `Conflicts with ${other} in ${shortList(files, 4)}`);
+  const byFiles = new Map();
+  for (const [other, files] of conflictsOf(worktree)) {
+    const key = files.join("\n");
+    byFiles.set(key, { files, others: [...(byFiles.get(key)?.others ?? []), other] });
+  }
+  const sentence = ({ files, others }) => `Conflicts with ${shortList(others, 6)} in ${shortList(files, 4)}`;
+  const conflicts = [...byFiles.values()].map(sentence);
   return worktree.problem ? [worktree.problem, ...conflicts] : conflicts;
 }
 

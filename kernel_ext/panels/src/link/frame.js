@@ -1,8 +1,8 @@
 /** What every view of the project has: a banner for what is wrong with the connection, announcements, and drawing. */
 
-import { button } from "./controls.js";
-import { h, prose, setText } from "./dom.js";
-import { icon } from "./icons.js";
+import { button } from "../lib/controls.js";
+import { h, prose, setText } from "../lib/dom.js";
+import { icon } from "../lib/icons.js";
 
 /** How often times such as "3 min ago" are redrawn. */
 const TICK_MS = 5_000;
@@ -11,7 +11,7 @@ const ANNOUNCEMENT_MS = 10_000;
 
 /** A view; a subclass makes its `element`, and draws what is in it (`drawViews`, `tick`). */
 export class Frame {
-  /** @param {import("../link/store.js").Store} store @param {import("../link/channel.js").Channel} channel */
+  /** @param {import("./store.js").Store} store @param {import("./channel.js").Channel} channel */
   constructor(store, channel) {
     this.store = store;
     this.channel = channel;

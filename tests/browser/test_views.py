@@ -1,0 +1,200 @@
+"""How the desk lays out what it shows: columns, orders, groups, units, the graph; and the ways between its views."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import resize
+from tests.browser.scenes import changed, git
+
+Open = Callable[..., BareDesk]
+TITLE = "Compare the bill shapes of the three species of penguins, with the years side by side, and draw them"
+
+
+def view(desk: BareDesk, name: str) -> None:
+    desk.element.get_by_role("tab", name=re.compile(f"^{name}")).click()
+
+
+def worktree(desk: BareDesk, name: str, files: dict[str, str]) -> None:
+    path = Path(desk.host.call("create_worktree", name=name)["path"])
+    for file, text in files.items():
+        (path / file).write_text(text)
+    git("add", ".", cwd=path)
+    git("commit", "-q", "-m", f"Work in {name}", cwd=path)
+
+
+def task(desk: BareDesk, title: str, **more: Any) -> int:
+    return int(desk.host.call("create_task", title=title, persona_id="implementer", **more)["id"])
+
+
+def titles(desk: BareDesk) -> list[str]:
+    """The titles of the tasks, from top to bottom."""
+    rows = desk.element.locator(".wb-row:not([hidden])")
+    return [row.locator(".wb-title").inner_text() for row in sorted(rows.all(), key=_top)]
+
+
+def _top(row: Locator) -> int:
+    return int(row.get_attribute("aria-rowindex") or 0)
+
+
+def widths(desk: BareDesk) -> dict[str, float]:
+    """The width of each column of the tasks."""
+    found: dict[str, float] = desk.element.locator(".wb-grid-columns").evaluate(
+        "head => Object.fromEntries([...head.children].map((cell) => [cell.textContent, cell.offsetWidth]))"
+    )
+    return found
+
+
+def test_titles_grow_first_and_the_other_columns_give_way(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    view(desk, "Tasks")
+    worktree(desk, "penguins", {"bills.py": "x = 1\n"})
+    first = task(desk, TITLE, priority=900, target_worktree="penguins")
+    task(desk, "Report", dependencies=[first])
+    title = desk.element.locator(".wb-title", has_text=TITLE)
+    expect(title).to_be_visible()
+    found = {}
+    for width in (700, 1100, 1500, 1600):
+        resize(desk.element, width)
+        found[width] = widths(desk)
+        rows = desk.element.locator(".wb-row:not([hidden])")
+        for column in ("task", "state", "progress"):
+            edges = rows.locator(f".wb-col-{column}").evaluate_all("cells => cells.map((cell) => cell.offsetLeft)")
+            assert len(set(edges)) == 1, (width, column)
+    assert found[1600]["Task"] - found[1500]["Task"] == 100
+    assert title.evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert found[1100]["State"] < found[1600]["State"]
+    for width, share in ((700, 0.35), (1100, 0.35)):
+        assert found[width]["Task"] > share * width, found[width]
+
+
+def test_tasks_are_sorted_by_a_column_with_the_keyboard(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    view(desk, "Tasks")
+    parent = task(desk, "Bills", priority=100)
+    task(desk, "Adelie", priority=900)
+    task(desk, "Years", parent_task_id=parent)
+    task(desk, "Islands", parent_task_id=parent)
+    expect(desk.element.locator(".wb-row:visible")).to_have_count(4)
+    assert titles(desk) == ["Bills", "Years", "Islands", "Adelie"]
+    heading = desk.element.get_by_role("columnheader", name="Task")
+    heading.get_by_role("button").press("Enter")
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    assert titles(desk) == ["Adelie", "Bills", "Islands", "Years"]
+    expect(desk.element.get_by_role("region", name="Adelie")).to_be_hidden()  # Enter sorted; it opened nothing
+    heading.get_by_role("button").press("Space")
+    assert titles(desk) == ["Bills", "Years", "Islands", "Adelie"]
+    heading.get_by_role("button").press("Space")
+    expect(heading).to_have_attribute("aria-sort", "none")
+    desk.element.get_by_role("columnheader", name="Priority").get_by_role("button").click()
+    assert titles(desk)[-1] == "Adelie"
+
+
+def test_agents_are_sorted_by_a_column(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    for name, persona in (("ada", "tester"), ("bert", "implementer"), ("eve", "reviewer")):
+        registered = desk.host.call("register", name=name, persona_id=persona)
+        desk.host.call("approve", approval_id=registered["approval_id"])
+    view(desk, "Agents")
+    rows = desk.element.locator(".wb-agents .wb-table-row")
+    expect(rows).to_have_text([re.compile(name) for name in ("^ada", "^bert", "^eve")])
+    desk.element.get_by_role("columnheader", name="Persona").get_by_role("button").click()
+    expect(rows).to_have_text([re.compile(name) for name in ("^bert", "^eve", "^ada")])
+    desk.element.get_by_role("columnheader", name="Agent").get_by_role("button").click()
+    desk.element.get_by_role("columnheader", name="Agent").get_by_role("button").click()
+    expect(rows).to_have_text([re.compile(name) for name in ("^eve", "^bert", "^ada")])
+
+
+def test_conflicts_are_grouped_by_file(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    for number, name in enumerate(("bills", "islands", "mass"), 40):
+        worktree(desk, name, {"model.py": changed(3, number)})
+    view(desk, "Worktrees")
+    desk.element.get_by_role("button", name=re.compile("^Conflicts")).click()
+    files = desk.element.get_by_role("table", name="Conflicts by file")
+    row = files.get_by_role("row", name=re.compile("^model.py"))
+    expect(row).to_contain_text("3 pairs", timeout=40_000)
+    assert row.get_by_role("button").all_inner_texts() == ["bills", "islands", "mass"]
+    row.get_by_role("button", name="Open mass (model.py)").press("Enter")
+    page = desk.element.get_by_role("region", name="mass")
+    expect(page).to_contain_text("Conflicts with bills, islands in model.py")
+
+
+def test_a_card_with_failed_gates_has_no_primary_button(open_bare_desk: Open) -> None:
+    desk = open_bare_desk(integration_gates=["exit 3"])
+    worktree(desk, "robust", {"stats.py": "x = 1\n"})
+    desk.host.call("integrate_worktree", worktree_name="robust")
+    view(desk, "Worktrees")
+    card = desk.element.get_by_role("listitem", name="robust", exact=True)
+    expect(card).to_contain_text("Gates failed")
+    expect(card.locator(".wb-primary:visible")).to_have_count(0)
+    card.get_by_role("button", name="Review robust", exact=True).click()
+    expect(desk.element.get_by_role("button", name="Approve despite failed gates…").last).to_be_visible()
+    expect(desk.element.locator(".wb-primary:visible")).to_have_count(0)
+
+
+@pytest.mark.parametrize("count", [5, 120])
+def test_the_whole_graph_fits(open_bare_desk: Open, count: int) -> None:
+    desk = open_bare_desk()
+    lines = [f"- {{name: t{n}, title: Task {n}, persona: tester, after: [t{(n - 1) // 2}]}}" for n in range(1, count)]
+    plan = "\n".join(["plan: many", "tasks:", "- {name: t0, title: Task 0, persona: tester}", *lines])
+    desk.host.call("create_plan", text=plan)
+    view(desk, "Tasks")
+    desk.element.get_by_role("button", name="Graph").click()
+    expect(desk.element.locator(".wb-node")).to_have_count(count)
+    desk.element.get_by_role("button", name="Zoom to fit").press("Enter")
+    graph = desk.element.get_by_role("listbox")
+    for width in (1100, 700, 1600):
+        resize(desk.element, width)
+        assert graph.evaluate(
+            "async (e) => { await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame);"
+            " return e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight; }"
+        ), width
+
+
+def test_figures_of_the_server_have_units(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    task(desk, "Count")
+    view(desk, "Admin")
+    figures = desk.element.locator(".wb-numbers")
+    expect(figures).to_contain_text("1 task")
+    expect(figures).to_contain_text(re.compile(r"[\d.]+ KB\s*database"))
+    values = figures.locator(".wb-number-value").all_inner_texts()
+    assert [value for value in values if not re.fullmatch(r"–|[\d.,]+ \S.*", value)] == []
+
+
+def test_the_empty_inbox_leads_to_the_ways_to_connect_an_agent(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    view(desk, "Inbox")
+    link = desk.element.get_by_role("button", name="Connect an agent")
+    link.press("Enter")
+    expect(desk.element.get_by_role("tab", name="Admin")).to_have_attribute("aria-selected", "true")
+    expect(desk.element.get_by_role("heading", name="Connect an agent")).to_be_focused()
+    expect(desk.element.get_by_text("Claude Code").first).to_be_in_viewport()
+
+
+def test_worktree_cards_keep_their_lines(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    long = "compare-bill-shapes-by-year"
+    worktree(desk, long, {"model.py": changed(3, 33)})
+    worktree(desk, "bills", {"model.py": changed(3, 34)})
+    desk.host.call("integrate_worktree", worktree_name=long)
+    view(desk, "Worktrees")
+    cards = desk.element.locator(".wb-worktree")
+    expect(cards.first).to_contain_text("Awaits approval", timeout=40_000)
+    expect(cards.last).to_contain_text("Conflicts with", timeout=40_000)
+    for width in (700, 1100, 1600):
+        resize(desk.element, width)
+        for card in cards.all():
+            lines = card.locator(".wb-worktree-head, .wb-worktree-head ~ div, .wb-worktree-buttons")
+            heights = lines.evaluate_all("lines => lines.map((line) => line.offsetHeight)")
+            assert max(heights) <= 30, (width, heights)
+        for name in desk.element.locator(".wb-worktree .wb-opener").all():
+            assert name.evaluate("e => e.scrollWidth <= e.clientWidth"), width
