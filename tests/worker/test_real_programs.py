@@ -107,6 +107,8 @@ async def test_a_real_program_does_a_task_in_its_worktree(
     told = "".join(model.prompts)
     assert "It is called made.txt." in told
     assert "You do one task at a time and finish it." in told
+    assert "do not claim tasks" in told  # the server's instructions for an agent under a supervisor
+    assert "waits_for" not in told  # output schemas, which alone have this word, do not reach the model
     assert "wba_" not in told
 
 
