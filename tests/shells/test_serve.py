@@ -251,8 +251,9 @@ def at_work() -> list[str]:
     ]
 
 
-WAITING = 8
-"""Who follows the feed below: two watches for a revocation, a subscription, an SSE stream, four long polls."""
+WAITING = 9
+"""Who follows the feed below: two watches for a revocation, a subscription, an SSE stream, four long polls, and the
+notifications of the MCP session."""
 
 
 async def test_stopping_amid_open_streams_leaves_nothing(served: Served, talk: Talks, admit: Admit) -> None:
