@@ -49,7 +49,7 @@ def serve(client: OperatorClient, port: int | None, end_workers: bool) -> Shown:
 @pass_client
 def mcp(client: OperatorClient) -> Shown:
     """Serve MCP on standard input and output. For agents that start their own MCP server."""
-    from workbench.shells.mcp.stdio import run
+    from workbench.shells.mcp.bridge import run
 
     run(client.settings, os.environ.get("WORKBENCH_TOKEN"))
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,7 +14,7 @@ import anyio
 import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
-from mcp.server.subscriptions import ToolsListChanged
+from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ToolListChangedNotification
 
@@ -178,6 +179,56 @@ async def test_resources_and_prompts_are_those_of_the_agent(
             await client.read_resource("workbench://tasks/99")
         with pytest.raises(MCPError, match="no operation 'paint_task'"):
             await client.call_tool("paint_task", {})
+
+
+async def test_a_subscription_to_a_resource_goes_on_with_the_token_of_a_registration(
+    served: Served, start: Start
+) -> None:
+    async with start() as client, client.listen(tools_list_changed=True) as tools:
+        made = data(await client.call_tool("register", {"name": "ada", "persona_id": "implementer"}))
+        await served.workbench.call("approve", approval_id=made["approval_id"])
+        await anext(aiter(tools))
+        task = await served.workbench.call("create_task", title="Count penguins", persona_id="implementer")
+        async with client.listen(resource_subscriptions=["workbench://tasks/1"]) as news:
+            await served.workbench.call("set_priority", task_id=task["id"], priority=7)
+            assert isinstance(await anext(aiter(news)), ResourceUpdated)
+
+
+async def test_a_session_goes_on_after_a_restart_of_the_server(served: Served, start: Start, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with start(ada.token, "legacy") as client:
+        assert data(await client.call_tool("whoami", {}))["agent_id"] == "ada"
+        port = served.info.url.rpartition(":")[2]
+        await served.servers.stop()
+        listed = await names(client)
+        assert "claim_task" in listed, "the list of tools stays what it was"
+        await served.servers.start(int(port))
+        assert data(await client.call_tool("whoami", {}))["agent_id"] == "ada"
+        assert await names(client) == listed
+
+
+async def test_a_revoked_agent_is_told_so(served: Served, start: Start, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with start(ada.token, "legacy") as client:
+        assert "claim_task" in await names(client)
+        await served.workbench.call("revoke_agent", agent_id="ada")
+        result = await client.call_tool("whoami", {})
+        assert data(result)["error"]["code"] == "INVALID_TOKEN"
+
+
+def test_it_answers_without_loading_what_only_servers_need() -> None:
+    heavy = "{'mcp', 'mcp_types', 'starlette', 'workbench.services'}"
+    loaded = f"import sys, workbench.cli, workbench.shells.mcp.bridge; print({heavy} & {{*sys.modules}})"
+    ran = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
+
+
+async def test_a_line_that_is_no_message_is_answered_with_an_error(served: Served, settings: Settings) -> None:
+    argv = [sys.executable, "-m", "workbench.cli", "--project", str(settings.project), "mcp"]
+    lines = b'{\n[]\n\n{"jsonrpc": "2.0", "id": [], "method": "ping"}\n'
+    ran = await anyio.run_process(argv, input=lines, env=os.environ)
+    answers = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [answer["error"]["code"] for answer in answers] == [-32700, -32700]
 
 
 async def test_a_server_that_another_one_replaced_is_not_used(served: Served, command: Command) -> None:
