@@ -16,7 +16,8 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from tests.conftest import Admit, Admitted, Clock
-from workbench.analytics.live import EVENT_COLUMNS, MIRRORS, Live, ask, read_update, refresh
+from workbench.analytics import reports
+from workbench.analytics.live import EVENT_COLUMNS, MIRRORS, Live, as_frame, ask, read_update, refresh
 from workbench.app import Workbench
 from workbench.errors import BadInput, Refused, WorkbenchError
 from workbench.model import SECOND
@@ -293,6 +294,31 @@ async def test_questions_from_several_threads_are_answered(workbench: Workbench)
     query = "SELECT count(*) FROM tasks"
     answers = await asyncio.gather(*(asyncio.to_thread(live.answer, news, query) for _ in range(8)))
     assert [answer.fetchall() for answer in answers] == [[(5,)]] * 8
+
+
+async def test_no_name_has_to_be_quoted(workbench: Workbench) -> None:
+    live = Live()
+    names = "SELECT table_name, column_name FROM information_schema.columns ORDER BY ALL"
+    views = [found for found in await rows(live, workbench, names) if not found[0].startswith("raw_")]
+    assert len({view for view, _ in views}) == 7
+    for view, column in views:
+        query = f"SELECT {column}, {view}.{column} AS {column} FROM {view} WHERE {column} IS NOT NULL ORDER BY {column}"
+        await rows(live, workbench, query)
+        await rows(live, workbench, f"WITH {column} AS (SELECT 1) SELECT * FROM {column}")
+    for name in reports.names():
+        made = live.answer(await refresh(live, workbench.store), (reports.QUERIES / f"{name}.sql").read_text())
+        for column in made.columns:
+            await rows(live, workbench, f"SELECT {column} FROM (SELECT 1 AS {column})")
+
+
+async def test_times_are_in_the_zone_of_the_computer(workbench: Workbench, clock: Clock) -> None:
+    await make(workbench)
+    live = Live()
+    query = "SELECT created_at, occurred_at FROM tasks JOIN events ON subject = 'task:1' LIMIT 1"
+    frame = as_frame(live.answer(await refresh(live, workbench.store), query))
+    for column in ("created_at", "occurred_at"):
+        assert frame[column].dt.tz is not None
+        assert frame[column][0].timestamp() == clock.now / SECOND
 
 
 # Following

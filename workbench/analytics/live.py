@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from workbench.store.queries import Query, beside
 
 if TYPE_CHECKING:
     import duckdb
+    import pandas
 
 SQL = beside(__file__)
 VIEWS = Path(__file__).with_name("views.sql")
@@ -315,6 +317,15 @@ def _mentioned(db: duckdb.DuckDBPyConnection, query: str, frames: Mapping[str, o
         for name, frame in frames.items()
         if name.lower() in words - tables and any(kind.__name__ == "DataFrame" for kind in type(frame).__mro__)
     ]
+
+
+def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
+    """The rows of an answer. Times have a time zone, that of the computer."""
+    with warnings.catch_warnings():
+        # DuckDB calls `DataFrame.drop` as pandas 4 no longer allows.
+        warnings.filterwarnings("ignore", "The inplace keyword in DataFrame.drop", DeprecationWarning)
+        frame: pandas.DataFrame = found.df()
+    return frame
 
 
 async def refresh(live: Live, store: Store) -> Update:

@@ -1,18 +1,19 @@
--- The tables of `workbench sql`. Times are UTC timestamps; waits and durations are in seconds.
+-- The tables of `workbench sql`. Times have a time zone, and DuckDB shows them in that of the computer; waits and durations
+-- are in seconds. No name is a word that DuckDB reserves: a query need not quote any.
 
 CREATE VIEW events AS
-SELECT id, make_timestamp(at_us) AS at, kind, actor, subject, session, CAST(data AS JSON) AS data
+SELECT id, make_timestamptz(at_us) AS occurred_at, kind, actor, subject, session, CAST(data AS JSON) AS data
 FROM raw_events;
 
 CREATE VIEW agents AS
-SELECT agent, name, status, persona, role, tool, worktree, parent, make_timestamp(registered_us) AS registered_at
+SELECT agent, name, status, persona, role, tool, worktree, parent, make_timestamptz(registered_us) AS registered_at
 FROM raw_agents;
 
 CREATE VIEW attempts AS
 SELECT task_id, attempt, agent, outcome, error,
-    make_timestamp(claimed_us) AS claimed_at,
-    make_timestamp(started_us) AS started_at,
-    make_timestamp(ended_us) AS ended_at,
+    make_timestamptz(claimed_us) AS claimed_at,
+    make_timestamptz(started_us) AS started_at,
+    make_timestamptz(ended_us) AS ended_at,
     (ended_us - claimed_us) / 1e6 AS seconds
 FROM raw_attempts;
 
@@ -33,10 +34,10 @@ WITH first_claim AS (
 )
 SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.priority, t.status, t.agent,
     t.attempt AS attempts, t.progress,
-    make_timestamp(t.created_us) AS created_at,
-    make_timestamp(r.ready_us) AS ready_at,
-    make_timestamp(c.claimed_us) AS claimed_at,
-    make_timestamp(t.completed_us) AS completed_at,
+    make_timestamptz(t.created_us) AS created_at,
+    make_timestamptz(r.ready_us) AS ready_at,
+    make_timestamptz(c.claimed_us) AS claimed_at,
+    make_timestamptz(t.completed_us) AS completed_at,
     (c.claimed_us - r.ready_us) / 1e6 AS wait_seconds,
     (t.completed_us - c.claimed_us) / 1e6 AS duration_seconds,
     CAST(t.result AS JSON) AS result,
@@ -47,12 +48,12 @@ JOIN ready r ON r.id = t.id
 LEFT JOIN first_claim c ON c.task_id = t.id;
 
 CREATE VIEW approvals AS
-SELECT id, kind, status, requester, subject, make_timestamp(created_us) AS created_at,
-    make_timestamp(decided_us) AS decided_at, decided_by, reason,
+SELECT id, kind, status, requester, subject, make_timestamptz(created_us) AS created_at,
+    make_timestamptz(decided_us) AS decided_at, decided_by, reason,
     (decided_us - created_us) / 1e6 AS wait_seconds
 FROM raw_approvals;
 
 CREATE VIEW worktrees AS
-SELECT name, branch, target, status, commit_id, created_by, make_timestamp(created_us) AS created_at,
-    make_timestamp(closed_us) AS closed_at
+SELECT name, branch, target, status, commit_id, created_by, make_timestamptz(created_us) AS created_at,
+    make_timestamptz(closed_us) AS closed_at
 FROM raw_worktrees;
