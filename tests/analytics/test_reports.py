@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from tests.conftest import Admit, Clock
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.reports import OUTCOMES, Report, names, report
+from workbench.analytics.reports import GANTT_TASKS, OUTCOMES, ROWS, Report, chart_of, names, report
 from workbench.app import Workbench
 from workbench.errors import BadInput
 from workbench.services.tasks import expiry
@@ -110,8 +112,44 @@ async def test_the_gantt_is_a_picture(
         assert OUTCOMES["expired"] not in picture.decode()
     if suffix == ".png":
         shown = gantt._repr_mimebundle_()
-        assert set(shown) == {"text/plain", "image/png"}
+        assert set(shown) == {"text/plain", "text/html", "image/png"}
+        assert shown["text/plain"].splitlines()[0].split()[:2] == ["task", "agent"]
         assert base64.b64decode(shown["image/png"]).startswith(head)
+
+
+def drawing(page: str) -> str:
+    """The SVG in the HTML of a cell."""
+    [source] = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)"', page)
+    return base64.b64decode(source).decode()
+
+
+async def test_the_gantt_of_a_cell_has_the_colours_of_the_page(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    await live_through(workbench, admit, clock)
+    page = drawing((await made(workbench, "gantt"))._repr_mimebundle_()["text/html"])
+    texts = re.findall(r"<text [^>]*>", page)
+    assert len(texts) > 5
+    assert all('fill="currentColor"' in text for text in texts)
+    assert 'fill="white"' not in page
+
+
+def attempts(count: int) -> pandas.DataFrame:
+    """The frame of a Gantt chart with so many tasks."""
+    rows = [[f"task {n}", "ada", 1, float(n), n + 2.5, "completed"] for n in range(count)]
+    return pandas.DataFrame(rows, columns=["task", "agent", "attempt", "start_s", "end_s", "outcome"])
+
+
+def test_a_gantt_of_many_tasks_shows_the_last_and_says_so() -> None:
+    whole = Report("gantt", attempts(GANTT_TASKS), chart_of(attempts(GANTT_TASKS)))
+    assert "began last" not in drawing(whole._repr_mimebundle_()["text/html"])
+    frame = attempts(2_000)
+    shown = Report("gantt", frame, chart_of(frame))._repr_mimebundle_()
+    svg = drawing(shown["text/html"])
+    assert f"The {GANTT_TASKS} of 2,000 tasks that began last; the report" in svg
+    assert ">task 1999<" in svg
+    assert svg.count('roledescription="bar"') == GANTT_TASKS
+    assert shown["text/plain"].splitlines()[-1] == f"… and {2_000 - ROWS:,} more rows; `frame` has all"
 
 
 @pytest.mark.parametrize("name", ["gantt", "tasks", "totals"])
@@ -120,6 +158,6 @@ async def test_a_report_without_a_picture_is_a_table(workbench: Workbench, tmp_p
     assert found.chart is None
     bundle = found._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html"}
-    assert bundle["text/html"].startswith("<table")
+    assert bundle["text/html"].startswith(("<table", "<p><em>No rows.</em>"))
     with pytest.raises(BadInput, match="NO_PICTURE"):
         found.save(tmp_path / "x.png")
