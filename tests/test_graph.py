@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.graph import LIMIT, Graph, places
+from workbench.graph import HEIGHT, LIMIT, WIDTH, Graph, places
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -91,8 +93,11 @@ def test_a_title_is_only_a_title() -> None:
 NUMBERS = st.integers(1, 30)
 
 
+EDGES = st.sets(st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] > pair[1]), max_size=60)
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.sets(NUMBERS), st.sets(st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] > pair[1]), max_size=60))
+@given(st.sets(NUMBERS), EDGES)
 def test_everything_is_right_of_what_it_waits_for_and_in_a_place_of_its_own(
     ids: set[int], edges: set[tuple[int, int]]
 ) -> None:
@@ -102,6 +107,59 @@ def test_everything_is_right_of_what_it_waits_for_and_in_a_place_of_its_own(
     assert len(set(found.values())) == len(ids)
     assert all(column >= 0 and row >= 0 for column, row in found.values())
     assert all(found[earlier][0] < found[later][0] for later, earlier in pairs)
+
+
+NUMBER = r"(-?[\d.]+)"
+
+
+def along(path: str) -> Iterator[tuple[float, float]]:
+    """Points of a path of moves, curves and horizontal lines, close to each other."""
+    x, y = 0.0, 0.0
+    for kind, numbers in re.findall(r"([MCH])([^MCH]*)", path):
+        values = [float(number) for number in re.findall(NUMBER, numbers)]
+        if kind == "M":
+            x, y = values
+        elif kind == "H":
+            yield from ((x + (values[0] - x) * step / 20, y) for step in range(21))
+            x = values[0]
+        else:
+            across, down = (x, *values[::2]), (y, *values[1::2])
+            yield from ((curve(across, step / 20), curve(down, step / 20)) for step in range(21))
+            x, y = values[4:]
+
+
+def curve(at: tuple[float, ...], part: float) -> float:
+    """One coordinate of a cubic curve."""
+    rest = 1 - part
+    return rest**3 * at[0] + 3 * rest**2 * part * at[1] + 3 * rest * part**2 * at[2] + part**3 * at[3]
+
+
+def crossed(graph: Graph) -> list[str]:
+    """The boxes that an edge runs through, other than at its ends."""
+    svg = drawing(graph)
+    drawn = [box for box in svg.iter(f"{SVG}svg") if "x" in box.attrib]
+    boxes = [(float(box.attrib["x"]), float(box.attrib["y"]), str(box[0].text)) for box in drawn]
+    lines = [path.attrib["d"] for path in svg.iter(f"{SVG}path") if path.attrib["fill"] == "none"]
+    assert len(lines) == len(graph.dependencies)
+    return [
+        title
+        for line in lines
+        for x, y in along(line)
+        for left, top, title in boxes
+        if left < x < left + WIDTH and top < y < top + HEIGHT
+    ]
+
+
+def test_an_edge_goes_round_the_boxes_between_its_ends() -> None:
+    chain = Graph([task(number) for number in range(1, 5)], [(2, 1), (3, 2), (4, 3), (3, 1), (4, 1), (4, 2)])
+    assert crossed(chain) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sets(NUMBERS, min_size=1), EDGES)
+def test_no_edge_crosses_a_box(alone: set[int], edges: set[tuple[int, int]]) -> None:
+    ids = sorted({*alone, *(number for pair in edges for number in pair)})
+    assert crossed(Graph([task(number) for number in ids], sorted(edges))) == []
 
 
 def test_as_many_as_are_drawn_at_most_are_all_there() -> None:

@@ -14,8 +14,10 @@ from workbench.tables import State, Table, plain
 LIMIT = 200
 """The most tasks that are drawn."""
 SWEEPS = 6
-WIDTH, HEIGHT, ACROSS, DOWN = 190, 30, 56, 12
+WIDTH, HEIGHT, ACROSS, DOWN = 190, 30, 56, 16
 """The size of a task's box, and the space beside and below it, in pixels."""
+LANES = (0, 5, -5)
+"""Where the edges of different tasks pass between two boxes: so many pixels below the middle of the space."""
 LETTERS = 25
 
 Place = tuple[int, float]
@@ -52,12 +54,13 @@ class Graph:
         if not self.tasks:
             return f"<p><em>{as_html(self.text())}</em></p>"
         columns, rows = (max(place[axis] for place in self._places.values()) + 1 for axis in (0, 1))
-        width, height = columns * (WIDTH + ACROSS) - ACROSS + 2, rows * (HEIGHT + DOWN) - DOWN + 2
-        drawn = "".join([*map(self._edge, self._inner), *map(self._box, self.tasks)])
+        width, height = columns * (WIDTH + ACROSS) - ACROSS + 2, rows * (HEIGHT + DOWN) + DOWN
+        passed = routes(self._places, self._inner)
+        drawn = "".join([*map(self._edge, self._inner, passed), *map(self._box, self.tasks)])
         return (
             f'<div style="overflow: auto; max-height: 640px"><svg role="img" aria-label="Graph of tasks" '
-            f'width="{width:.0f}" height="{height:.0f}" viewBox="-1 -1 {width:.0f} {height:.0f}" '
-            f'font-family="sans-serif" font-size="12">{drawn}</svg></div><p>{self._legend()}</p>'
+            f'width="{width:.0f}" height="{height:.0f}" viewBox="-1 -{DOWN} {width:.0f} {height:.0f}" '
+            f'style="max-width: none" font-family="sans-serif" font-size="12">{drawn}</svg></div><p>{self._legend()}</p>'
         )
 
     def __repr__(self) -> str:
@@ -86,13 +89,16 @@ class Graph:
         found = Counter(_state(task) for task in self.tasks)
         return " &nbsp; ".join(f"{state.html()} {number}" for state, number in found.items())
 
-    def _edge(self, pair: tuple[int, int]) -> str:
+    def _edge(self, pair: tuple[int, int], passed: Sequence[Place]) -> str:
         (x2, y2), (x1, y1) = (_corner(self._places[task_id]) for task_id in pair)
-        x1, y1, y2 = x1 + WIDTH, y1 + HEIGHT / 2, y2 + HEIGHT / 2
-        bend = max(ACROSS, x2 - x1) / 2
-        line = f"M{x1:.0f},{y1:.1f} C{x1 + bend:.0f},{y1:.1f} {x2 - bend:.0f},{y2:.1f} {x2 - 5:.0f},{y2:.1f}"
+        y, y2 = y1 + HEIGHT / 2, y2 + HEIGHT / 2
+        line = f"M{x1 + WIDTH:.0f},{y:.1f}"
+        for column, beside in passed:
+            x = column * (WIDTH + ACROSS)
+            line += f"{_bend(x, y, beside)} H{x + WIDTH:.0f}"
+            y = beside
         tip = f"M{x2:.0f},{y2:.1f} l-7,-4 v8 z"
-        return f'<path d="{line}" fill="none" stroke="#8a8f98"/><path d="{tip}" fill="#8a8f98"/>'
+        return f'<path d="{line}{_bend(x2, y, y2)}" fill="none" stroke="#8a8f98"/><path d="{tip}" fill="#8a8f98"/>'
 
     def _box(self, task: Mapping[str, Any]) -> str:
         x, y = _corner(self._places[task["id"]])
@@ -115,6 +121,46 @@ def _state(task: Mapping[str, Any]) -> State:
 
 def _corner(place: Place) -> tuple[float, float]:
     return place[0] * (WIDTH + ACROSS), place[1] * (HEIGHT + DOWN)
+
+
+def _bend(x: float, y1: float, y2: float) -> str:
+    """From one height to another, in the space left of x."""
+    middle = x - ACROSS / 2
+    return f" C{middle:.0f},{y1:.1f} {middle:.0f},{y2:.1f} {x - 5:.0f},{y2:.1f}"
+
+
+def routes(found: Mapping[int, Place], pairs: Sequence[tuple[int, int]]) -> list[list[Place]]:
+    """How each edge gets round the boxes: the columns that it passes, and its height in pixels there.
+
+    Edges of different tasks that pass between the same two boxes do so side by side, as far as there is room.
+
+    Args:
+        pairs: `(later, earlier)`, as for `places`.
+    """
+    tops: dict[int, list[float]] = {}
+    for place in found.values():
+        tops.setdefault(place[0], []).append(_corner(place)[1])
+    users: dict[Place, list[int]] = {}
+
+    def passed(later: int, earlier: int) -> Iterator[Place]:
+        (first, start), (last, end) = (found[task_id] for task_id in (earlier, later))
+        for column in range(first + 1, last):
+            straight = start + (end - start) * (column - first) / (last - first)
+            space = _beside(tops[column], straight * (HEIGHT + DOWN) + HEIGHT / 2)
+            near = users.setdefault((column, space), [])
+            if earlier not in near:
+                near.append(earlier)
+            yield column, space + LANES[near.index(earlier) % len(LANES)]
+
+    return [list(passed(*pair)) for pair in pairs]
+
+
+def _beside(tops: Sequence[float], wanted: float) -> float:
+    """The height nearest to a wanted one that is clear of a column's boxes."""
+    spaces = [(top - DOWN / 2, top + HEIGHT + DOWN / 2) for top in tops]
+    if all(wanted <= above or wanted >= below for above, below in spaces):
+        return wanted
+    return min(sorted({y for space in spaces for y in space}), key=lambda y: abs(y - wanted))
 
 
 def places(ids: Sequence[int], pairs: Sequence[tuple[int, int]]) -> dict[int, Place]:
