@@ -156,6 +156,35 @@ def test_a_problem_names_the_field_and_the_reason_but_no_value(arguments: dict[s
     assert SECRET not in str(caught.value.as_dict())
 
 
+def test_an_unknown_argument_gets_the_one_that_may_be_meant() -> None:
+    with pytest.raises(BadInput) as caught:
+        MAKE.validate({"name": "x", "sise": 1, "zz": 2, "label": {"name": 1}})
+    assert caught.value.details["problems"] == [
+        {"field": "sise", "reason": "unknown name (did you mean size?)"},
+        {"field": "zz", "reason": "unknown name"},
+        {"field": "label", "reason": "unknown name"},
+    ]
+
+
+def test_only_the_first_of_many_unknown_arguments_get_a_suggestion() -> None:
+    with pytest.raises(BadInput) as caught:
+        MAKE.validate({"name": "x", **{f"size{n}": n for n in range(9)}})
+    reasons = [problem["reason"] for problem in caught.value.details["problems"]]
+    assert [reason.endswith("(did you mean size?)") for reason in reasons] == [True] * 5 + [False] * 4
+
+
+@pytest.mark.anyio
+async def test_an_unknown_operation_gets_those_that_the_caller_may_mean_and_call(
+    workbench: Workbench, admit: Admit
+) -> None:
+    reader = (await admit("ada", tool="read")).caller
+    for caller, may in ((OPERATOR, True), (ANONYMOUS, False), (reader, False)):
+        with pytest.raises(WorkbenchError) as caught:
+            await workbench.dispatch(caller, "aprove", {})
+        assert caught.value.code == "UNKNOWN_OPERATION"
+        assert ("Did you mean approve" in caught.value.message) is may
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("extra", [float("nan"), [float("inf")], {"x": "\ud800"}, {"x": object()}])
 async def test_arguments_that_are_not_json_are_refused(workbench: Workbench, extra: Any) -> None:

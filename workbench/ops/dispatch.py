@@ -9,6 +9,7 @@ from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unava
 from workbench.model import Level
 from workbench.ops.caller import Caller, Ctx
 from workbench.ops.operation import Catalogue, Op
+from workbench.rules.spelling import similar
 from workbench.rules.wire import json_safety
 
 
@@ -29,7 +30,7 @@ async def dispatch(
     """
     found = catalogue.get(name)
     if found is None:
-        raise NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. GET /api/ops lists those you may call.")
+        raise _unknown(catalogue, ctx.caller, name)
     _authorise(found, ctx.caller)
     if not decoded:
         _require_json(name, arguments)
@@ -41,6 +42,14 @@ async def dispatch(
         )
     result: dict[str, Any] = found.result.serializer.to_python(await found.fn(ctx, **valid), mode="json")
     return result
+
+
+def _unknown(catalogue: Catalogue, caller: Caller, name: str) -> NotFound:
+    meant = similar(name, (op.name for op in catalogue.values() if caller.level >= op.allow))
+    question = f" Did you mean {meant}?" if meant else ""
+    return NotFound(
+        "UNKNOWN_OPERATION", f"There is no operation {name!r}.{question} GET /api/ops lists those you may call."
+    )
 
 
 def _require_json(name: str, arguments: Mapping[str, Any]) -> None:

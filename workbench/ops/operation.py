@@ -14,11 +14,15 @@ from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+from pydantic_core import ErrorDetails
 
 from workbench.errors import BadInput
 from workbench.model import Level, Wire
+from workbench.rules.spelling import similar
 
 Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
+FIRST = 5
+"""How many problems a message has; `details.problems` has all."""
 
 
 class _PlainSchema(GenerateJsonSchema):
@@ -113,21 +117,35 @@ class Op:
         try:
             return vars(self.arguments.model_validate(arguments))
         except ValidationError as error:
-            raise invalid_arguments(self.name, problems_of(error)) from None
+            raise invalid_arguments(self.name, problems_of(error, known=self.parameters)) from None
 
 
 Catalogue = Mapping[str, Op]
 
 
-def problems_of(error: ValidationError, *within: str) -> list[dict[str, str]]:
-    """What pydantic found wrong, as `details.problems`: field (a path that begins with `within`) and reason."""
+def problems_of(error: ValidationError, *within: str, known: Iterable[str] = ()) -> list[dict[str, str]]:
+    """What pydantic found wrong, as `details.problems`: field (a path that begins with `within`) and reason.
+
+    Args:
+        known: the names at the top level; the first problems suggest those like an unknown name.
+    """
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    return [{"field": ".".join(map(str, (*within, *e["loc"]))), "reason": e["msg"]} for e in found]
+    return [
+        {"field": ".".join(map(str, (*within, *e["loc"]))), "reason": _reason(e, known if n < FIRST else ())}
+        for n, e in enumerate(found)
+    ]
+
+
+def _reason(problem: ErrorDetails, known: Iterable[str]) -> str:
+    if problem["type"] != "extra_forbidden":
+        return problem["msg"]
+    meant = similar(str(problem["loc"][0]), known) if len(problem["loc"]) == 1 else ""
+    return f"unknown name (did you mean {meant}?)" if meant else "unknown name"
 
 
 def first_problems(problems: Sequence[Mapping[str, str]]) -> str:
     """The first problems, for a message."""
-    return "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:5])
+    return "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:FIRST])
 
 
 def invalid_arguments(name: str, problems: list[dict[str, str]]) -> BadInput:
