@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import html
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from xml.etree import ElementTree
 
 import pytest
@@ -56,7 +59,7 @@ def test_the_data_behind_a_table_may_be_more_than_its_rows() -> None:
 def test_a_state_is_a_word_with_a_mark_in_html() -> None:
     table = Table(["state"], [[State.of("in_progress")], [State.of("pending", blocked=True)], [State("odd <one>")]])
     assert table.text().split("\n") == ["state", "in progress", "blocked", "odd <one>"]
-    for said in ("◑</span> in progress", "◌</span> blocked", "<td>odd &lt;one&gt;</td>"):
+    for said in ("◑</span> in progress", "◌</span> blocked", ">odd &lt;one&gt;</td>"):
         assert said in table.html()
 
 
@@ -64,6 +67,51 @@ def test_a_state_is_a_word_with_a_mark_in_html() -> None:
 def test_columns_are_aligned_whatever_script_a_cell_is_in(name: str) -> None:
     lines = Table(["name", "state"], [[name, "here"], ["the longest", "here"]]).text().split("\n")
     assert {wcswidth(line.removesuffix("here").removesuffix("state")) for line in lines} == {len("the longest") + 2}
+
+
+def test_text_is_aligned_to_the_left_and_numbers_to_the_right() -> None:
+    table = Table(["Name", "Size", "Share", "Fine?", "Mixed"], [["Ada", 7, 0.5, True, 1], ["Bob", None, 2, False, "x"]])
+    page = ElementTree.fromstring(table.html())
+    sides = ["left", "right", "right", "left", "left"]
+    for row in page.iter("tr"):
+        assert [cell.attrib["style"] for cell in row] == [f"text-align: {side}" for side in sides]
+
+
+HALF_PAST = datetime(2026, 7, 1, 10, 20, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This computer is in Berlin."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.parametrize("at", ["2026-07-01T10:20:30.123456Z", "2026-07-01T10:20:30Z", HALF_PAST])
+def test_a_time_is_that_of_the_computer_and_its_own_zone_is_in_the_page(in_berlin: None, at: object) -> None:
+    table = Table(["at"], [[at]])
+    assert table.text().split("\n") == ["at", "2026-07-01 12:20:30"]
+    [shown] = ElementTree.fromstring(table.html()).iter("time")
+    assert shown.text == "2026-07-01 12:20:30"
+    assert datetime.fromisoformat(shown.attrib["title"]).replace(microsecond=0) == HALF_PAST
+    assert shown.attrib["title"].endswith("+02:00")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-13-01T10:20:30Z", "0001-01-01T00:00:00Z", "2026-07-01", "at 2026-07-01T10:20:30Z", "2026-07-01T10:20:30"],
+)
+def test_what_only_looks_like_a_time_is_shown_as_it_is(in_berlin: None, text: str) -> None:
+    assert Table(["at"], [[text]]).text() == f"at\n{text}"
+
+
+def test_a_table_without_headings_has_no_empty_line_above_it() -> None:
+    table = Table(["", ""], [["id", 1]])
+    assert table.text() == "id  1"
+    assert "<th " not in table.html()
 
 
 CELLS = st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=("Cs",)))
@@ -80,7 +128,7 @@ def test_a_row_is_one_line_whatever_its_cells_hold(rows: list[list[object]]) -> 
 @given(ROWS)
 def test_html_shows_what_the_text_shows(rows: list[list[object]]) -> None:
     table = Table(["A", "B"], rows)
-    cells = [html.unescape(part.partition("</td>")[0]) for part in table.html().split("<td>")[1:]]
+    cells = [html.unescape(part.partition(">")[2].partition("</td>")[0]) for part in table.html().split("<td")[1:]]
     lines = table.text().split("\n")[1:]
     for left, right, line in zip(cells[::2], cells[1::2], lines, strict=True):
         assert line.startswith(left)

@@ -6,12 +6,17 @@ is no terminal, has no HTML tables, takes 20 ms longer to import, and 80 times a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
+from numbers import Real
 from typing import Any
 
 from workbench.inert import as_html, inert
 
+_UTC = re.compile(r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _MARKS = {
     "pending": ("○", "#6b7280"),
     "blocked": ("◌", "#6b7280"),
@@ -71,11 +76,16 @@ class Table:
         rows = [[item.get(name) for name in columns] for item in items]
         return cls(list(columns.values()), rows, empty, items if data is None else data, note)
 
+    @property
+    def _heads(self) -> list[Sequence[str]]:
+        """The row of headings, if there are any."""
+        return [self.columns] if any(self.columns) else []
+
     def text(self) -> str:
         """Aligned columns, without a trailing line end."""
         if not self.rows:
             return inert("\n".join(filter(None, (self.lead, self.empty))))
-        cells = [[plain(cell) for cell in row] for row in (self.columns, *self.rows)]
+        cells = [[plain(cell) for cell in row] for row in (*self._heads, *self.rows)]
         widths = [max(_width(row[at]) for row in cells) for at in range(len(self.columns))]
         lines = ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         body = "\n".join(line.rstrip() for line in lines)
@@ -86,10 +96,11 @@ class Table:
         lead = f'<p style="white-space: pre-line">{as_html(self.lead)}</p>' if self.lead else ""
         if not self.rows:
             return lead + (f"<p><em>{as_html(self.empty)}</em></p>" if self.empty else "")
-        head = "".join(f"<th>{as_html(plain(c))}</th>" for c in self.columns)
-        body = "".join("<tr>" + "".join(f"<td>{_marked(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
+        sides = [_side([row[at] for row in self.rows]) for at in range(len(self.columns))]
+        head = "".join(_row("th", heads, sides) for heads in self._heads)
+        body = "".join(_row("td", row, sides) for row in self.rows)
         note = f'<p style="white-space: pre-line"><em>{as_html(self.note)}</em></p>' if self.note else ""
-        return f"{lead}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+        return f"{lead}<table><thead>{head}</thead><tbody>{body}</tbody></table>{note}"
 
     def __repr__(self) -> str:
         return self.text()
@@ -107,11 +118,11 @@ class Page:
 
     def text(self) -> str:
         """Each title above its table."""
-        return "\n\n".join(f"{inert(title)}\n{table.text()}" for title, table in self.parts)
+        return "\n\n".join("\n".join(filter(None, (inert(title), table.text()))) for title, table in self.parts)
 
     def html(self) -> str:
         """The same in HTML; titles are escaped too."""
-        return "".join(f"<h4>{as_html(title)}</h4>{table.html()}" for title, table in self.parts)
+        return "".join((f"<h4>{as_html(title)}</h4>" if title else "") + table.html() for title, table in self.parts)
 
     def __repr__(self) -> str:
         return self.text()
@@ -133,14 +144,45 @@ def _padded(text: str, width: int) -> str:
     return text + " " * (width - _width(text))
 
 
-def _marked(value: Any) -> str:
-    return value.html() if isinstance(value, State) else as_html(plain(value))
+def _side(cells: Sequence[Any]) -> str:
+    """Where a column's cells are aligned: text to the left, numbers to the right. Each cell says so, because
+    JupyterLab's style aligns all cells to the right.
+    """
+    numbers = [isinstance(cell, Real) and not isinstance(cell, bool) for cell in cells if cell is not None]
+    return "right" if numbers and all(numbers) else "left"
+
+
+def _row(kind: str, cells: Iterable[Any], sides: Sequence[str]) -> str:
+    shown = (
+        f'<{kind} style="text-align: {side}">{_cell(cell)}</{kind}>' for cell, side in zip(cells, sides, strict=True)
+    )
+    return f"<tr>{''.join(shown)}</tr>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, State):
+        return value.html()
+    if (at := _time(value)) is not None:
+        return f'<time datetime="{at.isoformat()}" title="{at.isoformat()}">{plain(value)}</time>'
+    return as_html(plain(value))
 
 
 def plain(value: Any) -> str:
-    """A value on one line, without anything that a terminal or a page obeys."""
+    """A value on one line, without anything that a terminal or a page obeys; times in the zone of this computer."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if (at := _time(value)) is not None:
+        return f"{at:%Y-%m-%d %H:%M:%S}"
     return inert(" ".join(str(value).split()))
+
+
+def _time(value: Any) -> datetime | None:
+    """The time that a value is, in the zone of this computer: a `datetime`, or the text that operations return."""
+    with suppress(ValueError, OverflowError, OSError):  # any text may have the form of a time
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            return value.astimezone()
+        if isinstance(value, str) and _UTC.fullmatch(value):
+            return datetime.fromisoformat(value).astimezone()
+    return None

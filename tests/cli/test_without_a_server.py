@@ -48,7 +48,7 @@ def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type, tmp_path: Path
     assert "tasks pending" in run("status").out
     found = data(run("--json", "status"))
     assert (found["server"], found["tasks"]) == (None, {"pending": 2})
-    assert run("status").out.splitlines()[2].split() == ["server", "not", "running"]
+    assert run("status").out.splitlines()[1].split() == ["server", "not", "running"]
     kinds = [event["kind"] for event in data(run("--json", "events", "--kinds", "task.*,plan.created"))]
     assert kinds == ["task.created", "task.created", "plan.created"]
     assert "task.created" in run("events", "--kinds", "task.*").out
