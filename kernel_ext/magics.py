@@ -13,6 +13,8 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from kernel_ext import kernel_status
+from kernel_ext.bad_command import bad_command
+from workbench.errors import BadInput, Conflict, Unavailable
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -41,28 +43,22 @@ def unload(shell: InteractiveShell) -> None:
         shell.magics_manager.magics[kind].pop(name, None)
     delattr(shell, _ATTRIBUTE)
     kernel_status.restore(getattr(shell, "kernel", None))
-    explained(WorkbenchMagics.close)(magics)
+    magics.close()
 
 
-def explained(magic: Callable[..., Any]) -> Callable[..., Any]:
-    """Show failures of Workbench as one clear message in the cell, without a traceback."""
+def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
+    """Raise a `BadInput` in place of IPython's `UsageError`.
+
+    IPython prints a `UsageError` and sends no error message, so that nbval takes the cell for passed.
+    """
 
     @wraps(magic)
     def guarded(self: WorkbenchMagics, *args: str) -> Any:
-        from click import ClickException
-        from click.exceptions import Exit
-
-        from workbench.errors import WorkbenchError
-        from workbench.inert import inert
-
         try:
             return magic(self, *args)
-        except WorkbenchError as error:
-            raise UsageError(inert(f"{error.code}: {error.message}")) from None
-        except ClickException as error:
-            raise UsageError(error.format_message()) from None
-        except Exit:
-            return None
+        except UsageError as error:
+            help_of = "%workbench --help" if magic.__name__ == "workbench" else f"%%{magic.__name__}?"
+            raise bad_command(f"{error}.", help_of) from None
 
     return guarded
 
@@ -88,12 +84,32 @@ def read(file: str) -> str:
     """The text of a file.
 
     Raises:
-        UsageError: it cannot be read, or is not UTF-8 text.
+        BadInput: ``FILE_UNREADABLE``: it cannot be read, or is not UTF-8 text.
     """
     try:
         return Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}") from None
+        raise BadInput("FILE_UNREADABLE", f"{file} cannot be read: {error}.") from None
+
+
+def succeeded(result: Any) -> Any:
+    """What a command returned, to show in the cell; None if it has printed it.
+
+    Raises:
+        Conflict: ``PARTLY_FAILED``: what failed is shown. Unavailable: ``COMMAND_FAILED``.
+    """
+    from IPython.display import display
+
+    from workbench.cli.output import PartialFailure
+
+    if isinstance(result, PartialFailure):
+        display(result)
+        raise Conflict("PARTLY_FAILED", "Some of it failed: see the table above.")
+    if isinstance(result, int):
+        if result != 0:
+            raise Unavailable("COMMAND_FAILED", f"The command ended with status {result}: see its output above.")
+        return None
+    return result
 
 
 @magics_class
@@ -120,7 +136,7 @@ class WorkbenchMagics(Magics):
             self._session.stop(end_workers=True)
 
     @line_magic
-    @explained
+    @raising
     @magic_arguments()
     @argument("subcommand", nargs="?", default="status", help="`%%workbench --help` lists them")
     @argument("arguments", nargs="...", help="as on the command line; `%%workbench SUBCOMMAND --help` explains")
@@ -129,12 +145,11 @@ class WorkbenchMagics(Magics):
 
         The subcommands are those of the `workbench` command, plus start, stop, panel and report.
         """
-        result = self.session.run(words(line) or ["status"])
         self.shell.user_ns["wb"] = self.session
-        return None if result == 0 else result  # 0: the output, such as help, is already printed
+        return succeeded(self.session.run(words(line) or ["status"]))
 
     @cell_magic
-    @explained
+    @raising
     @magic_arguments()
     @argument("-o", "--out", help="bind what was created (plan, tasks, worktrees) to this variable")
     @argument("--file", default="", help="read the plan from this file instead of the cell, unless empty")
@@ -162,7 +177,7 @@ class WorkbenchMagics(Magics):
         return planned(made, args.dry_run)
 
     @cell_magic
-    @explained
+    @raising
     @magic_arguments()
     @argument("name", help="its id; overrides a built-in persona with this id")
     @argument("-o", "--out", help="bind the persona to this variable")
@@ -177,7 +192,7 @@ class WorkbenchMagics(Magics):
         return saved(made)
 
     @cell_magic
-    @explained
+    @raising
     @magic_arguments()
     @argument("out", nargs="?", help="bind the DataFrame to this variable")
     @argument("--files", action="store_true", help="let the query read and write files, and load extensions")

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernel_ext.bad_command import bad_command
 from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.host import KernelHost, not_started
+from kernel_ext.result import Result
 from workbench import cli
-from workbench.analytics.live import Live, Update, read_closed, refresh
+from workbench.analytics.live import Live, Update, as_frame, read_closed, refresh
 from workbench.analytics.reports import Report, report
 from workbench.errors import WorkbenchError
 from workbench.graph import Graph
@@ -148,12 +150,16 @@ class Session:
         """Run a command of `%workbench` and return its result.
 
         Raises:
-            ClickException: the command is wrong. WorkbenchError: it fails.
+            BadInput: ``BAD_COMMAND``. Other errors: the command fails.
         """
         try:
             return self.tree.main(list(words), prog_name="%workbench", obj=self, standalone_mode=False)
         except click.Abort as error:  # click's error for an interrupt
             raise KeyboardInterrupt from error
+        except click.ClickException as error:
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context else "%workbench"
+            raise bad_command(error.format_message(), f"{command} --help") from None
 
     def panel(self) -> Desk:
         """Open the panel, which shows the inbox, agents, tasks and worktrees live."""
@@ -163,13 +169,13 @@ class Session:
         self._desks.append(desk)
         return desk
 
-    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Run any operation as the operator.
+    def call(self, name: str, /, **arguments: Any) -> Result:
+        """Run any operation as the operator. The result is a dict, which a cell shows as tables.
 
         Raises:
             WorkbenchError: what the operation raises.
         """
-        return self.host.call(name, **arguments)
+        return Result(self.host.call(name, **arguments))
 
     def find_server(self) -> ServerInfo | None:
         """The server of the project, while this kernel serves it or is attached to it."""
@@ -218,8 +224,7 @@ class Session:
         if frames is None:
             calling = sys._getframe(1)
             frames = {**calling.f_globals, **calling.f_locals}
-        frame: pandas.DataFrame = self._query(query, files, frames).df()
-        return frame
+        return as_frame(self._query(query, files, frames))
 
     def report(self, name: str) -> Report:
         """A standard report: tasks, totals, gantt.
@@ -305,13 +310,13 @@ class NotebookAgent:
         self._host = host
         self._token = token
 
-    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Run an operation as this agent.
+    def call(self, name: str, /, **arguments: Any) -> Result:
+        """Run an operation as this agent. See `Session.call`.
 
         Raises:
             WorkbenchError: what the operation raises.
         """
-        return self._host.wait(self._host.acall_as(self._token, name, **arguments))
+        return Result(self._host.wait(self._host.acall_as(self._token, name, **arguments)))
 
 
 def _tree() -> click.Group:

@@ -46,7 +46,8 @@ def printed(text: str) -> list[str]:
     task = {"id": 1, "title": text, "status": "pending", "blocked": False}
     shown = [Note(text), Text(text), table, Page([(text, table)]), Table([], [], text), Graph([task], [])]
     pages = [found for one in shown for found in (repr(one), one._repr_html_())]
-    return [*pages, explain(NotFound("TASK_NOT_FOUND", text)), inert(text), as_html(text)]
+    error = NotFound("TASK_NOT_FOUND", text)
+    return [*pages, explain(error), str(error), *error._render_traceback_(), inert(text), as_html(text)]
 
 
 @given(TEXTS)

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from workbench.inert import inert
+
 
 class WorkbenchError(Exception):
     """The root of the tree; raise one of its subclasses.
@@ -36,6 +38,14 @@ class WorkbenchError(Exception):
         self.code = code
         self.message = message
         self.details = details
+
+    def __str__(self) -> str:
+        """Code and message, harmless to show: an error may quote what an agent wrote."""
+        return inert(super().__str__())
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback."""
+        return [str(self)]
 
     def as_dict(self) -> dict[str, Any]:
         """The form shells send: ``{"code", "message", "details", "status"}``."""

@@ -41,6 +41,18 @@ class Kernel:
         error = None if reply["status"] == "ok" else f"{reply['ename']}: {reply['evalue']}"
         return "".join(said), error
 
+    def fail(self, code: str) -> dict[str, Any]:
+        """Run a cell that fails; the message about its error."""
+        errors: list[dict[str, Any]] = []
+
+        def hear(message: dict[str, Any]) -> None:
+            if message["msg_type"] == "error":
+                errors.append(message["content"])
+
+        self.client.execute_interactive(code, output_hook=hear, timeout=100)
+        [error] = errors
+        return error
+
     def complete(self, code: str) -> list[str]:
         """What Tab offers."""
         return list(self.client.complete(code, reply=True, timeout=30)["content"]["matches"])

@@ -76,33 +76,86 @@ def test_a_port_that_was_asked_for_and_is_taken_is_one_clear_message(kernel: Ker
         port = taken.getsockname()[1]
         _, error = kernel.attempt(f'%workbench start --project "{repository}" --port {port}')
     assert error is not None
-    assert error.startswith(f"UsageError: PORT_TAKEN: Port {port} is taken")
+    assert error.startswith(f"Unavailable: PORT_TAKEN: Port {port} is taken")
     assert kernel.run("%workbench stop").strip() == "Workbench was not running."
 
 
 @pytest.mark.parametrize(
     ("cell", "error"),
     {
-        "%workbench approve 'x": "UsageError: No closing quotation: approve 'x",
-        "%%plan --name 'x\nx": "UsageError: No closing quotation: --name 'x",
-        "%%plan --file x.yml\nx": "UsageError: x.yml cannot be read: [Errno 2] No such file or directory: 'x.yml'",
-        "%workbench nothing": "UsageError: No such command 'nothing'.",
+        "%workbench approve 'x": "BAD_COMMAND: No closing quotation: approve 'x. Run `%workbench --help` for help.",
+        "%%plan --name 'x\nx": "BAD_COMMAND: No closing quotation: --name 'x. Run `%%plan?` for help.",
+        "%%plan --nme x\nx": "BAD_COMMAND: unrecognized arguments: --nme x. Run `%%plan?` for help.",
+        "%%plan --file x\nx": "FILE_UNREADABLE: x cannot be read: [Errno 2] No such file or directory: 'x'.",
+        "%workbench nothing": "BAD_COMMAND: No such command 'nothing'. Run `%workbench --help` for help.",
+        "%workbench worktres": (
+            "BAD_COMMAND: No such command 'worktres'. Did you mean 'worktrees'? Run `%workbench --help` for help."
+        ),
+        "%workbench tasks --worktre x": (
+            "BAD_COMMAND: No such option '--worktre'. (Did you mean one of: '--sort', '--worktree'?) "
+            "Run `%workbench tasks --help` for help."
+        ),
+        "%workbench rules ad": (
+            "BAD_COMMAND: No such command 'ad'. Did you mean 'add'? Run `%workbench rules --help` for help."
+        ),
     }.items(),
 )
 def test_a_mistake_in_the_line_is_one_clear_message(kernel: Kernel, cell: str, error: str) -> None:
-    assert kernel.attempt(cell)[1] == error
+    assert kernel.attempt(cell)[1] == f"BadInput: {error}"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["%workbench taks", "%workbench task 99", 'wb.call("get_task", task_id=99)', "wb.task(99)", 'wb.task("x")'],
+)
+def test_an_error_is_shown_as_one_line_with_its_code(running: Kernel, cell: str) -> None:
+    error = running.fail(cell)
+    assert error["traceback"] == [error["evalue"]]
+    assert "\n" not in error["evalue"]
+    code, _, advice = error["evalue"].partition(": ")
+    assert code.isupper()
+    assert advice
+
+
+@pytest.mark.parametrize(
+    ("cell", "advice"),
+    {
+        'wb.call("clam_task")': "UNKNOWN_OPERATION: There is no operation 'clam_task'. Did you mean claim_task",
+        'wb.call("get_task", taskid=1)': "INVALID_ARGUMENTS: get_task: task_id: Field required; taskid: unknown name "
+        "(did you mean task_id?).",
+    }.items(),
+)
+def test_a_misspelt_name_gets_a_suggestion(running: Kernel, cell: str, advice: str) -> None:
+    assert running.fail(cell)["evalue"].startswith(advice)
+
+
+def test_a_command_that_fails_in_part_shows_what_it_did_and_fails(running: Kernel) -> None:
+    running.run('wb.call("register", name="ada", persona_id="tester")')
+    said, error = running.attempt("%workbench approve 1 99")
+    assert "APPROVAL_NOT_FOUND" in said
+    assert error == "Conflict: PARTLY_FAILED: Some of it failed: see the table above."
+
+
+def test_results_show_themselves_as_tables_and_are_dicts(running: Kernel) -> None:
+    running.run('made = wb.call("create_task", title="Do <it>", persona_id="tester")')
+    assert running.run("type(made).__mro__[1].__name__, made['title']") == "('dict', 'Do <it>')"
+    assert running.run('wb.call("list_tasks")').splitlines()[0] == "tasks: 1"
+    assert "Do &lt;it&gt;" in running.run('print(wb.call("list_tasks")._repr_html_())')
+    said = running.run('asked = wb.call("register", name="ada", persona_id="tester")\nasked')
+    assert running.run("asked['token'][:4]") == "'wba_'"
+    assert running.run("asked['token']").strip("'") not in said
 
 
 def test_calls_before_the_start_say_how_to_start(kernel: Kernel) -> None:
     _, error = kernel.attempt("%workbench tasks")
-    assert error == "UsageError: NOT_STARTED: Workbench is not running in this kernel. Run `%workbench start`."
+    assert error == "Unavailable: NOT_STARTED: Workbench is not running in this kernel. Run `%workbench start`."
 
 
 def test_a_directory_that_cannot_be_written_is_a_clear_error(kernel: Kernel, tmp_path: Path) -> None:
     (tmp_path / ".aiswarm").write_text("in the way")
     _, error = kernel.attempt(f'%workbench start --project "{tmp_path}" --port 0')
     assert error is not None
-    assert error.startswith("UsageError: PROJECT_UNWRITABLE")
+    assert error.startswith("Unavailable: PROJECT_UNWRITABLE")
 
 
 def test_wrong_settings_are_one_clear_message(kernel: Kernel, repository: Path) -> None:
@@ -112,7 +165,7 @@ def test_wrong_settings_are_one_clear_message(kernel: Kernel, repository: Path) 
     finally:
         kernel.run("del os.environ['WORKBENCH_PORT']")
     assert error == (
-        "UsageError: BAD_SETTINGS: WORKBENCH_PORT: Input should be a valid integer, unable to parse string as an "
+        "BadInput: BAD_SETTINGS: WORKBENCH_PORT: Input should be a valid integer, unable to parse string as an "
         "integer. Correct or unset the environment variable."
     )
 
@@ -120,7 +173,7 @@ def test_wrong_settings_are_one_clear_message(kernel: Kernel, repository: Path) 
 def test_a_project_that_does_not_exist_is_not_made(kernel: Kernel, tmp_path: Path) -> None:
     _, error = kernel.attempt(f'%workbench start --project "{tmp_path / "new"}" --port 0')
     assert error is not None
-    assert error.startswith("UsageError: NOT_A_DIRECTORY")
+    assert error.startswith("BadInput: NOT_A_DIRECTORY")
     assert not (tmp_path / "new").exists()
 
 
@@ -130,7 +183,7 @@ def test_a_bad_plan_is_refused_whole_with_its_line(running: Kernel, case: str) -
     cell = f"%%plan\nplan: p\ntasks:\n  - name: a\n    title: A\n    {line}\n"
     _, error = running.attempt(cell)
     assert error is not None
-    assert error.startswith("UsageError: PLAN_INVALID")
+    assert error.startswith("BadInput: PLAN_INVALID")
     assert reason in error
     assert "line " in error
     assert "There are no tasks" in running.run("%workbench tasks")
@@ -162,7 +215,7 @@ def test_a_cell_becomes_a_persona(running: Kernel) -> None:
     assert "birder" in running.run("%workbench personas")
     _, error = running.attempt("%%persona 'no id'\nx")
     assert error is not None
-    assert error.startswith("UsageError: ")
+    assert error.startswith("BadInput: ")
 
 
 def test_tasks_show_themselves_in_words_and_in_html(running: Kernel) -> None:
@@ -211,7 +264,7 @@ def test_sql_reaches_files_only_with_files(running: Kernel, tmp_path: Path) -> N
 def test_bad_sql_is_one_clear_message(running: Kernel) -> None:
     _, error = running.attempt("%%wsql\nSELECT nothing FROM nowhere")
     assert error is not None
-    assert error.startswith("UsageError: SQL_FAILED")
+    assert error.startswith("BadInput: SQL_FAILED")
 
 
 def test_what_was_stored_can_be_queried_after_the_servers_have_stopped(running: Kernel) -> None:

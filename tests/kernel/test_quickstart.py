@@ -32,9 +32,3 @@ def test_it_runs_twice_in_the_same_kernel_and_leaves_nothing_behind(kernel: Kern
         assert kernel.run('summary["completed"], summary["attempts"], summary["worktrees_integrated"]') == "(8, 9, 3)"
         assert kernel.run(THREADS) == before
         assert kernel.run("import psutil; [p.name() for p in psutil.Process().children()]") == "[]"
-
-
-def test_it_is_committed_without_outputs() -> None:
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    assert [cell.source for cell in notebook.cells if cell.get("outputs")] == []
-    assert "parameters" in notebook.cells[1].metadata.get("tags", [])
