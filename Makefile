@@ -14,7 +14,7 @@ WAITING := --numprocesses=3 # most tests of these tiers wait for processes
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
-.PHONY: demo test test-all lab lint format bench docs soak clean help
+.PHONY: demo test test-all lab lint format bench docs notebooks soak clean help
 
 help:
 	@echo "make demo       run the quickstart headless (REPO=… PLAN=… WORKERS=… JSON=1)"
@@ -24,6 +24,7 @@ help:
 	@echo "make lint       check format, style, types and imports; after npm ci also JavaScript and CSS"
 	@echo "make bench      run the benchmarks (ONLY=B11 for one row, QUICK=1 for a quick check)"
 	@echo "make docs       generate docs/reference.md from the code"
+	@echo "make notebooks  run the notebooks and store the outputs that the tests compare"
 	@echo "make format     format all code"
 	@echo "make soak       run the soak tests"
 	@echo "make clean      remove .venv and build output"
@@ -61,7 +62,7 @@ lab: $(VENV)/.lab
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "$(CHEAP)"
-	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
+	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=notebooks/sanitize.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest $(WAITING) --dist=worksteal -m "not ($(CHEAP))"
@@ -83,6 +84,9 @@ bench: $(VENV)/.bench
 
 docs: $(VENV)/.test
 	$(BIN)/python -m tests.docs
+
+notebooks: $(VENV)/.test
+	$(BIN)/python -m tests.notebooks
 
 soak: $(VENV)/.test
 	WORKBENCH_SOAK=1 $(BIN)/python -m pytest -m chaos --timeout=3600
