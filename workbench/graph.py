@@ -60,7 +60,8 @@ class Graph:
         return (
             f'<div style="overflow: auto; max-height: 640px"><svg role="img" aria-label="Graph of tasks" '
             f'width="{width:.0f}" height="{height:.0f}" viewBox="-1 -{DOWN} {width:.0f} {height:.0f}" '
-            f'style="max-width: none" font-family="sans-serif" font-size="12">{drawn}</svg></div><p>{self._legend()}</p>'
+            f'style="max-width: none" font-family="sans-serif" font-size="12">{drawn}</svg></div>'
+            f"<p>{self._legend()}</p>"
         )
 
     def __repr__(self) -> str:
