@@ -9,19 +9,22 @@ import textwrap
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
 from tests.conftest import Admit, Child, Served
+from workbench.app import Workbench
 from workbench.client import Agent, SyncAgent, subscription
 from workbench.client import agent as module
 from workbench.client.retry import backoff
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
 from workbench.settings import Settings
+from workbench.shells.serve import Servers
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -238,6 +241,60 @@ async def test_a_call_during_a_break_is_sent_when_it_is_over(served: Served, ste
     asked = asyncio.create_task(steady.call("whoami"))
     await served.servers.start(port_of(served))
     assert (await asked)["agent_id"] == "ada"
+
+
+@asynccontextmanager
+async def taken(port: int, project: Path) -> AsyncIterator[None]:
+    """The server of another project at a port."""
+    project.mkdir()
+    async with Workbench.open(Settings(project=project)) as workbench, Servers(workbench) as servers:
+        await servers.start(port)
+        yield
+
+
+@pytest.mark.parametrize("named", ["by name", "by the current directory"])
+async def test_an_agent_finds_the_server_again_where_it_is_restarted(
+    served: Served, admit: Admit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    ada, project, old = await admit("ada"), served.workbench.settings.project, port_of(served)
+    monkeypatch.chdir(project)
+    found = project if named == "by name" else None
+    pauses = lambda: itertools.repeat(0.01)  # noqa: E731
+    async with (
+        Agent(served.info.url, token=ada.token, pauses=pauses, project=found) as agent,
+        aclosing(agent.subscribe("task.created", after=0)) as events,
+    ):
+        first = asyncio.create_task(anext(events))
+        await agent.call("whoami")
+        await served.servers.stop()
+        monkeypatch.chdir("/")
+        async with taken(old, tmp_path / "other"):
+            asked = asyncio.create_task(agent.call("whoami"))
+            assert (await served.servers.start(0)).url != served.info.url
+            assert (await asked)["agent_id"] == "ada"
+            await served.workbench.call("create_task", title="New", persona_id="tester")
+            assert (await first)["data"]["title"] == "New"
+
+
+async def test_the_token_of_an_agent_is_sent_to_the_server_of_its_project_only(
+    served: Served, admit: Admit, repository: Path
+) -> None:
+    ada, texts = await admit("ada"), list[str | bytes]()
+
+    async def listen(socket: ServerConnection) -> None:
+        async for text in socket:
+            texts.append(text)
+
+    pauses = lambda: itertools.repeat(0.01)  # noqa: E731
+    async with Agent(served.info.url, token=ada.token, pauses=pauses, project=repository) as agent:
+        await served.servers.stop()
+        connected = asyncio.Event()
+        async with serve(listen, "127.0.0.1", port_of(served), process_request=lambda *_: connected.set()):
+            asked = asyncio.create_task(agent.call("whoami"))
+            await connected.wait()
+            await served.servers.start(0)
+            assert (await asked)["agent_id"] == "ada"
+    assert texts == []
 
 
 async def test_waiting_for_admission_continues_after_a_break(served: Served, decide: Any) -> None:

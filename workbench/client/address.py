@@ -35,10 +35,24 @@ def websocket_url(url: str) -> str:
     return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") or "/ws", "", ""))
 
 
+def is_same_place(one: str, other: str) -> bool:
+    """Whether two addresses, whatever their schemes and paths, are of one server.
+
+    Raises:
+        BadInput: ``BAD_URL``.
+    """
+    return _place(one) == _place(other)
+
+
 def access_header() -> dict[str, str]:
     """The access token that a server asks of other machines, from `WORKBENCH_ACCESS_TOKEN`."""
     token = os.environ.get("WORKBENCH_ACCESS_TOKEN")
     return {"X-Workbench-Access": token} if token else {}
+
+
+def _place(url: str) -> tuple[str | None, int | None]:
+    parts = _parsed(url)
+    return ("127.0.0.1" if parts.hostname == "localhost" else parts.hostname), parts.port
 
 
 def _parsed(url: str) -> SplitResult:

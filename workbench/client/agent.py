@@ -28,8 +28,9 @@ A whole agent::
 
     asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
 
-The agent stays connected: when the connection breaks, it connects again, after pauses that grow. Calls made meanwhile
-are sent then. A change that was under way when it broke fails with ``NO_SERVER``: it may have been made or not.
+The agent stays connected: when the connection breaks, it connects again, after pauses that grow, also to a server of
+the project that was restarted at another address. Calls made meanwhile are sent then. A change that was under way when
+it broke fails with ``NO_SERVER``: it may have been made or not.
 '''
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ import random
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from workbench.client.actions import KeepToken, Outcome, Ready
@@ -47,6 +49,7 @@ from workbench.client.address import websocket_url
 from workbench.client.handshake import Handshake
 from workbench.client.http import TIMEOUT_SECONDS
 from workbench.client.messages import encoded, no_reply, no_server
+from workbench.client.project_server import ProjectServer
 from workbench.client.protocol import AgentProtocol
 from workbench.client.reconnecting import ReconnectingSocket
 from workbench.client.retry import Pauses, Retry, backoff
@@ -74,6 +77,8 @@ class Agent:
         timeout: seconds that the server may take to reply.
         chance, clock: randomness and time, for the pauses between attempts to connect.
         pauses: makes those pauses, in seconds; by default they grow to half a minute.
+        project: root of the project that the server serves. There the agent finds it again when it was restarted at
+            another address. By default the project of the current directory, if its server is at `url`.
 
     Raises:
         BadInput: ``BAD_URL``. Refused: ``REJECTED`` (a person said no), ``GRANT_EXPIRED``, ``NOT_ALLOWLISTED``,
@@ -97,6 +102,7 @@ class Agent:
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
         pauses: Callable[[], Pauses] | None = None,
+        project: Path | None = None,
     ) -> None:
         client_id = f"{re.sub('[^A-Za-z0-9._]+', '-', name)[:40]}-{int(chance() * 2**32):08x}"
         introduction = {"name": name, "capabilities": dict(capabilities or {}), "persona_id": persona_id}
@@ -104,8 +110,11 @@ class Agent:
         self._protocol = AgentProtocol(client_id, self._handshake)
         self._waiting = Waiting(timeout, self._expired)
         retry = Retry(patience, clock, pauses or (lambda: backoff(chance)))
-        address = f"{websocket_url(url)}/{client_id}"
-        self._socket = ReconnectingSocket(address, self._protocol, retry, timeout, self._waiting.sent, self._settle)
+        websocket_url(url)  # raises if it is no address
+        server = ProjectServer.at(url, project)
+        self._socket = ReconnectingSocket(
+            server, client_id, self._protocol, retry, timeout, self._waiting.sent, self._settle
+        )
         self._keep = keep or (lambda token: None)
         self._timeout = timeout
         self._ready: asyncio.Event

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from workbench.client.actions import GiveUp, Instructions, Outcome, Reconnect, Send
-from workbench.client.address import access_header
+from workbench.client.address import access_header, websocket_url
 from workbench.client.handshake import Phase
 from workbench.client.messages import no_reply, no_server
+from workbench.client.project_server import ProjectServer
 from workbench.client.protocol import AgentProtocol
 from workbench.client.retry import Retry
 from workbench.errors import WorkbenchError
@@ -36,6 +37,7 @@ class ReconnectingSocket:
     """See the module.
 
     Args:
+        client_id: names the agent to the server before it is authenticated.
         timeout: seconds that the server may take to reply to a request of the handshake.
         sent: called with the number of each request that is sent.
         settle: does what the protocol wants done, other than to send, reconnect and give up.
@@ -43,14 +45,16 @@ class ReconnectingSocket:
 
     def __init__(
         self,
-        url: str,
+        server: ProjectServer,
+        client_id: str,
         protocol: AgentProtocol,
         retry: Retry,
         timeout: float,
         sent: Callable[[int], None],
         settle: Callable[[Outcome], None],
     ) -> None:
-        self._url = url
+        self._server = server
+        self._client_id = client_id
         self._protocol = protocol
         self._retry = retry
         self._timeout = timeout
@@ -59,26 +63,47 @@ class ReconnectingSocket:
         self._socket: ClientConnection | None = None
 
     async def run(self) -> None:
-        """Stay connected until that is of no use.
+        """Stay connected until that is of no use. A server that has moved is connected to at its new address.
 
         Raises:
             WorkbenchError: why. Exception: what `settle` raised.
         """
+        while True:
+            connected = asyncio.create_task(self._stay_connected())
+            moved = asyncio.create_task(self._server.moved())
+            try:
+                await asyncio.wait({connected, moved}, return_when=asyncio.FIRST_COMPLETED)
+                if connected.done():
+                    await connected  # raises why
+                self._abort()
+            finally:
+                for task in (connected, moved):
+                    task.cancel()
+                await asyncio.gather(connected, moved, return_exceptions=True)
+            await self._lost(ConnectionError("the server has moved"))
+
+    async def _stay_connected(self) -> NoReturn:
+        """Connect again and again to the present address.
+
+        Raises:
+            WorkbenchError: see `run`. Exception: what `settle` raised.
+        """
         from websockets.asyncio.client import connect
 
         connections = connect(
-            self._url,
+            f"{websocket_url(self._server.url)}/{self._client_id}",
             additional_headers=access_header(),
-            process_exception=self._retry.fatal,
+            process_exception=self._fatal,
             reconnect_delays=self._retry.pauses,
             **OPTIONS,
         )
         async with contextlib.aclosing(cast("AsyncGenerator[ClientConnection, None]", aiter(connections))) as sockets:
             async for socket in sockets:
                 failure = await self._use(socket)
-                if (error := self._retry.fatal(failure)) is not None:
+                if (error := self._fatal(failure)) is not None:
                     raise error
                 await asyncio.sleep(next(self._retry.pauses()))
+        raise AssertionError("connections are made without end")
 
     async def perform(self, instructions: Instructions) -> None:
         """Do what the protocol wants done."""
@@ -102,6 +127,15 @@ class ReconnectingSocket:
             with contextlib.suppress(ConnectionClosed):
                 await self._socket.send(frame.text)
 
+    def _abort(self) -> None:
+        """Break the connection, without waiting for a server that may not answer any more."""
+        if self._socket is not None:
+            self._socket.transport.abort()
+
+    def _fatal(self, failure: Exception) -> Exception | None:
+        """The error to give up with; None to try again. What another program at the server's address does is none."""
+        return self._retry.fatal(_no_server_here() if self._server.is_away() else failure)
+
     async def _use(self, socket: ClientConnection) -> Exception:
         """Use a connection for as long as it is of use; why it no longer is."""
         from websockets.exceptions import ConnectionClosed
@@ -122,6 +156,8 @@ class ReconnectingSocket:
 
     async def _listen(self, socket: ClientConnection) -> None:
         """Act on each message. While the handshake awaits a reply, the server has only so long to send one."""
+        if self._server.is_away():  # the token is for the project's server only
+            raise _ConnectionOfNoUseError(no_server(_no_server_here()))
         now = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(self._timeout) as limit:
@@ -142,3 +178,7 @@ class ReconnectingSocket:
         error = failure if isinstance(failure, WorkbenchError) else no_server(failure)
         too_large = getattr(getattr(failure, "rcvd", None), "code", None) == TOO_LARGE
         await self.perform(self._protocol.disconnected(error, too_large=too_large))
+
+
+def _no_server_here() -> ConnectionError:
+    return ConnectionError("no server of the project runs at this address")

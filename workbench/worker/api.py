@@ -8,15 +8,13 @@ import logging
 from typing import Any, Self
 
 from workbench.client import HttpClient, McpClient
+from workbench.client.project_server import ProjectServer
 from workbench.errors import TooMany, Unavailable, WorkbenchError
 from workbench.model import ServerInfo
-from workbench.server_file import ServerFile
 from workbench.worker.startup import WorkerConfig
 
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses before a call is repeated; the last one again and again."""
-FOLLOW_SECONDS = 0.5
-"""How often it is checked whether the server has moved."""
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +24,7 @@ class Api:
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
-        self._url = config.url
+        self._server = ProjectServer(config.url, config.server_file)
         self._connection: _Connection
         self._closing = set[asyncio.Task[None]]()
         self._following: asyncio.Task[None]
@@ -69,7 +67,8 @@ class Api:
                 log.warning("%s: %s; trying again", name, error.message)
             await asyncio.sleep(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
             tries += 1
-            await self._follow_server()
+            if moved := await self._server.find():
+                self._move(moved)
 
     async def call_once(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Call an operation, without repeating it."""
@@ -79,44 +78,20 @@ class Api:
         """What identifies the running server; None if none runs, as far as the project's file tells, and another can
         come. It is always the same if there is no such file.
         """
-        file = self._config.server_file
-        if file is None or not file.parent.is_dir():
-            return ""
-        info = ServerFile(file).load().info
-        return None if info is None else info.nonce
+        return self._server.nonce()
 
     def _waits_for_server(self) -> bool:
         return self.holds_task and self.server() is None
 
     async def _follow(self) -> None:
         """Use a new server as soon as there is one: another program may have taken the old address, and not answer."""
-        known = self.server()
         while True:
-            await asyncio.sleep(FOLLOW_SECONDS)
-            running = self.server()
-            try:
-                if running not in (None, known) and await self._follow_server():
-                    known = running
-            except Exception:  # this must not end because of a fault in itself
-                log.exception("the address of the server could not be checked")
-
-    async def _follow_server(self) -> bool:
-        """Use the server that the project's file names, if it answers with the right nonce; whether it is used now."""
-        info = ServerFile(self._config.server_file).load().info if self._config.server_file else None
-        if info is None:
-            return False
-        if info.url != self._url:
-            async with HttpClient(info.url) as client:
-                if await client.nonce() != info.nonce:
-                    return False
-            if info.url != self._url:  # not followed meanwhile
-                self._move(info)
-        return True
+            self._move(await self._server.moved())
 
     def _move(self, server: ServerInfo) -> None:
         log.info("the server is at %s now", server.url)
         replaced, mcp_url = self._connection, server.mcp_url if self._config.mcp_url else None
-        self._url, self._connection = server.url, _Connection(server.url, mcp_url, self._config.token)
+        self._connection = _Connection(server.url, mcp_url, self._config.token)
         replaced.abandon()
         self._close_when_unused(replaced)
 

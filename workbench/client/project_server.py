@@ -1,0 +1,90 @@
+"""The server of a project, which may be restarted at another address: the project's `server.json` tells where it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from workbench.client.address import is_same_place
+from workbench.client.discovery import is_running
+from workbench.model import ServerInfo
+from workbench.project.root import STATE, find_project
+from workbench.server_file import ServerFile
+
+FOLLOW_SECONDS = 0.5
+"""How often it is checked whether the server has moved."""
+
+log = logging.getLogger(__name__)
+
+
+class ProjectServer:
+    """Where the server of a project is.
+
+    Args:
+        url: its address at the moment.
+        file: the `server.json` of its project; None: it has only this address.
+    """
+
+    def __init__(self, url: str, file: Path | None) -> None:
+        self.url = url
+        self._file = file
+        self._known = self.nonce()
+
+    @classmethod
+    def at(cls, url: str, project: Path | None) -> ProjectServer:
+        """The server at an address; of this project, or else of the project of the current directory if it names it."""
+        if project is not None:
+            return cls(url, server_file(project))
+        file = server_file(find_project())
+        named = ServerFile(file).load().info
+        return cls(url, file if named is not None and is_same_place(url, named.url) else None)
+
+    def nonce(self) -> str | None:
+        """What identifies the running server; None if none runs, as far as the file tells, and another can come.
+
+        It is always the same if there is no such file.
+        """
+        if not self._has_file():
+            return ""
+        info = self._named()
+        return None if info is None else info.nonce
+
+    def is_away(self) -> bool:
+        """Whether what answers at `url` is another program: the file names no server, or one at another address."""
+        if not self._has_file():
+            return False
+        info = self._named()
+        return info is None or not is_same_place(info.url, self.url)
+
+    async def find(self) -> ServerInfo | None:
+        """The server, if it answers with its nonce at another address than `url`, which is that address from now on."""
+        info = self._named()
+        if info is None:
+            return None
+        if not is_same_place(info.url, self.url) and not await is_running(info):
+            return None
+        has_moved = not is_same_place(info.url, self.url)  # it may have been found meanwhile
+        self.url, self._known = info.url, info.nonce
+        return info if has_moved else None
+
+    async def moved(self) -> ServerInfo:
+        """Wait until the server is at another address; see `find`."""
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            try:
+                if self.nonce() not in (None, self._known) and (found := await self.find()):
+                    return found
+            except Exception:  # this must not end because of a fault in itself
+                log.exception("the address of the server could not be checked")
+
+    def _has_file(self) -> bool:
+        return self._file is not None and self._file.parent.is_dir()
+
+    def _named(self) -> ServerInfo | None:
+        return ServerFile(self._file).load().info if self._file else None
+
+
+def server_file(project: Path) -> Path:
+    """The `server.json` of a project."""
+    return project.resolve() / STATE / "server.json"
