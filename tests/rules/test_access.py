@@ -15,7 +15,26 @@ from workbench.model import Level, Registration, Role, Tool
 from workbench.rules import access
 
 GOOD_IDS = ["a", "Ada", "ada.b_c-9", "9", "x" * 64, "pending"]
-BAD_IDS = ["", " ", "-a", ".a", "_a", "a b", "a/b", "é", "a\n", "x" * 65, "a\0", "Operator", "system", "pending_1"]
+BAD_IDS = [
+    *(
+        "",
+        " ",
+        "-a",
+        ".a",
+        "_a",
+        "a b",
+        "a/b",
+        "é",
+        "a\n",
+        "x" * 65,
+        "a\0",
+        "Operator",
+        "system",
+        "pending_1",
+        "Pending_1",
+    ),
+    *("Pending_1", "null", "None", "ME", "everyone", "all", "undefined", "true"),
+]
 GOOD_WORKTREES = ["a", "0", "report", "a-b_c", "x" * 50, "mainline"]
 BAD_WORKTREES = [
     *("", "-a", "_a", "A", "a b", "a/b", "..", ".", "../x", "a.b", "a\n", "é", "x" * 51, "a\0b", "~", "$HOME"),
@@ -69,6 +88,8 @@ def test_any_name_makes_an_id_that_is_valid_and_free(name: str, others: set[str]
         ("…", "agent"),
         ("Operator", "agent-Operator"),
         ("pending_7", "agent-pending_7"),
+        ("None", "agent-None"),
+        ("Everyone!", "agent-Everyone"),
         ("a" * 99, "a" * 48),
     ],
 )
@@ -77,7 +98,7 @@ def test_an_id_keeps_what_it_can_of_the_name(name: str, agent_id: str) -> None:
 
 
 def test_an_id_that_is_taken_gets_the_first_free_number() -> None:
-    assert [access.free_id("a", taken) for taken in (set(), {"a"}, {"a", "a-2"}, {"a", "a-3"})] == [
+    assert [access.free_id("a", taken) for taken in (set(), {"a"}, {"a", "A-2"}, {"A", "a-3"})] == [
         *("a", "a-2", "a-3", "a-2")
     ]
 

@@ -16,6 +16,13 @@ _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _WORKTREE = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 _RESERVED_WORKTREES = frozenset({"head", "main", "master", "objects", "refs", "trash", "con", "nul", "aux", "prn"})
 _RESERVED_AGENTS = frozenset({"operator", "anonymous", "system"})
+_MISLEADING_AGENTS = frozenset(
+    {
+        *("none", "null", "nil", "undefined", "nan", "true", "false", "unknown", "default"),
+        *("me", "self", "you", "user", "human", "admin", "nobody", "anyone", "someone", "everyone", "everybody", "all"),
+    }
+)
+"""Words that commands, programs and readers take for no agent, for themselves, or for several agents."""
 _SECRET = re.compile(r"wb[ao]_[A-Za-z0-9_-]{43}")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """Addresses of this machine. Not all of 127.0.0.0/8: forwarders may listen on the others for remote clients."""
@@ -51,14 +58,18 @@ def check_agent_id(agent_id: str) -> str:
     Raises:
         BadInput: ``BAD_AGENT_ID``.
     """
-    reserved = agent_id.lower() in _RESERVED_AGENTS or agent_id.startswith("pending_")
-    if reserved or not _AGENT_ID.fullmatch(agent_id):
+    if _is_reserved(agent_id) or not _AGENT_ID.fullmatch(agent_id):
         raise BadInput(
             "BAD_AGENT_ID",
             "An agent id has 1 to 64 letters, digits, '.', '_' or '-', begins with a letter or digit, "
-            "and is not a reserved word.",
+            "and is not a reserved word, such as none or everyone.",
         )
     return agent_id
+
+
+def _is_reserved(agent_id: str) -> bool:
+    word = agent_id.lower()
+    return word in _RESERVED_AGENTS or word in _MISLEADING_AGENTS or word.startswith("pending_")
 
 
 def check_worktree_name(name: str) -> str:
@@ -88,13 +99,13 @@ def level_of(status: Registration, tool: Tool, role: Role) -> Level:
 def id_from_name(name: str) -> str:
     """Make an id from an agent's name; characters that an id may not contain become dashes."""
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:48] or "agent"
-    reserved = base.lower() in _RESERVED_AGENTS or base.startswith("pending_")
-    return f"agent-{base}" if reserved else base
+    return f"agent-{base}" if _is_reserved(base) else base
 
 
 def free_id(base: str, taken: set[str]) -> str:
-    """`base`, or with the first free number if it is taken."""
-    return next(c for c in _numbered(base) if c not in taken)
+    """`base`, or with the first free number if it is taken, in upper or lower case."""
+    words = {one.lower() for one in taken}
+    return next(c for c in _numbered(base) if c.lower() not in words)
 
 
 def _numbered(base: str) -> Iterator[str]:

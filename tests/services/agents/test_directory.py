@@ -12,6 +12,7 @@ from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthentica
 from workbench.model import Access, Level, Tool
 from workbench.ops import ANONYMOUS
 from workbench.settings import Settings
+from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +69,8 @@ async def test_a_renamed_agent_keeps_its_token_and_its_history(workbench: Workbe
         ({"expires_at": "tomorrow"}, "INVALID_ARGUMENTS"),
         ({"expires_at": "2026-01-01T00:00:00"}, "INVALID_ARGUMENTS"),
         ({"agent_id": "bob"}, "AGENT_ID_TAKEN"),
+        ({"agent_id": "BOB"}, "AGENT_ID_TAKEN"),
+        ({"agent_id": "none"}, "BAD_AGENT_ID"),
         ({"agent_id": "a b"}, "BAD_AGENT_ID"),
         ({"session_id": "nowhere"}, "SESSION_NOT_FOUND"),
         ({"team_id": "nobody"}, "TEAM_NOT_FOUND"),
@@ -85,6 +88,25 @@ async def test_a_change_that_cannot_be_changes_nothing_for_anybody(
         await workbench.call("assign_agents", agent_ids=["ada", "bob"], changes=changes)
     assert await workbench.call("list_agents") == before
     assert (await workbench.call("list_events", after=newest))["events"] == []
+
+
+async def test_an_agent_keeps_an_id_that_could_not_be_chosen_today(workbench: Workbench, admit: Admit) -> None:
+    """Such as an id that a migration brought, or one that differs from another only in case."""
+    old = Query("old", "UPDATE agents SET assigned_agent_id = :new WHERE assigned_agent_id = :agent_id")
+    brought: dict[str, str] = {}
+    for name, new in (("ada", "null"), ("bob", "NULL")):
+        brought[new] = (await admit(name)).token
+        await workbench.store.write(lambda tx, name=name, new=new: tx.run(old, agent_id=name, new=new))
+    for agent_id, token in brought.items():
+        same = {"agent_id": agent_id, "name": "Renamed"}
+        assert (await workbench.call("update_agent", agent_id=agent_id, changes=same))["agent_id"] == agent_id
+        assert agent_id in (await workbench.call("allow_agent", agent_id=agent_id))["ids"]
+        assert (await workbench.identify(token)).name == agent_id
+    with pytest.raises(BadInput, match="BAD_AGENT_ID"):
+        await workbench.call("allow_agent", agent_id="Null")
+    changed = await workbench.call("update_agent", agent_id="null", changes={"agent_id": "Ada"})
+    assert (await workbench.call("update_agent", agent_id="Ada", changes={"agent_id": "ADA"}))["agent_id"] == "ADA"
+    assert changed["agent_id"] == "Ada"
 
 
 async def test_many_agents_are_moved_at_once(workbench: Workbench, admit: Admit) -> None:

@@ -177,6 +177,8 @@ async def test_the_grant_is_what_the_person_chose_or_the_persona_suggests(
     ("choices", "code"),
     [
         ({"agent_id": "bob"}, "AGENT_ID_TAKEN"),
+        ({"agent_id": "Bob"}, "AGENT_ID_TAKEN"),
+        ({"agent_id": "everyone"}, "BAD_AGENT_ID"),
         ({"agent_id": "a b"}, "BAD_AGENT_ID"),
         ({"agent_id": "operator"}, "BAD_AGENT_ID"),
         ({"agent_id": ["x"]}, "INVALID_ARGUMENTS"),

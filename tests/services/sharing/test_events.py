@@ -138,7 +138,7 @@ async def test_what_others_do_is_told_as_far_as_access_goes_and_never_across_ses
     here = (await workbench.call("create_session", project_id=project["id"], name="here"))["id"]
     there = (await workbench.call("create_session", project_id=project["id"], name="there"))["id"]
     team = (await workbench.call("create_team", name="red", session_id=here))["id"]
-    me = (await admit("me", team_id=team, access_level=access_level)).caller
+    me = (await admit("ada", team_id=team, access_level=access_level)).caller
     mate, neighbour = (await admit("mate", team_id=team)).caller, (await admit("neighbour", session_id=here)).caller
     stranger = (await admit("stranger", session_id=there)).caller
     await workbench.dispatch(ANONYMOUS, "register", {"name": "who"})
@@ -149,7 +149,7 @@ async def test_what_others_do_is_told_as_far_as_access_goes_and_never_across_ses
         async with workbench.connected(other, "websocket", "x"):
             pass
     told = (await workbench.dispatch(me, "list_events", {"after": 0, "limit": 1000}))["events"]
-    foreign = [event for event in told if event["actor"] not in ("me", "operator") and event["subject"] != "agent:me"]
+    foreign = [event for event in told if event["actor"] not in ("ada", "operator") and event["subject"] != "agent:ada"]
     found = {f"{event['kind']} by {event['actor']}" for event in foreign if event["id"] > after}
     assert found == seen
     assert not any(event["kind"].startswith(("project.", "approval.")) for event in told)

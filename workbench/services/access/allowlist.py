@@ -10,6 +10,9 @@ from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import access
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
 
 Listed = Annotated[str, Field(description="An agent's id; see list_agents and list_allowlist.")]
 
@@ -31,7 +34,9 @@ async def list_allowlist(ctx: Ctx) -> AllowlistIds:
 @op(allow=Level.OPERATOR)
 async def allow_agent(ctx: Ctx, agent_id: Listed) -> AllowlistIds:
     """Add an id to the allowlist. The first id restricts access to the listed agents."""
-    ctx.allowlist.add(access.check_agent_id(agent_id))
+    if not await ctx.read(lambda tx: tx.one(SQL.has_id, agent_id=agent_id)):
+        access.check_agent_id(agent_id)
+    ctx.allowlist.add(agent_id)
     await ctx.write(lambda tx: tx.emit("allowlist.changed", f"allowlist:{agent_id}", allowed=True))
     return _current(ctx)
 

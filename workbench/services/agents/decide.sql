@@ -1,7 +1,7 @@
 -- name: ids_like
-SELECT assigned_agent_id AS id FROM agents WHERE assigned_agent_id LIKE :prefix || '%'
+SELECT assigned_agent_id AS id FROM agents WHERE LOWER(assigned_agent_id) LIKE LOWER(:prefix || '%')
 UNION ALL
-SELECT agent_id FROM former_ids WHERE agent_id LIKE :prefix || '%';
+SELECT agent_id FROM former_ids WHERE LOWER(agent_id) LIKE LOWER(:prefix || '%');
 
 -- name: session_of
 SELECT s.id, s.name, p.name AS project FROM agents a

@@ -148,11 +148,13 @@ def _wanted(tx: Reader, agent: Row, grant: Grant) -> dict[str, Any]:
 
 
 def _free(tx: Reader, agent: Row, agent_id: str) -> str:
-    holders = tx.all(SQL.holder, agent_id=access.check_agent_id(agent_id))
+    if agent_id == agent["assigned_agent_id"]:  # it keeps an id that could not be chosen today
+        return agent_id
+    holders = tx.all(SQL.holders, agent_id=access.check_agent_id(agent_id))
     other = next((row for row in holders if row["id"] != agent["id"]), None)
     if other is not None:
         note = " (of a deleted agent)" if other["deleted_at"] is not None else ""
-        raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{agent_id}' already exists{note}. Choose another.")
+        raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{other['agent_id']}' already exists{note}. Choose another.")
     return agent_id
 
 

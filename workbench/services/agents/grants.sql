@@ -1,7 +1,9 @@
--- name: holder
-SELECT id, deleted_at FROM agents WHERE assigned_agent_id = :agent_id
+-- name: holders
+-- Two ids that differ only in the case of letters would be taken for one.
+SELECT id, assigned_agent_id AS agent_id, deleted_at FROM agents
+WHERE LOWER(assigned_agent_id) = LOWER(CAST(:agent_id AS TEXT))
 UNION ALL
-SELECT id, NULL FROM former_ids WHERE agent_id = :agent_id;
+SELECT id, agent_id, NULL FROM former_ids WHERE LOWER(agent_id) = LOWER(CAST(:agent_id AS TEXT));
 
 -- name: remember_id
 INSERT INTO former_ids (agent_id, id) VALUES (:agent_id, :id) ON CONFLICT DO NOTHING;
