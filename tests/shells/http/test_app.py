@@ -246,7 +246,9 @@ async def test_events_are_listed_after_one_and_by_kind(served: Served, visit: Vi
 
 
 @asynccontextmanager
-async def followed(client: httpx2.AsyncClient, **headers: str) -> AsyncIterator[AsyncIterator[dict[str, str]]]:
+async def followed(
+    client: httpx2.AsyncClient, after: int | None = 0, **headers: str
+) -> AsyncIterator[AsyncIterator[dict[str, str]]]:
     """The events of a stream as they come, as fields."""
 
     async def fields(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, str]]:
@@ -260,7 +262,8 @@ async def followed(client: httpx2.AsyncClient, **headers: str) -> AsyncIterator[
                 found = {}
 
     accept = {"Accept": "text/event-stream"}
-    async with client.stream("GET", "/api/events", params={"kinds": "task.*"}, headers=accept | headers) as response:
+    wanted = {"kinds": "task.*"} | ({} if after is None else {"after": after})
+    async with client.stream("GET", "/api/events", params=wanted, headers=accept | headers) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         yield fields(response.aiter_lines())
 
@@ -283,6 +286,9 @@ async def test_a_stream_of_events_goes_on_and_is_resumed(served: Served, visit: 
     async with followed(ada, **{"Last-Event-ID": seen[0]["id"]}) as events:
         assert await anext(events) == seen[1]
         assert json.loads((await anext(events))["data"])["data"]["title"] == "Third"
+    async with followed(ada, None) as events:
+        await create("Fourth")
+        assert json.loads((await anext(events))["data"])["data"]["title"] == "Fourth"
     refused = await ada.get("/api/events", headers={"Accept": "text/event-stream", "Last-Event-ID": "soon"})
     assert error_of(refused) == (400, "INVALID_ARGUMENTS")
 

@@ -41,6 +41,16 @@ async def test_a_subscription_begins_where_it_is_told_to(served: Served, talk: T
     assert [m["data"] for m in heard[1:]] == past[3:]
 
 
+async def test_a_subscription_without_a_beginning_begins_now(served: Served, talk: Talks, admit: Admit) -> None:
+    ada = await admit("ada")
+    line = await talk("me", ada.token)
+    await served.workbench.call("create_task", title="Before", persona_id="tester")
+    last = (await events_of(served))[-1]["id"]
+    assert (await line.say("ada", "subscribe", kinds=["task.*"]))["data"] == {"after": last}
+    await served.workbench.call("create_task", title="After", persona_id="tester")
+    assert (await line.hear())["data"]["data"]["title"] == "After"
+
+
 async def test_strangers_may_not_subscribe(talk: Talks) -> None:
     assert (await (await talk()).say("me", "subscribe"))["code"] == "TOKEN_REQUIRED"
 

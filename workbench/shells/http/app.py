@@ -102,13 +102,19 @@ class _Shell:
         return answer
 
     async def events(self, request: Request) -> Response:
-        """A page of the feed, or a stream if the client accepts one. `Last-Event-ID` resumes a stream."""
+        """A page of the feed, or a stream if the client accepts one.
+
+        `Last-Event-ID` resumes a stream; without it and `after`, a stream begins with what happens next.
+        """
         listing = self._workbench.catalogue["list_events"]
         arguments = rest.from_query(listing, request.query_params.multi_items())
         if resumed := request.headers.get("last-event-id"):
             arguments["after"] = resumed
+        is_stream = "text/event-stream" in request.headers.get("accept", "")
+        if is_stream:
+            arguments.setdefault("after", None)
         first = await self._asked(request, "list_events", arguments)
-        if "text/event-stream" not in request.headers.get("accept", ""):
+        if not is_stream:
             return _success(first)
         caller, held = _caller(request), AsyncExitStack()
         if caller.agent is not None:

@@ -62,7 +62,7 @@ class Subscriptions:
 
 
 def arguments(data: dict[str, Any]) -> dict[str, Any]:
-    """The data of a `subscribe`, as arguments of `list_events`.
+    """The data of a `subscribe`, as arguments of `list_events`. Without `after` it begins with what happens next.
 
     Raises:
         BadInput: ``INVALID_ARGUMENTS``.
@@ -70,4 +70,4 @@ def arguments(data: dict[str, Any]) -> dict[str, Any]:
     wanted = {key: value for key, value in data.items() if key != "agent_id"}
     if wanted.keys() - {"after", "kinds"} or wanted.get("kinds") == []:
         raise BadInput("INVALID_ARGUMENTS", "subscribe takes only kinds (at least one) and after.")
-    return wanted
+    return {"after": None, **wanted}
