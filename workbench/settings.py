@@ -77,8 +77,8 @@ class Settings(BaseSettings):
     retry_cap_seconds: float = Field(300.0, ge=0, description="Longest wait before a retry.")
     wait_limit_seconds: float = Field(30.0, ge=0, description="Longest wait of a long poll.")
 
-    max_pending_agents: int = Field(256, ge=1, description="Most registrations that may wait for a decision.")
-    max_pending_per_address: int = Field(64, ge=1, description="Agents waiting for admission from one address.")
+    max_pending_agents: int = Field(1_024, ge=1, description="Most registrations that may wait for a decision.")
+    max_pending_per_address: int = Field(512, ge=1, description="Agents waiting for admission from one address.")
     pending_expires_seconds: float = Field(86_400.0, gt=0, description="How long a registration waits for a decision.")
     silent_seconds: float = Field(
         90.0,
@@ -124,7 +124,9 @@ class Settings(BaseSettings):
     max_messages_per_second: int = Field(
         200, ge=1, description="Rate limit of one connection, averaged over ten seconds."
     )
-    max_anonymous_requests_per_minute: int = Field(600, ge=1, description="Requests without a token from one address.")
+    max_anonymous_requests_per_minute: int = Field(
+        3_000, ge=1, description="Requests without a token from one address."
+    )
     max_failed_logins: int = Field(5, ge=1, description="Failed authentications before a connection is closed.")
     max_result_bytes: int = Field(1_048_576, ge=1_024, description="Largest result data of a task, as JSON.")
     max_context_bytes: int = Field(262_144, ge=1_024, description="Largest content of a context.")

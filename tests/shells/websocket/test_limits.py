@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Callable
+
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from tests.conftest import Admit, Served, Talks
 from tests.shells.websocket.conftest import accepted, closed, limited, why_not
+from workbench.client import HttpClient, McpClient
 
 pytestmark = pytest.mark.anyio
 
@@ -61,6 +66,29 @@ async def test_repeated_frames_are_answered_again_and_registrations_are_limited(
         assert (await line.say("me", "authenticate", token=ada.token, request_id=2))["agent_id"] == "ada"
         assert (await line.say("me", "register", name="Eve", request_id=[number]))["type"] == "registration_success"
     assert (await line.say("me", "register", name="Eve"))["code"] == "TOO_MANY_PENDING"
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("way", ["websocket", "http", "mcp"])
+async def test_two_hundred_agents_of_this_machine_may_register_at_once(served: Served, way: str) -> None:
+    ways: dict[str, Callable[[], HttpClient | McpClient]] = {
+        "http": lambda: HttpClient(served.info.url),
+        "mcp": lambda: McpClient(served.info.mcp_url),
+    }
+
+    async def register(number: int) -> None:
+        if way == "websocket":
+            async with connect(f"{served.info.ws_url}/{number}") as socket:
+                await socket.recv()
+                await socket.send(json.dumps(["me", "register", {"name": "Ada"}]))
+                assert json.loads(await socket.recv())["type"] == "registration_success"
+            return
+        async with ways[way]() as client:
+            assert (await client.call("register", name="Ada"))["status"] == "pending"
+
+    await asyncio.gather(*[register(number) for number in range(200)])
+    waiting = (await served.workbench.call("list_approvals"))["approvals"]
+    assert len(waiting) == 200
 
 
 @limited(max_messages_per_second=20)
