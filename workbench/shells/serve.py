@@ -41,7 +41,7 @@ def application(
     """The ASGI application with every endpoint; calls that wait are answered when `stopping` is set."""
     routes = [
         *http.routes(workbench, stopping),
-        endpoint.route(workbench, connections.most_anonymous),
+        *endpoint.routes(workbench, connections.most_anonymous),
         Route("/mcp", endpoint=mcp),
     ]
     handlers = {HTTPException: http.no_such_endpoint}

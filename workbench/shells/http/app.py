@@ -227,6 +227,8 @@ async def no_such_endpoint(request: Request, error: Exception) -> Response:
     """The coded response for an endpoint, or a method of one, that does not exist."""
     assert isinstance(error, HTTPException)
     allowed = (error.headers or {}).get("Allow")
+    if request.url.path == "/ws" or request.url.path.startswith("/ws/"):
+        return failure(NotFound("NO_SUCH_ENDPOINT", "This path is for WebSockets: connect to /ws/ and a name."))
     if allowed is None:
         return failure(NotFound("NO_SUCH_ENDPOINT", "No such endpoint. GET /api/openapi.json lists them."))
     answer = failure(

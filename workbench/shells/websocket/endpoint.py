@@ -10,22 +10,33 @@ from starlette.routing import WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.model import Level
 from workbench.shells.gate import refuse
 from workbench.shells.websocket.connection import Connection
 from workbench.shells.websocket.socket import Disconnected
 
 CLIENT_ID_LENGTH = 200
+WHERE = "There is no WebSocket at this path. Connect to /ws/ and a name for the connection, such as /ws/my-agent."
 
 
-def route(workbench: Workbench, most_anonymous: int) -> WebSocketRoute:
-    """The WebSocket endpoint of a workbench.
+def routes(workbench: Workbench, most_anonymous: int) -> list[WebSocketRoute]:
+    """The WebSocket endpoint of a workbench, and a coded refusal at every other path.
 
     Args:
         most_anonymous: how many clients of one address may neither register nor authenticate.
     """
-    return WebSocketRoute("/ws/{client_id}", Endpoint(workbench, most_anonymous))
+    return [
+        WebSocketRoute("/ws/{client_id}", Endpoint(workbench, most_anonymous)),
+        WebSocketRoute("/{path:path}", NoEndpoint()),
+    ]
+
+
+class NoEndpoint:
+    """An ASGI application that refuses a WebSocket at a path where there is none."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await refuse(NotFound("NO_SUCH_ENDPOINT", WHERE), scope, receive, send)
 
 
 class Endpoint:
