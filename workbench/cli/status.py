@@ -9,9 +9,10 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Shown, pass_client
+from workbench.cli.output import Shown, drop_none, pass_client
 from workbench.tables import Table
 
+NO_EVENTS = "There are no such events yet."
 EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject": "about"}
 
 
@@ -42,19 +43,40 @@ def _offer(unattended: Mapping[str, Any]) -> str:
 
 
 @root.command()
-@click.option("--after", default=0, help="Only events with a larger id.")
+@click.option("--after", type=int, default=None, help="The first events with a larger id, instead of the newest.")
+@click.option("--before", type=int, default=None, help="The newest events with a smaller id.")
 @click.option("--kinds", default="*", help="Comma-separated: task.*, agent.registered, …")
+@click.option("--about", "subject", default=None, help="Only events about this: task:7, or an agent's id.")
 @click.option("--limit", default=50, show_default=True, help="At most this many.")
 @pass_client
-def events(client: OperatorClient, after: int, kinds: str, limit: int) -> Shown:
-    """List events, oldest first."""
+def events(
+    client: OperatorClient, after: int | None, before: int | None, kinds: str, subject: str | None, limit: int
+) -> Shown:
+    """List the newest events, the newest last."""
+    if after is not None and before is not None:
+        raise click.UsageError("Give --after or --before, not both.")
+    chosen = drop_none(kinds=kinds.split(","), subject=subject)
+    if after is None:
+        return _newest_events(client, chosen, before, limit)
     while True:
-        page = client.call("list_events", after=after, kinds=kinds.split(","), limit=limit)
+        page = client.call("list_events", after=after, limit=limit, **chosen)
         if page["events"] or page["next_after"] == after:
             break
         after = page["next_after"]
     note = f"… there may be more: --after {page['next_after']}" if len(page["events"]) == limit else ""
-    return Table.of(page["events"], EVENT_COLUMNS, "There are no such events yet.", note=note)
+    return Table.of(page["events"], EVENT_COLUMNS, NO_EVENTS, note=note)
+
+
+def _newest_events(client: OperatorClient, chosen: Mapping[str, Any], before: int | None, limit: int) -> Table:
+    found: list[dict[str, Any]] = []
+    while True:
+        wanted = drop_none(before=before, limit=limit - len(found))
+        page = client.call("list_newest_events", **wanted, **chosen)
+        found, before = page["events"] + found, page["next_before"]
+        if before is None or len(found) >= limit:
+            break
+    note = f"There are older ones: --before {before}" if before is not None else ""
+    return Table.of(found, EVENT_COLUMNS, NO_EVENTS, note=note)
 
 
 @root.command()

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Admit, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, Unauthenticated
-from workbench.ops import ANONYMOUS
+from workbench.ops import ANONYMOUS, OPERATOR
 from workbench.services.sharing import events
 from workbench.settings import Settings
 
@@ -78,6 +78,36 @@ async def test_what_is_chosen_is_found_behind_what_is_not(
     while not page["events"]:
         page = await listed(workbench, **chosen | {"after": page["next_after"]})
     assert [e["subject"] for e in page["events"]] == ["task:1"]
+
+
+@pytest.mark.timeout(20)
+async def test_the_newest_events_come_in_pages_that_neither_skip_nor_repeat(
+    workbench: Workbench, admit: Admit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = await admit("ada")
+    for number in range(30):
+        await make(workbench, f"t{number}")
+    for name in ("PAGES", "PAGE"):
+        monkeypatch.setattr(events, name, 3)
+    for caller, kinds in ((OPERATOR, ["*"]), (OPERATOR, ["agent.*", "task.prioritised"]), (ada.caller, ["*"])):
+        forward: list[Any] = []
+        after = 0
+        while (page := await workbench.dispatch(caller, "list_events", {"after": after, "kinds": kinds})) and (
+            page["next_after"] != after
+        ):
+            forward, after = forward + page["events"], page["next_after"]
+        backward: list[Any] = []
+        wanted: dict[str, Any] = {"kinds": kinds, "limit": 2}
+        while True:
+            page = await workbench.dispatch(caller, "list_newest_events", wanted)
+            assert len(page["events"]) <= 2
+            backward = page["events"] + backward
+            if page["next_before"] is None:
+                break
+            wanted["before"] = page["next_before"]
+        assert backward == forward
+    [created] = (await workbench.call("list_newest_events", subject="task:7"))["events"]
+    assert created["data"]["title"] == "t6"
 
 
 async def test_who_waits_gets_the_first_event_of_its_kinds(workbench: Workbench) -> None:

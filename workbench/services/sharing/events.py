@@ -1,4 +1,4 @@
-"""The events after a cursor that are visible to the caller."""
+"""Events that are visible to the caller: those after a cursor, and the newest."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 Kinds = Annotated[list[str], Field(max_length=50, description="`*`, `<noun>.*` or kinds, such as task.completed.")]
+Subject = Annotated[str | None, Field(description="Only events about this: task:7, or an agent's id.")]
 
 PAGES = 10
 """The most reads of `PAGE` events for one answer."""
@@ -36,6 +37,13 @@ class Events(Wire):
     next_after: int
 
 
+class NewestEvents(Wire):
+    """The newest events, oldest first. For those before them pass `next_before` as `before`, until it is null."""
+
+    events: list[Event]
+    next_before: int | None
+
+
 @op(allow=Level.READ, reads=True)
 async def list_events(
     ctx: Ctx,
@@ -43,7 +51,7 @@ async def list_events(
         int | None, Field(ge=0, le=LARGEST_INT, description="Only events with a larger id; null: from now on.")
     ] = 0,
     kinds: Kinds = ["*"],
-    subject: Annotated[str | None, Field(description="Only events about this: task:7, or an agent's id.")] = None,
+    subject: Subject = None,
     limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 100,
     wait_seconds: Annotated[float, Field(ge=0, description="How long to wait for a first event.")] = 0,
 ) -> Events:
@@ -69,6 +77,39 @@ async def list_events(
             if found.events or left <= 0 or (found.is_end and not await change.after(found.last, left)):
                 return Events(events=found.events, next_after=found.last)
             start = found.last
+
+
+@op(allow=Level.READ, reads=True, tool=False)
+async def list_newest_events(
+    ctx: Ctx,
+    kinds: Kinds = ["*"],
+    subject: Subject = None,
+    limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 100,
+    before: Annotated[int | None, Field(ge=0, le=LARGEST_INT, description="Only events with a smaller id.")] = None,
+) -> NewestEvents:
+    """List the newest events, the newest last.
+
+    A page may be empty although older events match, because each call searches only a part of a long history.
+    """
+
+    def question(tx: Reader) -> NewestEvents:
+        full_subject = _subject(tx, subject) if subject else None
+        found: list[Event] = []
+        oldest, size = LARGEST_INT if before is None else before, limit + 1
+        for _ in range(PAGES):
+            page = _page_before(tx, full_subject, oldest, size)
+            for one in page:
+                if len(found) == limit:
+                    return NewestEvents(events=found[::-1], next_before=oldest)
+                oldest = one.id
+                if matches(one.kind, kinds) and may_see(ctx.caller, one):
+                    found.append(one)
+            if len(page) < size:
+                return NewestEvents(events=found[::-1], next_before=None)
+            size = PAGE
+        return NewestEvents(events=found[::-1], next_before=oldest)
+
+    return await ctx.read(question)
 
 
 def may_see(caller: Caller, found: Event) -> bool:
@@ -130,3 +171,9 @@ def _page(tx: Reader, subject: str | None, start: int, limit: int) -> list[Event
     if subject is None:
         return events_after(tx, start, limit)
     return [event(row) for row in tx.all(SQL.about, subject=subject, cursor=start, limit=limit)]
+
+
+def _page_before(tx: Reader, subject: str | None, before: int, limit: int) -> list[Event]:
+    """Events with a smaller id, newest first."""
+    query = SQL.newest if subject is None else SQL.newest_about
+    return [event(row) for row in tx.all(query, subject=subject, before=before, limit=limit)]
