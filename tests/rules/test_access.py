@@ -16,23 +16,7 @@ from workbench.rules import access
 
 GOOD_IDS = ["a", "Ada", "ada.b_c-9", "9", "x" * 64, "pending"]
 BAD_IDS = [
-    *(
-        "",
-        " ",
-        "-a",
-        ".a",
-        "_a",
-        "a b",
-        "a/b",
-        "é",
-        "a\n",
-        "x" * 65,
-        "a\0",
-        "Operator",
-        "system",
-        "pending_1",
-        "Pending_1",
-    ),
+    *("", " ", "-a", ".a", "_a", "a b", "a/b", "é", "a\n", "x" * 65, "a\0", "Operator", "system", "pending_1"),
     *("Pending_1", "null", "None", "ME", "everyone", "all", "undefined", "true"),
 ]
 GOOD_WORKTREES = ["a", "0", "report", "a-b_c", "x" * 50, "mainline"]

@@ -52,7 +52,7 @@ def test_a_lease_that_cannot_be_is_refused(written: str) -> None:
     ("persona_id", "allowed"),
     [
         *[(fine, True) for fine in ("a", "7", "a-b_c", "x" * 50)],
-        *[(bad, False) for bad in ("", "A", "-a", "_a", "a b", "../a", "a/b", "a.md", "é", "x" * 51, "a\n")],
+        *[(bad, False) for bad in ("", "A", "-a", "_a", "a b", "../a", "a/b", "a.md", "é", "x" * 51, "a\n", "none")],
     ],
 )
 def test_an_id_is_fit_to_name_a_file(persona_id: str, allowed: bool) -> None:

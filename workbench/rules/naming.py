@@ -22,6 +22,8 @@ Name = Annotated[
     Field(description="Display name."),
 ]
 """A display name, without control characters and without characters that reverse the text around it."""
+NOTHING = frozenset({"none", "null"})
+"""What commands and programs take for no session, no team and no persona; new ones cannot be called that."""
 Description = Annotated[str, Field(max_length=10_000, description="Its purpose.")]
 
 

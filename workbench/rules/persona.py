@@ -10,6 +10,7 @@ import yaml
 
 from workbench.errors import BadInput
 from workbench.model import Role
+from workbench.rules.naming import NOTHING
 from workbench.rules.tasks.plan import NOT_YAML, flaw
 from workbench.rules.wire import json_safety
 
@@ -37,10 +38,11 @@ def check_id(persona_id: str) -> str:
     Raises:
         BadInput: ``PERSONA_INVALID``.
     """
-    if not _ID.fullmatch(persona_id):
+    if persona_id in NOTHING or not _ID.fullmatch(persona_id):
         raise BadInput(
             "PERSONA_INVALID",
-            "A persona's id has 1 to 50 lower-case letters, digits, '_' or '-', and begins with a letter or digit.",
+            "A persona's id has 1 to 50 lower-case letters, digits, '_' or '-', begins with a letter or digit, and is "
+            "not none or null.",
         )
     return persona_id
 

@@ -53,6 +53,18 @@ async def test_a_project_that_cannot_be_is_refused_and_leaves_nothing(
     assert (await names(workbench), await events(workbench)) == ([], [])
 
 
+@pytest.mark.parametrize("noun", ["project", "session", "team"])
+async def test_a_name_that_commands_take_for_none_is_refused(workbench: Workbench, noun: str) -> None:
+    await make(workbench, "alpha")
+    place = {"project_id": "alpha"} if noun == "session" else {}
+    for name in ("none", "NULL"):
+        with pytest.raises(BadInput, match="BAD_NAME"):
+            await workbench.call(f"create_{noun}", name=name, **place)
+    made = await workbench.call(f"create_{noun}", name="one", **place)
+    with pytest.raises(BadInput, match="BAD_NAME"):
+        await workbench.call(f"update_{noun}", **{f"{noun}_id": made["id"], "name": "None"})
+
+
 async def test_a_name_is_one_projects_alone_until_that_is_deleted(workbench: Workbench) -> None:
     first = await make(workbench, "alpha")
     beta = await make(workbench, "beta")

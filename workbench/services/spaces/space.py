@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Literal, TypeVar
 
-from workbench.errors import Conflict
+from workbench.errors import BadInput, Conflict
 from workbench.model import Access, Level, Wire, uuid7
 from workbench.ops import Caller
-from workbench.rules.naming import resolve_ref
+from workbench.rules.naming import NOTHING, resolve_ref
 from workbench.rules.search import like_pattern
 from workbench.rules.wire import paging
 from workbench.services.access import permissions
@@ -97,15 +97,28 @@ def page(tx: Reader, kind: Kind[M], caller: Caller, wanted: Wanted, limit: int, 
     return Page([kind.of(row) for row in shown], total["n"], following)
 
 
-def create(tx: Tx, kind: Kind[M], parent: str | None, name: str, description: str) -> M:
+def create(
+    tx: Tx,
+    kind: Kind[M],
+    parent: str | None,
+    name: str,
+    description: str,
+    *,
+    space_id: str | None = None,
+    at: int | None = None,
+) -> M:
     """Create a space in a parent (an id), or in none.
 
+    Args:
+        space_id, at: its id and its time (microseconds UTC) if it was created elsewhere.
+
     Raises:
-        Conflict: ``NAME_TAKEN``.
+        Conflict: ``NAME_TAKEN``. BadInput: ``BAD_NAME``.
     """
+    _check_name(kind, name)
     require_free(tx, kind, parent, name)
-    made = str(uuid7(tx.now))
-    tx.run(kind.sql.add, id=made, parent=parent, name=name, description=description, now=tx.now)
+    made = space_id or str(uuid7(tx.now))
+    tx.run(kind.sql.add, id=made, parent=parent, name=name, description=description, now=tx.now if at is None else at)
     return _changed(tx, kind, Change.CREATED, made, name=name)
 
 
@@ -113,9 +126,10 @@ def update(tx: Tx, kind: Kind[M], row: Row, name: str | None, description: str |
     """Change the name or the description of a space; None leaves them as they are.
 
     Raises:
-        Conflict: ``NAME_TAKEN``.
+        Conflict: ``NAME_TAKEN``. BadInput: ``BAD_NAME``.
     """
-    if name is not None:
+    if name is not None and name != row["name"]:
+        _check_name(kind, name)
         require_free(tx, kind, row["parent_id"], name, row["id"])
     given = {"name": name, "description": description}
     changes = sorted(field for field, value in given.items() if value is not None)
@@ -152,6 +166,11 @@ def require_free(tx: Reader, kind: Kind[M], parent: str | None, name: str, besid
         where = f" in this {kind.parent}" if parent else f" without a {kind.parent}" if kind.parent else ""
         taken = f"There is already a {kind.noun} {name!r}{where}."
         raise Conflict("NAME_TAKEN", f"{taken} Choose another name, or rename that one.")
+
+
+def _check_name(kind: Kind[M], name: str) -> None:
+    if name.lower() in NOTHING:
+        raise BadInput("BAD_NAME", f"A {kind.noun} cannot be named {name!r}, which is taken for none. Choose another.")
 
 
 def _changed(tx: Tx, kind: Kind[M], change: Change, space_id: str, **data: object) -> M:
