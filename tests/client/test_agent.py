@@ -276,6 +276,19 @@ async def test_an_agent_finds_the_server_again_where_it_is_restarted(
             assert (await first)["data"]["title"] == "New"
 
 
+async def test_the_project_tells_an_agent_where_its_server_is(
+    served: Served, admit: Admit, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = await admit("ada")
+    async with Agent("http://127.0.0.1:1", token=ada.token, project=repository) as agent:
+        assert agent.agent_id == "ada"
+    (removed := tmp_path / "removed").mkdir()
+    monkeypatch.chdir(removed)
+    removed.rmdir()
+    async with Agent(served.info.url, token=ada.token) as agent:
+        assert agent.agent_id == "ada"
+
+
 async def test_the_token_of_an_agent_is_sent_to_the_server_of_its_project_only(
     served: Served, admit: Admit, repository: Path
 ) -> None:

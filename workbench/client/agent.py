@@ -77,8 +77,8 @@ class Agent:
         timeout: seconds that the server may take to reply.
         chance, clock: randomness and time, for the pauses between attempts to connect.
         pauses: makes those pauses, in seconds; by default they grow to half a minute.
-        project: root of the project that the server serves. There the agent finds it again when it was restarted at
-            another address. By default the project of the current directory, if its server is at `url`.
+        project: root of the server's project, which tells where the server is, also after a restart at another
+            address. By default the project of the current directory, if its server is at `url`.
 
     Raises:
         BadInput: ``BAD_URL``. Refused: ``REJECTED`` (a person said no), ``GRANT_EXPIRED``, ``NOT_ALLOWLISTED``,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from workbench.client.address import is_same_place
 from workbench.client.discovery import is_running
+from workbench.errors import BadInput
 from workbench.model import ServerInfo
 from workbench.project.root import STATE, find_project
 from workbench.server_file import ServerFile
@@ -33,11 +34,14 @@ class ProjectServer:
 
     @classmethod
     def at(cls, url: str, project: Path | None) -> ProjectServer:
-        """The server at an address; of this project, or else of the project of the current directory if it names it."""
-        if project is not None:
-            return cls(url, server_file(project))
-        file = server_file(find_project())
+        """The server of a project, or else the one at `url`, of the current directory's project if that names it."""
+        try:
+            file = server_file(project or find_project())
+        except BadInput:  # the current directory was removed
+            return cls(url, None)
         named = ServerFile(file).load().info
+        if project is not None:
+            return cls(named.url if named else url, file)
         return cls(url, file if named is not None and is_same_place(url, named.url) else None)
 
     def nonce(self) -> str | None:
