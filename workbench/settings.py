@@ -77,8 +77,8 @@ class Settings(BaseSettings):
     retry_cap_seconds: float = Field(300.0, ge=0, description="Longest wait before a retry.")
     wait_limit_seconds: float = Field(30.0, ge=0, description="Longest wait of a long poll.")
 
-    max_pending_agents: int = Field(1_024, ge=1, description="Most registrations that may wait for a decision.")
-    max_pending_per_address: int = Field(512, ge=1, description="Agents waiting for admission from one address.")
+    max_pending_agents: int = Field(500, ge=1, description="Most registrations that may wait for a decision.")
+    max_pending_per_address: int = Field(300, ge=1, description="Agents waiting for admission from one address.")
     pending_expires_seconds: float = Field(86_400.0, gt=0, description="How long a registration waits for a decision.")
     silent_seconds: float = Field(
         90.0,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 from tests.cli.conftest import Type, data
+from workbench.app import Workbench
+from workbench.settings import Settings
 
 
 def test_an_agent_is_admitted_with_every_choice_and_changed_later(run: Type) -> None:
@@ -30,6 +35,20 @@ def test_an_agent_is_admitted_with_every_choice_and_changed_later(run: Type) -> 
     assert run("token", "first").out != told
 
 
+def test_more_agents_than_a_page_are_counted_and_admitted_at_once(run: Type, repository: Path) -> None:
+    asyncio.run(_register(Settings(project=repository), 205))
+    assert ["waiting", "for", "approval", "205"] in [line.split() for line in run("status").out.splitlines()]
+    assert len(data(run("--json", "approvals"))) == 205
+    assert len(data(run("--json", "approve", "--all", "--kind", "registration"))) == 205
+    assert ["agents", "205"] in [line.split() for line in run("status").out.splitlines()]
+
+
+async def _register(settings: Settings, count: int) -> None:
+    async with Workbench.open(settings) as workbench:
+        for number in range(count):
+            await workbench.call("register", name=f"agent-{number}")
+
+
 def test_rules_admit_and_are_listed_and_removed(run: Type) -> None:
     assert run("rules").out == "There are no rules: you admit every agent yourself.\n"
     run("rules", "add", "night", "worker-*", "--tool", "read", "--expires", "8h")
@@ -38,7 +57,25 @@ def test_rules_admit_and_are_listed_and_removed(run: Type) -> None:
     assert run("rules", "remove", "night").out == "Removed rule night.\n"
     assert run("rules", "remove", "night").err.startswith("RULE_NOT_FOUND: ")
     assert run("allowlist").out == "The allowlist is empty: every agent may act.\n"
-    run("allowlist", "add", "ada")
+    assert run("allowlist", "add", "ada").out == "Added ada. From now on only the agents on the allowlist may act.\n"
+    assert run("allowlist", "add", "bob").out == "Added bob.\n"
+    assert run("allowlist", "remove", "bob").out == "Removed bob.\n"
     assert run("allowlist").out.splitlines()[1].split()[0] == "ada"
-    run("allowlist", "remove", "ada")
+    assert run("allowlist", "remove", "ada").out == "Removed ada. The allowlist is empty: every agent may act.\n"
     assert data(run("--json", "allowlist"))["ids"] == []
+
+
+def test_tools_are_switched_and_their_rights_changed(run: Type) -> None:
+    assert [one["id"] for one in data(run("--json", "tools"))] == ["read", "register", "write"]
+    assert run("tools", "disable", "register").out == "register is switched off.\n"
+    assert [line.split()[1] for line in run("tools", "list").out.splitlines()[1:]] == ["on", "off", "on"]
+    assert run("tools", "enable", "register").out == "register is switched on.\n"
+    before = next(one for one in data(run("--json", "tools")) if one["id"] == "read")["permissions"]
+    assert run("tools", "edit", "read", "--read", "contexts,agents").out == (
+        "read reads contexts and agents and writes nothing.\n"
+    )
+    assert data(run("--json", "tools", "edit", "read", "--description", "Look"))["description"] == "Look"
+    after = next(one for one in data(run("--json", "tools")) if one["id"] == "read")["permissions"]
+    assert after == {"read": ["contexts", "agents"], "write": before["write"]}
+    assert run("tools", "edit", "read", "--read", "secrets").err.startswith("INVALID_ARGUMENTS: ")
+    assert run("tools", "disable", "sudo").err.startswith("TOOL_NOT_FOUND: ")

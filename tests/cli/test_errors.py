@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Type
 from tests.conftest import Ran
+
+COMMAND = [sys.executable, "-m", "workbench.cli"]
 
 
 def test_an_error_is_a_code_and_a_next_step(run: Type) -> None:
@@ -48,6 +53,13 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("token", "nobody"): "AGENT_NOT_FOUND",
         ("history", "nobody"): "AGENT_NOT_FOUND",
         ("projects", "delete", "nowhere"): "PROJECT_NOT_FOUND",
+        ("sessions", "delete", "nowhere"): "SESSION_NOT_FOUND",
+        ("sessions", "--in", "nowhere"): "PROJECT_NOT_FOUND",
+        ("agents", "delete", "nobody"): "AGENT_NOT_FOUND",
+        ("agents", "restore", "nobody"): "AGENT_NOT_FOUND",
+        ("tools", "enable", "sudo"): "TOOL_NOT_FOUND",
+        ("export", "events", "-o", "/proc/events.csv"): "OUTPUT_UNWRITABLE",
+        ("export", "events", "-o", "/dev/full"): "OUTPUT_UNWRITABLE",
         ("sessions", "rename", "nowhere", "x"): "SESSION_NOT_FOUND",
         ("teams", "delete", "nowhere"): "TEAM_NOT_FOUND",
         ("contexts", "show", "nowhere"): "CONTEXT_NOT_FOUND",
@@ -77,6 +89,48 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         assert (ran.status, ran.out, ran.err.partition(":")[0]) == (1, "", code), arguments
     monkeypatch.setenv("WORKBENCH_PORT", "eight")
     assert run("status").err.startswith("BAD_SETTINGS: WORKBENCH_PORT: ")
+
+
+def test_output_that_cannot_be_written_is_a_coded_error(run: Type) -> None:
+    run("projects", "add", "Lab")
+    status, errors = typed("projects", stdout=Path("/dev/full"))
+    assert (status, len(errors.splitlines())) == (1, 1)
+    assert errors.startswith("OUTPUT_UNWRITABLE: The standard output cannot be written: No space left on device. ")
+
+
+def test_a_reader_that_has_enough_is_no_error(run: Type) -> None:
+    run("projects", "add", "Lab")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        command = subprocess.run([*COMMAND, "projects"], stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (command.returncode, command.stderr) == (1, "")
+
+
+def test_a_defect_is_a_coded_error_too(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.app.Workbench.call", lambda *_, **__: 1 / 0)
+    ran = run("projects")
+    assert (ran.status, ran.out) == (1, "")
+    assert "test_errors.py" in ran.err
+    assert ran.err.splitlines()[-1].startswith("INTERNAL_ERROR: ")
+    assert json.loads(run("--json", "projects").err.splitlines()[-1])["code"] == "INTERNAL_ERROR"
+
+
+def test_what_the_system_refuses_is_a_coded_error(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "/var/lock")
+
+    monkeypatch.setattr("workbench.app.Workbench.call", refused)
+    assert run("projects").err == (
+        "SYSTEM_ERROR: The system refused something the command needs: [Errno 13] Permission denied: '/var/lock'.\n"
+    )
+
+
+def typed(*arguments: str, stdout: Path) -> tuple[int, str]:
+    """The command in a process of its own: its exit status and its errors."""
+    with stdout.open("w") as file:
+        ended = subprocess.run([*COMMAND, *arguments], stdout=file, stderr=subprocess.PIPE, text=True)
+    return ended.returncode, ended.stderr
 
 
 def test_a_project_that_is_not_there_is_refused_and_not_made(

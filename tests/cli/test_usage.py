@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -44,6 +47,13 @@ BAD_USAGE = [
     ["move", "ada"],
     ["rules", "add", "night"],
     ["rules", "no-such-command"],
+    ["agents", "delete"],
+    ["grant", "ada", "bob", "--name", "Ada"],
+    ["projects", "edit", "Lab"],
+    ["contexts", "edit", "7"],
+    ["contexts", "add", "Lab", "Title", "--metadata", "[]"],
+    ["tools", "edit", "read"],
+    ["events", "--after", "1", "--before", "9"],
     ["export", "secrets"],
     ["task"],
     ["task", "one"],
@@ -65,7 +75,10 @@ BAD_USAGE = [
 def test_bad_usage_ends_with_2_and_says_what_is_wrong(run: Type, arguments: list[str]) -> None:
     ran = run(*arguments)
     assert (ran.status, ran.out) == (2, "")
-    assert "Error: " in ran.err
+    assert re.search("^BAD_USAGE: .", ran.err, re.MULTILINE)
+    ran = run("--json", *arguments)
+    assert (ran.status, ran.out) == (2, "")
+    assert json.loads(ran.err)["code"] == "BAD_USAGE"
 
 
 def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
@@ -73,7 +86,7 @@ def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
 ) -> None:
     run("projects", "add", "Lab")
     run("sessions", "add", "Lab", "Day 1")
-    for arguments in (["projects"], ["projects", "list"], ["sessions", "--project", "Lab"]):
+    for arguments in (["projects"], ["projects", "list"], ["sessions", "--in", "Lab"]):
         assert len(data(run(*arguments, "--json"))) == 1
         assert run(*arguments, "--json") == run("--json", *arguments)
     assert run("priority", "99", "-5", "--json").err == run("--json", "priority", "99", "-5").err
@@ -82,6 +95,28 @@ def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
     monkeypatch.setenv("WORKBENCH_PROJECT", "/no/where")
     assert data(run("tasks", "--json", "--project", str(tmp_path))) == []
     assert run("tasks", "--project", __file__).status == 2
+    assert data(run("sessions", "--json", "--project", str(tmp_path))) == []
+
+
+def test_a_group_without_a_command_prints_its_help(run: Type) -> None:
+    ran = run()
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: workbench ")
+    assert "BAD_USAGE" not in ran.err
+
+
+def test_the_option_project_is_the_directory_in_every_command() -> None:
+    def below(command: click.Command) -> Iterator[click.Command]:
+        yield command
+        if isinstance(command, click.Group):
+            for one in command.commands.values():
+                yield from below(one)
+
+    for command in below(cli):
+        for option in command.params:
+            if "--project" in option.opts:
+                assert isinstance(option, click.Option)
+                assert option.help == "Root directory of the project."
 
 
 def test_no_option_is_without_help_and_no_name_is_taken_twice() -> None:

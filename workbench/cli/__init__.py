@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     admission,
@@ -31,13 +33,13 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     worktrees,
 )
 from workbench.cli.call import parse_arguments
-from workbench.cli.client import explain
 from workbench.cli.global_options import CommandGroup, root, with_global_options
-from workbench.cli.output import Note, PartialFailure, Shown, Text
+from workbench.cli.output import Note, PartialFailure, Shown, Text, discard_output, write_out
 from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
-from workbench.errors import WorkbenchError
+from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.graph import Graph
+from workbench.inert import inert
 from workbench.tables import Page, Table
 
 __all__ = ["COMMANDS", "CommandGroup", "Note", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
@@ -48,21 +50,54 @@ cli = with_global_options(root)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of the `workbench` command; failures print a code and a next step, exit status 1."""
+    """Entry point of the `workbench` command.
+
+    Failures print a code and a next step. The exit status is 1; 2 if the command was not understood.
+    """
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
         shown = cli.main(arguments, prog_name="workbench", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        if isinstance(shown, Table | Page | Graph | Note | Text):
+            write_out(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
     except click.Abort:
         sys.exit(130)
-    except WorkbenchError as error:
-        click.echo(json.dumps(error.as_dict()) if as_json else explain(error), err=True)
+    except BrokenPipeError:  # such as `workbench events | head`: its reader has enough
+        discard_output()
         sys.exit(1)
-    if isinstance(shown, Table | Page | Graph | Note | Text):
-        click.echo(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
+    except Exception as error:
+        sys.exit(_report(error, as_json))
     if isinstance(shown, PartialFailure):
         sys.exit(1)
     if isinstance(shown, int):  # the exit status of the program that the command ran
         sys.exit(shown)
+
+
+def _report(error: Exception, as_json: bool) -> int:
+    """Print an error on standard error, a defect with its traceback; the exit status."""
+    if isinstance(error, NoArgsIsHelpError):  # a group without a command
+        error.show()
+        return error.exit_code
+    coded = _coded(error)
+    text = json.dumps(coded.as_dict()) if as_json else _usage(error) + inert(f"{coded.code}: {coded.message}")
+    click.echo(text, err=True)
+    return error.exit_code if isinstance(error, click.ClickException) else 1
+
+
+def _coded(error: Exception) -> WorkbenchError:
+    if isinstance(error, WorkbenchError):
+        return error
+    if isinstance(error, click.ClickException):
+        return BadInput("BAD_USAGE", error.format_message())
+    if isinstance(error, OSError):  # such as a log that was deleted while it was followed
+        return Unavailable("SYSTEM_ERROR", f"The system refused something the command needs: {error}.")
+    traceback.print_exception(error, file=sys.stderr)
+    return WorkbenchError(
+        "INTERNAL_ERROR", f"The command failed by a defect: {error!r}. Report it with the lines above."
+    )
+
+
+def _usage(error: Exception) -> str:
+    """How a command is used that was not understood; empty for other errors."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    return f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n"

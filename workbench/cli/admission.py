@@ -1,16 +1,17 @@
-"""Admission rules and the allowlist: `rules`, `allowlist`."""
+"""Who is admitted, and to what: `rules`, `allowlist`, `tools`."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.grants import choices, grant_options
-from workbench.cli.output import Note, NounGroup, Shown, pass_client
+from workbench.cli.grants import NOTHING, choices, grant_options
+from workbench.cli.output import Note, NounGroup, Shown, drop_none, enumerated, pass_client
 from workbench.tables import Table
 
 
@@ -71,7 +72,9 @@ def list_allowed(client: OperatorClient) -> Shown:
 @pass_client
 def allow(client: OperatorClient, agent_id: str) -> Shown:
     """Add an id. The first one restricts access to the listed agents."""
-    return Note(f"Added {agent_id}.", client.call("allow_agent", agent_id=agent_id))
+    made = client.call("allow_agent", agent_id=agent_id)
+    only = " From now on only the agents on the allowlist may act." if len(made["ids"]) == 1 else ""
+    return Note(f"Added {agent_id}.{only}", made)
 
 
 @allowlist.command("remove")
@@ -79,10 +82,72 @@ def allow(client: OperatorClient, agent_id: str) -> Shown:
 @pass_client
 def disallow(client: OperatorClient, agent_id: str) -> Shown:
     """Remove an id."""
-    return Note(f"Removed {agent_id}.", client.call("disallow_agent", agent_id=agent_id))
+    made = client.call("disallow_agent", agent_id=agent_id)
+    everyone = "" if made["ids"] else " The allowlist is empty: every agent may act."
+    return Note(f"Removed {agent_id}.{everyone}", made)
+
+
+@root.group(cls=NounGroup)
+def tools() -> None:
+    """Tools that agents are granted: list, enable, disable, edit."""
+
+
+@tools.command("list")
+@pass_client
+def list_tools(client: OperatorClient) -> Shown:
+    """List the tools and what each permits."""
+    found = client.call("list_agent_tools")["agent_tools"]
+    rows = [[one["id"], "on" if one["enabled"] else "off", *_rights(one), one["description"]] for one in found]
+    return Table(["tool", "is", "reads", "writes", "description"], rows, data=found)
+
+
+@tools.command("enable")
+@click.argument("tool_id", metavar="TOOL")
+@pass_client
+def enable(client: OperatorClient, tool_id: str) -> Shown:
+    """Switch a tool on for all agents that have it."""
+    return Note(f"{tool_id} is switched on.", client.call("update_agent_tool", tool_id=tool_id, enabled=True))
+
+
+@tools.command("disable")
+@click.argument("tool_id", metavar="TOOL")
+@pass_client
+def disable(client: OperatorClient, tool_id: str) -> Shown:
+    """Switch a tool off for all agents, whatever they were granted."""
+    return Note(f"{tool_id} is switched off.", client.call("update_agent_tool", tool_id=tool_id, enabled=False))
+
+
+@tools.command("edit")
+@click.argument("tool_id", metavar="TOOL")
+@click.option("--read", metavar="RESOURCES", default=None, help="What it may read: contexts,agents,…, or `none`.")
+@click.option("--write", metavar="RESOURCES", default=None, help="What it may write: contexts,…, or `none`.")
+@click.option("--description", default=None, help="Its new description.")
+@pass_client
+def edit_tool(client: OperatorClient, tool_id: str, description: str | None, **rights: str | None) -> Shown:
+    """Change what a tool permits; rights that are not given stay unchanged."""
+    chosen = {right: _resources(given) for right, given in drop_none(**rights).items()}
+    changes = drop_none(description=description)
+    if chosen:
+        known = client.call("list_agent_tools")["agent_tools"]
+        before: dict[str, Any] = next((one["permissions"] for one in known if one["id"] == tool_id), {})
+        changes["permissions"] = before | chosen
+    if not changes:
+        raise click.UsageError("Give --read, --write or --description.")
+    made = client.call("update_agent_tool", tool_id=tool_id, **changes)
+    reads, writes = _rights(made)
+    return Note(f"{tool_id} reads {reads} and writes {writes}.", made)
 
 
 def _grants(rule: dict[str, Any]) -> str:
     return ", ".join(
         f"{key} {value if isinstance(value, str) else json.dumps(value)}" for key, value in rule["grants"].items()
     )
+
+
+def _resources(given: str) -> list[str]:
+    return [] if given == NOTHING else given.split(",")
+
+
+def _rights(tool: Mapping[str, Any]) -> tuple[str, str]:
+    permissions = tool["permissions"]
+    return enumerated(permissions["read"]) or "nothing", enumerated(permissions["write"]) or "nothing"

@@ -1,4 +1,7 @@
-"""Agents: `agents`, `agent`, `history`, `grant`, `move`, `token`, `revoke`, `connect`."""
+"""Agents: `agents` (list, show, history, grant, move, token, revoke, delete, restore) and `connect`.
+
+All of these but `list`, `delete` and `restore` are also commands without `agents`; `show` is then `agent`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, membership_options
-from workbench.cli.output import Note, Shown, Text, drop_none, listing, page_table, pass_client
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, enumerated, listing, page_table, pass_client
 from workbench.tables import Page, Table
 
 COLUMNS = {
@@ -30,13 +33,18 @@ COLUMNS = {
 NEWEST_EVENTS = 20
 
 
-@root.command()
+@root.group(cls=NounGroup)
+def agents() -> None:
+    """Agents: list, show, grant, move, delete, restore, …"""
+
+
+@agents.command("list")
 @click.option("--status", "state", default=None, help="Only agents in this state.")
 @click.option("--session", "session_id", default=None, help="Only agents of this session.")
 @click.option("--team", "team_id", default=None, help="Only agents of this team.")
 @listing
 @pass_client
-def agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
+def list_agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
     """List the agents."""
     found = client.call("list_agents", **drop_none(status=state, **options))
     return page_table(found, "agents", COLUMNS, "No agent has registered yet.")
@@ -64,20 +72,28 @@ def agent_history(client: OperatorClient, agent_id: str, limit: int | None) -> S
 
 
 @root.command()
-@click.argument("agent_id")
-@click.option("--id", "new_id", metavar="ID", default=None, help="Its new id.")
-@click.option("--name", default=None, help="Its new name.")
+@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...")
+@click.option("--id", "new_id", metavar="ID", default=None, help="Its new id (one agent).")
+@click.option("--name", default=None, help="Its new name (one agent).")
 @click.option("--reason", default="", help="Recorded in the history.")
 @grant_options
 @pass_client
 def grant(
-    client: OperatorClient, agent_id: str, new_id: str | None, name: str | None, reason: str, **options: Any
+    client: OperatorClient,
+    agent_ids: tuple[str, ...],
+    new_id: str | None,
+    name: str | None,
+    reason: str,
+    **options: Any,
 ) -> Shown:
-    """Change an agent's grant, id or name."""
+    """Change the grants of agents, all or none, or the id or name of one."""
     changes = choices(options, agent_id=new_id, name=name)
     if not changes:
         raise click.UsageError("Give at least one option: --tool, --session, --expires, … `grant --help` lists all.")
-    return Note(f"Changed {agent_id}.", client.call("update_agent", agent_id=agent_id, changes=changes, reason=reason))
+    if (new_id or name) and len(agent_ids) > 1:
+        raise click.UsageError("An id and a name are for one agent. Omit --id and --name, or change one by one.")
+    made = client.call("assign_agents", agent_ids=list(agent_ids), changes=changes, reason=reason)["agents"]
+    return Note(f"Changed {enumerated(agent_ids)}.", made[0] if len(made) == 1 else made)
 
 
 @root.command()
@@ -90,7 +106,7 @@ def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> 
     if not changes:
         raise click.UsageError("Give --session, --team, or both.")
     moved = client.call("assign_agents", agent_ids=list(agent_ids), changes=changes)
-    return Note(f"Moved {', '.join(agent_ids)}.", moved)
+    return Note(f"Moved {enumerated(agent_ids)}.", moved)
 
 
 @root.command()
@@ -128,6 +144,31 @@ def connect(client: OperatorClient, agent_id: str | None, program: str | None) -
     chosen = [one for one in made["instructions"] if program in (None, one["id"])]
     text = "\n\n".join(f"# {one['title']}\n{one['text'].rstrip()}" for one in chosen)
     return Text(text, {**made, "instructions": chosen})
+
+
+@agents.command("delete")
+@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...")
+@click.option("--reason", default="", help="Recorded in the history.")
+@pass_client
+def delete_agents(client: OperatorClient, agent_ids: tuple[str, ...], reason: str) -> Shown:
+    """Delete agents. Their tasks are released and their tokens stop working; `restore` brings them back."""
+    made = [client.call("delete_agent", agent_id=one, reason=reason) for one in agent_ids]
+    back = f"`agents restore {' '.join(agent_ids)}` brings {'it' if len(made) == 1 else 'them'} back."
+    return Note(f"Deleted {enumerated(agent_ids)}. {back}", made)
+
+
+@agents.command("restore")
+@click.argument("agent_ids", nargs=-1, required=True, metavar="AGENT_ID...")
+@pass_client
+def restore_agents(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
+    """Restore deleted agents with their ids, grants and tokens."""
+    made = [client.call("restore_agent", agent_id=one) for one in agent_ids]
+    return Note(f"Restored {enumerated(agent_ids)}.", made)
+
+
+agents.add_command(agent, "show")
+for command in (agent_history, grant, move, token, revoke):
+    agents.add_command(command)
 
 
 def _history(client: OperatorClient, agent_id: str, limit: int | None) -> list[dict[str, Any]]:

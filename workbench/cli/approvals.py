@@ -16,13 +16,16 @@ from workbench.errors import BadInput, NotFound, Unavailable, from_dict
 from workbench.rules.wording import in_commands
 from workbench.tables import Page, Table
 
+MOST = 500
+"""As many as an operation lists at once, and as registrations may wait by default."""
+
 
 @root.command()
 @click.option("--all", "everything", is_flag=True, help="Show decided ones too, the newest decision first.")
 @pass_client
 def approvals(client: OperatorClient, everything: bool) -> Shown:
     """List what needs your approval."""
-    found = client.call("list_approvals", status="pending")["approvals"]
+    found = client.call("list_approvals", status="pending", limit=MOST)["approvals"]
     rows = [[a["id"], a["kind"], _about(a), _origin(a), a["status"]] for a in found]
     waiting = Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing needs your approval.", found)
     if not everything:
@@ -106,12 +109,12 @@ def reject(client: OperatorClient, requests: tuple[str, ...], everything: bool, 
 def _chosen(client: OperatorClient, requests: Sequence[str], everything: bool, kind: str | None) -> tuple[int, ...]:
     """The ids of the approvals that a command is for."""
     if everything:
-        return tuple(a["id"] for a in client.call("list_approvals", kind=kind)["approvals"])
+        return tuple(a["id"] for a in client.call("list_approvals", kind=kind, limit=MOST)["approvals"])
     if not requests:
         raise click.UsageError("Give the ids of approvals, or --all. `workbench approvals` lists them.")
     if all(map(str.isdecimal, requests)):
         return tuple(map(int, requests))
-    waiting = client.call("list_approvals", status="pending")["approvals"]
+    waiting = client.call("list_approvals", status="pending", limit=MOST)["approvals"]
     return tuple(int(name) if name.isdecimal() else _about_name(waiting, name) for name in requests)
 
 

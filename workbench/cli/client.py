@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench import state_directory
-from workbench.errors import Refused, WorkbenchError
-from workbench.inert import inert
+from workbench.errors import Refused
 from workbench.model import ServerInfo
 from workbench.settings import Settings
 
@@ -122,8 +121,3 @@ class ProjectClient:
 
         async with Workbench.open(self.settings):
             pass
-
-
-def explain(error: WorkbenchError) -> str:
-    """An error for the user: the code, then the message."""
-    return inert(f"{error.code}: {error.message}")

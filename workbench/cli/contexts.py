@@ -1,15 +1,16 @@
-"""Contexts, which agents write for each other: `contexts` lists, searches, shows, deletes and restores them."""
+"""Contexts, which agents write for each other: `contexts` lists, searches, shows, writes and deletes them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Fn, NounGroup, Shown, Text, drop_none, pass_client
+from workbench.cli.output import Fn, JsonObject, Note, NounGroup, Shown, Text, drop_none, enumerated, pass_client
 from workbench.cli.spaces import add_delete_and_restore
+from workbench.errors import BadInput
 from workbench.tables import Table
 
 COLUMNS = {
@@ -24,7 +25,7 @@ COLUMNS = {
 
 @root.group(cls=NounGroup)
 def contexts() -> None:
-    """Contexts: list, search, show, delete, restore."""
+    """Contexts: list, search, show, add, edit, delete, restore."""
 
 
 def filters(command: Fn) -> Fn:
@@ -63,7 +64,51 @@ def show_context(client: OperatorClient, context_id: str) -> Shown:
     return Text(f"{found['title']}\n\n{found['content']}", found)
 
 
+def content_options(command: Fn) -> Fn:
+    """Give a command the options for what a context says."""
+    metadata = click.option("--metadata", type=JsonObject(), default=None, help="An object in JSON.")
+    file = click.option("--file", type=click.File("r", encoding="utf-8"), help="Read its text from FILE; - is stdin.")
+    content = click.option("--content", default=None, help="Its text.")
+    return content(file(metadata(command)))
+
+
+@contexts.command("add")
+@click.argument("session_id", metavar="SESSION")
+@click.argument("title")
+@content_options
+@pass_client
+def add_context(client: OperatorClient, session_id: str, title: str, **given: Any) -> Shown:
+    """Write a context to a session, as the operator."""
+    made = client.call("write", session_id=session_id, content={"title": title, **_content(**given)})
+    return Note(f"Wrote context {made['sequence_number']} of {session_id}; its id is {made['context_id']}.", made)
+
+
+@contexts.command("edit")
+@click.argument("context_id")
+@click.option("--title", default=None, help="Its new title.")
+@content_options
+@pass_client
+def edit_context(client: OperatorClient, context_id: str, title: str | None, **given: Any) -> Shown:
+    """Change the title, the content or the metadata of a context."""
+    changes = drop_none(title=title) | _content(**given)
+    if not changes:
+        raise click.UsageError("Give --title, --content, --file or --metadata.")
+    made = client.call("update_context", context_id=context_id, **changes)
+    return Note(f"Changed the {enumerated([*changes])} of {made['title'] or context_id}.", made)
+
+
 add_delete_and_restore(contexts, "context", "a context")
+
+
+def _content(content: str | None, file: TextIO | None, metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """The options for what a context says, as operations take them."""
+    if content is not None and file is not None:
+        raise click.UsageError("Give --content or --file, not both.")
+    try:
+        text = content if file is None else file.read()
+    except UnicodeDecodeError as error:
+        raise BadInput("NOT_TEXT", f"The file is not UTF-8 text: {error.reason}.") from None
+    return drop_none(content=text, metadata=metadata)
 
 
 def _read(client: OperatorClient, limit: int, **chosen: Any) -> Table:

@@ -12,7 +12,7 @@ import click
 from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, pass_client, raw_option
+from workbench.cli.output import Note, Shown, Text, output_unwritable, pass_client, raw_option
 from workbench.model import iso
 from workbench.settings import Settings
 from workbench.tables import Table
@@ -48,7 +48,10 @@ def export_rows(client: OperatorClient, resource: str, form: str, output: Path |
     if output is None:
         content = made["content"].rstrip("\r\n")
         return Text(content if raw else content.replace("\r\n", "\n"), made, raw)
-    output.write_text(made["content"], "utf-8", newline="")
+    try:
+        output.write_text(made["content"], "utf-8", newline="")
+    except OSError as error:
+        raise output_unwritable(str(output), error) from None
     return Note(f"Saved {resource} to {output}.", made)
 
 

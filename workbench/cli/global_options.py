@@ -75,7 +75,7 @@ def root() -> None:
 
 
 def with_global_options(command: click.Command) -> click.Command:
-    """A copy of a command that has these options too, as all commands below it; a command's own ones come first."""
+    """A copy of a command that has these options too, as all commands below it."""
     made = copy(command)
     if isinstance(made, click.Group):
         made.commands = {name: with_global_options(one) for name, one in made.commands.items()}

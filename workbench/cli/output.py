@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from workbench.errors import Conflict, Unavailable
 from workbench.graph import Graph
 from workbench.inert import as_html, inert
 from workbench.tables import Page, Table
@@ -67,15 +72,91 @@ class NounGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+class JsonObject(click.ParamType[dict[str, Any]]):
+    """Converts an object in JSON."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """See `click.ParamType.convert`."""
+        if isinstance(value, dict):
+            return value
+        try:
+            found = json.loads(value)
+        except ValueError as error:
+            self.fail(f"{value!r} is not JSON: {error}.", param, ctx)
+        if not isinstance(found, dict):
+            self.fail(f"{value!r} is no object in JSON, such as {{}}.", param, ctx)
+        return found
+
+
 raw_option: Callable[[Fn], Fn] = click.option(
     "--raw", is_flag=True, help="Do not escape control characters: for pipes and files, not for terminals."
 )
 """The option of commands that print what workers wrote."""
 
 
+def write_out(text: str) -> None:
+    """Print a text.
+
+    Raises:
+        BrokenPipeError: the reader has closed the pipe. Unavailable: ``OUTPUT_UNWRITABLE``.
+    """
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        raise output_unwritable("The standard output", error) from None
+
+
+def discard_output() -> None:
+    """Let what is left to be printed vanish: it would fail again when the program ends."""
+    with contextlib.suppress(OSError):  # it is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def output_unwritable(what: str, error: OSError) -> Unavailable:
+    """The error for a file that the output cannot be written to."""
+    return Unavailable("OUTPUT_UNWRITABLE", f"{what} cannot be written: {error.strerror}. Choose another file.")
+
+
+def confirmed(question: str, yes: bool) -> None:
+    """Return once the user agrees to a change that affects more than what it names.
+
+    Args:
+        question: what will be done, and what with it.
+        yes: the user has agreed already.
+
+    Raises:
+        Conflict: ``NOT_CONFIRMED``: the user does not agree, or there is no terminal to ask at.
+    """
+    if not yes and not agreed(f"{question} Do it?"):
+        raise Conflict("NOT_CONFIRMED", f"{question} Nothing was changed. To do it, add --yes.")
+
+
+def agreed(question: str) -> bool:
+    """Ask the user, if someone at a terminal can answer."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    return click.confirm(inert(question), default=False, err=True)
+
+
 def drop_none(**values: Any) -> dict[str, Any]:
     """The values that are not None, because an option that was not given is not sent."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, such as 1 session and 2 sessions."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def enumerated(items: Sequence[str]) -> str:
+    """Items in a sentence: `a`, `a and b`, `a, b and c`."""
+    return " and ".join([*filter(None, [", ".join(items[:-1])]), *items[-1:]])
 
 
 def size(count: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -10,7 +10,18 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING
-from workbench.cli.output import Note, NounGroup, Shown, drop_none, listing, page_table, pass_client
+from workbench.cli.output import (
+    Note,
+    NounGroup,
+    Shown,
+    confirmed,
+    counted,
+    drop_none,
+    enumerated,
+    listing,
+    page_table,
+    pass_client,
+)
 
 PROJECTS = ("id", "name", "description", "sessions", "created_at", "deleted_at")
 SESSIONS = ("id", "name", "project", "teams", "agents", "contexts", "created_at", "deleted_at")
@@ -19,17 +30,17 @@ TEAMS = ("id", "name", "session", "description", "agents", "created_at", "delete
 
 @root.group(cls=NounGroup)
 def projects() -> None:
-    """Projects: list, add, rename, delete, restore."""
+    """Projects: list, add, edit, delete, restore."""
 
 
 @root.group(cls=NounGroup)
 def sessions() -> None:
-    """Sessions of projects: list, add, rename, delete, restore."""
+    """Sessions of projects: list, add, edit, delete, restore."""
 
 
 @root.group(cls=NounGroup)
 def teams() -> None:
-    """Teams of agents: list, add, rename, move, delete, restore."""
+    """Teams of agents: list, add, edit, move, delete, restore."""
 
 
 @projects.command("list")
@@ -42,7 +53,7 @@ def list_projects(client: OperatorClient, **options: Any) -> Shown:
 
 
 @sessions.command("list")
-@click.option("--project", "project_id", default=None, help="Only sessions of this project.")
+@click.option("--in", "project_id", metavar="PROJECT", default=None, help="Only sessions of this project.")
 @listing
 @pass_client
 def list_sessions(client: OperatorClient, **options: Any) -> Shown:
@@ -100,8 +111,12 @@ def move_team(client: OperatorClient, team_id: str, session_id: str) -> Shown:
     return Note(f"Moved {team_id}.", client.call("move_team", team_id=team_id, session_id=target))
 
 
-def add_rename(group: click.Group, noun: str) -> None:
-    """Add `rename` to the commands of a noun."""
+Consequences = Callable[[OperatorClient, str], str]
+"""What deleting the one of an id does besides, as a sentence; empty if that is nothing."""
+
+
+def add_edit(group: click.Group, noun: str) -> None:
+    """Add `rename` and `edit` to the commands of a noun."""
 
     @group.command("rename", help=f"Rename a {noun}.")
     @click.argument(f"{noun}_id")
@@ -111,15 +126,40 @@ def add_rename(group: click.Group, noun: str) -> None:
         made = client.call(f"update_{noun}", name=name, **ref)
         return Note(f"The {noun} is now named {made['name']}.", made)
 
+    @group.command("edit", help=f"Change the name or the description of a {noun}.")
+    @click.argument(f"{noun}_id")
+    @click.option("--name", default=None, help="Its new name.")
+    @click.option("--description", default=None, help="Its new purpose.")
+    @pass_client
+    def edit(client: OperatorClient, name: str | None, description: str | None, **ref: str) -> Shown:
+        changes = drop_none(name=name, description=description)
+        if not changes:
+            raise click.UsageError("Give --name, --description, or both.")
+        made = client.call(f"update_{noun}", **changes, **ref)
+        return Note(f"Changed the {' and the '.join(changes)} of the {noun} {made['name']}.", made)
 
-def add_delete_and_restore(group: click.Group, noun: str, deletes: str) -> None:
-    """Add `delete` and `restore` to the commands of a noun; `deletes` says what is deleted: a project with …"""
+
+def add_delete_and_restore(
+    group: click.Group, noun: str, deletes: str, consequences: Consequences | None = None
+) -> None:
+    """Add `delete` and `restore` to the commands of a noun.
+
+    Args:
+        deletes: what is deleted: a project with …
+        consequences: if there are any, the user is asked first.
+    """
 
     @group.command("delete", help=f"Delete {deletes}; `restore` brings it back.")
     @click.argument(f"{noun}_id")
     @pass_client
-    def delete(client: OperatorClient, **ref: str) -> Shown:
-        return Note(f"Deleted {ref[f'{noun}_id']}.", client.call(f"delete_{noun}", **ref))
+    def delete(client: OperatorClient, yes: bool = False, **ref: str) -> Shown:
+        if consequences is not None and (what := consequences(client, ref[f"{noun}_id"])):
+            confirmed(what, yes)
+        made = client.call(f"delete_{noun}", **ref)
+        return Note(f"Deleted {ref[f'{noun}_id']}. `{group.name} restore {made['id']}` brings it back.", made)
+
+    if consequences is not None:
+        click.option("--yes", is_flag=True, help="Delete it without a question.")(delete)
 
     @group.command("restore", help=f"Restore a deleted {noun}.")
     @click.argument(f"{noun}_id")
@@ -128,13 +168,45 @@ def add_delete_and_restore(group: click.Group, noun: str, deletes: str) -> None:
         return Note(f"Restored {ref[f'{noun}_id']}.", client.call(f"restore_{noun}", **ref))
 
 
-for space, noun, deletes in (
-    (projects, "project", "a project with everything in it"),
-    (sessions, "session", "a session with everything in it"),
-    (teams, "team", "a team"),
+def project_consequences(client: OperatorClient, project_id: str) -> str:
+    """What deleting a project does besides."""
+    project = client.call("get_project", project_id=project_id)
+    sessions = [*_sessions_of(client, project["id"])]
+    sums = {noun: sum(one[f"{noun}s"] for one in sessions) for noun in ("team", "context", "agent")}
+    return _consequences(f"the project {project['name']}", {"session": len(sessions), **sums})
+
+
+def session_consequences(client: OperatorClient, session_id: str) -> str:
+    """What deleting a session does besides."""
+    session = client.call("get_session", session_id=session_id)
+    sums = {noun: session[f"{noun}s"] for noun in ("team", "context", "agent")}
+    return _consequences(f"the session {session['name']}", sums)
+
+
+def _sessions_of(client: OperatorClient, project_id: str) -> Iterator[Mapping[str, Any]]:
+    page = client.call("list_sessions", project_id=project_id, limit=500)
+    yield from page["sessions"]
+    while page["next_cursor"] is not None:
+        page = client.call("list_sessions", project_id=project_id, limit=500, cursor=page["next_cursor"])
+        yield from page["sessions"]
+
+
+def _consequences(what: str, numbers: Mapping[str, int]) -> str:
+    """What is deleted with a project or session, and how many agents lose their session; empty if nothing does."""
+    inside = [counted(number, noun) for noun, number in numbers.items() if number and noun != "agent"]
+    also = [f"deletes {enumerated(inside)}"] if inside else []
+    if agents := numbers["agent"]:
+        also.append(f"takes {counted(agents, 'agent')} out of {'its' if agents == 1 else 'their'} session")
+    return f"Deleting {what} also {' and '.join(also)}." if also else ""
+
+
+for space, noun, deletes, consequences in (
+    (projects, "project", "a project with everything in it", project_consequences),
+    (sessions, "session", "a session with everything in it", session_consequences),
+    (teams, "team", "a team", None),
 ):
-    add_rename(space, noun)
-    add_delete_and_restore(space, noun, deletes)
+    add_edit(space, noun)
+    add_delete_and_restore(space, noun, deletes, consequences)
 
 
 def _headings(noun: str, fields: tuple[str, ...]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from workbench.cli.approvals import MOST
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown, drop_none, pass_client
@@ -21,18 +22,18 @@ EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject
 def status(client: OperatorClient) -> Shown:
     """Show the server, your inbox, agents and tasks."""
     counts = client.call("count_tasks")["counts"]
-    waiting = client.call("list_approvals")["approvals"]
-    agents = client.call("list_agents")["agents"]
+    waiting = client.call("list_approvals", limit=MOST)["approvals"]
+    agents = client.call("list_agents")
     unattended = client.call("get_unattended_work")
     server = client.find_server()
     rows: list[list[Any]] = [
         ["project", client.settings.project],
         ["server", server.url if server else "not running"],
         ["waiting for approval", len(waiting)],
-        ["agents", len(agents)],
+        ["agents", agents["total"]],
         *[[f"tasks {state}", number] for state, number in sorted(counts.items())],
     ]
-    data = {"server": server and server.url, "waiting": waiting, "agents": agents, "tasks": counts}
+    data = {"server": server and server.url, "waiting": waiting, "agents": agents["agents"], "tasks": counts}
     return Table(["", ""], rows, data=data | {"unattended": unattended}, note=_offer(unattended))
 
 

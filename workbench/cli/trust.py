@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, pass_client
+from workbench.cli.output import Note, Shown, Text, agreed, pass_client
 from workbench.errors import Refused
 from workbench.inert import inert_line
 from workbench.withheld import Privileged, withheld
@@ -33,7 +32,7 @@ def trust(client: OperatorClient, yes: bool) -> Shown:
     if not state and not found:
         return Note("Nothing in this project needs your trust.", {"trusted": True, "state": [], "files": []})
     text, data = _listed(state, found), {"state": state, "files": [_as_data(one) for one in found]}
-    if not yes and not _confirmed(text):
+    if not yes and not agreed(f"{text}\n\nMay Workbench use this?"):
         return Text(f"{text}\n\n{UNTRUSTED}", {"trusted": False, **data})
     record(project, found)
     if state:
@@ -49,13 +48,6 @@ def _unknown_state(project: Path) -> list[str]:
         if error.code != "STATE_NOT_TRUSTED":
             raise
     return state_directory.unknown(project)
-
-
-def _confirmed(text: str) -> bool:
-    """Show the text and ask, if someone at a terminal can answer."""
-    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    return click.confirm(f"{text}\n\nMay Workbench use this?", default=False)
 
 
 def _listed(state: Sequence[str], found: Iterable[Privileged]) -> str:

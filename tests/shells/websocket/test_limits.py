@@ -94,7 +94,7 @@ async def test_two_hundred_agents_of_this_machine_may_register_at_once(served: S
             assert (await client.call("register", name="Ada"))["status"] == "pending"
 
     await asyncio.gather(*[register(number) for number in range(200)])
-    waiting = (await served.workbench.call("list_approvals"))["approvals"]
+    waiting = (await served.workbench.call("list_approvals", limit=500))["approvals"]
     assert len(waiting) == 200
 
 

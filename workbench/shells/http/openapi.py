@@ -156,7 +156,11 @@ def _others(schemas: _Schemas) -> Described:
                 _parameter("query", *field) for field in schemas.fields(schemas.arguments("list_events")).items()
             ]
         }
-        yield "/api/events", "get", {"summary": "The feed."} | taken | _answers(events)
+        yield (
+            "/api/events",
+            "get",
+            {"summary": "The feed. A stream without `after` begins with what happens next."} | taken | _answers(events),
+        )
 
 
 def _operation(op: Op, operation_id: str, tag: str, answer: Json) -> Json:
