@@ -54,7 +54,7 @@ WORDS = {
     "access": "persona|whoami|agent_tool|allowlist|allow_agent|disallow_agent|untrusted",
     "spaces": "project|session|team",
     "agents": "regist|ping|admission|connection_instructions|(get|list|update|assign|restore)_.*agent|token",
-    "sharing": "context|event|agent_history|export$",
+    "sharing": "context|event|agent_history|export$|import_records$",
     "tasks": "task|dependency|heartbeat|plan|priority",
     "processes": "managed_agents|process|profile|confinement|(terminate|revoke|deregister|delete)_agent",
     "insight": "read|write|performance",

@@ -1,4 +1,4 @@
-"""The commands that export, measure and migrate the store."""
+"""The commands that export, import, measure and migrate the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conftest import Admit, Command, Served
 def test_rows_are_exported_and_numbers_shown(run: Type, tmp_path: Path) -> None:
     run("projects", "add", "Lab")
     assert run("export", "projects").out.splitlines()[0].startswith("id,name,")
-    assert run("export", "projects", "--format", "json", "-o", str(tmp_path / "p.json")).status == 0
+    assert run("export", "projects", "-o", str(tmp_path / "p.json")).status == 0
     assert [one["name"] for one in json.loads((tmp_path / "p.json").read_text())] == ["Lab"]
     assert "commit ms p95" in run("performance").out
 
@@ -37,3 +37,52 @@ async def test_an_agent_may_not_open_the_store(served: Served, command: Command,
         assert (ran.status, ran.out) == (1, "")
         assert ran.err.startswith("FORBIDDEN: ")
     assert (await command("sql", "SELECT 1 AS one")).status == 0
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_what_was_exported_is_shown_first_and_then_imported(run: Type, tmp_path: Path, form: str) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    run("init", "--project", str(other))
+    run("projects", "add", "Lab")
+    run("sessions", "add", "Lab", "Day 1")
+    run("contexts", "add", "Day 1", "Bills", "--content", "Longer in the north.")
+    for resource in ("projects", "sessions", "contexts"):
+        file = str(tmp_path / f"{resource}.{form}")
+        run("export", resource, "--format", form, "-o", file)
+        shown = run("import", resource, file, "--project", str(other))
+        assert shown.status == 0
+        assert shown.out.splitlines()[2:] == [
+            "To add: 1. Already here: 0.",
+            f"Nothing was changed. To import this: import {resource} {file} --yes",
+        ]
+        assert run("--project", str(other), "import", resource, file, "--yes").out == (
+            f"Imported 1 {resource.removesuffix('s')}. Already here: 0.\n"
+        )
+        assert run("import", resource, file).out == "Nothing to import. Already here: 1.\n"
+    assert "Longer in the north." in run("contexts", "search", "north", "--json", "--project", str(other)).out
+
+
+def test_a_file_that_cannot_be_imported_is_refused_with_its_rows(run: Type, tmp_path: Path) -> None:
+    (tmp_path / "teams.csv").write_text("name,session\nred,nowhere\n")
+    ran = run("import", "teams", str(tmp_path / "teams.csv"), "--yes")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("IMPORT_INVALID: row 1: SESSION_NOT_FOUND: There is no session 'nowhere'.")
+    (tmp_path / "teams.csv").write_bytes(b"name\n\xff\n")
+    assert run("import", "teams", str(tmp_path / "teams.csv")).err.startswith("NOT_TEXT: ")
+    (tmp_path / "teams.txt").write_text("[]")
+    assert run("import", "teams", str(tmp_path / "teams.txt")).status == 2
+    assert run("import", "teams", str(tmp_path / "teams.txt"), "--format", "json").status == 0
+
+
+@pytest.mark.anyio
+async def test_a_file_larger_than_a_request_is_imported_while_a_server_runs(
+    served: Served, command: Command, tmp_path: Path
+) -> None:
+    await served.workbench.call("create_project", name="Lab")
+    await served.workbench.call("create_session", project_id="Lab", name="Day 1")
+    row = {"session": "Day 1", "title": "Long", "content": "x" * 200_000}
+    (tmp_path / "contexts.json").write_text(json.dumps([row] * 6))
+    made = data(await command("--json", "import", "contexts", str(tmp_path / "contexts.json"), "--yes"))
+    assert len(made["added"]) == 6
+    assert len((await served.workbench.call("read", limit=10))["data"]) == 6

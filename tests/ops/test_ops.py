@@ -25,7 +25,7 @@ anonymous  ping register register_agent registration_status
 read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
 read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree list_tasks wait_for_task
 read       get_worktree_diff list_conflicts get_attempt_diff list_closed_worktrees
-read       list_agents list_events list_plans export_plan whoami read deregister_agent
+read       list_agents list_events list_newest_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
 read       list_agent_tools get_confinement get_agent_history
 worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
@@ -43,7 +43,8 @@ operator   list_untrusted_files
 operator   create_project update_project delete_project restore_project
 operator   create_session update_session delete_session restore_session
 operator   create_team update_team move_team delete_team restore_team
-operator   update_agent_tool export get_performance connection_instructions prune_worktrees get_unattended_work
+operator   update_agent_tool get_performance connection_instructions prune_worktrees get_unattended_work
+operator   export import_records
 """
 """Who may call what, as the design has it; each line includes those above it."""
 

@@ -100,12 +100,18 @@ class ProjectClient:
         from workbench.client.discovery import find_server
 
         state_directory.check(self.settings.project)
-        if found := await find_server(self.settings.server_file):
+        if (found := await find_server(self.settings.server_file)) and not self._is_too_large(name, arguments):
             async with HttpClient(found.info.url, self._token or found.operator_token) as client:
                 return await client.call(name, **arguments)
         if self._token:
             raise no_server(ConnectionError("no server runs in this project"))
         return await self._in_store(name, arguments)
+
+    def _is_too_large(self, name: str, arguments: dict[str, Any]) -> bool:
+        """Whether the server would not take the arguments, such as a large file; the operator can open the store."""
+        from workbench.client.messages import encoded
+
+        return self._token is None and len(encoded(name, arguments)) > self.settings.max_frame_bytes
 
     async def _in_store(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from workbench.app import Workbench

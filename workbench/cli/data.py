@@ -1,8 +1,9 @@
-"""Data: `sql`, `export`, `migrate`."""
+"""Data: `sql`, `export`, `import`, `migrate`."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,17 @@ import click
 from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, output_unwritable, pass_client, raw_option
+from workbench.cli.output import Note, Shown, Text, agreed, counted, output_unwritable, pass_client, raw_option
+from workbench.errors import BadInput
 from workbench.model import iso
 from workbench.settings import Settings
 from workbench.tables import Table
 
 RESOURCES = ["agents", "teams", "contexts", "sessions", "projects", "events"]
+IMPORTABLE = ["projects", "sessions", "teams", "agents", "contexts"]
+FORMATS = ("csv", "json")
+SHOWN = 20
+"""The most rows that are shown before they are imported."""
 
 
 @root.command()
@@ -37,14 +43,14 @@ def sql(client: OperatorClient, query: str, files: bool) -> Shown:
 @root.command("export")
 @click.argument("resource", type=click.Choice(RESOURCES))
 @click.option(
-    "--format", "form", type=click.Choice(["csv", "json"]), default="csv", show_default=True, help="The format."
+    "--format", "form", type=click.Choice(FORMATS), default=None, help="By default, that of the file's name, or csv."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
 @raw_option
 @pass_client
-def export_rows(client: OperatorClient, resource: str, form: str, output: Path | None, raw: bool) -> Shown:
+def export_rows(client: OperatorClient, resource: str, form: str | None, output: Path | None, raw: bool) -> Shown:
     """Print all rows of a resource, or save them."""
-    made = client.call("export", resource=resource, format=form)
+    made = client.call("export", resource=resource, format=form or (_form(output) if output else None) or "csv")
     if output is None:
         content = made["content"].rstrip("\r\n")
         return Text(content if raw else content.replace("\r\n", "\n"), made, raw)
@@ -53,6 +59,31 @@ def export_rows(client: OperatorClient, resource: str, form: str, output: Path |
     except OSError as error:
         raise output_unwritable(str(output), error) from None
     return Note(f"Saved {resource} to {output}.", made)
+
+
+@root.command("import")
+@click.argument("resource", type=click.Choice(IMPORTABLE))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--format", "form", type=click.Choice(FORMATS), default=None, help="By default, that of FILE's name.")
+@click.option("--yes", is_flag=True, help="Import without a question.")
+@pass_client
+def import_rows(client: OperatorClient, resource: str, file: Path, form: str | None, yes: bool) -> Shown:
+    """Import rows that `export` saved. Shows first what would be added: all of it is, or none.
+
+    What is here already stays as it is. Import projects first, then sessions, teams, agents and contexts.
+    """
+    wanted = {"resource": resource, "format": form or _form(file), "content": _text(file)}
+    if wanted["format"] is None:
+        raise click.UsageError(f"{file} is not named .csv or .json. Give --format.")
+    found = client.call("import_records", **wanted, dry_run=True)
+    if not found["added"]:
+        return Note(" ".join(["Nothing to import.", _here(found), *found["notes"]]), found)
+    if not yes and not agreed(f"{_table(found)}\n\nImport this?"):
+        return _table(found, f"Nothing was changed. To import this: import {resource} {file} --yes")
+    made = client.call("import_records", **wanted, dry_run=False)
+    tokens = "`token AGENT` issues a token to each." if resource == "agents" else ""
+    added = f"Imported {counted(len(made['added']), resource.removesuffix('s'))}."
+    return Note(" ".join(filter(None, [added, _here(made), *made["notes"], tokens])), made)
 
 
 @root.command()
@@ -72,7 +103,7 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
     if not listed:
         state_directory.require(client.settings)
     if file is not None:
-        return _imported(client.settings, file)
+        return _migrated(client.settings, file)
     with ThreadPoolExecutor(
         1, thread_name_prefix="workbench-migrate"
     ) as apart:  # this thread may run a notebook's loop
@@ -89,7 +120,33 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
     return Note(f"The store is up to date; its latest migration is {history[-1]['migration_name']}.", history)
 
 
-def _imported(settings: Settings, file: Path) -> Table:
+def _form(file: Path) -> str | None:
+    """The format that a file's name ends with."""
+    form = file.suffix.removeprefix(".").lower()
+    return form if form in FORMATS else None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise BadInput("NOT_TEXT", f"{file} is not UTF-8 text: {error.reason}.") from None
+
+
+def _table(found: Mapping[str, Any], *notes: str) -> Table:
+    """What would be added."""
+    added = found["added"]
+    rows = [[label or "(without a title)"] for label in added[:SHOWN]]
+    more = [f"… and {len(added) - SHOWN:,} more"] if len(added) > SHOWN else []
+    note = "\n".join([*more, f"To add: {len(added):,}. {_here(found)}", *found["notes"], *notes])
+    return Table([found["resource"]], rows, data=found, note=note)
+
+
+def _here(found: Mapping[str, Any]) -> str:
+    return f"Already here: {found['present']:,}."
+
+
+def _migrated(settings: Settings, file: Path) -> Table:
     from workbench.legacy import import_legacy
 
     made = import_legacy(settings, file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from typing import Annotated, Any
 
@@ -56,6 +57,16 @@ class Context(Wire):
     created_at: Micros
     updated_at: Micros
     deleted_at: Micros | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The id of a context, its author with the author's team (None: the operator), and when it was written."""
+
+    id: str
+    agent: str | None
+    team: str | None
+    at: int
 
 
 class Filters(Wire):
@@ -134,19 +145,24 @@ def add(tx: Tx, caller: Caller, settings: Settings, session: str, new: NewContex
     Raises:
         NotFound: ``SESSION_NOT_FOUND``. BadInput: ``TOO_LARGE``, ``INVALID_ARGUMENTS``.
     """
+    return add_written(tx, settings, session, new, Written(str(uuid7(tx.now)), caller.agent, caller.team, tx.now))
+
+
+def add_written(tx: Tx, settings: Settings, session: str, new: NewContext, written: Written) -> tuple[str, int]:
+    """Add a context that was written by an agent at a time; see `add`."""
     if not new.title.strip() and not new.content:
         raise BadInput("INVALID_ARGUMENTS", "A context needs a title or content.", problems=[])
     values = {"title": new.title, "content": _bounded(new.content, settings), "metadata": _as_json(new.metadata)}
     counted = tx.one(SQL.next_number, session=session)
     if counted is None:
         raise NotFound("SESSION_NOT_FOUND", "The session was deleted. Ask the operator to restore it or to move you.")
-    made, number = str(uuid7(tx.now)), int(counted["contexts"])
-    place = {"project": counted["project_id"], "session": session, "agent": caller.agent, "sequence_number": number}
-    tx.run(SQL.add, values | place, id=made, now=tx.now)
-    author = f"agent:{caller.agent}" if caller.agent else None
-    about = {"sequence_number": number, "author": author, "team": caller.team}
-    tx.emit("context.written", f"context:{made}", session=session, **about)
-    return made, number
+    number = int(counted["contexts"])
+    place = {"project": counted["project_id"], "session": session, "agent": written.agent, "sequence_number": number}
+    tx.run(SQL.add, values | place, id=written.id, now=written.at)
+    author = f"agent:{written.agent}" if written.agent else None
+    about = {"sequence_number": number, "author": author, "team": written.team}
+    tx.emit("context.written", f"context:{written.id}", session=session, **about)
+    return written.id, number
 
 
 def page(

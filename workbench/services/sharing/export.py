@@ -22,8 +22,10 @@ LARGEST = 64 * 1024 * 1024
 """The most characters in an export, which is built and sent as a whole."""
 PAGE = 100
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-_JSON = frozenset({"capabilities", "metadata", "data"})
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a cell begins that a spreadsheet reads as a formula. An apostrophe is written before it, and before those that
+would be taken for one written here."""
+JSON_COLUMNS = frozenset({"capabilities", "metadata", "data"})
 
 Resource = Literal["agents", "teams", "contexts", "sessions", "projects", "events"]
 Format = Literal["csv", "json"]
@@ -104,7 +106,7 @@ def _record(columns: Sequence[str], row: Row) -> dict[str, Any]:
 def _exported(column: str, value: Any) -> Any:
     if value is None:
         return None
-    if column in _JSON:
+    if column in JSON_COLUMNS:
         return json.loads(value)
     is_time = column.endswith("_at") or column in ("at", "last_heartbeat")
     return iso(value) if is_time else value
@@ -149,4 +151,4 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.lstrip("'").startswith(FORMULA) else text

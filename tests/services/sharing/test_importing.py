@@ -1,0 +1,201 @@
+"""Imports: what was exported from one project is added to another, all of it or none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.errors import BadInput, Refused
+from workbench.ops import OPERATOR
+from workbench.services.sharing import export, import_file
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+ORDER = ["projects", "sessions", "teams", "agents", "contexts"]
+LEFT_BEHIND = {"updated_at", "client", "address", "worktree", "registration_status"}
+NASTY = ["=1+1", "'=1", "''-1", "'", "-1", "\t=1", 'say "hello", you', "two\r\nlines\r", "é\N{PENGUIN}", " =1", "null"]
+
+
+@pytest.fixture
+async def filled(workbench: Workbench, admit: Admit) -> Workbench:
+    """A project with something of everything, and texts that are hard to write down."""
+    await workbench.call("create_project", name="alpha", description="=SUM(A1)")
+    await workbench.call("create_session", project_id="alpha", name="one")
+    await workbench.call("create_team", name="red", session_id="one")
+    await workbench.call("create_team", name="nowhere")
+    ada = await admit("ada", team_id="red", access_level="team_level", expires_at="2100-01-31T18:00:00Z")
+    await admit("bob", persona_id="tester", tool="read")
+    for title in NASTY:
+        content = {"title": title, "content": title * 3, "metadata": {"=a": [1, None, "é"]}}
+        await workbench.dispatch(ada.caller, "write", {"content": content})
+    await workbench.call("write", session_id="one", content={"title": "long", "content": "x" * 200_000})
+    return workbench
+
+
+@pytest.fixture
+async def other(tmp_path: Path) -> AsyncIterator[Workbench]:
+    """Another project, empty."""
+    (tmp_path / "other").mkdir()
+    async with Workbench.open(Settings(project=tmp_path / "other", port=0)) as opened:
+        yield opened
+
+
+async def exported(workbench: Workbench, resource: str, format: str = "json") -> str:
+    made = await workbench.call("export", resource=resource, format=format)
+    return str(made["content"])
+
+
+async def rows(workbench: Workbench, resource: str) -> list[dict[str, Any]]:
+    """What is exported, without what stays on its machine."""
+    found = json.loads(await exported(workbench, resource))
+    return [{key: value for key, value in row.items() if key not in LEFT_BEHIND} for row in found]
+
+
+async def imported(workbench: Workbench, resource: str, content: str, **how: Any) -> dict[str, Any]:
+    return await workbench.call("import_records", resource=resource, content=content, **{"dry_run": False, **how})
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+async def test_what_was_exported_comes_back_as_it_was(filled: Workbench, other: Workbench, format: str) -> None:
+    for resource in ORDER:
+        content = await exported(filled, resource, format)
+        made = await imported(other, resource, content, format=format)
+        assert (len(made["added"]), made["present"], made["notes"]) == (len(await rows(filled, resource)), 0, [])
+        assert await rows(other, resource) == await rows(filled, resource)
+        again = await imported(other, resource, content, format=format)
+        assert (again["added"], again["present"]) == ([], len(made["added"]))
+
+
+async def test_an_imported_agent_acts_once_it_has_a_token(filled: Workbench, other: Workbench) -> None:
+    for resource in ORDER:
+        await imported(other, resource, await exported(filled, resource))
+    assert (await other.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
+    token = (await other.call("issue_token", agent_id="ada"))["token"]
+    caller = await other.identify(token)
+    assert len((await other.dispatch(caller, "read", {"limit": 500}))["data"]) == len(NASTY)
+    assert (await other.call("get_agent_history", agent_id="ada"))["entries"][-1]["kind"] == "agent.imported"
+
+
+async def test_a_dry_run_says_the_same_and_changes_nothing(filled: Workbench, other: Workbench) -> None:
+    content = await exported(filled, "projects")
+    newest = (await other.call("list_events", after=None))["next_after"]
+    rehearsed = await imported(other, "projects", content, dry_run=True)
+    assert await rows(other, "projects") == []
+    assert (await other.call("list_events", after=newest))["events"] == []
+    made = await imported(other, "projects", content)
+    assert rehearsed == made | {"dry_run": True}
+    assert made["added"] == ["alpha"]
+
+
+async def test_what_has_the_same_name_here_is_the_same(filled: Workbench, other: Workbench) -> None:
+    project = await other.call("create_project", name="alpha")
+    assert (await imported(other, "projects", await exported(filled, "projects")))["present"] == 1
+    await imported(other, "sessions", await exported(filled, "sessions"))
+    assert [one["project_id"] for one in await rows(other, "sessions")] == [project["id"]]
+
+
+async def test_rows_can_be_written_by_hand(workbench: Workbench) -> None:
+    await imported(workbench, "projects", "name,description\r\nalpha,Penguins\r\nbeta,\r\n", format="csv")
+    await imported(workbench, "sessions", '\ufeff[{"name": "one", "project": "alpha"}]')
+    await imported(workbench, "teams", "name,session\nred,one\nblue,\n", format="csv")
+    assert {(one["name"], one["session"]) for one in await rows(workbench, "teams")} == {("red", "one"), ("blue", None)}
+    made = await imported(workbench, "contexts", "session,title,agent_id\none,First,ghost\n", format="csv")
+    assert made["notes"] == ["Contexts whose author is not here: 1. To keep their authors, import the agents first."]
+    await imported(workbench, "agents", '[{"agent_id": "ada", "team": "red"}]')
+    agent = await workbench.call("get_agent", agent_id="ada")
+    assert (agent["session"], agent["team"], agent["registration_status"]) == ("one", "red", "assigned")
+
+
+async def test_agents_whose_session_is_not_here_are_in_none(filled: Workbench, other: Workbench) -> None:
+    made = await imported(other, "agents", await exported(filled, "agents"))
+    assert made["notes"] == ["Agents whose session or team is not here: 2. To keep it, import those first."]
+    assert [one["session"] for one in await rows(other, "agents")] == [None, None]
+
+
+async def test_registrations_that_wait_are_left_out(filled: Workbench, other: Workbench) -> None:
+    await filled.call("register", name="eve")
+    for resource in ORDER[:3]:
+        await imported(other, resource, await exported(filled, resource))
+    made = await imported(other, "agents", await exported(filled, "agents"))
+    assert made["added"] == ["ada", "bob"]
+    assert made["notes"] == ["Registrations that waited for a decision, and are left out: 1."]
+
+
+PROBLEMS = {
+    ("projects", "json", "[{}]"): ["1 name Field required"],
+    ("projects", "json", '[{"name": "a"}, {"name": "b", "colour": "red"}]'): [
+        "2 colour Extra inputs are not permitted"
+    ],
+    ("projects", "json", '[{"name": "a"}, {"name": 7, "id": "../x"}]'): [
+        "2 id String should match pattern '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$'",
+        "2 name Input should be a valid string",
+    ],
+    ("sessions", "csv", "name,project\none,nowhere\ntwo,\n"): [
+        "1 PROJECT_NOT_FOUND There is no project 'nowhere'. list_projects lists them",
+        "2 PROJECT_REQUIRED Give project_id or project",
+    ],
+    ("teams", "csv", "name,session_id\nred,nowhere\n"): [
+        "1 SESSION_NOT_FOUND There is no session 'nowhere'. list_sessions lists them"
+    ],
+    ("contexts", "json", '[{"title": "a"}]'): ["1 SESSION_REQUIRED Give session_id or session"],
+    ("agents", "csv", "agent_id,persona_id\nada,wizard\nnone,\nAda,\nada,\n"): None,
+}
+
+
+@pytest.mark.parametrize(("file", "problems"), PROBLEMS.items())
+async def test_a_row_that_cannot_be_added_is_named_and_nothing_is_added(
+    workbench: Workbench, file: tuple[str, str, str], problems: list[str] | None
+) -> None:
+    resource, format, content = file
+    for dry_run in (True, False):
+        with pytest.raises(BadInput, match="IMPORT_INVALID") as caught:
+            await imported(workbench, resource, content, format=format, dry_run=dry_run)
+        found = caught.value.details["problems"]
+        if problems is not None:
+            assert [f"{one['row']} {one['field']} {one['reason']}" for one in found] == problems
+        else:
+            codes = [(one["row"], one["field"]) for one in found]
+            assert codes == [(1, "PERSONA_NOT_FOUND"), (2, "BAD_AGENT_ID"), (4, "AGENT_ID_TAKEN")]
+        assert await rows(workbench, resource) == []
+
+
+@pytest.mark.parametrize(
+    ("format", "content"),
+    [
+        ("json", "{"),
+        ("json", "{}"),
+        ("json", "[1]"),
+        ("json", '[{"name": NaN}]'),
+        ("csv", 'name\n"open'),
+        ("csv", "name,description\na\n"),
+        ("csv", "name\na,b\n"),
+    ],
+)
+async def test_a_file_that_is_no_export_is_refused(workbench: Workbench, format: str, content: str) -> None:
+    with pytest.raises(BadInput, match="IMPORT_INVALID: The file cannot be read: "):
+        await imported(workbench, "projects", content, format=format)
+
+
+async def test_only_the_operator_imports(workbench: Workbench, admit: Admit) -> None:
+    planner = await admit("pam", role="planner", access_level="session_level")
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(planner.caller, "import_records", {"resource": "agents", "content": "[]"})
+    assert (await workbench.dispatch(OPERATOR, "import_records", {"resource": "agents", "content": "[]"}))[
+        "added"
+    ] == []
+
+
+@given(st.text())
+def test_a_cell_is_read_as_it_was_written_and_is_no_formula(text: str) -> None:
+    cell = export._cell(text)
+    assert not cell.startswith(export.FORMULA)
+    assert import_file._value("title", cell) == (text or None)
