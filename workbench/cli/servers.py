@@ -100,7 +100,9 @@ def _next_steps(made: Account, project: str, again: str, *, own: bool) -> list[s
     if made.failed:
         steps.append(f"For the log of a task, run `{here} task {made.failed[0]}`.")
     if made.failed and own:
-        steps.append(f"Correct the plan or the repository, and run `{again}` again: it goes on with what is left.")
+        steps.append(
+            f"Correct the plan, the repository or the settings, and run `{again}` again: it goes on with what is left."
+        )
     return steps or [f"To see what is left, run `{here} tasks`."]
 
 

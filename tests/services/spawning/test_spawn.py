@@ -121,6 +121,13 @@ async def test_a_worker_is_given_a_worktree_of_its_own(served: Served, admit: Ad
         await spawn(served, new_worktree=True, assigned_worktree="nest")
 
 
+async def test_a_spawned_agent_keeps_its_worktree(served: Served) -> None:
+    await served.workbench.call("create_worktree", name="other")
+    made = await spawn(served, name="Wilma", new_worktree=True)
+    with pytest.raises(Conflict, match=r"WORKTREE_FIXED: Workbench started .* in its worktree. Spawn another agent"):
+        await served.workbench.call("update_agent", agent_id=made["agent_id"], changes={"worktree": "other"})
+
+
 async def test_a_worker_for_one_task_does_it_in_the_tasks_worktree_and_ends(served: Served, lab: Path) -> None:
     other, mine = await make(served, "true"), await make(served, "true", target_worktree="lab")
     made = await spawn(served, name="walt", task_id=mine)
