@@ -20,6 +20,14 @@ from workbench.server_file import ServerFile
 ROOT = Path(__file__).parents[2]
 SHOTS = Path(__file__).parent / "screenshots"
 ANSWER_SECONDS = 90
+SCROLL_BAR = 20
+"""More pixels than a scroll bar takes."""
+NEARLY = """async (element, [width, tolerance]) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  while (Math.abs(element.offsetWidth - width) > tolerance) await frame();
+  await frame();
+}"""
+"""Wait until the page is laid out for the new size, which JupyterLab does some frames later."""
 
 
 @dataclass
@@ -101,11 +109,11 @@ def command(page: Page, name: str, wait: bool = True, **arguments: Any) -> None:
 def resize(desk: Locator, width: int) -> None:
     """Give the desk a width."""
     page = desk.page
-    for _ in range(3):  # a scroll bar may come or go
-        box, size = desk.bounding_box(), page.viewport_size
-        assert box is not None
+    for _ in range(3):  # once more for a scroll bar that came or went
+        size = page.viewport_size
         assert size is not None
-        page.set_viewport_size({"width": round(size["width"] + width - box["width"]), "height": 1400})
+        page.set_viewport_size({"width": size["width"] + width - desk.evaluate("e => e.offsetWidth"), "height": 1400})
+        desk.evaluate(NEARLY, [width, SCROLL_BAR])
     expect(desk).to_have_js_property("offsetWidth", width)
 
 

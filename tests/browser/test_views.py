@@ -188,8 +188,8 @@ def test_worktree_cards_keep_their_lines(open_bare_desk: Open) -> None:
     desk.host.call("integrate_worktree", worktree_name=long)
     view(desk, "Worktrees")
     cards = desk.element.locator(".wb-worktree")
-    expect(cards.first).to_contain_text("Awaits approval", timeout=40_000)
-    expect(cards.last).to_contain_text("Conflicts with", timeout=40_000)
+    expect(cards.filter(has_text="Awaits approval")).to_have_count(1, timeout=40_000)
+    expect(cards.filter(has_text="Conflicts with")).to_have_count(2, timeout=40_000)
     for width in (700, 1100, 1600):
         resize(desk.element, width)
         for card in cards.all():
