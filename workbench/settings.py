@@ -283,6 +283,11 @@ class Settings(BaseSettings):
         return self.home / "server.json"
 
     @property
+    def shares(self) -> Path:
+        """The shares of the processes that use the project's server."""
+        return self.home / "shares"
+
+    @property
     def logs(self) -> Path:
         """Log files of worker processes."""
         return self.home / "logs"

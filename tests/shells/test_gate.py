@@ -252,3 +252,16 @@ async def test_a_token_ends_whether_it_is_watched_by_then_or_not_yet(
         await followed(workbench)
     await workbench.call(operation, agent_id="ada")
     assert await (watching or revoked(workbench, ada)) == reason
+
+
+async def test_a_server_that_stops_refuses_requests_and_does_not_run_them(workbench: Workbench) -> None:
+    stopping = asyncio.Event()
+    gate = Gate(Starlette(routes=app.routes(workbench)), workbench, stopping=stopping)
+    transport = httpx2.ASGITransport(app=gate, client=("127.0.0.1", 5_000))
+    operator = {"Authorization": f"Bearer {workbench.operator_token}"}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=operator) as client:  # type: ignore[arg-type]
+        assert (await client.post("/api/ops/ping", json={})).status_code == 200
+        stopping.set()
+        for path in ("/api/ops/ping", "/health"):
+            answer = await client.request("GET" if path == "/health" else "POST", path)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVER_STOPPING")

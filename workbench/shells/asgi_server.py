@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 
 import uvicorn
@@ -29,6 +29,9 @@ CLIENTS_FAULTS = frozenset(
     }
 )
 """What uvicorn logs for each client that breaks the protocol, so that any client could fill the log."""
+
+ANSWER_SECONDS = 1
+"""How long requests that are under way when the servers stop have to be answered."""
 
 log = logging.getLogger(__name__)
 
@@ -123,11 +126,13 @@ async def serving(
     bound: socket.socket,
     connections: Connections,
     settings: Settings,
+    answer_seconds: Callable[[], int] = lambda: ANSWER_SECONDS,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve an application until the block ends. The block gets the task that serves, to notice when it fails.
 
     Args:
         around: entered before the first request and exited after the last one, both in the task that serves.
+        answer_seconds: how long requests that are under way at the end have to be answered.
 
     Raises:
         Unavailable: ``SERVER_FAILED``: it did not start. The reason is in the log.
@@ -143,6 +148,7 @@ async def serving(
         yield running
     finally:
         answers.cancel()
+        server.config.timeout_graceful_shutdown = answer_seconds()
         server.should_exit = True
         await asyncio.wait({running})
         if left := set(server.server_state.tasks):  # uvicorn has cancelled them without waiting for their end
@@ -182,6 +188,6 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         ws_ping_interval=30,
         ws_ping_timeout=60,
         ws_per_message_deflate=False,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=ANSWER_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )

@@ -51,11 +51,19 @@ class Gate:
 
     Args:
         clock: a monotonic clock, in seconds.
+        stopping: set when the servers stop: requests are then refused instead of run.
     """
 
-    def __init__(self, app: ASGIApp, workbench: Workbench, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        workbench: Workbench,
+        clock: Callable[[], float] = time.monotonic,
+        stopping: asyncio.Event | None = None,
+    ) -> None:
         self.app = app
         self.workbench = workbench
+        self._stopping = stopping or asyncio.Event()
         self._strangers = Allowance(workbench.settings.max_anonymous_requests_per_minute, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,6 +73,8 @@ class Gate:
         headers = Headers(scope=scope)
         try:
             _check_host(headers, _own_names(scope, self.workbench.settings), scope)
+            if self._stopping.is_set():
+                raise server_stopping()
             caller = await self._caller(scope, headers)
             _check_room(scope, caller)
         except WorkbenchError as error:
@@ -91,6 +101,13 @@ class Gate:
     async def _identified(self, headers: Headers) -> Caller:
         token = _bearer(headers) or _offered(headers, "bearer.")
         return ANONYMOUS if token is None else await self.workbench.identify(token)
+
+
+def server_stopping() -> Unavailable:
+    """The error of a request that reaches a server while it stops."""
+    return Unavailable(
+        "SERVER_STOPPING", "The server stops, and has not run this request. Send it again when a server runs."
+    )
 
 
 class Allowance:

@@ -7,8 +7,10 @@ import signal
 
 import click
 
+from workbench import shares
 from workbench.app import Workbench
 from workbench.interpreter import rare_collections
+from workbench.model import ServerInfo
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.shells.stderr_log import stderr_log
@@ -49,10 +51,20 @@ async def _until_signal(settings: Settings, port: int | None, end_workers: bool)
 
 async def _serve(settings: Settings, port: int | None, end_workers: bool) -> None:
     async with Workbench.open(settings) as workbench, Servers(workbench, end_workers=end_workers) as servers:
-        info = await servers.start(port)
-        click.echo(f"Workbench serves {settings.project} at {info.url} (MCP: {info.mcp_url}). Ctrl-C stops it.")
-        if says := notice(settings.project):
-            click.echo(says)
-        if message := (await workbench.call("get_unattended_work"))["message"]:
-            click.echo(message)
-        await servers.wait()
+        with shares.held(settings.shares) as share:
+            info = await servers.start(port)
+            try:
+                await _announce(workbench, info)
+                await servers.wait()
+            finally:
+                if note := servers.leave(share, end_workers=end_workers).note:
+                    click.echo(note)
+
+
+async def _announce(workbench: Workbench, info: ServerInfo) -> None:
+    settings = workbench.settings
+    click.echo(f"Workbench serves {settings.project} at {info.url} (MCP: {info.mcp_url}). Ctrl-C stops it.")
+    if says := notice(settings.project):
+        click.echo(says)
+    if message := (await workbench.call("get_unattended_work"))["message"]:
+        click.echo(message)

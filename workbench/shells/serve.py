@@ -24,13 +24,20 @@ from workbench.model import ServerInfo
 from workbench.rules import access
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
-from workbench.shells.asgi_server import server_failed, serving
+from workbench.shares import Departure, Share
+from workbench.shells.asgi_server import ANSWER_SECONDS, server_failed, serving
 from workbench.shells.connections import Connections
 from workbench.shells.gate import Gate, check_address
 from workbench.shells.http import app as http
 from workbench.shells.listen import listen, netloc
 from workbench.shells.mcp import in_process
 from workbench.shells.websocket import endpoint
+
+REFUSING_SECONDS = 0.5
+"""How long servers that hand over refuse requests before their address closes. By then the processes that take over
+have noticed the stop."""
+HANDOVER_SECONDS = 10
+"""How long requests that are under way then have to be answered."""
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +52,7 @@ def application(
         Route("/mcp", endpoint=mcp),
     ]
     handlers = {HTTPException: http.no_such_endpoint}
-    return Gate(Starlette(routes=routes, exception_handlers=handlers), workbench)
+    return Gate(Starlette(routes=routes, exception_handlers=handlers), workbench, stopping=stopping)
 
 
 class Servers:
@@ -59,6 +66,7 @@ class Servers:
     def __init__(self, workbench: Workbench, *, end_workers: bool = True) -> None:
         self._workbench = workbench
         self.end_workers = end_workers
+        self._hands_over = False
         self._settings = workbench.settings
         self._file = ServerFile(workbench.settings.server_file)
         self._stack = contextlib.AsyncExitStack()
@@ -72,10 +80,13 @@ class Servers:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def start(self, port: int | None = None) -> ServerInfo:
+    async def start(self, port: int | None = None, *, operator_token: str | None = None) -> ServerInfo:
         """Serve on `port` (0: any), or on the last or preferred port, or the next free one after it.
 
         A start that fails or is cancelled leaves nothing behind.
+
+        Args:
+            operator_token: the one of the server before, if this process knows it because it takes over.
 
         Raises:
             Unavailable: ``SERVER_FAILED``, ``PROJECT_UNWRITABLE``; see `listen`. Conflict: ``ALREADY_SERVED``.
@@ -84,7 +95,7 @@ class Servers:
         check_address(self._settings)
         async with self._turn, contextlib.AsyncExitStack() as stack:
             stack.enter_context(_election(self._settings))
-            self._workbench.operator_token = access.new_token("wbo")
+            self._workbench.operator_token = operator_token or access.new_token("wbo")
             bound = stack.enter_context(await listen(self._settings, port, self._file.load().port))
             info = _describe(bound)
             await self._workbench.serving(info, end_workers=self.end_workers)
@@ -94,9 +105,10 @@ class Servers:
             mcp = in_process.Endpoint(self._workbench, stopping)
             connections = Connections(self._settings, stack.enter_context(many_files()))
             app = application(self._workbench, mcp, stopping, connections)
-            served = serving(app, mcp.run(), bound, connections, self._settings)
+            served = serving(app, mcp.run(), bound, connections, self._settings, self._answer_seconds)
             self._serving = await stack.enter_async_context(served)
             stack.push_async_callback(mcp.end)
+            stack.push_async_callback(self._refuse_for_a_while)
             stack.callback(stopping.set)
             self._file.save(info, self._workbench.operator_token)
             stack.callback(self._clear_file)
@@ -112,6 +124,16 @@ class Servers:
         if self._serving is not None:
             await asyncio.wait({self._serving})
         raise server_failed()
+
+    def leave(self, share: Share, *, end_workers: bool) -> Departure:
+        """Give up the share of this process, in any thread, before `stop`.
+
+        `stop` then hands over to the processes that still use the project, if there are any: it leaves none of their
+        requests in doubt, as each is answered, or refused and not run. Otherwise it ends the workers if it is to.
+        """
+        departure = share.leave(served=True, end_workers=end_workers)
+        self.end_workers, self._hands_over = departure.ends_workers, departure.hands_over
+        return departure
 
     async def stop(self) -> None:
         """Stop in reverse order of the start, leaving nothing behind. May be called twice, and during a start.
@@ -137,6 +159,15 @@ class Servers:
             await self._workbench.end_workers()
         else:
             self._workbench.release_workers()
+
+    async def _refuse_for_a_while(self) -> None:
+        """Refuse requests before the address closes: a client whose connection breaks cannot know whether its request
+        was run."""
+        if self._hands_over:
+            await asyncio.sleep(REFUSING_SECONDS)
+
+    def _answer_seconds(self) -> int:
+        return HANDOVER_SECONDS if self._hands_over else ANSWER_SECONDS
 
     def _clear_file(self) -> None:
         """Clear `server.json`. A file that cannot be cleared does no harm, because its servers no longer answer."""

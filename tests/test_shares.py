@@ -1,0 +1,81 @@
+"""Shares of a project's server: who holds one, and what it means that one leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import Unavailable
+from workbench.shares import Departure, held, holders
+
+HOLDER = """
+import pathlib, sys
+from workbench.shares import held
+with held(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("served", "others", "asked", "hands_over", "ends_workers", "needs_server"),
+    [
+        (True, (), False, False, False, False),
+        (True, (), True, False, True, False),
+        (True, (7,), False, True, False, False),
+        (True, (7,), True, True, False, False),
+        (False, (), False, False, False, False),
+        (False, (), True, False, True, True),
+        (False, (7,), False, False, False, False),
+        (False, (7,), True, False, False, False),
+    ],
+)
+def test_workers_end_only_with_the_last_one_that_leaves_and_servers_go_on_with_others(
+    served: bool, others: tuple[int, ...], asked: bool, hands_over: bool, ends_workers: bool, needs_server: bool
+) -> None:
+    departure = Departure(served, others, asked)
+    assert (departure.hands_over, departure.ends_workers, departure.needs_server) == (
+        hands_over,
+        ends_workers,
+        needs_server,
+    )
+
+
+def test_a_process_that_leaves_learns_who_is_left(tmp_path: Path) -> None:
+    with held(tmp_path) as first, held(tmp_path) as second:
+        assert holders(tmp_path) == [os.getpid()] * 2
+        assert first.leave(served=True, end_workers=True).others == (os.getpid(),)
+        assert second.leave(served=False, end_workers=True).others == ()
+        assert first.leave(served=True, end_workers=True).others == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_many_that_leave_at_once_at_least_one_is_the_last(tmp_path: Path) -> None:
+    for _ in range(20):
+        with held(tmp_path) as a, held(tmp_path) as b, held(tmp_path) as c, ThreadPoolExecutor(3) as pool:
+            left = pool.map(lambda share: share.leave(served=False, end_workers=True).others, (a, b, c))
+            assert () in list(left)
+
+
+@pytest.mark.timeout(60)
+def test_the_share_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        assert holders(tmp_path) == [process.pid]
+        process.kill()
+        process.wait()
+        assert holders(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "shares").write_text("in the way")
+    with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"), held(tmp_path / "shares"):
+        raise AssertionError("it was held")
