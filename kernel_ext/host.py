@@ -1,4 +1,4 @@
-"""Runs a project's servers in a kernel: one daemon thread with one event loop owns all of them."""
+"""Runs a project's servers in a kernel, or follows those of another process: one daemon thread with one event loop."""
 
 from __future__ import annotations
 
@@ -6,51 +6,31 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kernel_ext.membership import Membership
 from kernel_ext.server_log import server_log
-from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench import shares
+from workbench.errors import Unavailable, WorkbenchError
 from workbench.interpreter import rare_collections, short_switches
 from workbench.loop_thread import LoopThread
 from workbench.model import ServerInfo
 
 if TYPE_CHECKING:
+    from kernel_ext.serving import Serving
     from workbench.app import Workbench
     from workbench.settings import Settings
-    from workbench.shells.serve import Servers
 
 T = TypeVar("T")
 
 STOP_SECONDS = 15.0
 """How long to wait for a stop: longer than processes may take to end."""
-RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Pauses between attempts to start while another process holds the project's lock but does not answer."""
-
-Call = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
-
-
-@dataclass(frozen=True)
-class Serving:
-    """How a kernel reaches a project's operations.
-
-    Args:
-        info: the server.
-        call: runs an operation as the operator, on the host's loop.
-        workbench: the open project, if this kernel serves it; None if another process does.
-        ended: returns, or raises, when the server has ended by itself.
-        servers: what runs in this kernel; None if another process serves.
-    """
-
-    info: ServerInfo
-    call: Call
-    workbench: Workbench | None
-    ended: Callable[[], Coroutine[Any, Any, object]]
-    servers: Servers | None = None
 
 
 class KernelHost:
-    """Serves a project beside the kernel's own work, or attaches to another process that serves it.
+    """Serves a project beside the kernel's own work, or follows another process that serves it.
+
+    The servers belong to all processes that use the project: after a stop they go on in another one, if there is one.
 
     Call its methods in any thread except its own; they block until they are done. An interrupt may end any of them
     early; it can then be called again.
@@ -58,12 +38,22 @@ class KernelHost:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._thread: LoopThread[Serving] | None = None
+        self._thread: LoopThread[Membership] | None = None
+        self._departure: shares.Departure | None = None
+
+    @property
+    def _member(self) -> Membership | None:
+        return self._thread.opened if self._thread else None
 
     @property
     def serving(self) -> Serving | None:
-        """How operations are reached, while the host runs."""
-        return self._thread.opened if self._thread else None
+        """The server that operations are sent to, while the host runs."""
+        return self._member.serving if self._member else None
+
+    @property
+    def departure(self) -> shares.Departure | None:
+        """What the last stop meant for the project; None if nothing ran."""
+        return self._departure
 
     @property
     def info(self) -> ServerInfo | None:
@@ -93,8 +83,8 @@ class KernelHost:
     def start(self, port: int | None = None, *, end_workers: bool = False) -> ServerInfo:
         """Start the servers, or attach to the process that already serves this project.
 
-        Does nothing if they already run. A start that fails or is interrupted leaves nothing behind, except what `stop`
-        stops.
+        If they already run, wait until they answer. A start that fails or is interrupted leaves nothing behind, except
+        what `stop` stops.
 
         Args:
             end_workers: end the workers that an earlier server left; otherwise they are taken back.
@@ -105,21 +95,25 @@ class KernelHost:
         if (info := self._answering()) is not None:
             return info
         self._forget_failure()
+        self._departure = None
         self._thread = LoopThread(
             "workbench-host", lambda opened: _main(self.settings, port, end_workers, opened), not_started
         )
         try:
-            return self._thread.start(STOP_SECONDS).info
+            return self._thread.start(STOP_SECONDS).serving.info
         except BaseException:
             with suppress(WorkbenchError):
                 self.stop(end_workers=False)
             raise
 
     def stop(self, *, end_workers: bool = True) -> None:
-        """Stop everything that `start` started; may be called twice.
+        """Stop everything that `start` started; may be called twice. See `departure`.
+
+        If other processes use the project, one of them serves it from now on.
 
         Args:
-            end_workers: also end the workers; otherwise they go on, and the next start takes them back.
+            end_workers: also end the workers, unless other processes use the project. Otherwise they go on, and the
+                next start takes them back.
 
         Raises:
             Unavailable: ``STILL_STOPPING``: it takes longer; call it again. Other errors: what went wrong while the
@@ -127,9 +121,10 @@ class KernelHost:
         """
         thread = self._thread
         if thread is None:
+            self._departure = None
             return
-        if self.serving is not None and self.serving.servers is not None:
-            self.serving.servers.end_workers = end_workers
+        if (member := thread.opened) is not None:
+            self._departure = self._leave(thread, member, end_workers)
         if not thread.stop(STOP_SECONDS):
             raise Unavailable(
                 "STILL_STOPPING",
@@ -150,9 +145,7 @@ class KernelHost:
 
     async def acall(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """The same, awaited on the host's own loop (see `submit`)."""
-        if self.serving is None:
-            raise not_started()
-        return await self.serving.call(name, **arguments)
+        return await self._joined().call(name, arguments)
 
     async def acall_as(self, token: str, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the agent whose token this is, awaited on the host's own loop.
@@ -160,14 +153,7 @@ class KernelHost:
         Raises:
             WorkbenchError: what the operation raises; ``INVALID_TOKEN``, ``NOT_STARTED``.
         """
-        if self.serving is None:
-            raise not_started()
-        if (workbench := self.serving.workbench) is not None:
-            return await workbench.dispatch(await workbench.identify(token), name, arguments)
-        from workbench.client import HttpClient
-
-        async with HttpClient(self.serving.info.url, token) as client:
-            return await client.call(name, **arguments)
+        return await self._joined().call(name, arguments, token)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine on the host's loop. The future fails with ``NOT_STARTED`` if the servers stop meanwhile.
@@ -185,22 +171,35 @@ class KernelHost:
         """
         return self._started(work).call(work)
 
-    def _started(self, work: Coroutine[Any, Any, Any]) -> LoopThread[Serving]:
+    def _joined(self) -> Membership:
+        if self._member is None:
+            raise not_started()
+        return self._member
+
+    def _started(self, work: Coroutine[Any, Any, Any]) -> LoopThread[Membership]:
         if self._thread is None or self._thread.opened is None:
             work.close()
             raise not_started()
         return self._thread
 
     def _answering(self) -> ServerInfo | None:
-        """The server, if it still answers: another process may have ended, or serve at another address now."""
-        if self._thread is None or self.serving is None:
+        """The server, if this host runs and finds one that answers."""
+        if self._thread is None or self._member is None:
             return None
-        if self.serving.workbench is not None:
-            return self.serving.info
-        from workbench.client.discovery import is_running
+        try:
+            return self._thread.call(self._member.confirmed())
+        except WorkbenchError:
+            return None
 
-        info = self.serving.info
-        return info if self._thread.call(is_running(info)) else None
+    def _leave(self, thread: LoopThread[Membership], member: Membership, end_workers: bool) -> shares.Departure:
+        """Give the share up. The last one to leave ends the workers, even if it does not serve yet."""
+        departure = member.leave(end_workers=end_workers)
+        if departure.needs_server:
+            with suppress(WorkbenchError, TimeoutError):
+                thread.submit(member.succeeded()).result(STOP_SECONDS)
+        if not departure.served and member.serving.servers is not None:
+            return member.leave(end_workers=end_workers)
+        return departure
 
     def _forget_failure(self) -> None:
         """Stop what is left of an earlier run; the log says why it ended."""
@@ -216,8 +215,8 @@ def not_started() -> Unavailable:
     return Unavailable("NOT_STARTED", "Workbench is not running in this kernel. Run `%workbench start`.")
 
 
-async def _main(settings: Settings, port: int | None, end_workers: bool, opened: Callable[[Serving], None]) -> None:
-    """The coroutine of the host's thread: serve or stay attached until cancelled, or until the servers end."""
+async def _main(settings: Settings, port: int | None, end_workers: bool, opened: Callable[[Membership], None]) -> None:
+    """The coroutine of the host's thread: a member of the project until cancelled, or until its own servers fail."""
     from workbench import state_directory
 
     await asyncio.to_thread(state_directory.create, settings)
@@ -225,51 +224,8 @@ async def _main(settings: Settings, port: int | None, end_workers: bool, opened:
         stack.enter_context(server_log(settings))
         stack.enter_context(short_switches(settings.switch_interval_seconds))
         stack.enter_context(rare_collections(settings.gc_threshold))
-        serving = await _open(stack, settings, port, end_workers)
-        opened(serving)
-        await serving.ended()
-
-
-async def _open(stack: AsyncExitStack, settings: Settings, port: int | None, end_workers: bool) -> Serving:
-    """Serve, or attach to the process that does. Waits for one that is just starting or stopping."""
-    for pause in RETRY_SECONDS:
-        serving = await _serve(stack, settings, port, end_workers) or await _attach(stack, settings)
-        if serving is not None:
-            return serving
-        await asyncio.sleep(pause)
-    raise Unavailable(
-        "NO_SERVER",
-        "Another process holds this project's lock (.aiswarm/server.lock) and does not answer. "
-        "Wait until it has started or stopped, or end it; then start again.",
-    )
-
-
-async def _serve(stack: AsyncExitStack, settings: Settings, port: int | None, end_workers: bool) -> Serving | None:
-    """Serve in this kernel; None if another process serves the project."""
-    from workbench.app import Workbench
-    from workbench.shells.serve import Servers
-
-    async with AsyncExitStack() as here:
-        workbench = await here.enter_async_context(Workbench.open(settings))
-        servers = await here.enter_async_context(Servers(workbench, end_workers=end_workers))
-        try:
-            info = await servers.start(port)
-        except Conflict as error:
-            if error.code != "ALREADY_SERVED":
-                raise
-            return None
-        servers.end_workers = False
-        stack.push_async_exit(here.pop_all())
-    return Serving(info, workbench.call, workbench, servers.wait, servers)
-
-
-async def _attach(stack: AsyncExitStack, settings: Settings) -> Serving | None:
-    """Attach to the process that serves the project; None if none answers."""
-    from workbench.client import HttpClient
-    from workbench.client.discovery import find_server
-
-    found = await find_server(settings.server_file)
-    if found is None:
-        return None
-    client = await stack.enter_async_context(HttpClient(found.info.url, found.operator_token))
-    return Serving(found.info, client.call, None, asyncio.Event().wait)
+        share = stack.enter_context(shares.held(settings.shares))
+        member = Membership(settings, share, stack)
+        await member.join(port, end_workers=end_workers)
+        opened(member)
+        await member.keep()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
+from IPython.core.extensions import ExtensionManager
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
@@ -35,15 +37,25 @@ def load(shell: InteractiveShell) -> None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Unregister the magics and stop the servers; the magics are removed even if stopping fails."""
+    """Unregister the magics and stop the servers; the magics are removed even if stopping fails. Not for a reload."""
     magics = getattr(shell, _ATTRIBUTE, None)
-    if magics is None:
+    if magics is None or _is_reloading():
         return
     for kind, name in (("line", "workbench"), ("cell", "plan"), ("cell", "persona"), ("cell", "wsql")):
         shell.magics_manager.magics[kind].pop(name, None)
     delattr(shell, _ATTRIBUTE)
     kernel_status.restore(getattr(shell, "kernel", None))
     magics.close()
+
+
+def _is_reloading() -> bool:
+    """Whether `%reload_ext` unloads the extension, to load it again at once. IPython does not tell extensions."""
+    frame = sys._getframe().f_back
+    while frame is not None:
+        if frame.f_code is ExtensionManager.reload_extension.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def raising(magic: Callable[..., Any]) -> Callable[..., Any]:

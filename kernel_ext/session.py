@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernel_ext import answers
 from kernel_ext.bad_command import bad_command
 from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.host import KernelHost, not_started
@@ -39,10 +40,6 @@ NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker"}
 """Commands that are not available in a kernel: they would block it, have their own magic, repeat `start`, or print a
 secret that the notebook would store."""
 ANSWER_SECONDS = 2.0
-_KEPT = (
-    " These agents go on working: {}. `%workbench start` takes them back; "
-    "`%workbench start --end-workers` ends their processes."
-)
 
 
 class Session:
@@ -94,25 +91,54 @@ class Session:
         A start that fails or is interrupted leaves nothing behind, except what `stop` stops.
 
         Args:
+            project: None: the project that runs, or that of the current directory.
             end_workers: end the agents' processes that an earlier server left; otherwise they are taken back.
 
         Raises:
-            BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``. Other errors: see `KernelHost.start`.
+            BadInput: ``BAD_SETTINGS``, ``NOT_A_DIRECTORY``. Other errors: see `KernelHost.start`; the project that ran
+                before then runs again.
         """
-        settings = Settings.load(project)
-        if self._host is not None and self._host.settings.project != settings.project:
-            self.stop()
+        settings, running = Settings.load(project), self._running
+        if running is None or running.project == settings.project:
+            return self._start(settings, port, end_workers)
+        if project is not None:
+            return self._change(running, settings, port, end_workers)
+        note = self._start(running, port, end_workers)
+        return cli.Note(f"{note.message} {answers.other_project(settings.project)}", note.data)
+
+    @property
+    def _running(self) -> Settings | None:
+        """The settings of the project that runs."""
+        return None if self._host is None or self._host.is_stopped else self._host.settings
+
+    def _change(self, running: Settings, settings: Settings, port: int | None, end_workers: bool) -> cli.Note:
+        """Leave the project that runs, and start another one."""
+        left = self._leave(end_workers=False, project=running.project)
+        try:
+            note = self._start(settings, port, end_workers)
+        except WorkbenchError:
+            self._start(running)
+            raise
+        return cli.Note(f"{left.message} {note.message}", note.data)
+
+    def _start(self, settings: Settings, port: int | None = None, end_workers: bool = False) -> cli.Note:
+        """Start a project's servers, unless they run."""
         if self._host is None or self._host.is_stopped:
             self._host = KernelHost(settings)
             self._live, self._live_with_files = Live(), Live(files=True)
+        before = self._host.info
         info = self._host.start(port, end_workers=end_workers)
-        where = f"Workbench serves {settings.project.name} at {info.url}."
-        if self._host.attached:
-            where = f"Attached to process {info.pid}, which serves {settings.project.name}."
-        return cli.Note(" ".join(filter(None, [where, notice(settings.project)])), info.model_dump())
+        where = answers.started(settings.project, info, attached=self._host.attached)
+        ran_before = self._host.attached or before == info
+        options = {"--port": port, "--end-workers": end_workers} if ran_before else {}
+        ignored = [name for name, is_given in options.items() if is_given]
+        parts = [where, answers.unused(ignored, info), notice(settings.project)]
+        return cli.Note(" ".join(filter(None, parts)), info.model_dump())
 
     def stop(self, *, end_workers: bool = False) -> cli.Note:
         """Stop the servers that were started from here; may be called twice.
+
+        If other processes use the project, one of them serves it from now on, and the agents' processes go on.
 
         Args:
             end_workers: also end the agents' processes; otherwise they go on, and the next start takes them back.
@@ -122,9 +148,21 @@ class Session:
         """
         if self._host is None or self._host.is_stopped:
             return cli.Note("Workbench was not running.")
-        kept = [] if end_workers else self._running_agents()
+        return self._leave(end_workers)
+
+    def _leave(self, end_workers: bool, project: Path | None = None) -> cli.Note:
+        """Stop what runs.
+
+        Args:
+            project: named in the answer.
+        """
+        assert self._host is not None
+        agents = self._running_agents()
         self._stop(self._host, end_workers)
-        return cli.Note("Workbench is stopped." + (_KEPT.format(", ".join(kept)) if kept else ""), {"kept": kept})
+        departure = self._host.departure
+        others = departure.others if departure else ()
+        kept = [] if end_workers and not others else agents
+        return cli.Note(answers.stopped(departure, agents, project), {"kept": kept, "others": list(others)})
 
     def _stop(self, host: KernelHost, end_workers: bool) -> None:
         with ExitStack() as stack:
@@ -133,8 +171,8 @@ class Session:
                 stack.callback(self._desks.pop().close)
 
     def _running_agents(self) -> list[str]:
-        """The agents whose processes run, if this kernel serves them and answers soon."""
-        if self._host is None or self._host.workbench is None:
+        """The agents whose processes run, if the server answers soon."""
+        if self._host is None or not self._host.running:
             return []
         with suppress(WorkbenchError, TimeoutError):
             agents = self._host.submit(self._host.acall("get_managed_agents")).result(ANSWER_SECONDS)["agents"]
@@ -341,10 +379,13 @@ def start(session: Session, project: Path | None, port: int | None, end_workers:
 
 
 @click.command()
-@click.option("--end-workers", is_flag=True, help="Also end the agents' processes.")
+@click.option(
+    "--end-workers", is_flag=True, help="Also end the agents' processes, unless other kernels use the project."
+)
 @click.pass_obj
 def stop(session: Session, end_workers: bool) -> cli.Note:
-    """Stop the servers. Agents' processes go on working; the next start takes them back."""
+    """Stop the servers, unless other kernels use the project: one of them then serves it. Agents' processes go on
+    working; the next start takes them back."""
     return session.stop(end_workers=end_workers)
 
 

@@ -17,6 +17,7 @@ import pytest
 import uvicorn
 
 from kernel_ext import host as module
+from kernel_ext import membership
 from kernel_ext.host import KernelHost
 from kernel_ext.session import Session
 from workbench.client import http
@@ -145,7 +146,7 @@ def test_a_host_whose_server_has_ended_serves_at_the_next_start(settings: Settin
 def test_a_lock_whose_holder_does_not_answer_is_one_clear_error(
     settings: Settings, host: KernelHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RETRY_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(membership, "START_SECONDS", 0.0)
     monkeypatch.setattr(http, "HEALTH_SECONDS", 0.2)
     with served_elsewhere(settings) as process:
         psutil.Process(process.pid).suspend()

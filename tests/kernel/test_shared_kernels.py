@@ -1,0 +1,164 @@
+"""Several kernels on one project: each one starts, uses and stops Workbench, and they end in any order."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+
+from tests.kernel.conftest import Kernel, started
+from workbench import shares
+from workbench.server_file import ServerFile
+from workbench.settings import Settings
+
+CELLS = (
+    "name, end, meeting, runs, in_turn = '', '', '', 1, False",
+    "%load_ext workbench",
+    "%workbench start",
+    """
+import json, os, pathlib, psutil, time
+served_by = wb.server.pid
+pathlib.Path(meeting, name).touch()
+while len(os.listdir(meeting)) < runs:
+    time.sleep(0.05)
+while in_turn and served_by != os.getpid() and psutil.pid_exists(served_by):
+    time.sleep(0.05)
+""",
+    """
+plan = {"plan": name, "tasks": [{
+    "name": "only", "title": f"Write {name}", "persona": "implementer", "worktree": name, "run": "echo made > made.txt",
+}]}
+wb.call("create_worktree", name=name)
+made = wb.call("create_plan", text=json.dumps(plan))
+spawned = wb.call("spawn_agent", persona_id="implementer", assigned_worktree=name)
+""",
+    """
+while True:
+    task = wb.call("wait_for_task", task_id=made["tasks"]["only"])
+    if task["status"] in ("completed", "failed"):
+        break
+assert task["status"] == "completed", task
+""",
+    "assert wb.sql(f\"SELECT status FROM tasks WHERE plan = '{name}'\")['status'].tolist() == ['completed']",
+    "if end: get_ipython().run_line_magic('workbench', end)",
+)
+"""A notebook that has a worker do one task. It begins when all `runs` have started Workbench; with `in_turn`, an
+attached one begins when the kernel that served has ended. Its last cell runs the command `end`; without one its kernel
+just ends."""
+ENDS = ("stop --end-workers", "stop", "", "stop --end-workers")
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Path:
+    """The notebook, with parameters."""
+    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
+    cells[0].metadata["tags"] = ["parameters"]
+    path = tmp_path / "work.ipynb"
+    kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernelspec}), path)
+    return path
+
+
+def papermill(notebook: Path, repository: Path, name: str, **parameters: str | int) -> subprocess.CompletedProcess[str]:
+    """Execute the notebook in the repository."""
+    given = [word for key, value in parameters.items() for word in ("-p", key, str(value))]
+    command = [
+        *(sys.executable, "-m", "papermill", str(notebook), str(notebook.with_name(f"{name}.ipynb"))),
+        *("--cwd", str(repository), "-p", "name", name, *given),
+    ]
+    env = os.environ | {"IPYTHONDIR": str(notebook.parent / name), "WORKBENCH_TERMINATE_GRACE_SECONDS": "1"}
+    return subprocess.run(command, env=env, capture_output=True, text=True)
+
+
+def run_at_once(notebook: Path, repository: Path, ends: tuple[str, ...], called: str, *, in_turn: bool) -> list[str]:
+    """Execute the notebook several times at once; the errors of those that failed."""
+    meeting = notebook.parent / called
+    meeting.mkdir()
+    parameters: dict[str, str | int] = {"meeting": str(meeting), "runs": len(ends), "in_turn": in_turn}
+    with ThreadPoolExecutor(len(ends)) as pool:
+        runs = [
+            pool.submit(papermill, notebook, repository, f"{called}{number}", **parameters, end=end)
+            for number, end in enumerate(ends)
+        ]
+    return [run.result().stderr for run in runs if run.result().returncode != 0]
+
+
+def assert_nothing_is_left(repository: Path) -> None:
+    settings = Settings(project=repository)
+    assert shares.holders(settings.shares) == []
+    assert ServerFile(settings.server_file).load().info is None
+
+
+@pytest.mark.timeout(240)
+def test_two_papermill_runs_at_once_on_one_repository_both_succeed(notebook: Path, repository: Path) -> None:
+    assert run_at_once(notebook, repository, ENDS[:2], "run", in_turn=True) == []
+    assert_nothing_is_left(repository)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_four_papermill_runs_at_once_all_succeed_three_times(notebook: Path, repository: Path) -> None:
+    for called in ("a", "b", "c"):
+        assert run_at_once(notebook, repository, ENDS, called, in_turn=called == "a") == []
+        assert_nothing_is_left(repository)
+
+
+@pytest.fixture
+def kernels(repository: Path, tmp_path: Path) -> Iterator[tuple[Kernel, Kernel, Kernel]]:
+    """A kernel that serves, and two that are attached."""
+    with started(tmp_path) as first, started(tmp_path) as second, started(tmp_path) as third:
+        first.run(f'%workbench start --project "{repository}" --port 0')
+        for kernel in (second, third):
+            assert "Attached to process" in kernel.run(f'%workbench start --project "{repository}"')
+        yield first, second, third
+
+
+def pid(kernel: Kernel) -> int:
+    return int(kernel.run("import os; os.getpid()"))
+
+
+@pytest.mark.timeout(240)
+def test_an_attached_kernel_finds_the_server_at_another_port(
+    kernels: tuple[Kernel, Kernel, Kernel], repository: Path
+) -> None:
+    first, second, third = kernels
+    for attached in (second, third):
+        attached.run("import time; url = wb.server.url")
+    waiting = [psutil.Process(pid(kernel)) for kernel in (second, third)]
+    for process in waiting:
+        process.suspend()
+    try:
+        said = first.run("%workbench stop")
+        assert f"Processes {min(p.pid for p in waiting)} and {max(p.pid for p in waiting)} use the project too" in said
+        first.run(f'%workbench start --project "{repository}" --port 0')
+    finally:
+        for process in waiting:
+            process.resume()
+    began = time.monotonic()
+    assert second.run("wb.call('ping')['ok']") == "True"
+    print(f"live again after {time.monotonic() - began:.2f} s")
+    assert second.run("wb.server.url != url, wb.host.attached") == "(True, True)"
+    first.manager.shutdown_kernel(now=True)  # kill -9
+    began = time.monotonic()
+    assert third.run("wb.call('ping')['ok']") == "True"
+    assert second.run("wb.call('ping')['ok']") == "True"
+    print(f"served again after {time.monotonic() - began:.2f} s")
+
+
+@pytest.mark.timeout(120)
+def test_a_reload_keeps_what_runs(kernel: Kernel, repository: Path) -> None:
+    kernel.run(f'%workbench start --project "{repository}" --port 0')
+    before = kernel.run("wb.server")
+    kernel.run("%reload_ext workbench")
+    assert kernel.run("wb.server") == before
+    assert kernel.run("wb.call('ping')['ok']") == "True"
+    assert "serves" in kernel.run("%workbench start")
+    kernel.run("%workbench stop")
