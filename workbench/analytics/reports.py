@@ -125,7 +125,7 @@ def chart_of(frame: pandas.DataFrame) -> altair.Chart:
                 "start_s:Q",
                 title="seconds since the first claim",
                 scale=alt.Scale(zero=False),
-                axis=alt.Axis(labelOverlap="greedy"),
+                axis=alt.Axis(labelOverlap="greedy", labelSeparation=10),
             ),
             x2="end_s:Q",
             y=alt.Y("task:N", sort=order, title=None, axis=alt.Axis(labelLimit=280, ticks=False, domain=False)),
