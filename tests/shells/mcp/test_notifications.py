@@ -99,9 +99,11 @@ async def test_what_an_agent_may_not_read_is_not_announced_to_it(served: Served,
     async with notified(served, ada.token, era, TASK, "workbench://tasks") as following:
         await served.workbench.call("set_priority", task_id=2, priority=900)
         await served.workbench.call("create_task", title="x", persona_id="implementer", session_id="bob")
+        await served.workbench.call("set_priority", task_id=1, priority=900)
+        assert [await following() for _ in range(2)] == ["workbench://tasks", TASK]
         await served.workbench.call("update_agent", agent_id="ada", changes={"session_id": "bob"})
         assert {await following() for _ in range(3)} == {"resources", TASK, "workbench://tasks"}
-        await served.workbench.call("set_priority", task_id=1, priority=900)
+        await served.workbench.call("set_priority", task_id=1, priority=800)
         await served.workbench.call("set_priority", task_id=2, priority=100)
         assert await following() == "workbench://tasks"
 
