@@ -191,7 +191,7 @@ def test_a_slow_reader_is_caught_up_from_its_last_event(monkeypatch: pytest.Monk
     monkeypatch.setattr("workbench.client.subscription.UNREAD_LIMIT", 2)
     protocol = ready()
     number, subscription, asked = protocol.subscribe(["task.*"], 0)
-    assert sends(asked) == [("subscribe", {"kinds": ["task.*"], "after": 0, "request_id": number})]
+    assert sends(asked) == [("subscribe", {"kinds": ["task.*"], "after": 0, "mine": True, "request_id": number})]
     protocol.received(message("subscribe_response", number, data={"after": 0}))
     for event in range(1, 5):
         assert protocol.received(message("event", number, data={"id": event})) == [Wake(number)]

@@ -179,17 +179,20 @@ class Agent:
         body = {"title": title, "content": content, "metadata": dict(metadata or {})}
         return await self.call("write", resource_type="contexts", content=body)
 
-    async def subscribe(self, *kinds: str, after: int | None = None) -> AsyncGenerator[dict[str, Any], None]:
+    async def subscribe(
+        self, *kinds: str, after: int | None = None, mine: bool = True
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Events of some kinds (``*``, ``<noun>.*`` or a kind) in order, without gaps, also across breaks.
 
         Args:
             after: begin after this event; without it, with what happens from now on.
+            mine: false leaves out what the agent does itself, so that it does not react to its own events.
 
         Raises:
             WorkbenchError: what the server raised; ``NO_SERVER`` when the agent has given up.
         """
         self._require_alive()
-        number, subscription, instructions = self._protocol.subscribe(kinds, after)
+        number, subscription, instructions = self._protocol.subscribe(kinds, after, mine=mine)
         wake = self._waiting.for_events(number)
         try:
             await self._socket.perform(instructions)

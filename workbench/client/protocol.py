@@ -118,9 +118,11 @@ class AgentProtocol:
         self._requests[number] = _Request(action, data)
         return number, [self._send(number)] if self.is_ready else []
 
-    def subscribe(self, kinds: Sequence[str], after: int | None) -> tuple[int, Subscription, Instructions]:
+    def subscribe(
+        self, kinds: Sequence[str], after: int | None, *, mine: bool = True
+    ) -> tuple[int, Subscription, Instructions]:
         """Follow events; the number of the subscription, and the subscription."""
-        number, made = next(self._numbers), Subscription(kinds, after)
+        number, made = next(self._numbers), Subscription(kinds, after, mine=mine)
         self._subscriptions[number] = made
         return number, made, self._request_events(number)
 

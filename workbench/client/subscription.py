@@ -34,11 +34,13 @@ class Subscription:
     Args:
         kinds: of events, as the operation `list_events` takes them.
         after: the event to begin after; None: the server says which is the last one.
+        mine: whether to include events that the agent itself causes.
     """
 
-    def __init__(self, kinds: Sequence[str], after: int | None) -> None:
+    def __init__(self, kinds: Sequence[str], after: int | None, *, mine: bool = True) -> None:
         self.kinds = list(kinds) or ["*"]
         self.last = after
+        self.mine = mine
         self.state = State.REQUESTED
         self.error: WorkbenchError | None = None
         self._unread: deque[Event] = deque()
@@ -46,7 +48,7 @@ class Subscription:
     def requested(self) -> Mapping[str, Any]:
         """Ask (again); what to ask for."""
         self.state = State.REQUESTED
-        return {"kinds": self.kinds, "after": self.last}
+        return {"kinds": self.kinds, "after": self.last, "mine": self.mine}
 
     def confirmed(self, after: int) -> None:
         """The server begins to send what comes after an event."""

@@ -51,9 +51,9 @@ class SyncAgent:
         """Write a context; see `Agent.write`."""
         return self._thread.call(self._agent.write(title, content, metadata))
 
-    def subscribe(self, *kinds: str, after: int | None = None) -> Iterator[dict[str, Any]]:
+    def subscribe(self, *kinds: str, after: int | None = None, mine: bool = True) -> Iterator[dict[str, Any]]:
         """Events as they happen; see `Agent.subscribe`."""
-        events = self._agent.subscribe(*kinds, after=after)
+        events = self._agent.subscribe(*kinds, after=after, mine=mine)
         try:
             while True:
                 yield self._thread.call(_next(events))

@@ -230,6 +230,7 @@ async def test_the_catalogue_shows_what_the_caller_may_call(served: Served, visi
 async def test_events_are_listed_after_one_and_by_kind(served: Served, visit: Visit, admit: Admit) -> None:
     ada = visit((await admit("ada")).token)
     operator = visit(served.workbench.operator_token)
+    assert (await ada.post("/api/ops/whoami")).status_code == 200  # it becomes active
     every = (await operator.get("/api/events", params={"limit": 1000})).json()["data"]["events"]
     assert every == (await served.workbench.call("list_events", limit=1_000))["events"]
     chosen = {"after": str(every[0]["id"]), "kinds": "agent.*,approval.approved", "limit": "1000"}
@@ -240,6 +241,9 @@ async def test_events_are_listed_after_one_and_by_kind(served: Served, visit: Vi
     assert page["next_after"] == every[-1]["id"]
     newest = await operator.get("/api/events", params={"after": "null"})
     assert newest.json()["data"] == {"events": [], "next_after": every[-1]["id"]}
+    others = (await operator.get("/api/events", params={"mine": "false", "limit": 1000})).json()["data"]["events"]
+    assert others == [event for event in every if event["actor"] != "operator"]
+    assert len(every) > len(others) > 0
     assert error_of(await ada.get("/api/events", params={"after": "soon"})) == (400, "INVALID_ARGUMENTS")
     assert error_of(await ada.get("/api/events", params={"colour": "red"})) == (400, "INVALID_ARGUMENTS")
     assert error_of(await visit().get("/api/events")) == (401, "TOKEN_REQUIRED")

@@ -51,6 +51,22 @@ async def test_a_subscription_without_a_beginning_begins_now(served: Served, tal
     assert (await line.hear())["data"]["data"]["title"] == "After"
 
 
+async def test_a_subscriber_may_leave_out_its_own_events(served: Served, talk: Talks, admit: Admit) -> None:
+    project = await served.workbench.call("create_project", name="Apollo")
+    session = await served.workbench.call("create_session", project_id=project["id"], name="Day one")
+    near = {"session_id": session["id"], "access_level": "session_level"}
+    ada, bob = await admit("ada", **near), await admit("bob", **near)
+    line = await talk("me", ada.token)
+    wanted = {"kinds": ["context.written"], "after": None, "mine": False, "request_id": "s"}
+    assert (await line.say("ada", "subscribe", **wanted))["type"] == "subscribe_response"
+    assert (await line.say("ada", "write", content={"title": "Mine"}))["type"] == "write_response"
+    await served.workbench.dispatch(bob.caller, "write", {"content": {"title": "Bob's"}})
+    heard = await line.hear()
+    assert (heard["type"], heard["data"]["actor"]) == ("event", "bob")
+    others = await served.workbench.dispatch(ada.caller, "list_events", {"kinds": ["context.*"], "mine": False})
+    assert [event["actor"] for event in others["events"]] == ["bob"]
+
+
 async def test_strangers_may_not_subscribe(talk: Talks) -> None:
     assert (await (await talk()).say("me", "subscribe"))["code"] == "TOKEN_REQUIRED"
 
@@ -110,7 +126,7 @@ async def test_a_connection_has_a_limited_number_of_subscriptions(talk: Talks, a
 
 
 @pytest.mark.parametrize(
-    "data", [{"kinds": []}, {"kinds": "task.*"}, {"after": -1}, {"after": "x"}, {"limit": 5}], ids=str
+    "data", [{"kinds": []}, {"kinds": "task.*"}, {"after": -1}, {"after": "x"}, {"mine": 5}, {"limit": 5}], ids=str
 )
 async def test_what_makes_no_subscription_is_refused(talk: Talks, admit: Admit, data: dict[str, Any]) -> None:
     ada = await admit("ada")

@@ -52,6 +52,7 @@ async def list_events(
     ] = 0,
     kinds: Kinds = ["*"],
     subject: Subject = None,
+    mine: Annotated[bool, Field(description="false: leave out what you did yourself.")] = True,
     limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 100,
     wait_seconds: Annotated[float, Field(ge=0, description="How long to wait for a first event.")] = 0,
 ) -> Events:
@@ -64,7 +65,7 @@ async def list_events(
 
     def wanted(found: Event) -> bool:
         fits = matches(found.kind, kinds) and full_subject in (None, found.subject)
-        return fits and may_see(ctx.caller, found)
+        return fits and may_see(ctx.caller, found) and (mine or not is_own(ctx.caller, found))
 
     loop = asyncio.get_running_loop()
     deadline = loop.time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
@@ -115,7 +116,7 @@ async def list_newest_events(
 def may_see(caller: Caller, found: Event) -> bool:
     """Whether an event is visible to a caller: its own, on what it requested, its team's or session's, or of none."""
     me = f"agent:{caller.agent}"
-    if caller.level is Level.OPERATOR or caller.name == found.actor or found.subject == me:
+    if caller.level is Level.OPERATOR or is_own(caller, found) or found.subject == me:
         return True
     noun = found.kind.partition(".")[0]
     if found.data.get(_OWNERS.get(noun, "")) == me:
@@ -123,6 +124,11 @@ def may_see(caller: Caller, found: Event) -> bool:
     if noun in _OF_SESSIONS:
         return _is_near(caller, found)
     return found.session in (None, caller.session) and noun not in _OF_OPERATORS
+
+
+def is_own(caller: Caller, found: Event) -> bool:
+    """Whether the caller itself caused an event."""
+    return found.actor == caller.name
 
 
 def _is_near(caller: Caller, found: Event) -> bool:

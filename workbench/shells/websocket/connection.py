@@ -28,7 +28,7 @@ from workbench.ops import Caller
 from workbench.rules import access
 from workbench.rules.wire import message
 from workbench.rules.wire.message import Frame
-from workbench.services.sharing.events import may_see
+from workbench.services.sharing.events import is_own, may_see
 from workbench.shells.gate import SUBPROTOCOL, revoked
 from workbench.shells.websocket import subscriptions
 from workbench.shells.websocket.binding import CHANGES, Binding, announced, check_owner, credentials
@@ -361,7 +361,7 @@ class Connection:
         self._subscriptions.require_room()
         valid = self._workbench.catalogue["list_events"].validate(wanted)
         after = page["next_after"] if valid["after"] is None else valid["after"]
-        add = partial(self._subscriptions.add, Wanted(valid["kinds"], after, frame.request_id))
+        add = partial(self._subscriptions.add, Wanted(valid["kinds"], after, valid["mine"], frame.request_id))
         return Reply(message.response("subscribe", {"after": after}), then=add)
 
     def _begin(self, wanted: Wanted) -> asyncio.Task[None]:
@@ -373,7 +373,7 @@ class Connection:
                 caller = await self._caller()
                 if caller.level is Level.ANONYMOUS:
                     await self._workbench.dispatch(caller, "whoami", {})  # raises the reason
-                if may_see(caller, found):
+                if may_see(caller, found) and (wanted.mine or not is_own(caller, found)):
                     await self._socket.send(message.event(found.model_dump(mode="json"), wanted.request_id))
 
     async def _announce_newcomers(self, after: int) -> None:

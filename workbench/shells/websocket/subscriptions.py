@@ -14,10 +14,14 @@ MAX_SUBSCRIPTIONS = 16
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a subscription follows, and the id of the request that its events carry."""
+    """What a subscription follows, and the id of the request that its events carry.
+
+    `mine`: whether it includes the events that the subscriber causes.
+    """
 
     kinds: list[str]
     after: int
+    mine: bool
     request_id: Any
 
 
@@ -68,6 +72,6 @@ def arguments(data: dict[str, Any]) -> dict[str, Any]:
         BadInput: ``INVALID_ARGUMENTS``.
     """
     wanted = {key: value for key, value in data.items() if key != "agent_id"}
-    if wanted.keys() - {"after", "kinds"} or wanted.get("kinds") == []:
-        raise BadInput("INVALID_ARGUMENTS", "subscribe takes only kinds (at least one) and after.")
+    if wanted.keys() - {"after", "kinds", "mine"} or wanted.get("kinds") == []:
+        raise BadInput("INVALID_ARGUMENTS", "subscribe takes only kinds (at least one), after and mine.")
     return {"after": None, **wanted}
