@@ -15,6 +15,7 @@ from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
 from kernel_ext.panels.sources import READERS, Call
+from workbench.cli.grants import session_text
 from workbench.cli.integration import cautions
 from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.tables import State, Table
@@ -232,7 +233,8 @@ def _name(approval: Mapping[str, Any]) -> str:
 def _request(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     if approval["kind"] == "registration":
-        return f"{payload.get('persona_id') or 'no persona'}, as {payload.get('suggested_id')}"
+        session = session_text(payload.get("suggested_session"))
+        return f"{payload.get('persona_id') or 'no persona'}, as {payload.get('suggested_id')}, {session}"
     if approval["kind"] == "integration":
         files = len(payload["files"])
         note = "".join(f", {caution}" for caution in cautions(payload))

@@ -16,8 +16,11 @@ def test_an_agent_is_admitted_with_every_choice_and_changed_later(run: Type) -> 
     run("sessions", "add", "Lab", "Day 2")
     run("teams", "add", "Night", "--session", "Day 1")
     run("call", "register", "name=Ada")
+    assert run("approvals").out.splitlines()[1].split("  ")[2] == "Ada wants to be Ada (no persona), in no session"
     choices = ("--id", "ada", "--team", "Night", "--persona", "reviewer", "--tool", "read")
-    assert run("approve", "1", *choices, "--access", "team_level", "--expires", "2h").out.endswith("ada is assigned\n")
+    answer = run("approve", "1", *choices, "--access", "team_level", "--expires", "2h").out
+    granted = "worker, persona reviewer, read only, sees its team's data, in Lab / Day 1, team Night, until 20"
+    assert f"ada is admitted: {granted}" in answer
     ada = data(run("--json", "agent", "ada"))["agent"]
     assert (ada["session"], ada["team"], ada["persona_id"]) == ("Day 1", "Night", "reviewer")
     assert (ada["tool"], ada["access_level"]) == ("read", "team_level")

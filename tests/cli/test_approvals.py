@@ -13,6 +13,8 @@ from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
+DEFAULTS = "worker, no persona, read and write, sees its own data, in no session"
+
 
 def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
     for name in ("Ada", "Bob", "Eve", "Joe"):
@@ -20,8 +22,8 @@ def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
     ran = run("approve", "1", "2", "99")
     assert (ran.status, ran.err) == (1, "")
     assert ran.out.splitlines()[1:] == [
-        "1   Ada is assigned",
-        "2   Bob is assigned",
+        f"1   Ada is admitted: {DEFAULTS}",
+        f"2   Bob is admitted: {DEFAULTS}",
         "99  APPROVAL_NOT_FOUND: There is no approval 99. `workbench approvals` lists them.",
     ]
     assert run("approve", "3", "4", "--id", "one").status == 2

@@ -22,10 +22,13 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, tmp_pat
     assert again["tasks"] == {"count": 3, "judge": 4}
     for name in ("Ada", "Bob", "Eve"):
         data(run("--json", "call", "register", f"name={name}", "persona_id=implementer", 'capabilities={"x": [1]}'))
-    assert "Ada wants to be Ada (implementer)" in run("approvals").out
-    assert run("approve", "1", "--id", "ada", "--role", "planner", "--tool", "read").out.endswith("ada is assigned\n")
+    assert "Ada wants to be Ada (implementer), in no session" in run("approvals").out
+    answer = run("approve", "1", "--id", "ada", "--role", "planner", "--tool", "read").out
+    assert answer.endswith(
+        "ada is admitted: planner, persona implementer, read only, sees its own data, in no session\n"
+    )
     assert run("reject", "2", "--reason", "No").out == "Rejected 2.\n"
-    assert run("approve", "--all", "--kind", "registration").out.endswith("Eve is assigned\n")
+    assert run("approve", "--all", "--kind", "registration").out.count("Eve is admitted: ") == 1
     assert run("revoke", "Eve").out == "Revoked Eve; its token no longer works.\n"
     listed = {agent["name"]: agent for agent in data(run("--json", "agents"))}
     assert {name: agent["registration_status"] for name, agent in listed.items()} == {

@@ -85,11 +85,11 @@ def test_an_error_names_the_command_to_run(run: Type) -> None:
 def test_requests_are_approved_and_rejected_by_the_name_of_their_agent(run: Type) -> None:
     for name in ("ada", "bob", "bob", "eve"):
         assert run("call", "register", f"name={name}").status == 0
-    assert "ada is assigned" in run("approve", "ada").out
+    assert "ada is admitted: " in run("approve", "ada").out
     assert run("reject", "eve", "--reason", "no").out == "Rejected 4.\n"
     ran = run("approve", "bob")
     assert ran.err == "AMBIGUOUS_NAME: 2 requests are about 'bob': 2, 3. Give the id of one.\n"
-    assert "bob is assigned" in run("approve", "2").out
+    assert "bob is admitted: " in run("approve", "2").out
     assert run("approve", "ada").err.startswith("APPROVAL_NOT_FOUND: ")
 
 

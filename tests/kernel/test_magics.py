@@ -326,7 +326,8 @@ def test_an_agent_is_admitted_with_choices_and_its_grant_is_changed(running: Ker
     running.run('wb.call("register", name="ada", persona_id="tester")')
     running.run("%workbench projects add Lab")
     running.run('%workbench sessions add Lab "Day 1"')
-    assert "ada is assigned" in running.run('%workbench approve 1 --session "Day 1" --tool read')
+    granted = "ada is admitted: worker, persona tester, read only, sees its own data, in Lab / Day 1"
+    assert granted in running.run('%workbench approve 1 --session "Day 1" --tool read')
     assert "Day 1" in running.run("%workbench agents")
     running.run("%workbench grant ada --tool write --expires 2h")
     assert "agent.updated" in running.run("%workbench history ada")

@@ -17,7 +17,7 @@ from workbench.settings import Settings
 EXPECTED = """\
 Waiting for you
 Name             Kind          Request
-<b>Eve</b> & co  registration  reviewer, as b-Eve-b-co
+<b>Eve</b> & co  registration  reviewer, as b-Eve-b-co, in Lab / Day 1
 
 Agents
 Agent  Name  State     Persona  Role    Permission  Session  Team

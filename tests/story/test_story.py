@@ -137,6 +137,23 @@ RESULT = {"penguins": 344, "names": ["Ánh", "\u2028"], "share": 0.5}
 TRANSCRIPT: dict[str, Outcome] = {
     "register": REGISTERED,
     "claim before approval": Refusal("NOT_ASSIGNED", 403),
+    "approve": {
+        "agent_id": "ada",
+        "status": "assigned",
+        "granted": {
+            **{"name": "Ada", "persona_id": "implementer", "role": "worker", "tool": "write"},
+            **{"access_level": "self_only", "session": None, "team": None, "worktree": None},
+            "expires_at": None,
+        },
+    },
+    "register in vain": REGISTERED | {"approval_id": 2},
+    "claim when rejected": Refusal("REJECTED", 403, "Full house"),
+    "ask why": {
+        **{"agent_id": "pending_<uuid>", "status": "rejected", "tool": "write", "role": "worker"},
+        **{"persona_id": None, "session_id": None, "reason": "Full house"},
+        **{"worktree": None, "worktree_path": None},
+        "message": "Your registration was rejected: Full house. Ask the operator before you register again.",
+    },
     "create": CREATED,
     "create another's": CREATED
     | {"note": "Task 2 has no command (run): only an LLM agent or a person can do it."}
@@ -229,7 +246,11 @@ async def tell(shell: Shell, operator: str) -> dict[str, Outcome]:
     await step("claim before approval", ada, "claim_task")
     decided = await shell.call(operator, "approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
     assert isinstance(decided, dict)
-    assert decided["outcome"] == {"agent_id": "ada", "status": "assigned"}
+    told["approve"] = decided["outcome"]
+    eve = await step("register in vain", None, "register", name="Eve")
+    await shell.call(operator, "reject", approval_id=eve["approval_id"], reason="Full house")
+    await step("claim when rejected", eve["token"], "claim_task")
+    await step("ask why", eve["token"], "registration_status")
     task = {"title": LINE["title"], "persona_id": "implementer", "priority": 700, "metadata": {"island": "Dream"}}
     await step("create", operator, "create_task", **task)
     await step("create another's", operator, "create_task", title="Review", persona_id="reviewer")

@@ -9,7 +9,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.grants import choices, grant_options
+from workbench.cli.grants import choices, grant_options, granted_text, session_text
 from workbench.cli.integration import cautions
 from workbench.cli.output import Note, PartialFailure, Shown, pass_client
 from workbench.errors import BadInput, NotFound, Unavailable, from_dict
@@ -171,7 +171,9 @@ def _decided(decisions: list[dict[str, Any]]) -> Table:
 def _about(approval: dict[str, Any]) -> str:
     payload = approval["payload"]
     if approval["kind"] == "registration":
-        return f"{payload['name']} wants to be {payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
+        session = session_text(payload["suggested_session"])
+        wanted = f"{payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
+        return f"{payload['name']} wants to be {wanted}, {session}"
     gates = [gate["state"] for gate in payload.get("gates", ())]
     state = [f"gates {' '.join(gates)}"] if gates else []
     what = ", ".join([f"{payload['ahead']} commits", *cautions(payload), *state])
@@ -185,6 +187,8 @@ def _origin(approval: dict[str, Any]) -> str:
 
 
 def _outcome(outcome: dict[str, Any]) -> str:
+    if "granted" in outcome:
+        return f"{outcome['agent_id']} is admitted: {granted_text(outcome['granted'])}"
     if "agent_id" in outcome:
         return f"{outcome['agent_id']} is {outcome['status']}"
     return f"{outcome['worktree']} is {outcome['state']}"

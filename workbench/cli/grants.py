@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -13,6 +14,12 @@ from workbench.model import Access, Role, Tool
 NOTHING = "none"
 """Given as a session, team, worktree or persona, it removes that."""
 CLEARABLE = ("session_id", "team_id", "worktree", "persona_id")
+_TOOLS = {"read": "read only", "write": "read and write"}
+_SEES = {
+    "self_only": "sees its own data",
+    "team_level": "sees its team's data",
+    "session_level": "sees its session's data",
+}
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -81,3 +88,23 @@ def choices(options: dict[str, Any], **more: Any) -> dict[str, Any]:
     expires: dict[str, Any] = given.pop("expires", {})
     plain = {key: None if key in CLEARABLE and value == NOTHING else value for key, value in given.items()}
     return plain | expires
+
+
+def granted_text(granted: Mapping[str, Any]) -> str:
+    """What an agent was granted, as `approve` returns it, in one line."""
+    parts = [
+        granted["role"],
+        f"persona {granted['persona_id']}" if granted["persona_id"] else "no persona",
+        _TOOLS[granted["tool"]],
+        _SEES[granted["access_level"]],
+        session_text(granted["session"]),
+        f"team {granted['team']}" if granted["team"] else None,
+        f"worktree {granted['worktree']}" if granted["worktree"] else None,
+        f"until {granted['expires_at']}" if granted["expires_at"] else None,
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def session_text(session: Mapping[str, Any] | None) -> str:
+    """The session that an agent is in, or would be in, with its project."""
+    return f"in {session['project']} / {session['name']}" if session else "in no session"

@@ -3,11 +3,11 @@ var sn=/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u
 function zt(n){return n.replace(sn,nn)}function nn(n){let t=JSON.stringify(n).slice(1,-1);return t!==n?t:Array.from({length:n.length},(s,i)=>n.charCodeAt(i)).map(
 s=>`\\u${s.toString(16).padStart(4,"0")}`).join("")}var on="http://www.w3.org/2000/svg",rn=new Set(["title","aria-label","placeholder"]),an=new Set(["button","input","select"]),Hs=0;function y(n){return Hs+=1,`wb\
 -${n}-${Hs}`}function r(n,t={},...e){let s=document.createElement(n);(an.has(n)||"tabindex"in t)&&(s.dataset.lmSuppressShortcuts="true");for(let[i,o]of Object.entries(
-t))o!=null&&(i==="on"?ln(s,o):typeof o=="boolean"||i==="value"?s[i]=o:s.setAttribute(i,ss(i,o)));return s.append(...e.filter(i=>i!=null&&i!==!1).map(zs)),s}function Gt(n){
+t))o!=null&&(i==="on"?ln(s,o):typeof o=="boolean"||i==="value"?s[i]=o:s.setAttribute(i,is(i,o)));return s.append(...e.filter(i=>i!=null&&i!==!1).map(zs)),s}function Gt(n){
 return document.createTextNode(zt(n))}function d(n,t){let e=zt(String(t));n.textContent!==e&&(n.textContent=e)}function f(n,t,e){e==null?n.removeAttribute(t):n.
-getAttribute(t)!==ss(t,e)&&n.setAttribute(t,ss(t,e))}function q(n){return n.split("`").map((t,e)=>e%2?r("code",{},t):zs(t))}function ct(n,t={},...e){let s=document.
+getAttribute(t)!==is(t,e)&&n.setAttribute(t,is(t,e))}function q(n){return n.split("`").map((t,e)=>e%2?r("code",{},t):zs(t))}function ct(n,t={},...e){let s=document.
 createElementNS(on,n);for(let[i,o]of Object.entries(t))s.setAttribute(i,String(o));return s.append(...e),s}function ln(n,t){for(let[e,s]of Object.entries(t))n.addEventListener(
-e,s)}function ss(n,t){return rn.has(n)?zt(String(t)):String(t)}function zs(n){return n instanceof Node?n:Gt(String(n))}var Gs=2e3;function u(n,t,e,s){return r("button",{class:t,type:"button","aria-label":s,on:{click:o=>o.currentTarget.getAttribute("aria-disabled")!=="true"&&e(o)}},
+e,s)}function is(n,t){return rn.has(n)?zt(String(t)):String(t)}function zs(n){return n instanceof Node?n:Gt(String(n))}var Gs=2e3;function u(n,t,e,s){return r("button",{class:t,type:"button","aria-label":s,on:{click:o=>o.currentTarget.getAttribute("aria-disabled")!=="true"&&e(o)}},
 n)}function U(n,...t){for(let e of t)e?.setAttribute("aria-disabled",String(!n))}function v(n,t={}){return r("input",{class:"wb-input",type:"text",value:n,spellcheck:"\
 false",autocomplete:"off",...t})}function dt(n,t,e){return r("input",{class:"wb-input wb-search",type:"search",placeholder:n,"aria-label":t,on:e})}function x(n,t,e={}){
 let s=r("select",{class:"wb-input",...e});return O(s,[["",n]],t),s}function O(n,t,e=n.value){let s=t.map(([o,a])=>[o,[...a]]),i=JSON.stringify(s);n.dataset.options!==
@@ -31,7 +31,7 @@ e[i]?.focus())}var ut="M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z",Vs="M8 1.25a6.75 6.75
 5-5-6.75v-4Z"},{d:"M5.75 8 7.5 9.75 10.5 6.5"}],question:[{d:ut},{d:"M6.25 6.25C6.25 5 7 4.5 8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75"}],twisty:[{d:"\
 M6 4l4 4-4 4"}],warning:[{d:"M8 2.25 14.25 13.5H1.75Z"},{d:"M8 6.5v3M8 11v.75"}]};function g(n){let t=Js[n]?n:"question",e=Js[t].map(({d:s,fill:i})=>ct("path",{
 d:s,class:i?"wb-fill":"wb-stroke"}));return ct("svg",{viewBox:"0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...e)}function T(n,...t){return r("div",{},r("div",{class:"wb-label"},n),...t)}function V(n,...t){return r("div",{class:"wb-message"},g(n),r("span",{},...t))}function Xs({
-code:n,message:t}){return[g("warning"),r("span",{},r("code",{},n??"ERROR")," ",...q(t))]}function Lt(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
+code:n,message:t}){return[g("warning"),r("span",{},r("code",{},n??"ERROR")," ",...q(t))]}function Rt(n,t,e){let s=r("pre",{class:"wb-pre",tabindex:0},n);return r(
 "div",{class:"wb-code"},s,Yt(()=>n,t,e))}var Y=class{constructor(){this.element=r("ul",{class:"wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.
 stringify(e.map(([i,o])=>[i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=s,this.element.replaceChildren(...e.map(([i,o])=>dn(i,o))))}};function dn(n,t){
 return r("li",{},r("span",{class:"wb-muted"},n),t instanceof Node?t:r("span",{},t))}var un=new TextDecoder,J=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},Zs={code:"KERNEL_GONE",message:"\
@@ -40,18 +40,18 @@ l. Run `%workbench start`, then reconnect."},pn={code:"NO_ANSWER",message:"The k
 e only once."},Jt=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(a,l)=>this.receive(a,
 l),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o),s.addEventListener("abort",()=>{t.off("msg:custom",i),t.off("comm_live_update",o)}),this.
 resync()}resync(){this.link.state==="stopped"&&this.setLink("connecting"),this.post({kind:"resync"})}request(t,e,s){return this.send(t,{kind:"action",request:t,
-op:e,arguments:s})}async asset(t){let e=ns();return this.send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={
+op:e,arguments:s})}async asset(t){let e=os();return this.send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={
 message:e};return i.promise=new Promise((o,a)=>Object.assign(i,{resolve:o,reject:a})),this.waiting.set(t,i),this.ask(t),i.promise}ask(t){let e=this.waiting.get(
 t);e.accepted=!1,e.timer=setTimeout(()=>this.onSilence(t),3e4),this.post(e.message)||this.settle(t,({reject:s})=>s(new J(Zs)))}onSilence(t){this.waiting.get(t).
-accepted?this.ask(t):this.settle(t,({reject:e})=>e(new J(pn)))}receive(t,e){switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(is(e))),
-this.setLink("live");case"diff":this.store.takeDiff(t.base,t.ver,JSON.parse(is(e)),t.touched)||this.resync();return;case"accepted":this.waiting.has(t.request)&&
-(this.waiting.get(t.request).accepted=!0);return;case"answer":return this.settle(t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?is(e):t.outcome):i(new J(t.
+accepted?this.ask(t):this.settle(t,({reject:e})=>e(new J(pn)))}receive(t,e){switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(ns(e))),
+this.setLink("live");case"diff":this.store.takeDiff(t.base,t.ver,JSON.parse(ns(e)),t.touched)||this.resync();return;case"accepted":this.waiting.has(t.request)&&
+(this.waiting.get(t.request).accepted=!0);return;case"answer":return this.settle(t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?ns(e):t.outcome):i(new J(t.
 error))});case"retrying":return this.setLink("retrying",t.error);case"stopped":return this.setLink("stopped",t.error??mn);default:return}}post(t){try{return this.
 model.send(t),!0}catch{return this.setLink("disconnected",Zs),!1}}setLink(t,e=null){if(!(this.link.state==="disconnected"||this.link.state===t&&!e&&!this.link.error)){
 if(this.link={state:t,error:e},t==="disconnected"||t==="stopped")for(let s of[...this.waiting.keys()])this.settle(s,({reject:i})=>i(new J(e)));this.store.notify()}}settle(t,e){
-let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(s))}};function ns(){return[...crypto.getRandomValues(new Uint8Array(16))].map(t=>t.
-toString(16).padStart(2,"0")).join("")}function is(n){return un.decode(n[0])}var b=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=r("div",{class:"wb-message wb-error",id:y("error"),hidden:!0})}async send(t,e){
-let s=JSON.stringify([t,e]);this.unanswered?.key!==s&&(this.unanswered={key:s,id:ns()});try{let i=await this.desk.channel.request(this.unanswered.id,t,e);return this.
+let s=this.waiting.get(t);s&&(clearTimeout(s.timer),this.waiting.delete(t),e(s))}};function os(){return[...crypto.getRandomValues(new Uint8Array(16))].map(t=>t.
+toString(16).padStart(2,"0")).join("")}function ns(n){return un.decode(n[0])}var b=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=r("div",{class:"wb-message wb-error",id:y("error"),hidden:!0})}async send(t,e){
+let s=JSON.stringify([t,e]);this.unanswered?.key!==s&&(this.unanswered={key:s,id:os()});try{let i=await this.desk.channel.request(this.unanswered.id,t,e);return this.
 unanswered=null,i}catch(i){throw i.code!=="NO_ANSWER"&&(this.unanswered=null),i}}async run(t,e,s=null,i="Working…"){if(this.busy)return null;this.busy=!0,this.
 clearError();let o=s?.textContent;s&&(s.textContent=i),U(!1,s);try{return await this.send(t,e)}catch(a){return this.showError(a),null}finally{this.busy=!1,s&&(s.
 textContent=o),U(!0,s)}}showError(t){let e=this.error?.message===t.message;this.error=t,this.errorBox.hidden=!1,!e&&(this.errorBox.replaceChildren(...Xs(t)),this.
@@ -76,59 +76,60 @@ stopped=!0,clearTimeout(this.timer)}};var Zt=class{constructor(t,e){this.desk=t,
 s in the inbox.";this.element=R("Connect an agent",s,this.content,this.requests.errorBox),this.heading=this.element.querySelector("h3"),this.heading.tabIndex=-1,
 this.refresh=new C(()=>this.load(),i=>this.requests.showError(i)),e.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}update(){this.begun||(this.begun=
 !0,this.refresh.now())}focus(){this.heading.focus(),this.element.scrollIntoView({block:"nearest"})}async load(){let{instructions:t}=await this.requests.send("co\
-nnection_instructions",{});this.requests.clearError(),this.content.replaceChildren(...t.map(e=>this.instruction(e)))}instruction({title:t,text:e}){let s=Lt(e,`C\
+nnection_instructions",{});this.requests.clearError(),this.content.replaceChildren(...t.map(e=>this.instruction(e)))}instruction({title:t,text:e}){let s=Rt(e,`C\
 opy: ${t}`,this.desk.announce);return r("details",{class:"wb-instructions"},r("summary",{tabindex:0},t),s)}};var fn=["agents","teams","contexts","sessions","projects","events"],Qt=class{constructor(t){this.desk=t,this.requests=new b(t);let e=fn.map(i=>[i,i[0].toUpperCase()+
 i.slice(1)]);this.resource=x(e,"agents",{class:"wb-input wb-narrow","aria-label":"What to export"});let s=r("div",{class:"wb-line"},this.resource,this.button("c\
 sv"),this.button("json"));this.element=R("Export","",s,this.requests.errorBox)}button(t){let e=t.toUpperCase();return u(e,"wb-button",s=>this.run(t,s.currentTarget),
 `Download as ${e}`)}async run(t,e){let s=await this.requests.run("export",{resource:this.resource.value,format:t},e,"…");s&&(Ys(s.filename,s.content_type,s.content),
 this.desk.announce(`${s.filename} was downloaded.`))}};var wn={one:"st",two:"nd",few:"rd",other:"th"},ti=["B","KB","MB","GB","TB"],bn=new Intl.PluralRules("en",{type:"ordinal"});function p(n,t,e=`${t}s`){return`${n.
 toLocaleString("en")} ${n===1?t:e}`}function mt(n){return`${n}${wn[bn.select(n)]}`}function $(n,t=3,e=n.length){let s=n.slice(0,t).join(", ");return e>t?`${s} a\
-nd ${(e-t).toLocaleString("en")} more`:s}function Rt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function pt(n,t=160){let e=typeof n==
+nd ${(e-t).toLocaleString("en")} more`:s}function Nt(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.abs(n)<100?3:15})}function pt(n,t=160){let e=typeof n==
 "string"?n:JSON.stringify(n);return e.length>t?`${e.slice(0,t-1)}…`:e}function H(n){let[t,e]=[n,0];for(;t>=1e3&&e<ti.length-1;)[t,e]=[t/1024,e+1];return`${t<10&&
 e?t.toFixed(1):Math.round(t)} ${ti[e]}`}function X(n,t){let e=Math.max(0,Math.floor((t-Date.parse(n))/1e3));return e<5?"just now":e<60?`${e} s`:e<3600?`${Math.floor(
 e/60)} min`:e<86400?`${Math.floor(e/3600)} h`:`${Math.floor(e/86400)} d`}function S(n){return new Date(n).toLocaleString("en",{month:"short",day:"numeric",hour:"\
 2-digit",minute:"2-digit",hour12:!1})}function nt(n){return new Date(n).toLocaleTimeString("en",{hour12:!1})}function N(n){let t=Math.max(0,n/1e3);if(t<10)return`${t.
 toFixed(1)} s`;if(t<60)return`${Math.floor(t)} s`;let e=Math.floor(t/60);return e<60?`${e} min`:`${Math.floor(e/60)} h ${e%60} min`}function te(n){return{added:n.
-reduce((t,e)=>t+(e.added??0),0),removed:n.reduce((t,e)=>t+(e.removed??0),0)}}function ee(n){let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}var gn=2e3,yn=n=>`${Rt(n)} /s`,os=n=>`${Rt(n)} ms`,ft=n=>t=>p(t,n),ei=[["queue length",n=>n.queue_length,ft("change")],["written",n=>n.writes_per_second,n=>`${Rt(
-n)} changes/s`],["committed",n=>n.commits_per_second,yn],["in one commit",n=>n.writes_per_commit,n=>`${Rt(n)} changes`],["time of a commit, median",({commit_ms:n})=>n.
-p50,os],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,os],["time of a commit, longest",({commit_ms:n})=>n.max,os],["connected",n=>n.connections,ft(
+reduce((t,e)=>t+(e.added??0),0),removed:n.reduce((t,e)=>t+(e.removed??0),0)}}function ee(n){let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}var gn=2e3,yn=n=>`${Nt(n)} /s`,rs=n=>`${Nt(n)} ms`,ft=n=>t=>p(t,n),ei=[["queue length",n=>n.queue_length,ft("change")],["written",n=>n.writes_per_second,n=>`${Nt(
+n)} changes/s`],["committed",n=>n.commits_per_second,yn],["in one commit",n=>n.writes_per_commit,n=>`${Nt(n)} changes`],["time of a commit, median",({commit_ms:n})=>n.
+p50,rs],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,rs],["time of a commit, longest",({commit_ms:n})=>n.max,rs],["connected",n=>n.connections,ft(
 "connection")],["waiting for admission",n=>n.pending_agents,ft("agent")],["reading the feed",n=>n.feed_readers,ft("reader")],["read from memory",n=>n.cache_hits,
 n=>`${Math.round(n*100)} %`],["recorded",n=>n.events,ft("event")],["stored",n=>n.tasks,ft("task")],["database",n=>n.database_bytes,H]],se=class{constructor(t,e){
 this.requests=new b(t),this.figures=r("ul",{class:"wb-numbers"},...ei.map(([i])=>kn(i))),this.figures.hidden=!0,this.element=R("Performance","",this.figures,this.
 requests.errorBox);let s=i=>this.requests.showError(i);this.polling=new P(this.element,gn,()=>this.load(),s,e)}async load(){let t=await this.requests.send("get_\
 performance",{});this.requests.clearError(),this.figures.hidden=!1,ei.forEach(([,e,s],i)=>{let o=e(t);d(this.figures.children[i].firstChild,o===null?"–":s(o))})}};
-function kn(n){return r("li",{},r("span",{class:"wb-number-value"}),r("span",{class:"wb-number-name"},n))}var vn=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function Nt(n){return[...n.values()].sort(vn)}function j(n,t){let e=n.sessions.get(t);return e?`${e.
-project} / ${e.name}`:null}function Z(n){return Nt(n.projects).map(t=>[t.name,rs(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function rs(n,t){
-return Nt(n.sessions).filter(({project_id:e})=>e===t)}function z(n,t){return Nt(n.teams).filter(({session_id:e})=>(e??null)===t)}function si(n){return[...n.sessions.
-values()].filter(({used_at:e})=>e).sort((e,s)=>s.used_at.localeCompare(e.used_at))[0]?.id??null}var xn={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},as={write:"Read and write",read:"Read only"},jt={self_only:"Itself",team_level:"Its \
+function kn(n){return r("li",{},r("span",{class:"wb-number-value"}),r("span",{class:"wb-number-name"},n))}var vn=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function jt(n){return[...n.values()].sort(vn)}function j(n,t){let e=n.sessions.get(t);return e?`${e.
+project} / ${e.name}`:null}function Z(n){return jt(n.projects).map(t=>[t.name,as(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function as(n,t){
+return jt(n.sessions).filter(({project_id:e})=>e===t)}function z(n,t){return jt(n.teams).filter(({session_id:e})=>(e??null)===t)}var xn={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},ne={write:"Read and write",read:"Read only"},wt={self_only:"Itself",team_level:"Its \
 team",session_level:"Its session"},_n={3600:"In an hour",28800:"In 8 hours",86400:"In a day",604800:"In a week",2592e3:"In 30 days"},$n={agent_id:"Agent id",name:"\
 Name",persona_id:"Persona",role:"Role",session_id:"Session",team_id:"Team",tool:"Permission",access_level:"Sees work of",expires:"Expires"},Sn=new Set(["persona\
 _id","session_id","team_id"]),En={AGENT_ID_TAKEN:"agent_id",BAD_AGENT_ID:"agent_id",PERSONA_NOT_FOUND:"persona_id",SESSION_NOT_FOUND:"session_id",TEAM_NOT_FOUND:"\
-team_id",TEAM_ELSEWHERE:"team_id"},ie="=",ot="",F=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[ie,s]],this.roleChosen=!1,this.
-controls=this.make(),this.first=Object.values(this.controls)[0];let i=Object.entries(this.controls).map(([o,a])=>D($n[o],a));this.element=r("div",{class:"wb-fie\
-lds"},...i),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),this.controls.role.addEventListener("change",()=>this.roleChosen=!0),this.
-controls.session_id.addEventListener("change",()=>this.followSession()),this.initial=this.values()}make(){let{grant:t,keep:e}=this,s=[ot,"None"],i={};return t.agent_id!==
-void 0&&(i.agent_id=v(t.agent_id,{maxlength:64})),t.name!==void 0&&(i.name=v(t.name,{maxlength:100})),i.persona_id=x([...e,s,...this.personas()],this.value(t.persona_id)),
-i.role=x([...e,...Object.entries(xn)],this.value(t.role??"worker")),i.session_id=x([],ot),i.team_id=x([],ot),i.tool=x([...e,...Object.entries(as)],this.value(t.
-tool??"write")),i.access_level=x([...e,...Object.entries(jt)],this.value(t.access_level??"self_only")),i.expires=x([...e,[ot,"Never"],...this.expiries()],this.value(
-t.expires_at)),this.fillSessions(i.session_id,this.value(t.session_id)),this.fillTeams(i.team_id,i.session_id.value,this.value(t.team_id)),i}refresh(){let{session_id:t,
-team_id:e}=this.controls;this.fillSessions(t,t.value),this.fillTeams(e,t.value,e.value)}choices(){let t=this.values(),e=Object.entries(t).filter(([i,o])=>o!==ie&&
-o!==this.initial[i]),s={};for(let[i,o]of e)i==="expires"?Object.assign(s,o?{expires_in_seconds:Number(o)}:{expires_at:null}):(o||Sn.has(i))&&(s[i]=o||null);return s}fieldOf({
-code:t,details:e}){return this.controls[En[t]??e?.problems?.[0]?.field]??null}values(){return Object.fromEntries(Object.entries(this.controls).map(([t,e])=>[t,e.
-value.trim()]))}value(t){return this.keep.length?ie:t??ot}personas(){let t=[...this.tables.personas.values()].map(({id:s,name:i})=>[s,i]),{persona_id:e}=this.grant;
-return e&&!this.tables.personas.has(e)?[[e,e],...t]:t}expiries(){let{expires_at:t}=this.grant;return[...t?[[t,S(t)]]:[],...Object.entries(_n)]}fillSessions(t,e){
-O(t,[["",[...this.keep,[ot,"None"]]],...Z(this.tables)],e)}fillTeams(t,e,s){let i=e===ie,o=i?[...this.tables.teams.values()]:e?z(this.tables,e):[],a=i?[]:z(this.
-tables,null),l=({name:c,session:m})=>i&&m?`${m} / ${c}`:c,h=[...o,...a].map(c=>[c.id,l(c)]);O(t,[["",[...this.keep,[ot,"None"],...h]]],s)}followPersona(){let t=this.
-tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&(this.controls.role.value=t)}followSession(){this.fillTeams(this.
-controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};var Tn={here:"This machine only",anywhere:"Anywhere"},Cn=[["d",86400],["h",3600],["min",60]],ne=class{constructor(t){this.desk=t,this.requests=new b(t),this.list=
+team_id",TEAM_ELSEWHERE:"team_id"},ie="=",ot="";function si({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...a}){let{worktree:l,expires_at:h}=a;return[
+n==="planner"?"Planner":"Worker",t??"no persona",ne[e].toLowerCase(),`sees work of ${wt[s].toLowerCase()}`,i?`in ${i.project} / ${i.name}`:"in no session",o&&`t\
+eam ${o}`,l&&`worktree ${l}`,h&&`until ${S(h)}`].filter(Boolean).join(", ")}var F=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:
+[[ie,s]],this.roleChosen=!1,this.controls=this.make(),this.first=Object.values(this.controls)[0];let i=Object.entries(this.controls).map(([o,a])=>D($n[o],a));this.
+element=r("div",{class:"wb-fields"},...i),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),this.controls.role.addEventListener("chan\
+ge",()=>this.roleChosen=!0),this.controls.session_id.addEventListener("change",()=>this.followSession()),this.initial=this.values()}make(){let{grant:t,keep:e}=this,
+s=[ot,"None"],i={};return t.agent_id!==void 0&&(i.agent_id=v(t.agent_id,{maxlength:64})),t.name!==void 0&&(i.name=v(t.name,{maxlength:100})),i.persona_id=x([...e,
+s,...this.personas()],this.value(t.persona_id)),i.role=x([...e,...Object.entries(xn)],this.value(t.role??"worker")),i.session_id=x([],ot),i.team_id=x([],ot),i.tool=
+x([...e,...Object.entries(ne)],this.value(t.tool??"write")),i.access_level=x([...e,...Object.entries(wt)],this.value(t.access_level??"self_only")),i.expires=x([
+...e,[ot,"Never"],...this.expiries()],this.value(t.expires_at)),this.fillSessions(i.session_id,this.value(t.session_id)),this.fillTeams(i.team_id,i.session_id.value,
+this.value(t.team_id)),i}refresh(){let{session_id:t,team_id:e}=this.controls;this.fillSessions(t,t.value),this.fillTeams(e,t.value,e.value)}choices(){let t=this.
+values(),e=Object.entries(t).filter(([i,o])=>o!==ie&&o!==this.initial[i]),s={};for(let[i,o]of e)i==="expires"?Object.assign(s,o?{expires_in_seconds:Number(o)}:{
+expires_at:null}):(o||Sn.has(i))&&(s[i]=o||null);return s}fieldOf({code:t,details:e}){return this.controls[En[t]??e?.problems?.[0]?.field]??null}values(){return Object.
+fromEntries(Object.entries(this.controls).map(([t,e])=>[t,e.value.trim()]))}value(t){return this.keep.length?ie:t??ot}personas(){let t=[...this.tables.personas.
+values()].map(({id:s,name:i})=>[s,i]),{persona_id:e}=this.grant;return e&&!this.tables.personas.has(e)?[[e,e],...t]:t}expiries(){let{expires_at:t}=this.grant;return[
+...t?[[t,S(t)]]:[],...Object.entries(_n)]}fillSessions(t,e){O(t,[["",[...this.keep,[ot,"None"]]],...Z(this.tables)],e)}fillTeams(t,e,s){let i=e===ie,o=i?[...this.
+tables.teams.values()]:e?z(this.tables,e):[],a=i?[]:z(this.tables,null),l=({name:c,session:m})=>i&&m?`${m} / ${c}`:c,h=[...o,...a].map(c=>[c.id,l(c)]);O(t,[["",
+[...this.keep,[ot,"None"],...h]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&
+(this.controls.role.value=t)}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};var Tn={here:"This machine only",anywhere:"Anywhere"},Cn=[["d",86400],["h",3600],["min",60]],oe=class{constructor(t){this.desk=t,this.requests=new b(t),this.list=
 r("ul",{class:"wb-entries"}),this.opener=u("New rule…","wb-button",()=>this.open());let e={submit:()=>this.add(),escape:()=>this.close()};this.form=_({class:"\
 wb-box wb-stack wb-roomy",hidden:!0},e),this.rows=new I(()=>t.store.tables.rules,s=>this.draw(s)),this.element=R("Admission rules","An agent that matches a rule\
  is admitted without asking you. Its history names the rule.",this.list,this.form,this.requests.errorBox,this.opener)}update(){this.rows.update(),this.fields?.refresh()}draw(t){
 this.list.replaceChildren(...t.map(e=>this.entry(e))),this.list.hidden=!t.length}entry(t){let{name:e,pattern:s,loopback_only:i,grants:o}=t,a=h=>this.remove(e,h.
 currentTarget),l=` ${i?"from this machine":"from anywhere"}, ${this.grantText(o)}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb-cut"},e),r(
 "span",{class:"wb-grow wb-wrap"},"admits ",r("code",{},s),l),u("Remove","wb-link wb-quiet",a,`Remove the rule ${e}`))}grantText(t){let{tables:e}=this.desk.store,
-s=t.team_id&&(e.teams.get(t.team_id)?.name??t.team_id),i=[t.persona_id,t.role].filter(Boolean);return[i.length?`as ${i.join(", ")}`:null,t.tool&&as[t.tool].toLowerCase(),
-t.access_level&&`sees the work of ${jt[t.access_level].toLowerCase()}`,t.session_id&&`in ${j(e,t.session_id)??t.session_id}`,s&&`team ${s}`,t.expires_in_seconds&&
+s=t.team_id&&(e.teams.get(t.team_id)?.name??t.team_id),i=[t.persona_id,t.role].filter(Boolean);return[i.length?`as ${i.join(", ")}`:null,t.tool&&ne[t.tool].toLowerCase(),
+t.access_level&&`sees the work of ${wt[t.access_level].toLowerCase()}`,t.session_id&&`in ${j(e,t.session_id)??t.session_id}`,s&&`team ${s}`,t.expires_in_seconds&&
 `for ${An(t.expires_in_seconds)}`].filter(Boolean).join(", ")||"as requested"}open(){this.name=v("",{maxlength:64,required:!0,placeholder:"night shift"}),this.pattern=
 v("",{maxlength:200,required:!0,placeholder:"worker-*"}),this.origin=x(Object.entries(Tn),"here"),this.fields=new F(this.desk.store.tables,{},"As requested"),this.
 submit=r("button",{class:"wb-button wb-primary",type:"submit"},"Add rule");let t=[D("Name of the rule",this.name),D("Names of agents, with * and ?",this.pattern),
@@ -137,13 +138,13 @@ opener.hidden=!0,this.name.focus()}close(){this.requests.clearError(),this.form.
 let t={name:this.name.value.trim(),pattern:this.pattern.value.trim(),loopback_only:this.origin.value==="here",grants:this.fields.choices()};await this.requests.
 run("add_admission_rule",t,this.submit,"Adding…")&&(this.desk.announce(`The rule ${t.name} was added.`),this.close())}async remove(t,e){await this.requests.run(
 "remove_admission_rule",{name:t},e,"Removing…")&&this.desk.announce(`The rule ${t} was removed.`)}};function An(n){let[t,e]=Cn.find(([,s])=>n>=s&&n%s===0)??["\
-s",1];return`${(n/e).toLocaleString("en")} ${t}`}var oe=class{constructor(t){this.desk=t,this.requests=new b(t),this.list=r("ul",{class:"wb-entries"}),this.rows=new I(()=>t.store.tables.tools,s=>this.list.replaceChildren(
+s",1];return`${(n/e).toLocaleString("en")} ${t}`}var re=class{constructor(t){this.desk=t,this.requests=new b(t),this.list=r("ul",{class:"wb-entries"}),this.rows=new I(()=>t.store.tables.tools,s=>this.list.replaceChildren(
 ...s.map(i=>this.entry(i))));let e="No agent can use a tool that is switched off, whatever it was granted.";this.element=R("Tools",e,this.list,this.requests.errorBox)}update(){
 this.rows.update()}entry(t){let{box:e,element:s}=E("Enabled",a=>this.toggle(t,a,e));e.checked=!!t.enabled,f(e,"aria-label",`${t.name} enabled`);let i=On(t.permissions),
 o=`${t.description} · ${i}`;return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-name wb-cut"},t.name),r("span",{class:"wb-muted wb-grow wb-cut",title:i},
 o),s)}async toggle(t,e,s){await this.requests.run("update_agent_tool",{tool_id:t.id,enabled:e})?this.desk.announce(`${t.name} is switched ${e?"on":"off"}.`):s.checked=
-!e}};function On({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).join("; ")}var re=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.connect=new Zt(o,i),this.updated=[new ne(o),new Xt(o),new oe(o),this.connect];let a=[
-new se(o,i),new Qt(o)];this.element=r("div",{},...[...this.updated,...a].map(l=>l.element))}update(){for(let t of this.updated)t.update()}};var ae=class{constructor(t){this.text=r("span",{class:"wb-grow"}),this.element=r("div",{class:"wb-banner",role:"note",hidden:!0},g("warning"),this.text),this.rows=
+!e}};function On({read:n=[],write:t=[]}={}){return[n.length?`reads ${n.join(", ")}`:null,t.length?`writes ${t.join(", ")}`:null].filter(Boolean).join("; ")}var ae=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.connect=new Zt(o,i),this.updated=[new oe(o),new Xt(o),new re(o),this.connect];let a=[
+new se(o,i),new Qt(o)];this.element=r("div",{},...[...this.updated,...a].map(l=>l.element))}update(){for(let t of this.updated)t.update()}};var le=class{constructor(t){this.text=r("span",{class:"wb-grow"}),this.element=r("div",{class:"wb-banner",role:"note",hidden:!0},g("warning"),this.text),this.rows=
 new I(()=>t.tables.untrusted,e=>this.draw(e))}update(){this.rows.update()}draw(t){this.element.hidden=!t.length;let s=`Not used, because you have not trusted it\
 : ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;this.text.replaceChildren(...q(s))}};var Q=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=r("div",{class:"wb-chip\
 s",role:"group","aria-label":t,on:{pointerleave:s}})}update(t,e){this.chosen=e,this.chips=t;for(let s of t)this.draw(s);this.element.matches(":hover")||this.showMatching()}draw({
@@ -162,30 +163,30 @@ this.buttons))f(s.parentElement,"aria-sort",e===this.by?this.direction:"none");t
 scending"?-1:1,i=t.map(o=>({item:o,value:e(o,this.by)??""}));return i.sort((o,a)=>+(o.value==="")-+(a.value==="")||s*Rn(o.value,a.value)),i.map(({item:o})=>o)}};
 function Rn(n,t){return typeof n=="number"&&typeof t=="number"?n-t:qn.compare(String(n),String(t))}var K=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,u(o,"wb-segment",()=>s(i))])),this.element=r("div",{class:"wb-s\
 egments",role:"group","aria-label":e},...Object.values(this.buttons))}show(t){for(let[e,s]of Object.entries(this.buttons))f(s,"aria-pressed",e===t)}setLabel(t,e){
-d(this.buttons[t],e)}};function wt(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new B(e,s,i);n.replaceChildren(o.element),o.focus()}var B=class{constructor({label:t,consequence:e,
+d(this.buttons[t],e)}};function bt(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new B(e,s,i);n.replaceChildren(o.element),o.focus()}var B=class{constructor({label:t,consequence:e,
 reason:s,danger:i=!0,cancel:o="Cancel",control:a=null},l,h){this.control=a,this.reason=s?v("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:s,"aria-label":"\
 Reason"}):null,this.submit=r("button",{class:`wb-button ${i?"wb-danger":"wb-primary"}`,type:"submit"},t),this.element=_({class:"wb-confirm wb-stack"},{submit:()=>l(
 this.reason?.value.trim()??"",this.submit),escape:h},r("p",{class:"wb-muted"},e),r("div",{class:"wb-line"},a,this.reason,this.submit,u(o,"wb-button",h)))}focus(){
-(this.control??this.reason??this.submit).focus()}};var le=class{constructor(t,e){this.load=t,this.step=e,this.lines=[],this.complete=!1}async readNew(){if(this.lines.length===0){await this.readEarlier();return}for(let t=500;t===
+(this.control??this.reason??this.submit).focus()}};var he=class{constructor(t,e){this.load=t,this.step=e,this.lines=[],this.complete=!1}async readNew(){if(this.lines.length===0){await this.readEarlier();return}for(let t=500;t===
 500;){let e=this.lines.at(-1).id,s=await this.load({cursor:e,limit:500,newest_first:!1});if(e!==this.lines.at(-1).id)return;this.lines.push(...s),t=s.length}}async readEarlier(){
 let t=this.lines[0]?.id??0,e=await this.load({cursor:t,limit:this.step+1,newest_first:!0});t===(this.lines[0]?.id??0)&&(this.complete=e.length<=this.step,this.lines.
 unshift(...e.slice(0,this.step).reverse()))}};function ii(n,t){for(let e=Math.min(n.length,t.length);e>0;e-=1){let s=n.length-e;if(t.every((i,o)=>o>=e||i===n[s+
-o]))return t.slice(e)}return t}var Nn=24,jn=2e3,he=class{constructor(){this.lines=r("ol",{class:"wb-process-log"}),this.empty=r("p",{class:"wb-empty"},"No output yet."),this.box=r("div",{class:"\
+o]))return t.slice(e)}return t}var Nn=24,jn=2e3,ce=class{constructor(){this.lines=r("ol",{class:"wb-process-log"}),this.empty=r("p",{class:"wb-empty"},"No output yet."),this.box=r("div",{class:"\
 wb-log",role:"log","aria-label":"Log",tabindex:0,on:{scroll:()=>this.drawFollow()}},this.empty,this.lines),this.follow=u("Follow","wb-link",()=>this.toEnd()),this.
 path=r("span",{class:"wb-muted wb-cut wb-grow"});let t=r("div",{class:"wb-toolbar"},r("span",{class:"wb-label"},"Log"),this.path,this.follow);this.element=r("di\
 v",{},t,this.box),this.clear()}clear(){this.known=[],this.lines.replaceChildren(),this.empty.hidden=!0,this.follow.hidden=!0}get atEnd(){return this.box.scrollHeight-
 this.box.scrollTop-this.box.clientHeight<Nn}update(t,e){d(this.path,ee(e)),f(this.path,"title",e);let{atEnd:s}=this,i=ii(this.known,t);for(i===t&&this.lines.replaceChildren(),
 this.known=i===t?[...t]:[...this.known,...i].slice(-jn),this.lines.append(...i.map(o=>r("li",{},o)));this.lines.childElementCount>this.known.length;)this.lines.
 firstElementChild.remove();this.empty.hidden=this.known.length>0,s&&i.length&&(this.box.scrollTop=this.box.scrollHeight),this.drawFollow()}toEnd(){this.box.scrollTop=
-this.box.scrollHeight,this.box.focus(),this.drawFollow()}drawFollow(){this.follow.hidden=this.atEnd}};function Bt({state:n,queue_place:t,exit_code:e}){return n==="queued"?t?`Queued, ${mt(t)}`:"Queued":n==="running"?"Running":e==null?"Ended":`Ended with ${e}`}function ce({
-state:n,exit_code:t}){return n==="running"?"active":n==="queued"?"pending":t?"rejected":"offline"}function bt(n){let t=n?.missing??[];return n?.enforced?t.length?
+this.box.scrollHeight,this.box.focus(),this.drawFollow()}drawFollow(){this.follow.hidden=this.atEnd}};function Bt({state:n,queue_place:t,exit_code:e}){return n==="queued"?t?`Queued, ${mt(t)}`:"Queued":n==="running"?"Running":e==null?"Ended":`Ended with ${e}`}function de({
+state:n,exit_code:t}){return n==="running"?"active":n==="queued"?"pending":t?"rejected":"offline"}function gt(n){let t=n?.missing??[];return n?.enforced?t.length?
 {label:"Partly confined",missing:t.join(", "),complete:!1}:{label:"Confined",missing:"",complete:!0}:{label:"Not confined",missing:t.join(", ")||"it can do what\
-ever you can do on this computer",complete:!1}}function de({state:n,spawned_at:t,ended_at:e},s){return n==="queued"||!t?"":N((e?Date.parse(e):s)-Date.parse(t))}
+ever you can do on this computer",complete:!1}}function ue({state:n,spawned_at:t,ended_at:e},s){return n==="queued"||!t?"":N((e?Date.parse(e):s)-Date.parse(t))}
 function ni(n,t){let e=n?t.readAt-n.readAt:0;return e<=0||t.cpu_seconds<n.cpu_seconds?t.cpu_percent:1e5*(t.cpu_seconds-n.cpu_seconds)/e}function oi(n){let{cpu_seconds:t,
 memory_bytes:e,wall_seconds:s,tasks:i}=n??{};return[t&&`${N(t*1e3)} of CPU`,e&&`${H(e)} of memory`,s&&`${N(s*1e3)} in total`,i&&p(i,"task")].filter(Boolean).join(
 ", ")}var Bn=750,Mn=200,Dn={consequence:"The process and everything it started are ended. Its tasks can be claimed by other agents.",reason:"Reason (optional; kept in\
- the history)"},ri={consequence:"It is started again with the same settings.",danger:!1},ue=class{constructor(t,e,s){this.desk=t,this.id=null,this.requests=new b(
-t),this.reader=new b(t),this.log=new he,this.facts=new Y,this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.state=r("div",{class:"wb-muted wb-indente\
+ the history)"},ri={consequence:"It is started again with the same settings.",danger:!1},me=class{constructor(t,e,s){this.desk=t,this.id=null,this.requests=new b(
+t),this.reader=new b(t),this.log=new ce,this.facts=new Y,this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.state=r("div",{class:"wb-muted wb-indente\
 d"}),this.confinement=r("div",{class:"wb-message wb-indented"}),this.restart=u("Restart…","wb-button",()=>this.askRestart()),this.terminate=u("Terminate…","\
 wb-button",()=>this.askTerminate()),this.confirmBox=r("div",{}),this.children=r("div",{});let i=y("process");this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1});
 let o=r("span",{class:"wb-mark"},this.dot),a=u("×","wb-close",e,"Close the process");this.element=r("section",{class:"wb-pane wb-stack wb-roomy wb-process","ar\
@@ -196,7 +197,7 @@ this.confirmBox.replaceChildren(),this.requests.clearError(),this.reader.clearEr
 hidden=!0}focus(){this.title.focus()}async read(){let{id:t}=this;if(t===null||this.process?.state==="ended"&&this.row?.state==="ended")return;let e=await this.reader.
 send("get_agent_process_info",{agent_id:t,log_lines:Mn});t===this.id&&(this.reader.clearError(),this.process=e,this.log.update(e.log_tail,e.log),this.row&&this.
 draw(Date.now()))}update(t,e,s,i){let o=this.row&&this.row!==t;this.row=t,this.usage=t.state==="running"?e:null,this.task=s,this.draw(i),o&&this.polling.runNow()}draw(t){
-let{row:e}=this;this.dot.dataset.state=ce(e),d(this.title,e.id),d(this.state,[Bt(e),e.reason,de(e,t)].filter(Boolean).join(" · ")),this.drawConfinement(bt(e.confinement)),
+let{row:e}=this;this.dot.dataset.state=de(e),d(this.title,e.id),d(this.state,[Bt(e),e.reason,ue(e,t)].filter(Boolean).join(" · ")),this.drawConfinement(gt(e.confinement)),
 this.terminate.hidden=e.state==="ended",this.restart.hidden=e.state==="queued",f(this.restart,"aria-label",`Restart… ${e.id}`),f(this.terminate,"aria-label",`\
 Terminate… ${e.id}`),this.drawFacts(),this.drawChildren()}drawConfinement({label:t,missing:e,complete:s}){let i=e?`${t}: ${e}`:t;this.confinement.textContent!==
 i&&this.confinement.replaceChildren(g(s?"shield":"warning"),r("span",{},i))}drawFacts(){let{row:t,task:e,usage:s}=this,i={...t,...this.process},o=i.mode==="task"?
@@ -207,13 +208,13 @@ children??[],e=({pid:l,name:h,cpu_seconds:c,memory_bytes:m})=>[h,String(l),N(c*1
 l=>r("th",{scope:"col"},l)),i=t.map(l=>r("tr",{},...e(l))),o=r("thead",{},r("tr",{},...s)),a=r("table",{class:"wb-table wb-children"},o,r("tbody",{},...i));this.
 children.replaceChildren(...i.length?[a]:[])}askTerminate(){let t={...Dn,label:`Terminate ${this.id}`};this.ask(this.terminate,t,(e,s)=>this.run("terminate_agen\
 t",{reason:e},s,"Terminating…","terminated"))}askRestart(){let t=this.row.state==="running"?"Its process is ended first. ":"",e={...ri,label:`Restart ${this.id}`,
-consequence:t+ri.consequence};this.ask(this.restart,e,(s,i)=>this.run("restart_agent",{},i,"Restarting…","restarted"))}ask(t,e,s){this.requests.clearError(),wt(
+consequence:t+ri.consequence};this.ask(this.restart,e,(s,i)=>this.run("restart_agent",{},i,"Restarting…","restarted"))}ask(t,e,s){this.requests.clearError(),bt(
 this.confirmBox,t,e,s)}async run(t,e,s,i,o){let{id:a}=this;await this.requests.run(t,{agent_id:a,...e},s,i)&&(this.confirmBox.replaceChildren(),this.process=null,
 this.desk.announce(`${a}: ${o}.`),this.polling.runNow(),this.focus())}};var In=2e3,ai=20,ls={running:0,queued:1,ended:2},Pn=new Set(["claimed","in_progress"]),hs={agent:"Agent",state:"State",profile:"Profile",worktree:"Worktree",cpu:"\
-CPU",memory:"Memory",children:"Children",uptime:"Uptime",confinement:"Confinement"},me=class{constructor(t,e){this.desk=t,this.opened=null,this.usage=new Map,this.
+CPU",memory:"Memory",children:"Children",uptime:"Uptime",confinement:"Confinement"},pe=class{constructor(t,e){this.desk=t,this.opened=null,this.usage=new Map,this.
 showAll=!1,this.requests=new b(t),this.reader=new b(t);let s=y("processes");this.empty=r("p",{class:"wb-empty",id:s},"Workbench has not started any agent yet. ",
 r("code",{},'wb.call("spawn_agent", persona_id="implementer", new_worktree=True)')," starts one in a worktree of its own. Agents that connect by themselves are \
-listed under Agents."),this.details=new ue(t,()=>this.close(),e),this.more=u("","wb-button",()=>this.toggleEnded());let i=r("div",{class:"wb-split-list wb-stack"},
+listed under Agents."),this.details=new me(t,()=>this.close(),e),this.more=u("","wb-button",()=>this.toggleEnded());let i=r("div",{class:"wb-split-list wb-stack"},
 this.makeTable(s),this.more);this.main=r("div",{class:"wb-split"},i,this.details.element),this.element=r("div",{class:"wb-stack",on:{keydown:a=>this.onEscape(a)}},
 this.empty,this.requests.errorBox,this.reader.errorBox,this.main);let o=a=>this.reader.showError(a);this.polling=new P(this.table,In,()=>this.poll(),o,e)}makeTable(t){
 this.sorting=new W(hs,()=>this.update(Date.now()));let e=Object.keys(hs).map(o=>this.sorting.heading(o,"th",{scope:"col",class:`wb-col-${o}`}));this.body=r("tbo\
@@ -228,8 +229,8 @@ sses"),this.main.hidden=i.length===0,this.more.hidden=o.length<=ai,d(this.more,t
 this.rows.show(h,(w,k)=>w.show(e.get(k),this.usage.get(k),k===this.opened,t));let c=e.get(this.opened),m=w=>w.assigned_agent_id===this.opened&&Pn.has(w.status);
 c?this.details.update(c,this.usage.get(c.id),[...s.values()].find(m),t):this.opened&&this.close()}sortValue(t,e,s){let i=e.state==="running"?this.usage.get(e.id):
 null,o=e.ended_at?Date.parse(e.ended_at):s;return{agent:e.id,state:ls[e.state],profile:e.profile,worktree:e.worktree,cpu:i?.percent,memory:i?.memory_bytes,children:i?.
-children.length,uptime:e.spawned_at&&o-Date.parse(e.spawned_at),confinement:e.state==="queued"?null:bt(e.confinement).label}[t]}summary(){let t=this.processes,e=i=>t.
-filter(o=>o.state===i).length,s=t.filter(i=>i.state==="running"&&!bt(i.confinement).complete).length;return t.length?[`${e("running").toLocaleString("en")} runn\
+children.length,uptime:e.spawned_at&&o-Date.parse(e.spawned_at),confinement:e.state==="queued"?null:gt(e.confinement).label}[t]}summary(){let t=this.processes,e=i=>t.
+filter(o=>o.state===i).length,s=t.filter(i=>i.state==="running"&&!gt(i.confinement).complete).length;return t.length?[`${e("running").toLocaleString("en")} runn\
 ing`,e("queued")?`${e("queued").toLocaleString("en")} queued`:null,e("ended")?`${e("ended").toLocaleString("en")} ended`:null,s?`${p(s,"process","processes")} n\
 ot fully confined`:null].filter(Boolean).join(" · "):""}drawError(t){t?this.requests.showError(t):this.requests.clearError()}open(t){this.opened=t,this.main.classList.
 add("wb-open"),this.details.show(t),this.update(Date.now()),this.details.focus()}close(){let t=this.opened;this.opened=null,this.details.hide(),this.main.classList.
@@ -239,12 +240,12 @@ pan",{class:"wb-alias"}),this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}
 te"}),this.cells=Object.fromEntries(Object.keys(hs).map(s=>[s,r("td",{class:`wb-col-${s}`})])),this.cells.agent.append(this.opener,this.persona),this.cells.state.
 append(r("span",{class:"wb-state"},this.dot,this.state)),this.cells.confinement.append(this.confinement),this.line=r("tr",{class:"wb-table-row"},...Object.values(
 this.cells)),this.line.addEventListener("click",s=>!s.target.closest("button")&&e()),this.elements=[this.line]}show(t,e,s,i){let{cells:o}=this,a=t.state==="runn\
-ing"?e:null;f(this.opener,"aria-expanded",s),this.line.classList.toggle("wb-active",s),d(this.persona,t.persona_id??""),f(this.dot,"data-state",ce(t)),d(this.state,
+ing"?e:null;f(this.opener,"aria-expanded",s),this.line.classList.toggle("wb-active",s),d(this.persona,t.persona_id??""),f(this.dot,"data-state",de(t)),d(this.state,
 Bt(t)),f(o.state,"title",[Bt(t),t.reason].filter(Boolean).join(": ")),d(o.profile,t.profile??""),d(o.worktree,t.worktree??"–"),d(o.cpu,a?`${Math.round(a.percent)}\
- %`:"–"),d(o.memory,a?H(a.memory_bytes):"–"),d(o.children,a?String(a.children.length):"–"),d(o.uptime,de(t,i)||"–"),this.drawConfinement(bt(t.confinement),
+ %`:"–"),d(o.memory,a?H(a.memory_bytes):"–"),d(o.children,a?String(a.children.length):"–"),d(o.uptime,ue(t,i)||"–"),this.drawConfinement(gt(t.confinement),
 t.state)}drawConfinement({label:t,missing:e,complete:s},i){let o=i==="queued"?"–":t;if(this.confinement.textContent===o)return;let a=g(s?"shield":"warning");this.
 confinement.replaceChildren(...i==="queued"?[o]:[a,r("span",{},t)]),f(this.confinement,"title",e||null)}};function Fn(n,t){let e=n.state==="ended"?(t.ended_at??
-"").localeCompare(n.ended_at??""):0;return ls[n.state]-ls[t.state]||e||n.id.localeCompare(t.id,void 0,{numeric:!0})}var rt="=",ci="",li=[[rt,"Session unchanged"],[ci,"No session"]],hi=[[rt,"Team unchanged"],[ci,"No team"]],pe=class{constructor(t,e){this.desk=t,this.selected=e,
+"").localeCompare(n.ended_at??""):0;return ls[n.state]-ls[t.state]||e||n.id.localeCompare(t.id,void 0,{numeric:!0})}var rt="=",ci="",li=[[rt,"Session unchanged"],[ci,"No session"]],hi=[[rt,"Team unchanged"],[ci,"No team"]],fe=class{constructor(t,e){this.desk=t,this.selected=e,
 this.requests=new b(t),this.summary=r("span",{class:"wb-muted wb-grow"}),this.session=this.choice(li,"Session for the selected agents"),this.team=this.choice(hi,
 "Team for the selected agents"),this.assign=u("Assign","wb-button wb-primary",()=>this.run()),this.element=r("div",{class:"wb-box wb-slim wb-stack",role:"group",
 "aria-label":"Assign the selected agents",hidden:!0},r("div",{class:"wb-line"},this.summary,this.session,this.team,this.assign),this.requests.errorBox)}choice(t,e){
@@ -253,14 +254,14 @@ lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;O(this.sessio
 e,s])]]]),U(this.session.value!==rt||this.team.value!==rt,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===rt?[...t.teams.values()]:
 [...e?z(t,e):[],...z(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,a])=>a!==rt),s=Object.fromEntries(
 e.map(([a,l])=>[a,l||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.desk.announce(`${p(
-i.length,"agent")} assigned.`),this.refresh()}};var Wn=12;function ds(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return pt(Array.isArray(n)?n.map(e).join(", "):n,t)}function fe(n){let t=Object.entries(
+i.length,"agent")} assigned.`),this.refresh()}};var Wn=12;function ds(n,t){let e=s=>typeof s=="string"?s:JSON.stringify(s);return pt(Array.isArray(n)?n.map(e).join(", "):n,t)}function we(n){let t=Object.entries(
 n??{}).slice(0,Wn);if(!t.length)return null;let e=([s,i])=>r("li",{},r("span",{class:"wb-muted wb-term"},pt(s,60)),r("code",{class:"wb-wrap"},ds(i)));return T("\
 Capabilities it reports",r("ul",{class:"wb-list"},...t.map(e)))}var Mt={active:"Active",idle:"Idle",offline:"Offline",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"Rejected"},di=new Set([
 "revoked","rejected"]),Kn={agent:"",approval:"approval ",task:"task "};function at(n,t){let{registration_status:e,expires_at:s}=n;return e==="pending"||di.has(e)?
 e:s&&Date.parse(s)<=t?"expired":n.presence??"offline"}function et(n){return n!=="pending"&&!di.has(n)}function ui(n){let[t,e=""]=n.split(".");return`${Kn[t]??`${t}\
  `}${e.replaceAll("_"," ")}`}function mi({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var Un=20,Hn=new Set(["revoked","rejected"]),zn={persona_id:null,session_id:null,team_id:null,expires_at:null},Gn={label:"Issue new token",consequence:"Its curr\
 ent token stops working, and its connections are closed.",danger:!1},Yn={consequence:"Its token stops working at once, and its tasks are released.",reason:"Reas\
-on (optional; kept in the history)"},Vn={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},we=class{constructor(t,e,s){
+on (optional; kept in the history)"},Vn={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},be=class{constructor(t,e,s){
 this.agent=t,this.desk=e,this.onRename=s,this.requests=new b(e),this.reader=new b(e),this.facts=new Y,this.capabilities=r("div",{}),this.history=r("ul",{class:"\
 wb-list wb-history"}),this.form=_({class:"wb-stack wb-roomy"},{submit:()=>this.onSubmit()});for(let i of["input","change"])this.form.addEventListener(i,()=>this.
 drawSave());this.confirmBox=r("div",{}),this.save=r("button",{class:"wb-button wb-primary",type:"submit"},"Save changes"),this.actions=r("div",{class:"wb-line"}),
@@ -273,12 +274,12 @@ i,"wb-button",l=>this.ask(l.currentTarget,o,a),`${i} ${this.id}`),e=t("Delete…
 ew token…",Gn,(i,o)=>this.issueToken(o)),s,e]}update(t,e){let s=this.agent;this.agent=t,s!==t&&((t.registration_status!==this.status||!this.changed)&&!this.element.
 contains(document.activeElement)&&this.fill(),this.load()),this.fields.refresh(),this.drawFacts(e)}get changed(){return Object.keys(this.fields.choices()).length>
 0}drawSave(){U(this.changed,this.save)}async load(){let t=this.loading={};try{let e=await this.reader.send("get_agent",{agent_id:this.id}),s=await this.reader.send(
-"get_agent_history",{agent_id:this.id,limit:Un});if(this.loading!==t)return;this.capabilities.replaceChildren(fe(e.capabilities)??""),this.drawHistory(s.entries),
+"get_agent_history",{agent_id:this.id,limit:Un});if(this.loading!==t)return;this.capabilities.replaceChildren(we(e.capabilities)??""),this.drawHistory(s.entries),
 this.reader.clearError()}catch(e){this.loading===t&&this.reader.showError(e)}}drawFacts(t){let{agent:e}=this;this.facts.update([["Registered",S(e.registered_at)],
 ["Last active",e.last_heartbeat&&Jn(e.last_heartbeat,t)],["Connections",e.connections?String(e.connections):"none"],["Client",e.client],["Address",e.address],["\
 Connection",e.connection_id],["Worktree",e.worktree],["Spawned by",e.parent],["Token",e.id_only&&"none yet; it authenticates with its id alone"]])}drawHistory(t){
 let e=({at:s,kind:i,actor:o,reason:a,changes:l})=>r("li",{},r("span",{class:"wb-muted"},S(s)),r("span",{class:"wb-grow",title:i},[ui(i),...l.map(mi),a].filter(Boolean).
-join(" · ")),r("span",{class:"wb-muted"},o));this.history.replaceChildren(...t.map(e))}ask(t,e,s){this.requests.clearError(),wt(this.confirmBox,t,e,s)}async run(t,e,s,i){
+join(" · ")),r("span",{class:"wb-muted"},o));this.history.replaceChildren(...t.map(e))}ask(t,e,s){this.requests.clearError(),bt(this.confirmBox,t,e,s)}async run(t,e,s,i){
 await this.requests.run(t,{agent_id:this.id,...e},s)&&(this.confirmBox.replaceChildren(),this.desk.announce(`${this.id}: ${i}`),this.load())}async issueToken(t){
 let e=await this.requests.run("issue_token",{agent_id:this.id},t,"Issuing…");if(!e)return;let s=`New token of ${this.id}`,i=v(e.token,{class:"wb-input wb-mono\
  wb-grow",readonly:"","aria-label":s}),o=u("Done","wb-button",()=>this.confirmBox.replaceChildren()),a=Yt(()=>i.value,"Copy the token",this.desk.announce);this.
@@ -286,7 +287,7 @@ confirmBox.replaceChildren(r("div",{class:"wb-confirm wb-stack"},r("p",{},`This 
 r("div",{class:"wb-line"},i,a,o))),i.select(),this.load()}async onSubmit(){let t=this.fields.choices();if(!Object.keys(t).length)return;let e=await this.requests.
 run("update_agent",{agent_id:this.id,changes:t},this.save,"Saving…");e?this.onSaved(e):this.fields.fieldOf(this.requests.error)?.focus()}onSaved(t){let e=this.
 id;this.agent=t,this.fill(),this.desk.announce(`${this.id}: saved.`),e!==this.id&&this.onRename(e,this.id),this.fields.first.focus()}};function Jn(n,t){let e=X(
-n,t);return e==="just now"?e:`${e} ago`}var Dt={agent:"Agent",state:"State",persona:"Persona",permission:"Permission",session:"Session",connections:"Connections","last-active":"Last active"},be=class{constructor(t,e,{
+n,t);return e==="just now"?e:`${e} ago`}var Dt={agent:"Agent",state:"State",persona:"Persona",permission:"Permission",session:"Session",connections:"Connections","last-active":"Last active"},ge=class{constructor(t,e,{
 onSelect:s,onRename:i}){this.agent=t,this.desk=e,this.onRename=i,this.details=null,this.checkbox=E(`Select ${t.id}`,s,!1).box,this.opener=r("button",{class:"wb-\
 opener",type:"button","aria-expanded":"false",on:{click:()=>this.toggle()}}),this.name=r("span",{class:"wb-alias"}),this.dot=us("offline"),this.state=r("span",{}),
 this.cells=Object.fromEntries(Object.keys(Dt).map(a=>[a,r("td",{class:`wb-col-${a}`})])),this.cells.agent.append(this.opener,this.name),this.cells.state.append(
@@ -294,26 +295,26 @@ r("span",{class:"wb-state"},this.dot,this.state));let o=r("td",{class:"wb-col-pi
 cells)),this.place=r("td",{colspan:Object.keys(Dt).length+1}),this.below=r("tr",{class:"wb-table-details",hidden:!0},this.place),this.below.addEventListener("ke\
 ydown",a=>a.key==="Escape"&&this.toggle(!1)),this.elements=[this.line,this.below]}get isOpen(){return!this.below.hidden}show(t,e,s,i){this.agent=t;let{cells:o}=this;
 d(this.opener,t.agent_id),d(this.name,t.name===t.agent_id?"":t.name),f(this.checkbox,"aria-label",`Select ${t.agent_id}`),f(this.dot,"data-state",e),d(this.state,
-Mt[e]),d(o.persona,fi(t)),d(o.permission,`${t.tool} · ${jt[t.access_level]?.toLowerCase()??t.access_level}`),d(o.session,Xn(t,s)),f(o.session,"title",j(s,t.session_id)),
+Mt[e]),d(o.persona,fi(t)),d(o.permission,`${t.tool} · ${wt[t.access_level]?.toLowerCase()??t.access_level}`),d(o.session,Xn(t,s)),f(o.session,"title",j(s,t.session_id)),
 d(o.connections,t.connections?String(t.connections):"–"),d(o["last-active"],t.last_heartbeat?X(t.last_heartbeat,i):""),this.isOpen&&this.details.update(t,i)}toggle(t=!this.
-isOpen){t?(this.details=new we(this.agent,this.desk,this.onRename),this.place.replaceChildren(this.details.element),this.details.load(),this.details.drawFacts(Date.
+isOpen){t?(this.details=new be(this.agent,this.desk,this.onRename),this.place.replaceChildren(this.details.element),this.details.load(),this.details.drawFacts(Date.
 now())):(this.place.replaceChildren(),this.opener.focus()),this.below.hidden=!t,this.line.classList.toggle("wb-opened",t),this.opener.setAttribute("aria-expande\
 d",String(t))}};function pi(n,t,e,s){return{agent:t.agent_id,state:Object.keys(Mt).indexOf(e),persona:fi(t),permission:t.tool,session:j(s,t.session_id),connections:t.
 connections,"last-active":t.last_heartbeat&&-Date.parse(t.last_heartbeat)}[n]}function us(n){return r("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}
 function fi({persona_id:n,role:t}){return n?n===t||t==="worker"?n:`${n}, ${t}`:t}function Xn(n,t){let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.
-name;return[e,s].filter(Boolean).join(" · ")||"–"}var ms=100,It="=",wi="",Zn={agents:"Agents",processes:"Processes"},Qn=[[It,"All sessions"],[wi,"In no session"]],ge=class{constructor(t,e,s,i){this.desk={store:t,
-channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:It},this.limit=ms,this.mode="agents",this.processes=new me(this.desk,i),this.list=this.
+name;return[e,s].filter(Boolean).join(" · ")||"–"}var ms=100,It="=",wi="",Zn={agents:"Agents",processes:"Processes"},Qn=[[It,"All sessions"],[wi,"In no session"]],ye=class{constructor(t,e,s,i){this.desk={store:t,
+channel:e,announce:s},this.store=t,this.filters={state:null,text:"",session:It},this.limit=ms,this.mode="agents",this.processes=new pe(this.desk,i),this.list=this.
 table();let o=y("agents");this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":o},this.toolbar(o),this.list,this.processes.element)}toolbar(t){
 this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new K(Zn,"Show",s=>this.setMode(s)),this.session=x([],It,{class:"wb-input wb-narrow","aria-label":"\
 Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=dt("Filter agents","Filter agents by id, name, persona, tool o\
 r client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:s=>this.onSearchKey(s)});let e=r("h3",{class:"wb-heading",id:t},"Agents");
 return r("div",{class:"wb-toolbar"},e,this.summary,this.modes.element,this.session,this.search)}table(){this.chips=new Q("Filter agents by state",o=>this.filter(
-{state:o})),this.assignForm=new pe(this.desk,()=>this.selected()),this.selectAll=E("Select all agents in the table",o=>this.onSelectAll(o),!1).box,this.sorting=
+{state:o})),this.assignForm=new fe(this.desk,()=>this.selected()),this.selectAll=E("Select all agents in the table",o=>this.onSelectAll(o),!1).box,this.sorting=
 new W(Dt,()=>this.update(Date.now()));let t=Object.keys(Dt).map(o=>this.sorting.heading(o,"th",{scope:"col",class:`wb-col-${o}`})),e=r("tr",{},r("th",{class:"wb\
 -col-pick"},this.selectAll),...t);this.body=r("tbody",{}),this.rows=new tt(this.body,o=>this.row(o),{keep:(o,a)=>a.isOpen&&this.store.tables.agents.has(o),onRemove:(o,a)=>a&&
 this.search.focus()});let s={keydown:o=>Vt(o,this.body)};this.grid=r("table",{class:"wb-table wb-agents",on:s},r("thead",{},e),this.body),this.more=u("Show more",
 "wb-button",()=>this.showMore()),this.empty=r("p",{class:"wb-empty"});let i=[this.chips.element,this.assignForm.element,this.empty,this.grid,this.more];return r(
-"div",{class:"wb-stack"},...i)}row(t){return new be(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.rename(e,s)})}count(t){
+"div",{class:"wb-stack"},...i)}row(t){return new ge(this.store.tables.agents.get(t),this.desk,{onSelect:()=>this.drawSelected(),onRename:(e,s)=>this.rename(e,s)})}count(t){
 return[...this.store.tables.agents.values()].filter(e=>et(at(e,t))).length}update(t){this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(
 t),d(this.summary,this.processes.summary()))}setMode(t){this.mode=t,this.update(Date.now())}drawMode(){let t=this.processes.count(),e=this.mode==="agents";this.
 modes.setLabel("processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.processes.element.hidden=e,this.
@@ -334,7 +335,7 @@ now())}selected(){return[...this.rows.items.values()].filter(t=>t.checkbox.check
 checked=t;this.drawSelected()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter({text:""})):t.key==="Arrow\
 Down"&&(t.preventDefault(),this.body.querySelector(".wb-opener")?.focus())}};function to(n,t){return n.registered_at<t.registered_at?-1:+(n.registered_at>t.registered_at)}
 function eo({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:a}){return[n,t,e,s,i,o,a].join(`
-`).toLowerCase()}var ye=class{constructor(t,e){this.desk=t,this.cards=e,this.requests=new b(t),this.fields=null,this.selectAll=E("Select all",o=>this.onSelectAll(o)),this.summary=
+`).toLowerCase()}var ke=class{constructor(t,e){this.desk=t,this.cards=e,this.requests=new b(t),this.fields=null,this.selectAll=E("Select all",o=>this.onSelectAll(o)),this.summary=
 r("span",{class:"wb-muted wb-grow"}),this.approveButton=u("Admit","wb-button wb-primary",()=>this.approve()),this.detailsButton=u("Details for all…","wb-butto\
 n",()=>this.toggleDetails()),this.rejectButton=u("Reject…","wb-button",()=>this.toggleReject(!0));for(let o of[this.detailsButton,this.rejectButton])o.setAttribute(
 "aria-expanded","false");let s=[this.approveButton,this.detailsButton,this.rejectButton];this.actions=r("div",{class:"wb-card-actions"},...s);let i=o=>o.key==="\
@@ -356,7 +357,7 @@ decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejec
 busy)return;let a=t==="approve_many",l=o.map(m=>m.approval.id);for(let m of o)m.begin();let h=await this.requests.run(t,{approval_ids:l,...e},s,i),c=new Map((h?.
 decisions??[]).map(m=>[m.approval_id,m]));for(let m of o)so(m,c.get(m.approval.id),a);h&&(this.close(),this.desk.announce(io(h.decisions,a))),this.update()}};function so(n,t,e){
 t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new J(t.error),e?"approve":"reject"):n.reset()}function io(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
- ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var no={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},oo=24,ke=class{constructor(){this.rows=[],this.element=r("u\
+ ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var no={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},oo=24,ve=class{constructor(){this.rows=[],this.element=r("u\
 l",{class:"wb-gates","aria-label":"Gates"})}update(t=[]){for(this.element.hidden=!t.length;this.rows.length>t.length;)this.rows.pop().element.remove();t.forEach(
 (e,s)=>{this.rows[s]??=new ps(this.element),this.rows[s].show(e)})}},ps=class{constructor(t){this.mark=r("span",{class:"wb-mark"}),this.command=r("code",{class:"\
 wb-cut wb-grow"}),this.label=r("span",{class:"wb-muted wb-digits"}),this.output=r("pre",{class:"wb-pre",tabindex:0,"aria-label":"Output"});let e=r("summary",{class:"\
@@ -365,11 +366,11 @@ let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(g(no
 label,ro(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<oo;d(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
 this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function ro({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?N(t*1e3):"";return{waiting:"\
 waiting",running:"running",passed:`passed${s&&` in ${s}`}`,failed:`failed${e==null?"":` with ${e}`}${s&&` after ${s}`}`,timeout:`timed out${s&&` after ${s}`}`}[n]??
-n}var ao=new Set(["waiting","running"]);function gt(n){return n.some(({state:t})=>ao.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function st(n,t){
+n}var ao=new Set(["waiting","running"]);function yt(n){return n.some(({state:t})=>ao.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function st(n,t){
 let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function Pt(n,t){
 return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function fs({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
 ent back.",done:!0,error:{code:e?.code??"INTEGRATION_REFUSED",message:t??"It was not merged."}};let a=c=>({text:c,done:!1,error:null});if(e?.state==="integrated")
-return{text:`Integrated into ${o}.`,done:!0,error:null};let l=i?.queue_place??0;return l>1?a(`Approved. Queued, ${mt(l)} for ${o}.`):gt(s.gates??[])==="checking"?
+return{text:`Integrated into ${o}.`,done:!0,error:null};let l=i?.queue_place??0;return l>1?a(`Approved. Queued, ${mt(l)} for ${o}.`):yt(s.gates??[])==="checking"?
 a(`Approved. Running gates; then it is merged into ${o}.`):a(l===1?`Approved. Merging into ${o}…`:`Approved. Queued for ${o}.`)}var ws=12,gi={icon:"integration",label:"integration",approve:n=>bs(n)?"Approve despite failed gates…":n.payload.open_tasks?"Approve and integrate…":"Approve\
  and integrate",approving:"Approving…",title:({payload:n})=>n.worktree,origin:({requester:n})=>`requested by ${n}`,summary:({payload:n})=>{let{added:t,removed:e}=te(
 n.files);return[r("code",{},n.branch)," at ",r("code",{title:n.source_commit},ki(n.source_commit))," → ",r("code",{},n.target),` · ${p(n.ahead,"commit")} · ${p(
@@ -385,30 +386,30 @@ conflicts:i,changed:o,makes_conflict:a=[]}=n,l=$(a.map(({worktree:c})=>c)),h=$([
 message}`,i.length&&`Conflicts with ${e} in ${$(i)}. Integrating would be refused; resolve them in the worktree ${t}.`,a.length&&`Approving this will make ${l} \
 conflict with ${e} in ${h}.`,yi(n),o?.length&&`Protected parts of the repository have changed since the worktree was created: ${$(o)}. Check them before you app\
 rove.`]}function yi({worktree:n,open_tasks:t,open_task_ids:e=[]}){if(!t)return null;let s=$(e.map(String),5,t);return`${n} has ${p(t,"open task")} (${s}). Integ\
-rating closes the worktree, which ends the work on its open tasks.`}var gs=class{constructor(){this.gates=new ke,this.element=this.gates.element,this.read=null}get isRunning(){
-return gt(this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(bi))!==JSON.stringify(this.read?.map(bi))&&(this.read=null),this.show(
-this.read??t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},bi=({state:n})=>n;function bs({payload:n}){return gt(
+rating closes the worktree, which ends the work on its open tasks.`}var gs=class{constructor(){this.gates=new ve,this.element=this.gates.element,this.read=null}get isRunning(){
+return yt(this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(bi))!==JSON.stringify(this.read?.map(bi))&&(this.read=null),this.show(
+this.read??t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},bi=({state:n})=>n;function bs({payload:n}){return yt(
 n.gates??[])==="failing"}function co({payload:n}){return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function ki(n){return n.slice(0,7)}var ys=class{constructor({
-payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=T(p(i,"commit"),ve(e.map(mo),i)),this.first.tabIndex=-1;let a=s.map(l=>po(l,o));this.element=
-r("div",{class:"wb-box wb-stack wb-roomy"},...uo(t),this.first,T(p(s.length,"file"),ve(a,s.length)))}choices(){return{}}fieldOf(){return null}};function uo({target:n,
+payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=T(p(i,"commit"),xe(e.map(mo),i)),this.first.tabIndex=-1;let a=s.map(l=>po(l,o));this.element=
+r("div",{class:"wb-box wb-stack wb-roomy"},...uo(t),this.first,T(p(s.length,"file"),xe(a,s.length)))}choices(){return{}}fieldOf(){return null}};function uo({target:n,
 behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){let a=(c,m)=>r("li",{},r("span",{class:"wb-muted wb-term"},c),r("code",{class:"wb-wrap"},
 m)),l=o.map(c=>r("li",{},g("warning"),r("code",{class:"wb-wrap"},c))),h=`${n} has ${p(t,"newer commit")}; both sides are merged.`;return[t?r("p",{class:"wb-mute\
-d"},h):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,ve([a("Commit",s),i&&i!==s&&a("Merge commit",i)]),l.length?T("Pro\
-tected parts that have changed",ve(l)):null].filter(Boolean)}function ve(n,t=0){let e=(t-ws).toLocaleString("en"),s=t>ws?r("li",{class:"wb-muted"},`and ${e} mor\
+d"},h):null,e?r("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,xe([a("Commit",s),i&&i!==s&&a("Merge commit",i)]),l.length?T("Pro\
+tected parts that have changed",xe(l)):null].filter(Boolean)}function xe(n,t=0){let e=(t-ws).toLocaleString("en"),s=t>ws?r("li",{class:"wb-muted"},`and ${e} mor\
 e`):null;return r("ul",{class:"wb-list"},...n.slice(0,ws),s)}function mo({id:n,author:t,subject:e}){return r("li",{},r("code",{},ki(n)),r("span",{class:"wb-grow\
  wb-cut",title:e},e),r("span",{class:"wb-muted"},t))}function po({path:n,added:t,removed:e},s){let i=t===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",
 {class:"wb-added"},`+${t}`),r("span",{class:"wb-removed"},`−${e}`)];return r("li",{},r("code",{class:"wb-grow wb-cut",title:n},n),s.includes(n)?r("span",{class:"\
 wb-state"},g("warning"),"conflict"):null,...i)}var ks=3,vi={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admitting…",title:({payload:n})=>n.name,origin:({payload:n})=>n.spawned_by?
 `spawned by ${n.spawned_by}`:"connected by itself",summary:({payload:n},t)=>{let e=j(t,xs(n,t));return["as ",r("code",{},n.suggested_id),` · ${n.persona_id??"n\
-o persona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:null,n.worktree?` · worktree ${n.worktree}`:null]},facts:({payload:n})=>[
-...fo(n),...wo(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({session_id:xs(n,t)}),done:n=>`Admitted as ${n.agent_id}.`,details:(n,t)=>new vs(
-n,t)},vs=class{constructor({payload:t},e){this.session=xs(t,e),this.fields=new F(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.
-session}),this.first=this.fields.first;let s=fe(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={
-session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){
-return this.fields.fieldOf(t)}};function xs({suggested_session:n,spawned_by:t},e){let s=n&&e.sessions.has(n.id)?n.id:null;return t?s:si(e)??s}function fo({client:n,
+o persona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null]},
+facts:({payload:n})=>[...fo(n),...wo(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({session_id:xs(n,t)}),done:({agent_id:n,granted:t})=>`\
+Admitted as ${n}. ${si(t)}.`,details:(n,t)=>new vs(n,t)},vs=class{constructor({payload:t},e){this.session=xs(t,e),this.fields=new F(e,{agent_id:t.suggested_id,persona_id:t.
+persona_id,role:t.role,session_id:this.session}),this.first=this.fields.first;let s=we(t.capabilities);this.element=r("div",{class:"wb-box wb-stack wb-roomy"},this.
+fields.element,s)}choices(){let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){
+this.fields.refresh()}fieldOf(t){return this.fields.fieldOf(t)}};function xs({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function fo({client:n,
 address:t,connection_id:e}){return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function wo(n){let t=Object.entries(n??{}),e=([i,o])=>o===!0?pt(i,40):
 `${pt(i,40)}: ${ds(o,60)}`,s=t.slice(0,ks).map(e);return t.length>ks?[...s,`${t.length-ks} more`]:s}var bo={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({requester:n})=>`requested by ${n}`,summary:({
-kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},go={registration:vi,integration:gi};function xe(n){return go[n.kind]??bo}var yo=1e3,yt=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=xe(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
+kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},go={registration:vi,integration:gi};function _e(n){return go[n.kind]??bo}var yo=1e3,kt=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=_e(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
 name}: ${o}`);this.announce=i,this.requests=new b({channel:e.channel,announce:i}),this.build(),this.pollLive(e.channel)}get name(){return this.kind.title(this.approval)}get tables(){
 return this.store.tables}get detailsOpen(){return!!(this.details&&!this.details.element.hidden)}get inUse(){return this.state==="sending"||!this.form.hidden||this.
 confirmBox.hasChildNodes()||this.detailsOpen}build(){let t=y("title"),e=()=>this.on.select?.();this.checkbox=E(`Select ${this.name}`,e,!1).box,this.checkbox.hidden=
@@ -439,7 +440,7 @@ t.key==="Escape"&&this.toggleDetails(!1),t.key==="Enter"&&t.target.matches("inpu
 "aria-expanded",String(t)),t?this.reason.focus():this.rejectButton.focus()}approve(){let t=this.kind.confirmation?.(this.approval);if(t)return this.confirm(t);let e=this.
 detailsOpen?this.details.choices():this.kind.choices?.(this.approval,this.tables)??{};return this.decide("approve",{approval_id:this.approval.id,choices:e},this.
 approveButton,this.kind.approving)}confirm({label:t,consequence:e,choices:s}){let i={approval_id:this.approval.id,choices:s},o=(a,l)=>this.decide("approve",i,l,
-this.kind.approving);wt(this.confirmBox,this.approveButton,{label:t,consequence:e},o)}reject(){let t={approval_id:this.approval.id,reason:this.reason.value.trim()};
+this.kind.approving);bt(this.confirmBox,this.approveButton,{label:t,consequence:e},o)}reject(){let t={approval_id:this.approval.id,reason:this.reason.value.trim()};
 return this.decide("reject",t,this.confirmReject,"Rejecting…")}async decide(t,e,s,i){if(this.state!=="waiting")return;let o=s.textContent;s.textContent=i,this.
 begin();try{let{approval:a,outcome:l}=await this.requests.send(t,e);this.onDecided(t==="approve",l,a)}catch(a){this.onRefused(a,t)}finally{s.textContent=o,this.
 state==="waiting"&&this.draw()}}begin(){this.state="sending",this.requests.clearError(),this.refresh(this.enabled)}reset(){this.state="waiting",this.refresh(this.
@@ -461,31 +462,31 @@ this.details&&(this.details.element.hidden=!0),this.actions.hidden=!0,this.facts
 live.element.hidden=!0),this.element.classList.add("wb-settled"),this.showResult(e?"completed":"cancelled",t),s&&this.result.focus(),this.on.settle?.(this)}settleWithError(t=this.
 requests.error){let e=this.element.contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=u("Dismiss",
 "wb-button",()=>this.on.dismiss(this),`Dismiss: ${this.name}`);this.actions.replaceChildren(s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.
-focus()}stop(){this.refreshing?.stop(),this.ending?.abort(),this.pollingEnd?.abort()}};var _s=50,ko={approved:"completed",rejected:"cancelled",failed:"failed"},_e=class{constructor(t,e){this.store=t.store,this.requests=new b(t),this.refreshing=new C(
+focus()}stop(){this.refreshing?.stop(),this.ending?.abort(),this.pollingEnd?.abort()}};var _s=50,ko={approved:"completed",rejected:"cancelled",failed:"failed"},$e=class{constructor(t,e){this.store=t.store,this.requests=new b(t),this.refreshing=new C(
 ()=>this.load(),o=>this.requests.showError(o)),this.list=r("ul",{class:"wb-list"}),this.note=r("p",{class:"wb-muted",hidden:!0});let s=r("summary",{class:"wb-mu\
 ted",tabindex:0},"Decided"),i={toggle:()=>this.element.open&&this.refreshing.now()};this.element=r("details",{class:"wb-decided",on:i},s,this.requests.errorBox,
 this.note,this.list),e.addEventListener("abort",()=>this.refreshing.stop(),{once:!0})}update(){let t=[...this.store.tables.approvals.keys()].join();t!==this.waiting&&
 (this.waiting=t,this.element.open&&this.refreshing.now())}async load(){let{approvals:t}=await this.requests.send("list_approvals",{status:"decided",limit:_s});this.
 requests.clearError(),this.list.replaceChildren(...t.map(vo)),d(this.note,t.length?`The last ${_s} decisions; the newest comes first.`:"Nothing yet."),this.note.
-hidden=t.length>0&&t.length<_s}};function vo(n){let{status:t,decided_by:e,decided_at:s,reason:i}=n,o=xe(n),a=`${t} by ${e} · ${S(s)}${i?` · ${i}`:""}`;return r(
+hidden=t.length>0&&t.length<_s}};function vo(n){let{status:t,decided_by:e,decided_at:s,reason:i}=n,o=_e(n),a=`${t} by ${e} · ${S(s)}${i?` · ${i}`:""}`;return r(
 "li",{},g(ko[t]??"question"),r("span",{class:"wb-strong"},o.title(n)),r("span",{class:"wb-muted"},`${o.label} · ${o.origin(n)}`),r("span",{class:"wb-grow wb-cu\
-t",title:a},a))}var xo=4e3,kt=class{constructor(t,e,s,i,{connect:o,ids:a,heading:l="Waiting for you",empty:h}){this.desk={store:t,channel:e,announce:s},this.store=t,this.signal=
+t",title:a},a))}var xo=4e3,vt=class{constructor(t,e,s,i,{connect:o,ids:a,heading:l="Waiting for you",empty:h}){this.desk={store:t,channel:e,announce:s},this.store=t,this.signal=
 i,this.ids=a??null,this.cards=new Map,this.filled=!1;let c=y("inbox");this.heading=r("h3",{class:"wb-heading",id:c,tabindex:-1},l),this.count=r("span",{class:"w\
-b-badge wb-badge-strong",hidden:!0}),this.list=r("ul",{class:"wb-cards","aria-labelledby":c}),this.empty=r("p",{class:"wb-empty"},...h??_o(o)),this.bulk=new ye(
-this.desk,()=>this.registrations()),this.decided=new _e(this.desk,i),this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":c},r("div",{class:"\
+b-badge wb-badge-strong",hidden:!0}),this.list=r("ul",{class:"wb-cards","aria-labelledby":c}),this.empty=r("p",{class:"wb-empty"},...h??_o(o)),this.bulk=new ke(
+this.desk,()=>this.registrations()),this.decided=new $e(this.desk,i),this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":c},r("div",{class:"\
 wb-toolbar"},this.heading,this.count),this.empty,this.bulk.element,this.list,a?null:this.decided.element),i.addEventListener("abort",()=>this.cards.forEach(m=>m.
 stop()),{once:!0})}get rows(){let{approvals:t}=this.store.tables;return this.ids?new Map([...t].filter(([e])=>this.ids.has(e))):t}get waiting(){return this.rows.
 size}registrations(){let t=({state:e,approval:s})=>e==="waiting"&&s.kind==="registration";return[...this.cards.values()].filter(t)}update(t,e){let{rows:s}=this,
 i=this.store.version!==null,o=[...s.values()].filter(({id:a})=>!this.cards.has(a)).map(a=>this.add(a));for(let a of this.cards.values())s.has(a.approval.id)?a.update(
 s.get(a.approval.id)):this.onDecidedElsewhere(a),a.refresh(t),a.tick(e);this.bulk.update(t),this.decided.update(),this.filled&&o.length&&this.announceAdded(o),this.
 filled||=i,d(this.count,String(s.size)),this.count.hidden=s.size===0,this.empty.hidden=!i||this.cards.size>0}tick(t){for(let e of this.cards.values())e.tick(t)}add(t){
-let e=new yt(t,this.desk,{select:()=>this.bulk.update(),settle:s=>this.linger(s),dismiss:s=>this.remove(s)});return this.cards.set(t.id,e),this.list.append(e.element),
+let e=new kt(t,this.desk,{select:()=>this.bulk.update(),settle:s=>this.linger(s),dismiss:s=>this.remove(s)});return this.cards.set(t.id,e),this.list.append(e.element),
 e}onDecidedElsewhere(t){t.state==="waiting"&&(t.requests.error?t.settleWithError():t.inUse?t.settle("It was decided elsewhere.",!1):this.remove(t))}linger(t){let e=setInterval(
 ()=>{t.element.matches(":hover")||(clearInterval(e),this.remove(t))},xo);this.signal.addEventListener("abort",()=>clearInterval(e),{once:!0})}remove(t){let e=t.
 element.contains(document.activeElement),s=t.element.nextElementSibling??t.element.previousElementSibling??this.heading;t.stop(),t.element.remove(),this.cards.delete(
 t.approval.id),this.empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===1?`${e} is waiting`:`${p(t.length,"approval")} are\
  waiting`;this.announce(`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function _o(n){return["Nothing is waiting for you. Agents that register a\
-nd worktrees to integrate appear here. ",u("Connect an agent","wb-link",n),"."]}var $o=5e3,So=1e4,vt=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
+nd worktrees to integrate appear here. ",u("Connect an agent","wb-link",n),"."]}var $o=5e3,So=1e4,xt=class{constructor(t,e){this.store=t,this.channel=e,this.status=r("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),this.
 banner=this.makeBanner()}makeBanner(){this.bannerText=r("span",{class:"wb-grow"}),this.bannerCode=r("code",{}),this.reconnect=u("Reconnect","wb-button",()=>this.
 channel.resync());let t=[g("warning"),this.bannerText,this.bannerCode,this.reconnect];return r("div",{class:"wb-banner",hidden:!0},...t)}region(t,...e){return r(
 "div",{class:"wb-desk",role:"region","aria-label":t,"data-lm-suppress-shortcuts":"true"},...e)}announce(t){clearTimeout(this.fading),d(this.status,t),this.fading=
@@ -493,9 +494,9 @@ setTimeout(()=>d(this.status,""),So)}start(t){let e=0,s=()=>{e=0,this.draw()};th
 tick(Date.now()),$o);t.addEventListener("abort",()=>{cancelAnimationFrame(e),clearInterval(i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,error:e}=this.
 channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="live"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=!e,e&&e!==
 this.drawnError&&(this.bannerText.replaceChildren(...q(e.message)),d(this.bannerCode,e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.code==="\
-PANEL_CLOSED"}};var Eo={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},$e=class extends vt{constructor(t,e,s,i){super(t,e),this.
-inbox=new kt(t,e,a=>this.announce(a),i,{ids:new Set(s),...Eo});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
-element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var Se=class{constructor(t,e){this.onSelect=e,this.at=0,this.tabs=t.map(({label:s,element:i},o)=>this.tab(s,i,o)),this.element=r("div",{class:"wb-tabs",role:"ta\
+PANEL_CLOSED"}};var Eo={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},Se=class extends xt{constructor(t,e,s,i){super(t,e),this.
+inbox=new vt(t,e,a=>this.announce(a),i,{ids:new Set(s),...Eo});let o=r("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.
+element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var Ee=class{constructor(t,e){this.onSelect=e,this.at=0,this.tabs=t.map(({label:s,element:i},o)=>this.tab(s,i,o)),this.element=r("div",{class:"wb-tabs",role:"ta\
 blist","aria-label":"Views",on:{keydown:s=>this.onKey(s)}},...this.tabs.map(({tab:s})=>s)),this.show(0)}tab(t,e,s){let i=r("div",{class:"wb-tabpanel",role:"tabp\
 anel",id:y("view")},e),o=r("span",{class:"wb-badge",hidden:!0}),a=r("button",{class:"wb-tab",type:"button",role:"tab",id:y("tab"),"aria-controls":i.id,on:{click:()=>this.
 select(s)}},t,o);return i.setAttribute("aria-labelledby",a.id),{tab:a,panel:i,count:o}}get panels(){return this.tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){let{
@@ -510,19 +511,19 @@ data:n}){return n?.[To]?.model_id}function Oo(n,t,e){let s=n.outputs.map(i=>$i(i
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=$s(n);return{
 [n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function $s(n){return`${n}-last-state`}function Lo(n,t){
 let e=Object.keys(n).filter(i=>$s(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,$s(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var Ro=["approvals","personas","agents","projects","sessions","teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattend\
-ed","untrusted"],Ee=class{constructor(){this.tables=Object.fromEntries(Ro.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=
+ed","untrusted"],Te=class{constructor(){this.tables=Object.fromEntries(Ro.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=
 new Set}takeSnapshot(t,e){for(let s of new Set([...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=
 t,this.touched=null,this.loaded=new Set(Object.keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;No(this.tables,s),this.version=e,this.touched=
 new Set(i);for(let o of Object.keys(s))this.loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}subscribe(t,e){
 this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){for(let t of this.listeners)t()}};function No(n,t){for(let[e,
-{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)o.set(a.id,a)}}var jo=["project","session","team","agent"],Te=class{constructor(t){this.desk=t,this.requests=new b(t);let e=y("deleted");this.opener=u("Show","wb-button",()=>this.
+{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let a of i)o.delete(a);for(let a of s)o.set(a.id,a)}}var jo=["project","session","team","agent"],Ce=class{constructor(t){this.desk=t,this.requests=new b(t);let e=y("deleted");this.opener=u("Show","wb-button",()=>this.
 isOpen?this.close():this.load()),this.opener.setAttribute("aria-describedby",e),this.list=r("ul",{class:"wb-entries",hidden:!0}),this.element=r("section",{class:"\
 wb-section wb-stack","aria-labelledby":e},r("div",{class:"wb-toolbar"},r("h3",{class:"wb-heading wb-grow",id:e},"Deleted"),this.opener),this.requests.errorBox,this.
 list)}get isOpen(){return!this.list.hidden}refresh(){this.isOpen&&this.load()}close(){this.list.hidden=!0,this.opener.textContent="Show"}async load(){let t=[];for(let e of jo){
 let s=await this.requests.run(`list_${e}s`,{deleted:!0,limit:500});if(!s)return;t.push(...s[`${e}s`].map(i=>this.entry(e,i.id??i.agent_id,i.name)))}this.list.replaceChildren(
 ...t.length?t:[r("li",{class:"wb-empty"},"Nothing was deleted.")]),this.list.hidden=!1,this.opener.textContent="Hide"}entry(t,e,s){let i=o=>this.restore(t,e,s,o.
 currentTarget);return r("li",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("span",{class:"wb-entry-name wb-cut"},s),u("Restore","wb-link wb-quiet wb-\
-push",i,`Restore ${s}`))}async restore(t,e,s,i){await this.requests.run(`restore_${t}`,{[`${t}_id`]:e},i)&&(this.desk.announce(`${s} was restored.`),this.load())}};var Ss="",Ce=class{constructor(t,e,s){this.requests=new b(t),this.team=e,this.onDone=s,this.session=x([],Ss,{class:"wb-input wb-grow","aria-label":`Session for ${e.
+push",i,`Restore ${s}`))}async restore(t,e,s,i){await this.requests.run(`restore_${t}`,{[`${t}_id`]:e},i)&&(this.desk.announce(`${s} was restored.`),this.load())}};var Ss="",Ae=class{constructor(t,e,s){this.requests=new b(t),this.team=e,this.onDone=s,this.session=x([],Ss,{class:"wb-input wb-grow","aria-label":`Session for ${e.
 name}`});let i=["",[[Ss,"No session"]]];O(this.session,[i,...Z(t.store.tables)],e.session_id??Ss),this.submit=r("button",{class:"wb-button wb-primary",type:"sub\
 mit"},"Move");let o=()=>s(null);this.element=_({class:"wb-stack"},{submit:()=>this.run(),escape:o},L(this.submit,o,this.session),r("p",{class:"wb-muted"},"Its m\
 embers move with it."),this.requests.errorBox)}focus(){this.session.focus()}async run(){let t={team_id:this.team.id,session_id:this.session.value||null},e=await this.
@@ -530,9 +531,9 @@ requests.run("move_team",t,this.submit,"Moving…");e&&this.onDone(e)}};var Ft=c
 placeholder:i,"aria-label":i,required:!0}),this.submit=r("button",{class:"wb-button wb-primary",type:"submit"},e);let l=()=>a(null);this.element=_({class:"wb-st\
 ack"},{submit:()=>this.run(),escape:l},L(this.submit,l,this.name),this.requests.errorBox)}focus(){this.name.focus(),this.name.select()}async run(){let t=await this.
 requests.run(...this.request(this.name.value.trim()),this.submit);t?this.onDone(t):this.name.focus()}};var Bo={project:1,session:2,team:3},Mo={project:"session",session:"team"},Do={session:"project_id",team:"session_id"},Io={project:"Its sessions, teams and conte\
-xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},Ae=class{constructor(t,e,s){this.desk=
+xts are deleted with it.",session:"Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},Oe=class{constructor(t,e,s){this.desk=
 {store:t,channel:e,announce:s},this.store=t,this.requests=new b(this.desk),this.form=null,this.drawn=[],this.newProject=u("New project…","wb-button",()=>this.
-create("project",this.top)),this.newTeam=u("New team…","wb-button",()=>this.create("team",this.top)),this.deleted=new Te(this.desk),this.element=r("div",{},this.
+create("project",this.top)),this.newTeam=u("New team…","wb-button",()=>this.create("team",this.top)),this.deleted=new Ce(this.desk),this.element=r("div",{},this.
 section(),this.deleted.element)}section(){let t=y("projects");this.top=r("div",{}),this.list=r("ul",{class:"wb-entries","aria-labelledby":t}),this.empty=r("p",{
 class:"wb-empty"},"No projects yet. Agents in the same session of a project share their contexts; an agent in no session sees only its own.");let e=r("h3",{class:"\
 wb-heading wb-grow",id:t},"Projects, sessions and teams");return r("section",{class:"wb-section wb-stack","aria-labelledby":t},r("div",{class:"wb-toolbar"},e,r(
@@ -540,12 +541,12 @@ wb-heading wb-grow",id:t},"Projects, sessions and teams");return r("section",{cl
 tables,i=[...t.values(),...e.values(),...s.values()],o=i.length===this.drawn.length&&i.every((l,h)=>l===this.drawn[h]);if(this.empty.hidden=this.store.version===
 null||i.length>0,o||this.form)return;this.drawn=i;let a=this.list.contains(document.activeElement)?document.activeElement.dataset.key:null;this.list.replaceChildren(
 ...this.items()),a&&(this.list.querySelector(`[data-key="${CSS.escape(a)}"]`)??this.newProject).focus()}items(){let{tables:t}=this.store,e=z(t,null),s=r("li",{class:"\
-wb-entry wb-muted"},"Teams in no session");return[...Nt(t.projects).flatMap(i=>[this.item("project",i,[p(i.sessions,"session")]),...rs(t,i.id).flatMap(o=>this.sessionItems(
+wb-entry wb-muted"},"Teams in no session");return[...jt(t.projects).flatMap(i=>[this.item("project",i,[p(i.sessions,"session")]),...as(t,i.id).flatMap(o=>this.sessionItems(
 o))]),...e.length?[s]:[],...e.map(i=>this.item("team",i,[p(i.agents,"agent")],2))]}sessionItems(t){let e=z(this.store.tables,t.id);return[this.item("session",t,
 [p(t.agents,"agent"),p(t.contexts,"context")]),...e.map(s=>this.item("team",s,[p(s.agents,"agent")]))]}item(t,e,s,i=Bo[t]){let o=r("div",{}),a=(c,m)=>{let w=u(c,
 "wb-link wb-quiet",m,`${c} ${e.name}`);return w.dataset.key=`${t}:${e.id}:${c}`,w},l=Mo[t],h=r("div",{class:"wb-entry"},r("span",{class:"wb-entry-kind"},t),r("s\
 pan",{class:"wb-entry-name wb-cut",title:e.description||e.name},e.name),r("span",{class:"wb-muted wb-grow wb-cut"},[...s,e.description].filter(Boolean).join(" ·\
- ")),r("span",{class:"wb-entry-actions"},l?a(`New ${l}…`,()=>this.create(l,o,e)):a("Move…",()=>this.open(o,c=>new Ce(this.desk,e,c))),a("Rename…",()=>this.
+ ")),r("span",{class:"wb-entry-actions"},l?a(`New ${l}…`,()=>this.create(l,o,e)):a("Move…",()=>this.open(o,c=>new Ae(this.desk,e,c))),a("Rename…",()=>this.
 rename(t,e,o)),a("Delete…",()=>this.remove(t,e,o))));return r("li",{class:`wb-level-${i}`},h,o)}create(t,e,s=null){let i=s?{[Do[t]]:s.id}:{},o=s?`Name of the ${t}\
  in ${s.name}`:`Name of the ${t}`,a=l=>[`create_${t}`,{name:l,...i}];this.open(e,l=>new Ft(this.desk,{label:`Create ${t}`,field:o},a,l))}rename(t,e,s){let i={label:"\
 Rename",value:e.name,field:`New name of ${e.name}`},o=a=>[`update_${t}`,{[`${t}_id`]:e.id,name:a}];this.open(s,a=>new Ft(this.desk,i,o,a))}remove(t,e,s){let i=`${Io[t]}\
@@ -555,11 +556,11 @@ announce("Done."),this.deleted.refresh()),s?.isConnected&&s.focus(),this.update(
 this.requests.clearError(),this.form?.element.remove(),this.form=null}};var A={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},G=["persona_\
 id","plan","worktree","assigned_agent_id","session_id"];function Ei(){return{text:"",state:null,...Object.fromEntries(G.map(n=>[n,null]))}}function Po(n,t){return n.
 blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function Ti(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s==="faile\
-d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var xt=class{constructor(t){this.tasks=t,this.children=new Map,
+d"||s==="cancelled"?`${e} (${s})`:`${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}var _t=class{constructor(t){this.tasks=t,this.children=new Map,
 this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(Object.keys(A).map(e=>[e,0])),this.facets=Object.fromEntries(G.map(e=>[e,new Set]));for(let e of[
 ...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=Fo(t)?
 this.leadingTo(this.matching(t)):null,o=[],a=(l,h)=>{let c=s((this.children.get(l)??[]).filter(m=>!i||i.has(m)));c.forEach((m,w)=>{let k=this.children.has(m),M=k&&
-(i!==null||!e.has(m)),es=!i||i.get(m)===!0;o.push({...this.line(m),level:h,place:w+1,siblings:c.length,branch:k,open:M,matches:es}),M&&a(m,h+1)})};return a(null,
+(i!==null||!e.has(m)),ss=!i||i.get(m)===!0;o.push({...this.line(m),level:h,place:w+1,siblings:c.length,branch:k,open:M,matches:ss}),M&&a(m,h+1)})};return a(null,
 1),o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((a,l)=>s.get(l).priority-s.get(a).priority||a-l)),o=i.length;return i.map((a,l)=>({...this.line(
 a),level:1,place:l+1,siblings:o,branch:!1,open:!1,matches:!0}))}line(t){return{id:t,state:this.states.get(t),waits:this.waits.get(t)??[],...this.below.get(t)}}add(t){
 let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Si(this.children,e,t.id);let s=Po(t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.
@@ -574,15 +575,15 @@ this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter
 t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};
 function Si(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function Fo(n){return!!(n.text||n.state)||G.some(t=>n[t]!==null)}function Wo(n){let{id:t,title:e,persona_id:s,
 worktree:i,assigned_agent_id:o,plan:a,name:l}=n;return[`#${t}`,e,s,i,o,a,l].join(`
-`).toLowerCase()}var Es=["completed","in_progress","claimed","failed"],_t=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
+`).toLowerCase()}var Es=["completed","in_progress","claimed","failed"],$t=class{constructor(){this.summary=r("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 Es.map(t=>[t,r("span",{class:"wb-meter-part","data-state":t})])),this.meter=r("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;d(this.summary,
 e?o:"");let a=Es.filter(l=>t[l]).map(l=>`${t[l]} ${A[l].toLowerCase()}`);f(this.meter,"aria-label",a.length?`${a.join(", ")} of ${e} tasks`:"No task has begun");
-for(let l of Es)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var qe=new Set(["pending","claimed","in_progress"]),Ko=new Set(["failed","cancelled"]),Ci="",Oe=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new b(
+for(let l of Es)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var Le=new Set(["pending","claimed","in_progress"]),Ko=new Set(["failed","cancelled"]),Ci="",qe=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new b(
 t),this.element=r("div",{class:"wb-line wb-indented"}),this.confirmBox=r("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),
 this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,
 this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.replaceChildren(),this.priority=null;let s=(i,o)=>u(i,"wb-button",a=>this.ask(a.currentTarget,
-o),`${i} task ${t}`);if(qe.has(e.status)){this.priority=new Ts(e,(a,l)=>this.setPriority(a,l));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.
+o),`${i} task ${t}`);if(Le.has(e.status)){this.priority=new Ts(e,(a,l)=>this.setPriority(a,l));let i=s("Reassign…",a=>this.reassign(a)),o=s("Cancel…",a=>this.
 cancel(a));this.element.replaceChildren(this.priority.element,i,o)}else if(Ko.has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(u(
 "Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){if(await this.run("retry_task",{},t,"it will be tried ag\
 ain."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(s,i))}recreate({worktree:t,branch:e,status:s},i){
@@ -602,14 +603,14 @@ onDone()),a):null}},Ts=class{constructor({id:t,priority:e},s){this.known=String(
 1","aria-label":`Priority of task ${t}; a higher one goes first`,on:{input:()=>this.drawSet()}}),this.set=r("button",{class:"wb-button",type:"submit",hidden:!0},
 "Set");let i=()=>{let{value:o}=this.field;o!==this.known&&o.trim()&&s(Number(o),this.set)};this.element=_({class:"wb-line"},{submit:i,escape:()=>this.reset(this.
 known)},r("span",{class:"wb-muted","aria-hidden":"true"},"Priority"),this.field,this.set)}update(t){this.known!==String(t)&&(this.field.value===this.known?this.
-reset(t):this.known=String(t),this.drawSet())}reset(t){this.known=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.known}};var Cs=Symbol.for("workbench.highlighter.308838d1d8b3");function Le(n){return globalThis[Cs]??=Uo(n).catch(t=>{throw delete globalThis[Cs],t}),globalThis[Cs]}async function Uo(n){
+reset(t):this.known=String(t),this.drawSet())}reset(t){this.known=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.known}};var Cs=Symbol.for("workbench.highlighter.308838d1d8b3");function Re(n){return globalThis[Cs]??=Uo(n).catch(t=>{throw delete globalThis[Cs],t}),globalThis[Cs]}async function Uo(n){
 let t=await n.asset("highlight"),e=URL.createObjectURL(new Blob([t],{type:"text/javascript"}));try{return(await import(e)).highlight}finally{URL.revokeObjectURL(
 e)}}var Ho={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
 wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},zo=new Map(Object.entries(Ho).flatMap(
 ([n,t])=>t.split(" ").map(e=>[e,n]))),Go=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]);function Ai(n){
 let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Go.get(t)??zo.get(t.slice(t.lastIndexOf(".")+1))??null}var Yo=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function Oi(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
 `)){let o=Yo.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:a}=t.at(-1),l=i[0]??" ";if(l==="\\"){a.at(
--1).unended=!0;continue}a.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var Vo=18,As=1e3,Jo=400,qi={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},Xo={"+":"added","-":"removed"},St=class{constructor(t,e){
+-1).unended=!0;continue}a.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var Vo=18,As=1e3,Jo=400,qi={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},Xo={"+":"added","-":"removed"},Et=class{constructor(t,e){
 this.on=e,this.limit=As,this.twisty=r("span",{class:"wb-twisty"},g("twisty")),this.name=r("span",{class:"wb-diff-path wb-wrap"}),this.label=r("span",{class:"wb-\
 diff-kind"}),this.counts=r("span",{class:"wb-diff-counts"}),this.body=r("div",{id:y("lines")}),this.head=u("","wb-diff-head",()=>this.toggle()),this.head.append(
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=r("section",{class:"wb-diff-file"},this.head,this.
@@ -619,45 +620,45 @@ s!==e?[r("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(..
 t));let m=l?"binary":`${p(o??0,"line")} added, ${a??0} removed`;f(this.head,"aria-label",`${e}, ${qi[i]??"changed"}, ${m}`),f(this.element,"aria-label",e)}toggle(t=!this.
 open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||(this.body.style.minHeight=`${Math.
 min(this.lines,As)*Vo}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
-"";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks())}noLines(){return this.file.binary?$t("A binary file: there are\
- no lines to compare."):$t("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=u(t,"wb-link",async()=>{d(e,"Loa\
+"";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks())}noLines(){return this.file.binary?St("A binary file: there are\
+ no lines to compare."):St("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=u(t,"wb-link",async()=>{d(e,"Loa\
 ding…");let s=await this.on.readAll(this.path);d(e,t),s&&(this.update(s.patch===null?{...s,truncated:!1}:s),s.patch===null&&!s.binary?this.body.replaceChildren(
-$t("Too large to show here. Use git to see it.")):this.draw(),this.head.focus())});return e}drawHunks(){let t=r("table",{class:"wb-diff-lines","aria-label":`Cha\
+St("Too large to show here. Use git to see it.")):this.draw(),this.head.focus())});return e}drawHunks(){let t=r("table",{class:"wb-diff-lines","aria-label":`Cha\
 nges in ${this.path}`}),e=this.limit;for(let s of this.hunks){if(e<=0)break;let i=new Os(s,e);t.append(i.element),this.colour(i),e-=s.lines.length}return[r("div",
 {class:"wb-diff-scroll",tabindex:-1},t),...this.notes(e)]}async colour(t){let e=Ai(this.path);if(e)try{t.colour(await this.on.highlighter(),e)}catch{}}notes(t){
 let{status:e,truncated:s}=this.file,i=u("Show more","wb-link",()=>this.showMore()),o=e==="R"?"Renamed; the content is the same.":"The content is the same.";return[
-t<0?$t(`${p(-t,"more line")} in this part, and what follows. `,i):null,this.lines?null:$t(o),s?$t("The rest is too large to show with the others. ",this.readAllButton()):
+t<0?St(`${p(-t,"more line")} in this part, and what follows. `,i):null,this.lines?null:St(o),s?St("The rest is too large to show with the others. ",this.readAllButton()):
 null].filter(Boolean)}showMore(){this.limit+=5*As,this.drawn=!1,this.draw()}},Os=class{constructor({context:t,lines:e},s){this.lines=e,this.texts=new Map;let o=`\
 line ${(e.find(l=>l.new)?.new??e[0]?.old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,a=r("tr",{class:"wb-diff-hunk"},r("td",{colspan:3},o));this.element=r("tb\
 ody",{},a,...e.slice(0,s).map(l=>this.row(l)))}row(t){let{kind:e,old:s,new:i,text:o,unended:a}=t,l=Xo[e],h=r("span",{},o);this.texts.set(t,h);let c=r("span",{class:"\
 wb-muted",title:"The file ends without a line feed"}," (no line feed)");return r("tr",{class:l?`wb-diff-${l}`:null},r("td",{class:"wb-diff-number","data-number":s??
 ""}),r("td",{class:"wb-diff-number","data-number":i??""}),r("td",{class:"wb-diff-text","data-mark":e},l?r("span",{class:"wb-sr"},`${l}: `):null,h,a?c:null))}colour(t,e){
 for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.lines.filter(({kind:l})=>l!==s),a=t(o.map(({text:l})=>l),e);if(!a)return;o.forEach((l,h)=>i(l.kind)&&
-this.texts.get(l)?.replaceChildren(...Zo(a[h])))}}};function Zo(n=[]){return n.map(({text:t,style:e})=>e?r("span",{class:e},t):Gt(t))}function $t(...n){return r(
+this.texts.get(l)?.replaceChildren(...Zo(a[h])))}}};function Zo(n=[]){return n.map(({text:t,style:e})=>e?r("span",{class:e},t):Gt(t))}function St(...n){return r(
 "p",{class:"wb-diff-note"},...n)}function qs({added:n,removed:t,binary:e}){return e||n===null?[r("span",{class:"wb-muted"},"binary")]:[r("span",{class:"wb-added"},
 `+${(n??0).toLocaleString("en")}`),r("span",{class:"wb-removed"},`−${(t??0).toLocaleString("en")}`)]}function Ls(n){let t=n.lastIndexOf("/")+1;return[r("span",
-{class:"wb-muted"},n.slice(0,t)),Gt(n.slice(t))]}var Re={open:"Hide the changes",closed:"Show the changes"},Ne=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},this.requests=
-new b(t),this.toggle=u(Re.closed,"wb-link",()=>this.onToggle(),`${Re.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.files=r("d\
+{class:"wb-muted"},n.slice(0,t)),Gt(n.slice(t))]}var Ne={open:"Hide the changes",closed:"Show the changes"},je=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},this.requests=
+new b(t),this.toggle=u(Ne.closed,"wb-link",()=>this.onToggle(),`${Ne.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.files=r("d\
 iv",{class:"wb-stack",hidden:!0});let o=`Kept: ${p(i.commits,"commit")}, ${p(i.files,"file")}. `,a=r("code",{},`workbench adopt ${e} ${s}`),l=r("p",{class:"wb-m\
 uted"},"To merge it after all: ",a);this.files.append(l),this.element=r("div",{title:i.ref},o,this.toggle,this.requests.errorBox,this.files)}async onToggle(){if(!this.
-found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),d(this.toggle,t?Re.open:Re.closed)}async load(){
-if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new St(t,{readAll:s=>this.
-readAll(s),highlighter:()=>Le(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
-pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Et=100,Qo=24,Li={warn:"warning",error:"failed"},je=class{constructor(t){this.requests=new b(t),this.label=r("div",{class:"wb-label"}),this.earlier=u("","wb-\
+found&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),d(this.toggle,t?Ne.open:Ne.closed)}async load(){
+if(this.found=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.found)return!1;for(let t of this.found.files){let e=new Et(t,{readAll:s=>this.
+readAll(s),highlighter:()=>Re(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Tt=100,Qo=24,Li={warn:"warning",error:"failed"},Be=class{constructor(t){this.requests=new b(t),this.label=r("div",{class:"wb-label"}),this.earlier=u("","wb-\
 link",()=>this.showEarlier()),this.lines=r("ol",{class:"wb-task-log"}),this.box=r("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=r("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
-"get_task_logs",{task_id:t,...s})).lines;this.tail=new le(e,Et),this.refresh=new C(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Et,this.lines.replaceChildren(),
+"get_task_logs",{task_id:t,...s})).lines;this.tail=new he(e,Tt),this.refresh=new C(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Tt,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
 this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<Qo,o=Math.max(0,s.lines.length-
 this.limit),a=s.lines.slice(o),l=Number(e.firstElementChild?.value);l&&l!==a[0]?.id&&e.replaceChildren();let h=e.lastElementChild?.value??0;e.append(...a.filter(
-({id:m})=>m>h).map(tr));let c=p(s.lines.length,"line");d(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),d(this.earlier,s.complete||o>=Et?`Show ${Math.
-min(Et,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
-let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Et&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Et,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function tr({id:n,logged_at:t,agent_id:e,
+({id:m})=>m>h).map(tr));let c=p(s.lines.length,"line");d(this.label,s.complete?`Log · ${c}`:`Log · the last ${c}`),d(this.earlier,s.complete||o>=Tt?`Show ${Math.
+min(Tt,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
+let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Tt&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Tt,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function tr({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=Li[s]?[g(Li[s]),r("span",{class:"wb-sr"},`${s}: `)]:[];return r("li",{value:n,"data-level":s},r("time",{class:"wb-muted",datetime:t,title:t},
-nt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Tt=12,er={cancel:"this task is cancelled too",ignore:"this task goes on without it"},sr=["#","Agent","Began","Took","Outcome"],ir={state:"wb-indented wb-wra\
-p",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-task-part"},Be=class{constructor(t,e,s){this.
-desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new b(t),this.actions=new Oe(t,()=>this.focus()),this.log=new je(t),this.facts=new Y,this.about=T("\
+nt(t)),r("span",{class:"wb-prose"},...o,r("span",{class:"wb-muted"},`${e} `),i))}var Ct=12,er={cancel:"this task is cancelled too",ignore:"this task goes on without it"},sr=["#","Agent","Began","Took","Outcome"],ir={state:"wb-indented wb-wra\
+p",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",result:"wb-task-part"},Me=class{constructor(t,e,s){this.
+desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new b(t),this.actions=new qe(t,()=>this.focus()),this.log=new Be(t),this.facts=new Y,this.about=T("\
 Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(ir).map(([w,k])=>[w,r("div",{class:k})]));let i=y("task");this.mark=r("span",{class:"w\
 b-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=r("span",{class:"wb-muted wb-number"});let{state:o,description:a,dependencies:l,
 subtasks:h,attempts:c,result:m}=this.parts;this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-he\
@@ -678,37 +679,37 @@ i))}updateFromTask(t){let{description:e,attempts:s,result_data:i,artifacts:o}=th
 replaceChildren(...[s()].flat().filter(Boolean))}hasChanged(t,e){let s=JSON.stringify(e)??"";return this.drawn.get(t)===s?!1:(this.drawn.set(t,s),!0)}waitsFor(){
 return this.task?this.task.blocked_by:(this.outline.waits.get(this.id)??[]).map(({id:t})=>t)}drawState(t,e){let{status:s,progress:i,assigned_agent_id:o,not_before:a}=t,
 l=e==="blocked"?this.waitsFor():[],h=s==="in_progress"||s==="claimed"&&i,c=a&&s==="pending"&&Date.parse(a)>Date.now(),m=this.task?.error_message;return[r("p",{},
-r("span",{class:"wb-strong"},A[e]??e),...l.length?[" · waits for ",...this.links(l)]:[],o?` · ${qe.has(s)?"held by":"by"} ${o}`:"",h?` · ${i} %`:"",c?` · nex\
-t attempt after ${nt(a)}`:""),m?V("warning",r("span",{class:"wb-prose"},m)):null]}links(t){let e=t.slice(0,Tt).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.
-length>Tt?[...e,` and ${t.length-Tt} more`]:e}link(t){let e=this.outline.tasks.get(t),s=A[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title} (${s})`:null;
+r("span",{class:"wb-strong"},A[e]??e),...l.length?[" · waits for ",...this.links(l)]:[],o?` · ${Le.has(s)?"held by":"by"} ${o}`:"",h?` · ${i} %`:"",c?` · nex\
+t attempt after ${nt(a)}`:""),m?V("warning",r("span",{class:"wb-prose"},m)):null]}links(t){let e=t.slice(0,Ct).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.
+length>Ct?[...e,` and ${t.length-Ct} more`]:e}link(t){let e=this.outline.tasks.get(t),s=A[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title} (${s})`:null;
 return r("button",{class:"wb-link",type:"button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list("Waits for",t):
 null,e.length?this.list("Needed by",e):null]}drawSubtasks(t){if(!t.length)return null;let{done:e,below:s}=this.outline.below.get(this.id);return this.list(`Subt\
-asks · ${e} of ${p(s,"task")} completed`,t)}list(t,e){let s=e.slice(0,Tt).map(o=>this.line(o)),i=(e.length-Tt).toLocaleString("en");return e.length>Tt&&s.push(
+asks · ${e} of ${p(s,"task")} completed`,t)}list(t,e){let s=e.slice(0,Ct).map(o=>this.line(o)),i=(e.length-Ct).toLocaleString("en");return e.length>Ct&&s.push(
 r("li",{class:"wb-muted"},`… and ${i} more`)),T(t,r("ul",{class:"wb-list wb-others"},...s))}line(t){let e=this.outline.tasks.get(t),s=this.outline.states.get(
 t),i={click:()=>this.on.jump(t)};return r("li",{},r("span",{class:"wb-mark"},g(s??"question")),r("button",{class:"wb-link wb-grow wb-cut",type:"button",on:i},e?.
 title??`Task ${t}`),r("span",{class:"wb-muted"},e?.status==="in_progress"?`${e.progress} %`:A[s]??""),r("span",{class:"wb-muted wb-number"},`#${t}`))}drawFacts(t){
 let{tables:e}=this.desk.store,s=p(Math.max(0,t.max_retries-t.retry_count),"retry","retries"),i=Array.isArray(t.run)?t.run.join(" "):t.run;this.about.hidden=!1,this.
 facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(j(e,t.session_id)??
-t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",qe.has(t.status)&&t.lease_expires_at&&nt(t.lease_expires_at)],
+t.session_id)],["Part of",t.parent_task_id&&r("span",{},this.link(t.parent_task_id))],["Lease until",Le.has(t.status)&&t.lease_expires_at&&nt(t.lease_expires_at)],
 ["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
 er[t.on_failure]],["Command",i&&r("code",{},i)],["Context",t.context_ref],["Created",`${S(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&S(t.started_at)],
-["Ended",t.completed_at&&S(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...sr.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new Ne(this.desk,this.id,a),i=[
+["Ended",t.completed_at&&S(t.completed_at)]])}drawAttempts(t){let e=r("tr",{},...sr.map(a=>r("th",{scope:"col"},a))),s=a=>a.kept&&new je(this.desk,this.id,a),i=[
 ...t].reverse().flatMap(a=>nr(a,s(a))),o=r("table",{class:"wb-table wb-attempts"},r("thead",{},e),r("tbody",{},...i));return T("Attempts",o)}drawResult(){let{result_data:t,
-artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":rr(t);return[i?T("Result",Lt(i,"Copy the result",s)):null,e.length?T("Artifacts",...e.map(o=>Lt(o,`C\
+artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":rr(t);return[i?T("Result",Rt(i,"Copy the result",s)):null,e.length?T("Artifacts",...e.map(o=>Rt(o,`C\
 opy ${o}`,s))):null]}};function nr(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:a}=n,l=o?N(Date.parse(o)-Date.parse(i)):"–",h=[e,s,S(i),l,(a??
 "under way").replaceAll("_"," ")],c=r("tr",{},...h.map(M=>r("td",{title:M},M))),m=[n.error_class,n.error_message].filter(Boolean).join(": "),w=n.finishing&&`Its\
  command has ended it (${n.finishing}) and still runs.`,k=[m,n.waits_for,w,n.problem,t?.element].filter(Boolean);return[c,...k.map(or)]}function or(n){return r(
 "tr",{class:typeof n=="string"?"wb-attempt-error":"wb-attempt-kept"},r("td",{}),r("td",{colspan:4},n))}function rr(n){if(typeof n!="string")return JSON.stringify(
-n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var Me="=",Ri="",Ni={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
-l agents","Not assigned"],session_id:["All sessions","In no session"]},De=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new Q("\
+n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var De="=",Ri="",Ni={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
+l agents","Not assigned"],session_id:["All sessions","In no session"]},Ie=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new Q("\
 Filter tasks by state",o=>e({state:o})),this.search=dt("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
 search.value.trim()}),keydown:o=>this.onSearchKey(o)}),this.choices=Object.fromEntries(G.map(o=>[o,this.choice(o)]));let i={class:"wb-line",role:"group","aria-l\
-abel":"Filter tasks by what they belong to"};this.choiceBox=r("div",i,...Object.values(this.choices))}choice(t){let e=()=>this.onChange({[t]:i.value===Me?null:i.
-value}),s={class:"wb-input wb-narrow","aria-label":Ni[t][0],on:{change:e}},i=x([],Me,s);return i}update(t,e){let s=Object.entries(A).map(([o,a])=>({key:o,label:a,
+abel":"Filter tasks by what they belong to"};this.choiceBox=r("div",i,...Object.values(this.choices))}choice(t){let e=()=>this.onChange({[t]:i.value===De?null:i.
+value}),s={class:"wb-input wb-narrow","aria-label":Ni[t][0],on:{change:e}},i=x([],De,s);return i}update(t,e){let s=Object.entries(A).map(([o,a])=>({key:o,label:a,
 count:t.counts[o],mark:()=>g(o)}));this.chips.update([{key:null,label:"All",count:t.tasks.size},...s],e.state);for(let o of G)this.drawChoice(o,t.facets[o],e[o]);
 let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choiceBox.hidden=i||Object.values(this.choices).every(o=>o.hidden)}drawChoice(t,e,s){
 let i=this.choices[t],[o,a]=Ni[t],l=[...e].filter(Boolean).map(h=>[h,this.nameOf(t,h)]).sort((h,c)=>h[1].localeCompare(c[1],void 0,{numeric:!0}));e.has(Ri)&&l.unshift(
-[Ri,a]),i.hidden=e.size<2&&s===null,O(i,[["",[[Me,o],...l]]],s??Me)}nameOf(t,e){return t==="session_id"?j(this.store.tables,e)??e:e}clear(){this.search.value="",
+[Ri,a]),i.hidden=e.size<2&&s===null,O(i,[["",[[De,o],...l]]],s??De)}nameOf(t,e){return t==="session_id"?j(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(G.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
 this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function Bi(n,t){let e=new Map(n.map(c=>[c,[]])),s=new Map(n.map(c=>[c,[]]));for(let[c,m]of t)e.get(c).push(m),s.get(m).push(c);let i=ar(n,e,s),o=lr(n,t,i),a=hr(
 o),l=cr(o,a),h=c=>({layer:o.depth.get(c),at:l.get(c)});return{places:new Map(n.map(c=>[c,h(c)])),edges:o.paths.map(({from:c,to:m,bends:w})=>({from:c,to:m,bends:w.
@@ -725,7 +726,7 @@ o.forEach((a,l)=>s.set(a,l));for(let o=0;o<6;o+=1){let a=o%2===0;for(let l of a?
 a?(t[a-1]+o)/2:0),i=[];return n.forEach((o,a)=>{for(i.push({sum:o-s[a],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:l,size:h}=i.
 pop();i.at(-1).sum+=l,i.at(-1).size+=h}}),i.flatMap(({sum:o,size:a})=>Array(a).fill(o/a)).map((o,a)=>o+s[a])}function Mi(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function ji(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function Di(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.
-size>=e)return[...s];s.add(o)}return[...s]}var Ii=300,[Wt,lt,Kt,Ut,Pe]=[184,44,236,56,12],Ie=[.25,.35,.5,.7,.85,1,1.25,1.5],ur=4,Fe=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+size>=e)return[...s];s.add(o)}return[...s]}var Ii=300,[Wt,lt,Kt,Ut,Fe]=[184,44,236,56,12],Pe=[.25,.35,.5,.7,.85,1,1.25,1.5],ur=4,We=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=r("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=E("Only around the selected task",()=>this.redraw());let e=(i,o,a)=>u(
 i,"wb-button wb-compact",a,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=ct("s\
 vg",{class:"wb-edges","aria-hidden":"true"}),this.sheet=r("div",{class:"wb-graph-sheet"},this.lines),this.room=r("div",{class:"wb-graph-room"},this.sheet),this.
@@ -742,8 +743,8 @@ null;if(!i&&t.length<=Ii)return{shown:t,note:p(t.length,"task")};let o=s??t.find
 a=Di(o,h=>this.neighbours(h),Ii);if(i)return{shown:a,note:`${p(a.length,"task")} around #${o}`};let l=`${t.length.toLocaleString("en")} tasks are too many to dr\
 aw`;return{shown:a,note:`${l}; these are the ${a.length} around #${o}. Select another task, or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??
 []).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=Bi(t,e);let{places:i,
-edges:o,columns:a,rows:l}=this.plan;this.size=[a*Kt-(Kt-Wt)+2*Pe,l*Ut-(Ut-lt)+2*Pe];for(let[h,c]of this.nodes)i.has(h)||this.nodes.delete(h)&&c.remove();for(let[
-h,c]of i)this.node(h).style.transform=`translate(${Ct(c)}px, ${At(c)}px)`;this.paths=o.map(h=>ct("path",{class:"wb-edge",d:pr(h,i)})),this.lines.replaceChildren(
+edges:o,columns:a,rows:l}=this.plan;this.size=[a*Kt-(Kt-Wt)+2*Fe,l*Ut-(Ut-lt)+2*Fe];for(let[h,c]of this.nodes)i.has(h)||this.nodes.delete(h)&&c.remove();for(let[
+h,c]of i)this.node(h).style.transform=`translate(${At(c)}px, ${Ot(c)}px)`;this.paths=o.map(h=>ct("path",{class:"wb-edge",d:pr(h,i)})),this.lines.replaceChildren(
 ...this.paths),f(this.lines,"width",this.size[0]),f(this.lines,"height",this.size[1]),this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(
 t);return e||(e=r("div",{class:"wb-node",role:"option",id:y("node"),"data-id":t},r("span",{class:"wb-mark"}),r("span",{class:"wb-node-text"},r("span",{class:"wb\
 -title wb-cut"}),r("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.
@@ -751,10 +752,10 @@ nodes){let{title:a,progress:l,status:h}=e.get(i),c=s.get(i);o.dataset.state!==c&
 d(o.lastChild.lastChild,`#${i} · ${A[c]}${h==="in_progress"?` ${l} %`:""}`),f(o,"title",a),f(o,"aria-selected",i===this.active)}t.forEach(([,i],o)=>f(this.paths[o],
 "data-state",e.get(i).status)),f(this.box,"aria-activedescendant",this.nodes.get(this.active)?.id)}goTo(t){if(t!=null){this.active=t;for(let[e,s]of this.nodes)f(
 s,"aria-selected",e===t);f(this.box,"aria-activedescendant",this.nodes.get(t)?.id),this.show(t),this.on.move(t)}}show(t){let e=this.plan?.places.get(t);if(!e)return;
-let{box:s,zoom:i}=this,[o,a]=[Ct(e)*i,At(e)*i];(o<s.scrollLeft||o+Wt*i>s.scrollLeft+s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Wt*i)/2),(a<s.scrollTop||a+lt*
+let{box:s,zoom:i}=this,[o,a]=[At(e)*i,Ot(e)*i];(o<s.scrollLeft||o+Wt*i>s.scrollLeft+s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Wt*i)/2),(a<s.scrollTop||a+lt*
 i>s.scrollTop+s.clientHeight)&&(s.scrollTop=a-(s.clientHeight-lt*i)/2)}scale(t){this.zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.
-size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=this,s=Ie.findIndex(l=>l>=this.zoom-.01),i=Ie[Math.max(0,Math.min(Ie.length-1,(s<0?
-Ie.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(l=>l*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
+size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=this,s=Pe.findIndex(l=>l>=this.zoom-.01),i=Pe[Math.max(0,Math.min(Pe.length-1,(s<0?
+Pe.length-1:s)+t))],[o,a]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/2].map(l=>l*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/
 2,a-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.
 box.offsetWidth-s,parseFloat(t)-s],a=Math.min(1,i/this.size[0],o/this.size[1]);this.fitted=!0,this.scale(Math.floor(a*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||
 t.metaKey)return;let e=t.shiftKey?mr[t.key]:null,s=this.plan?.places.get(this.active),i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.
@@ -767,9 +768,9 @@ deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=
 s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,a=new AbortController,l=c=>{o||=Math.hypot(c.clientX-i.clientX,c.clientY-i.clientY)>ur,o&&s.scrollTo(i.x-c.
 clientX,i.y-c.clientY)},h=()=>{a.abort(),!(!e||o)&&(this.active=Number(e.dataset.id),this.on.open(this.active))};window.addEventListener("pointermove",l,{signal:a.
 signal}),window.addEventListener("pointerup",h,{signal:a.signal}),window.addEventListener("pointercancel",()=>a.abort(),{signal:a.signal})}},mr={ArrowLeft:[-Kt,
-0],ArrowRight:[Kt,0],ArrowUp:[0,-Ut],ArrowDown:[0,Ut]};function Ct({layer:n}){return Pe+n*Kt}function At({at:n}){return Pe+n*Ut}function pr({from:n,to:t,bends:e},s){
-let i=[Ct(s.get(n))+Wt,At(s.get(n))+lt/2],o=e.flatMap(h=>[[Ct(h),At(h)+lt/2],[Ct(h)+Wt,At(h)+lt/2]]),a=[i,...o,[Ct(s.get(t)),At(s.get(t))+lt/2]],l=a.slice(1).map(
-([h,c],m)=>{let[w,k]=a[m],M=(w+h)/2;return c===k?`L${h} ${c}`:`C${M} ${k} ${M} ${c} ${h} ${c}`});return`M${i.join(" ")}${l.join("")}`}var it=28,Pi=36,fr=8,Fi=12,Rs={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},We=class{constructor(t){
+0],ArrowRight:[Kt,0],ArrowUp:[0,-Ut],ArrowDown:[0,Ut]};function At({layer:n}){return Fe+n*Kt}function Ot({at:n}){return Fe+n*Ut}function pr({from:n,to:t,bends:e},s){
+let i=[At(s.get(n))+Wt,Ot(s.get(n))+lt/2],o=e.flatMap(h=>[[At(h),Ot(h)+lt/2],[At(h)+Wt,Ot(h)+lt/2]]),a=[i,...o,[At(s.get(t)),Ot(s.get(t))+lt/2]],l=a.slice(1).map(
+([h,c],m)=>{let[w,k]=a[m],M=(w+h)/2;return c===k?`L${h} ${c}`:`C${M} ${k} ${M} ${c} ${h} ${c}`});return`M${i.join(" ")}${l.join("")}`}var it=28,Pi=36,fr=8,Fi=12,Rs={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Ke=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new W(Rs,()=>t.sort()),this.sizer=r("div",{class:"wb-grid-rows",role:"rowg\
 roup"}),this.element=r("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(Rs).length},r("div",{class:"w\
 b-grid-head",role:"rowgroup"},br(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener("\
@@ -806,10 +807,10 @@ let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&
 status:n,error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>
 Date.now()?`attempt ${i} after ${nt(s)}`:i>1&&e>0?`attempt ${i}`:""}function br(n){let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(Rs).
 map(s=>n.heading(s,"div",t(s)));return r("div",{class:"wb-grid-columns",role:"row","aria-rowindex":1},...e)}function ht(n,...t){return r("div",{class:`wb-cell w\
-b-col-${n}`,role:"gridcell"},...t)}var gr={tree:"Tree",list:"By priority",graph:"Graph"},yr=120,Ke=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Ei(),this.collapsed=new Set,
-this.mode="tree",this.outline=new xt(t.tables.tasks);let o={toggle:(l,h)=>this.toggle(l,h),open:l=>this.open(l),move:l=>this.follow(l),sort:()=>this.draw()};this.
-grid=new We(o),this.graph=new Fe(o),this.progress=new _t,this.modes=new K(gr,"Show tasks as",l=>this.setMode(l)),this.filters=new De(t,l=>this.setFilter(l),()=>this.
-view.focus());let a={store:t,channel:e,announce:s};this.details=new Be(a,{close:()=>this.close(),jump:l=>this.jump(l)},i),this.element=this.section()}section(){
+b-col-${n}`,role:"gridcell"},...t)}var gr={tree:"Tree",list:"By priority",graph:"Graph"},yr=120,Ue=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Ei(),this.collapsed=new Set,
+this.mode="tree",this.outline=new _t(t.tables.tasks);let o={toggle:(l,h)=>this.toggle(l,h),open:l=>this.open(l),move:l=>this.follow(l),sort:()=>this.draw()};this.
+grid=new Ke(o),this.graph=new We(o),this.progress=new $t,this.modes=new K(gr,"Show tasks as",l=>this.setMode(l)),this.filters=new Ie(t,l=>this.setFilter(l),()=>this.
+view.focus());let a={store:t,channel:e,announce:s};this.details=new Me(a,{close:()=>this.close(),jump:l=>this.jump(l)},i),this.element=this.section()}section(){
 let t=y("tasks");this.noMatch=r("p",{class:"wb-empty"},"No task matches the filters. ",u("Show all","wb-link",()=>this.filters.clear())),this.empty=r("p",{class:"\
 wb-empty"},"No tasks yet. Write a plan in a ",r("code",{},"%%plan")," cell, or let a planner agent create tasks."),this.tools=[this.modes.element,this.filters.search];
 let e=r("div",{class:"wb-split-list"},this.grid.element,this.graph.element);this.main=r("div",{class:"wb-split"},e,this.details.element);let s=r("h3",{class:"wb\
@@ -826,11 +827,11 @@ following),this.grid.active=t,this.main.classList.add("wb-open"),this.details.sh
 this.details.id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,this.outline),yr))}jump(t){let e=this.
 outline.tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}close(){clearTimeout(
 this.following),this.details.hide(),this.main.classList.remove("wb-open"),this.view?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||
-t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),this.close())}};var Ue=class{constructor(t){this.desk=t,this.requests=new b(t),this.text=r("span",{class:"wb-grow"}),this.restart=u("","wb-button",()=>this.restartAll());let e=[
+t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),this.close())}};var He=class{constructor(t){this.desk=t,this.requests=new b(t),this.text=r("span",{class:"wb-grow"}),this.restart=u("","wb-button",()=>this.restartAll());let e=[
 g("warning"),this.text,this.restart,this.requests.errorBox];this.element=r("div",{class:"wb-banner",role:"status",hidden:!0},...e)}update(){let t=this.desk.store.
 tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)return;let{message:e,restartable:s}=t;d(this.text,e),d(this.restart,s.length===1?
 "Restart it":`Restart ${p(s.length,"agent")}`)}async restartAll(){let{restartable:t}=this.desk.store.tables.unattended.get("open");for(let e of t){if(!await this.
-requests.run("restart_agent",{agent_id:e},this.restart,`Restarting ${e}…`))return;this.desk.announce(`${e}: restarted.`)}this.update()}};var He=class{constructor(t,e){this.requests=t,this.onDone=e,this.lead=r("div",{}),this.steps=r("ol",{class:"wb-bullets"}),this.finish=u("Commit the merge","wb-b\
+requests.run("restart_agent",{agent_id:e},this.restart,`Restarting ${e}…`))return;this.desk.announce(`${e}: restarted.`)}this.update()}};var ze=class{constructor(t,e){this.requests=t,this.onDone=e,this.lead=r("div",{}),this.steps=r("ol",{class:"wb-bullets"}),this.finish=u("Commit the merge","wb-b\
 utton wb-primary",()=>this.proceed("finish",this.finish)),this.look=u("Check again","wb-button",()=>this.proceed("start",this.look)),this.abort=u("Undo the merg\
 e","wb-button wb-danger",()=>this.proceed("abort",this.abort)),this.closeButton=u("Later","wb-link");let s=[this.finish,this.look,this.abort,this.closeButton];this.
 element=r("div",{class:"wb-box wb-stack wb-roomy",role:"group","aria-label":"Resolve conflicts",tabindex:-1},this.lead,this.steps,r("div",{class:"wb-line"},...s))}focus(){
@@ -838,25 +839,25 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:a}=t;this.name=e;let l={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(l)return this.onDone(l),!1;let h=o.map(w=>r("li",{},r("code",{class:"wb-wrap"},w))),c=h.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",m=V(h.length?"warning":"completed",`${s} is being merged into ${e}. ${c}`);
-return this.lead.replaceChildren(m,r("ul",{class:"wb-list"},...h)),this.steps.replaceChildren(...a.map(w=>r("li",{},...q(w)))),this.steps.hidden=!h.length,!0}};var kr={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Ot=new Set(
+return this.lead.replaceChildren(m,r("ul",{class:"wb-list"},...h)),this.steps.replaceChildren(...a.map(w=>r("li",{},...q(w)))),this.steps.hidden=!h.length,!0}};var kr={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},qt=new Set(
 ["awaiting","failing","checking"]),vr=new Set(["pending","claimed","in_progress"]),xr=new Set(["claimed","in_progress"]);function js(n,t){if(n.status==="integra\
-ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=st(n,t);if(!e)return"active";let s=gt(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function ze(n,t){return t==="queued"?`Queued, ${mt(n.queue_place)}`:kr[t]}function Wi(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=st(n,t);if(!e)return"active";let s=yt(e.payload.gates??[]);return s===
+"passed"?"awaiting":s}function Ge(n,t){return t==="queued"?`Queued, ${mt(n.queue_place)}`:kr[t]}function Wi(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=at(i,t);i.worktree&&et(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
 !i.worktree||!vr.has(i.status)||(s(i.worktree).tasks+=1,xr.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function Ht(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
-s])]}function Ge(n){let t=new Map;for(let[i,o]of Ht(n)){let a=o.join(`
+s])]}function Ye(n){let t=new Map;for(let[i,o]of Ht(n)){let a=o.join(`
 `);t.set(a,{files:o,others:[...t.get(a)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${$(o,6)} in ${$(i,4)}`,s=[...t.values()].map(e);return n.problem?
 [n.problem,...s]:s}function Ki(n,t,e){let{uncommitted:s=0,dirty:i=[],ahead:o=0,branch_name:a,integration_target:l}=n,h=o?`${p(o,"commit")} that ${l} does not ha\
 ve`:"",c=s===1?"It is":"They are",m=`${p(s,"uncommitted file")}: ${$(i,5,s)}`,w=h?`The branch ${a} is deleted, with ${h}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${a} is deleted; ${l} has all its commits.`;return[s?`${m}. ${c} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?w:`The branch ${a} is kept${h?`, with its ${h}`:""}.`,t.length?`${$(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var _r=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),$r=new Set(["queued","integrating","closed"]),qt=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var _r=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),$r=new Set(["queued","integrating","closed"]),Lt=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new b(t),this.review=u("","wb-button wb-compact",e.open),this.request=u("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=u("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=u("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=u("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=r("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=r("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:a,integration_target:l}=t,
-h=Ot.has(e),c=h&&Pt(t,st(t,this.desk.store.tables)),m=$r.has(e);d(this.review,h&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+h=qt.has(e),c=h&&Pt(t,st(t,this.desk.store.tables)),m=$r.has(e);d(this.review,h&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!c&&!t.conflicts?.length),this.requests.busy||d(this.request,c?"Request again":"Request integration"),f(this.update,"title",`Merge ${p(a??
 0,"commit")} of ${l} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=h&&!c||m||!o,this.update.hidden=m||!a||t.conflicts?.length>0,this.resolve.hidden=
 m||!(t.conflicts?.length||t.merging),this.discard.hidden=m,this.buttons.hidden=e==="closed";for(let w of[this.review,this.request,this.resolve,this.discard])f(w,
@@ -865,7 +866,7 @@ worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktre
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
 worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(Sr(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
-worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new He(
+worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new ze(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
 focus())}askDiscard(){this.clear(),this.force=!1;let t=()=>{this.clear(),this.discard.focus()},e=E("Delete the branch too",()=>this.drawConsequences()),s=r("ul",
 {class:"wb-bullets"}),i={label:`Discard ${this.worktree.id}`,consequence:"Its directory is removed.",reason:"Reason (optional; kept in the history)"},o=(l,h)=>this.
@@ -877,20 +878,20 @@ s);this.clear();let m=c.branch_kept===!1?"Its branch was deleted too":`Its branc
  ${c.bundle}`:"";this.on.done(`${i} was discarded. ${m}.${w}`)}onRefused(t){this.force=_r.has(this.requests.error?.code),this.force&&d(t,`Discard ${this.worktree.
 id} anyway`)}};function Sr(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${$(e)}. Nothing was changed. Press “Resolve conflicts…” for\
  the steps.`}}var Er={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function Bs(n){
-return g(Er[n])}var Ye=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=u(t,"wb-opener",()=>s.open(t)),this.opener.
+return g(Er[n])}var Ve=class{constructor(t,e,s){let i=y("worktree");this.mark=r("span",{class:"wb-mark"}),this.opener=u(t,"wb-opener",()=>s.open(t)),this.opener.
 id=i,this.state=r("span",{class:"wb-worktree-state"}),this.branches=r("span",{class:"wb-muted wb-cut"}),this.counts=r("div",{class:"wb-cut wb-digits"}),this.facts=
-r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conflicts"}),this.actions=new qt(e,{open:()=>s.open(t),done:s.done});let o=r("div",
+r("div",{class:"wb-muted wb-cut"}),this.conflicts=r("div",{class:"wb-worktree-conflicts"}),this.actions=new Lt(e,{open:()=>s.open(t),done:s.done});let o=r("div",
 {class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=r("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},r("di\
 v",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){
-this.drawn!==e&&this.mark.replaceChildren(Bs(e)),this.drawn=e,this.element.classList.toggle("wb-attention",Ot.has(e)),d(this.state,ze(t,e)),d(this.branches,Tr(t)),
+this.drawn!==e&&this.mark.replaceChildren(Bs(e)),this.drawn=e,this.element.classList.toggle("wb-attention",qt.has(e)),d(this.state,Ge(t,e)),d(this.branches,Tr(t)),
 f(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),Ms(this.counts,t);let o=Ds(t,s,i);d(this.facts,o),f(this.facts,"title",o),this.drawConflicts(
 t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=Ht(t),s=e.length>0||!!t.problem,i=e.map(([l,h])=>`${l} (${p(h.length,"file")})`),o=e.length?`Conflicts\
- with ${$(i,2)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==a&&(f(this.conflicts,"title",Ge(t).join(`
+ with ${$(i,2)}`:"No conflicts predicted",a=t.problem??o;this.conflicts.textContent!==a&&(f(this.conflicts,"title",Ye(t).join(`
 `)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[g("warning")]:[],r("span",{class:"wb-cut"},a)))}};function Tr({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function Ms(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let a=m=>m.toLocaleString(
 "en"),l=[t?`${a(t)} ahead`:"",e?`${a(e)} behind`:""],h=s?`${p(s,"file")} +${a(i)} −${a(o)}`:"",c=[l.filter(Boolean).join(", ")||"no new commits",h].filter(Boolean).
 join(" · ");d(n,c),f(n,"title",c)}function Ds({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&X(t,i);return[n?`${n.toLocaleString("en")} uncommi\
-tted`:null,e.size?$([...e],2):"no agent",s?p(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var Ui={name:"Worktree",status:"Became",branch_name:"Branch",requester:"Requested by",by:"Decided by",closed_at:"When",reason:"Reason"},Ve=class{constructor(t){
+tted`:null,e.size?$([...e],2):"no agent",s?p(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var Ui={name:"Worktree",status:"Became",branch_name:"Branch",requester:"Requested by",by:"Decided by",closed_at:"When",reason:"Reason"},Je=class{constructor(t){
 this.store=t,this.empty=r("p",{class:"wb-empty"},"No worktree has been integrated or discarded yet."),this.sorting=new W(Ui,()=>this.draw());let e=Object.keys(Ui).
 map(s=>this.sorting.heading(s,"th",{scope:"col"}));this.body=r("tbody",{}),this.table=r("table",{class:"wb-table wb-closed","aria-label":"Closed worktrees"},r("\
 thead",{},r("tr",{},...e)),this.body),this.element=r("div",{class:"wb-stack"},this.empty,r("div",{class:"wb-matrix-box"},this.table))}get rows(){return[...this.
@@ -898,8 +899,8 @@ store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){let{rows:t}=this;t
 e!==this.drawn&&(this.drawn=e,this.draw())}draw(){let t=this.sorting.sorted(this.rows,(e,s)=>({...e,...Hi(e)})[s]);this.body.replaceChildren(...t.map(Cr))}};function Cr(n){
 let{name:t,status:e,integration_target:s,integrated_commit:i,closed_at:o}=n,a=e==="integrated",l=a?["merged into ",r("code",{},s)," as ",r("code",{title:i},i.slice(
 0,7))]:["discarded"],{requester:h,by:c,reason:m}=Hi(n),w=[r("code",{},n.branch_name),n.branch_kept?"":" (deleted)"],k=g(a?"completed":"cancelled"),M=n.bundle?`${m?
-" ":""}Unmerged work is saved in ${n.bundle}`:"",es=[r("span",{class:"wb-line"},k,r("strong",{},t)),r("span",{},...l),r("span",{},...w),h,c,r("span",{title:o},S(
-o)),`${m??""}${M}`];return r("tr",{class:"wb-table-row"},...es.map(en=>r("td",{},en)))}function Hi({status:n,approval:t,closed_by:e,reason:s}){return n!=="integ\
+" ":""}Unmerged work is saved in ${n.bundle}`:"",ss=[r("span",{class:"wb-line"},k,r("strong",{},t)),r("span",{},...l),r("span",{},...w),h,c,r("span",{title:o},S(
+o)),`${m??""}${M}`];return r("tr",{class:"wb-table-row"},...ss.map(en=>r("td",{},en)))}function Hi({status:n,approval:t,closed_by:e,reason:s}){return n!=="integ\
 rated"||!t?{requester:"",by:e,reason:s}:{requester:t.requester,by:t.decided_by,reason:t.decision_reason}}var Is=(n,t)=>n.localeCompare(t,void 0,{numeric:!0});function Ar(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let a of o){t.has(a)||t.set(
 a,{path:a,targets:new Set,worktrees:new Set,pairs:0});let l=t.get(a);l.pairs+=1,l.worktrees.add(e),(i?l.targets:l.worktrees).add(s)}return[...t.values()].map(e=>({
 ...e,targets:[...e.targets].sort(Is),worktrees:[...e.worktrees].sort(Is)})).sort((e,s)=>s.pairs-e.pairs||Is(e.path,s.path))}function zi(n,t){let e=["File","Chan\
@@ -907,7 +908,7 @@ ged on the same lines in","Pairs"].map(o=>r("th",{scope:"col"},o)),s=Ar(n).map(o
 nflicts by file"},r("thead",{},r("tr",{},...e)),r("tbody",{},...s))}function Or({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(l=>u(l,"wb-link",()=>i(l),
 `Open ${l} (${n})`)),a=t.map(l=>r("strong",{title:`${l}, a target`},l));return r("tr",{class:"wb-table-row"},r("th",{scope:"row",class:"wb-conflict-file",title:n},
 r("code",{},n)),r("td",{},r("span",{class:"wb-line"},...a,...o)),r("td",{class:"wb-digits"},p(s,"pair")))}var qr="Point at a number to see the files, or press it to keep them in view.",Ps={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},Gi=(n,t)=>n.
-localeCompare(t,void 0,{numeric:!0}),Je=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
+localeCompare(t,void 0,{numeric:!0}),Xe=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=r("p",{class:"wb-muted"}),this.caption=
 r("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=r("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=r("div",{}),this.box=r("div",{class:"wb-matrix-box"},this.table),this.hint=r("p",{class:"w\
 b-muted wb-matrix-hint"},qr),this.pair=r("div",{class:"wb-box wb-stack wb-pair",id:y("pair"),hidden:!0}),this.element=r("div",{class:"wb-stack"},this.summary,this.
@@ -934,14 +935,14 @@ Ps[t.key]);e?.querySelector("button").focus()}}}};function Lr(n){let t=new Set,e
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
 ${i.one}`,i));return{names:[...t].sort(Gi),targets:[...e].sort(Gi),cells:s}}function Rr(n,t){let e=t?`${n}, a target`:n;return r("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},r("span",{},n))}function Yi(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
-e]}var Xe=class{constructor(t,e){this.requests=new b(t),this.onDone=e,this.name=v("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>d(this.submit,
+e]}var Ze=class{constructor(t,e){this.requests=new b(t),this.onDone=e,this.name=v("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>d(this.submit,
 "Create");this.branch=v("",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=v("",{maxlength:200,placeholder:"the current branch"}),this.submit=
 r("button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>e(null);this.element=_({class:"wb-box wb-stack wb-roomy","aria-label":"New worktree"},
 {submit:()=>this.run(),escape:i},r("div",{class:"wb-fields wb-fields-3"},D("Name",this.name),D("Branch (optional)",this.branch),D("Start from, and integrate int\
 o (optional)",this.source)),L(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.
 value.trim()||null,source_branch:this.source.value.trim()||null},e=await this.requests.run("create_worktree",t,this.submit,"Creating…");e?this.onDone(e):this.
 requests.error?.code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,d(this.submit,
-`Continue ${t}`),this.submit.focus()}};var Nr="600px",Vi={committed:"Committed",uncommitted:"Uncommitted"},Ze=class{constructor(t){this.desk=t,this.side="committed",this.files=[],this.requests=new b(
+`Continue ${t}`),this.submit.focus()}};var Nr="600px",Vi={committed:"Committed",uncommitted:"Uncommitted"},Qe=class{constructor(t){this.desk=t,this.side="committed",this.files=[],this.requests=new b(
 t);let e=y("diff");this.empty=r("p",{class:"wb-empty"}),this.main=r("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=r("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.toolbar(e),this.requests.errorBox,this.newerNote(),this.empty,this.main);let s=i=>i.filter(({isIntersecting:o})=>o).
 forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:Nr})}toolbar(t){this.sides=new K(Vi,"Show changes t\
@@ -961,7 +962,7 @@ worktree.id,uncommitted:this.side==="uncommitted",...e}}draw(t){let e=new Set(th
 files=this.found.files.map(i=>this.fileDiff(i));for(let i of this.files)e.has(i.path)&&i.toggle(!1),i.element.file=i,this.observer.observe(i.element);this.body.
 replaceChildren(...this.files.map(({element:i})=>i)),this.list.replaceChildren(...this.files.map(i=>this.entry(i)));let s=this.files.length;d(this.summary,s?this.
 summaryText():""),d(this.empty,this.emptyText()),this.newer.hidden=!0,this.empty.hidden=s>0,this.main.hidden=s===0,this.toggleAll.hidden=s<2,this.drawToggleAll(),
-t&&this.restore(t)}fileDiff(t){return new St(t,{readAll:e=>this.readAll(e),highlighter:()=>Le(this.desk.channel)})}summaryText(){let{added:t,removed:e}=te(this.
+t&&this.restore(t)}fileDiff(t){return new Et(t,{readAll:e=>this.readAll(e),highlighter:()=>Re(this.desk.channel)})}summaryText(){let{added:t,removed:e}=te(this.
 found.files),s=`${p(this.files.length,"file")} +${t.toLocaleString("en")} −${e.toLocaleString("en")}`;return this.side==="uncommitted"?`${s}, not committed`:`${s}\
  at ${this.found.commit?.slice(0,7)??"?"}, compared with ${this.found.target}`}emptyText(){return this.side==="uncommitted"?"Everything is committed.":`It has n\
 o commits that ${this.found.target} does not have.`}entry(t){let e=u("","wb-diff-entry",()=>this.goTo(t)),s=r("span",{class:"wb-cut wb-grow",dir:"rtl"},r("bdi",
@@ -975,31 +976,31 @@ files.findLastIndex(({element:e})=>e.offsetTop<=this.body.scrollTop)}onKey(t){if
 document.activeElement))||this.body.scrollTop>0?this.at+1:0,i={j:s,k:this.at-1,n:s,p:this.at-1};t.key in i&&(t.preventDefault(),this.goTo(this.files[i[t.key]]))}onListKey(t){
 let e=[...this.list.querySelectorAll("button")],s=e.indexOf(t.target),i={ArrowDown:s+1,ArrowUp:s-1,j:s+1,k:s-1,Home:0,End:e.length-1};!(t.key in i)||t.ctrlKey||
 t.altKey||t.metaKey||(t.preventDefault(),e[i[t.key]]?.focus())}};function Ji({commit:n,dirty:t,uncommitted:e},s){return JSON.stringify(s==="committed"?[s,n]:[s,
-e,t])}var Qe=class{constructor(t,e){this.desk=t,this.on=e,this.replacing=0;let s=l=>this.onRequest(l);this.actions=new qt(t,{open:()=>{},done:e.done,request:s},!0),this.
-diff=new Ze(t);let i=y("page");this.mark=r("span",{class:"wb-mark"}),this.title=r("h3",{class:"wb-heading wb-cut",id:i,tabindex:-1}),this.state=r("span",{class:"\
+e,t])}var ts=class{constructor(t,e){this.desk=t,this.on=e,this.replacing=0;let s=l=>this.onRequest(l);this.actions=new Lt(t,{open:()=>{},done:e.done,request:s},!0),this.
+diff=new Qe(t);let i=y("page");this.mark=r("span",{class:"wb-mark"}),this.title=r("h3",{class:"wb-heading wb-cut",id:i,tabindex:-1}),this.state=r("span",{class:"\
 wb-muted"}),this.branches=r("div",{class:"wb-muted wb-wrap"}),this.counts=r("div",{class:"wb-digits"}),this.facts=r("div",{class:"wb-muted wb-wrap"}),this.problems=
 r("div",{}),this.approval=r("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"});let a=[u("‹ Worktrees","wb-button",e.close,"Back to all wor\
 ktrees"),this.mark,this.title,this.state,this.actions.buttons];this.element=r("div",{class:"wb-worktree-page wb-stack",role:"region","aria-labelledby":i,hidden:!0,
 on:{keydown:l=>this.onKey(l)}},r("div",{class:"wb-worktree-head"},...a),this.actions.confirmBox,this.actions.requests.errorBox,r("div",{},this.branches,this.counts,
 this.facts,this.problems),this.approval,this.diff.element)}open(t){this.removeCard(),this.replacing=0,this.actions.clear(),this.drawn=null,this.element.hidden=!1,
 this.diff.show(t)}close(){this.removeCard(),this.element.hidden=!0,this.diff.clear()}focus(){this.title.focus()}update(t,e,s,i,o){this.drawn!==e&&this.mark.replaceChildren(
-Bs(e)),this.drawn=e,d(this.title,t.id),d(this.state,ze(t,e));let a=ee(t.path);d(this.branches,`${t.branch_name} → ${t.integration_target} · ${a}`),f(this.branches,
-"title",t.path),Ms(this.counts,t),d(this.facts,Ds(t,s,i)),this.drawProblems(Ge(t)),this.actions.show(t,e,s.agents),this.drawApproval(t,i,o),e!=="closed"&&this.diff.
+Bs(e)),this.drawn=e,d(this.title,t.id),d(this.state,Ge(t,e));let a=ee(t.path);d(this.branches,`${t.branch_name} → ${t.integration_target} · ${a}`),f(this.branches,
+"title",t.path),Ms(this.counts,t),d(this.facts,Ds(t,s,i)),this.drawProblems(Ye(t)),this.actions.show(t,e,s.agents),this.drawApproval(t,i,o),e!=="closed"&&this.diff.
 update(t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>V("warning",s))))}drawApproval(t,e,s){let i=st(t,this.desk.store.tables);
 i&&i.id!==this.card?.approval.id&&this.addCard(i),this.enabled=s;let{card:o}=this;o&&(i?o.update(i):o.state==="waiting"&&this.replacing!==1/0&&jr(o),this.refreshCard(),
 o.tick(e))}refreshCard(){let{card:t}=this;t?.refresh(this.enabled&&this.replacing<=t.approval.id)}onRequest(t){this.replacing=t,this.refreshCard()}addCard(t){this.
-removeCard();let e=()=>{this.removeCard(),this.title.focus()};this.card=new yt(t,this.desk,{dismiss:e}),this.approval.replaceChildren(this.card.element)}removeCard(){
+removeCard();let e=()=>{this.removeCard(),this.title.focus()};this.card=new kt(t,this.desk,{dismiss:e}),this.approval.replaceChildren(this.card.element)}removeCard(){
 this.card?.stop(),this.card=null,this.approval.replaceChildren()}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};function jr(n){
-n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Br=6,Mr={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},Xi={pending:["For you",(n,t)=>Ot.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Br=6,Mr={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},Xi={pending:["For you",(n,t)=>qt.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
 rating"],conflicts:["With conflicts",n=>Ht(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},Dr=(n,t)=>n.
-id.localeCompare(t.id,void 0,{numeric:!0}),ts=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new b(this.desk),this.
+id.localeCompare(t.id,void 0,{numeric:!0}),es=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new b(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=y("worktrees"),o=l=>this.showNote(l);this.note=r("div",{class:"\
-wb-box wb-slim wb-note",hidden:!0}),this.page=new Qe(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Je(t,l=>this.open(l)),this.closed=new Ve(t),this.
+wb-box wb-slim wb-note",hidden:!0}),this.page=new ts(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new Xe(t,l=>this.open(l)),this.closed=new Je(t),this.
 all=this.overview(i,o);let a=[this.note,this.all,this.page.element];this.element=r("section",{class:"wb-section wb-stack","aria-labelledby":i},...a)}overview(t,e){
 this.formBox=r("div",{}),this.empty=r("div",{class:"wb-empty wb-stack"}),this.chips=new Q("Filter worktrees",h=>this.setFilter({filter:h}));let s=u("Show all","\
 wb-link",()=>this.clear());this.noMatch=r("p",{class:"wb-empty"},"No worktree matches the filters. ",s),this.list=r("ul",{class:"wb-worktrees","aria-labelledby":t});
-let i=h=>new Ye(h,this.desk,{open:c=>this.open(c),done:e}),o=(h,c)=>c&&(this.list.querySelector(".wb-opener")??this.newButton).focus();this.cards=new tt(this.list,
+let i=h=>new Ve(h,this.desk,{open:c=>this.open(c),done:e}),o=(h,c)=>c&&(this.list.querySelector(".wb-opener")??this.newButton).focus();this.cards=new tt(this.list,
 i,{onRemove:o});let a=[this.toolbar(t),this.formBox,this.requests.errorBox,this.empty,this.chips.element],l=[this.noMatch,this.list,this.conflicts.element,this.
 closed.element];return r("div",{class:"wb-stack"},...a,...l)}toolbar(t){this.summary=r("span",{class:"wb-muted wb-grow"}),this.modes=new K(Mr,"Show worktrees as",
 i=>this.setMode(i)),this.search=dt("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
@@ -1027,21 +1028,21 @@ Date.now())}open(t){let e=this.store.tables.worktrees.get(t);this.toOpen=e?null:
 page.focus(),this.element.closest(".wb-desk")?.scrollIntoView({block:"nearest"}))}close(){let t=this.opened?.id;this.opened=null,this.page.close(),this.update(this.
 enabled,Date.now()),(this.cards.items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);let e=u("Dismiss","wb-link",()=>this.dismissNote());
 this.note.replaceChildren(r("span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){
-let t=new Xe(this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),
-!t)return;let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[Zi,Qi,Fs,Ws,Ir,tn]=[0,1,2,3,4,5],Pr={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Disconnected"},Ks=class extends vt{constructor(t,e,s){
-super(t,e);let i=l=>this.announce(l);this.untrusted=new ae(t),this.inbox=new kt(t,e,i,s,{connect:()=>this.showConnect()}),this.taskSummary=new Us(()=>this.tabs.
-select(Qi)),this.tasks=new Ke(t,e,i,s),this.unattended=new Ue({store:t,channel:e,announce:i}),this.worktrees=new ts(t,e,i),this.agents=new ge(t,e,i,s),this.projects=
-new Ae(t,e,i),this.admin=new re(t,e,i,s);let o=[{label:"Inbox",element:r("div",{},this.inbox.element,this.taskSummary.element)},{label:"Tasks",element:this.tasks.
+let t=new Ze(this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),
+!t)return;let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}};var[Zi,Qi,Fs,Ws,Ir,tn]=[0,1,2,3,4,5],Pr={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"Disconnected"},Ks=class extends xt{constructor(t,e,s){
+super(t,e);let i=l=>this.announce(l);this.untrusted=new le(t),this.inbox=new vt(t,e,i,s,{connect:()=>this.showConnect()}),this.taskSummary=new Us(()=>this.tabs.
+select(Qi)),this.tasks=new Ue(t,e,i,s),this.unattended=new He({store:t,channel:e,announce:i}),this.worktrees=new es(t,e,i),this.agents=new ye(t,e,i,s),this.projects=
+new Oe(t,e,i),this.admin=new ae(t,e,i,s);let o=[{label:"Inbox",element:r("div",{},this.inbox.element,this.taskSummary.element)},{label:"Tasks",element:this.tasks.
 element},{label:"Worktrees",element:this.worktrees.element},{label:"Agents",element:this.agents.element},{label:"Projects",element:this.projects.element},{label:"\
-Admin",element:this.admin.element}];this.tabs=new Se(o,()=>this.draw());let a=[this.banner,this.unattended.element,this.untrusted.element];this.element=this.region(
+Admin",element:this.admin.element}];this.tabs=new Ee(o,()=>this.draw());let a=[this.banner,this.unattended.element,this.untrusted.element];this.element=this.region(
 "Workbench desk",this.top(),...a,...this.tabs.panels),this.start(s)}top(){this.dot=r("span",{class:"wb-dot","aria-hidden":"true"}),this.linkLabel=r("span",{});let t=r(
 "span",{class:"wb-brand"},"Workbench"),e=r("span",{class:"wb-state"},this.dot,this.linkLabel);return r("div",{class:"wb-top"},t,this.tabs.element,this.status,e)}showConnect(){
 this.tabs.select(tn),this.admin.connect.focus()}draw(){let{state:t}=this.channel.link;this.dot.dataset.state=t,d(this.linkLabel,Pr[t]),this.untrusted.update(),super.
 draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.update(),this.tabs.setCount(Zi,this.inbox.waiting,!0),this.tabs.setCount(Fs,this.worktrees.count()),
 this.tabs.setCount(Ws,this.agents.count(e)),this.tabs.at===Zi&&this.taskSummary.update(this.outline()),this.tabs.at===Qi&&this.tasks.update(this.outline()),this.
 tabs.at===Fs&&this.worktrees.update(t,e),this.tabs.at===Ws&&this.agents.update(e),this.tabs.at===Ir&&this.projects.update(),this.tabs.at===tn&&this.admin.update()}outline(){
-let{version:t,tables:e}=this.store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new xt(e.tasks)}),this.outlined.outline}tick(t){this.inbox.
-tick(t),this.tabs.at===Fs&&this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===Ws&&this.agents.update(t)}},Us=class{constructor(t){this.progress=new _t;
+let{version:t,tables:e}=this.store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new _t(e.tasks)}),this.outlined.outline}tick(t){this.inbox.
+tick(t),this.tabs.at===Fs&&this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===Ws&&this.agents.update(t)}},Us=class{constructor(t){this.progress=new $t;
 let e=r("h3",{class:"wb-heading"},"Tasks"),s=u("Show tasks","wb-link",t);this.element=r("section",{class:"wb-section wb-stack",hidden:!0},r("div",{class:"wb-too\
-lbar"},e,this.progress.summary,s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},jp=()=>{let n=new Ee,t;return{initialize({
-model:e,signal:s}){_i(e),t=new Jt(e,n,s)},render({model:e,el:s,signal:i}){let o=e.get("approval_ids"),a=o?new $e(n,t,o,i):new Ks(n,t,i);s.append(a.element)}}};export{jp as default};
+lbar"},e,this.progress.summary,s),this.progress.meter)}update(t){this.progress.update(t),this.element.hidden=!t.tasks.size}},jp=()=>{let n=new Te,t;return{initialize({
+model:e,signal:s}){_i(e),t=new Jt(e,n,s)},render({model:e,el:s,signal:i}){let o=e.get("approval_ids"),a=o?new Se(n,t,o,i):new Ks(n,t,i);s.append(a.element)}}};export{jp as default};

@@ -253,7 +253,7 @@ async def test_the_command_for_mcp_clients_needs_no_token(served: Served, tmp_pa
         assert [tool.name for tool in listed.tools] == ["register", "registration_status"]
         await client.call_tool("register", {"name": "eve", "persona_id": "implementer"})
         (admission,) = [line for line in text.splitlines() if line.endswith(" approve NAME")]
-        assert "eve is assigned" in await shell(admission.removeprefix("#").replace("NAME", "eve"), tmp_path)
+        assert "eve is admitted" in await shell(admission.removeprefix("#").replace("NAME", "eve"), tmp_path)
         assert (await answer(client))["agent_id"] == "eve"
 
 

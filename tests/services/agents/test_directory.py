@@ -147,6 +147,26 @@ async def test_the_last_used_session_is_what_the_next_agent_gets(workbench: Work
     assert (await workbench.call("get_agent", agent_id="dee"))["session_id"] is None
 
 
+async def test_an_approval_without_a_session_grants_the_one_that_the_request_names(
+    workbench: Workbench, admit: Admit
+) -> None:
+    first = await workbench.dispatch(ANONYMOUS, "register", {"name": "ann"})
+    here, there = await place(workbench, "here"), await place(workbench, "there")
+    await admit("ada", session_id=here["id"])
+    second = await workbench.dispatch(ANONYMOUS, "register", {"name": "bea"})
+    third = await workbench.dispatch(ANONYMOUS, "register", {"name": "cleo"})
+    await admit("bob", session_id=there["id"])
+
+    async def granted(made: dict[str, Any]) -> Any:
+        decided = await workbench.call("approve", approval_id=made["approval_id"])
+        return decided["outcome"]["granted"]["session"]
+
+    assert await granted(first) is None, "there was no session when it asked"
+    assert await granted(second) == {"id": here["id"], "name": "here", "project": "project of here"}
+    await workbench.call("delete_session", session_id=here["id"])
+    assert await granted(third) is None, "the session was deleted"
+
+
 async def test_a_new_token_ends_the_old_one(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     issued = await workbench.call("issue_token", agent_id="ada")

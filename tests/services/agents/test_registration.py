@@ -129,7 +129,12 @@ async def test_an_agent_gets_the_suggested_id_or_the_next_free_one(workbench: Wo
 async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Workbench) -> None:
     made = await come(workbench, persona_id="reviewer")
     decided = await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
-    assert decided["outcome"] == {"agent_id": "ada", "status": "assigned"} == decided["approval"]["outcome"]
+    granted = {
+        **{"name": "Ada", "persona_id": "reviewer", "role": "worker", "tool": "write", "access_level": "self_only"},
+        **{"session": None, "team": None, "worktree": None, "expires_at": None},
+    }
+    assert decided["outcome"] == {"agent_id": "ada", "status": "assigned", "granted": granted}
+    assert decided["approval"]["outcome"] == decided["outcome"]
     assert (decided["approval"]["status"], decided["approval"]["decided_by"]) == ("approved", "operator")
     caller = await workbench.identify(made["token"])
     assert caller == Caller(Level.WORKER, "ada", caller.agent, "reviewer", None)
@@ -181,6 +186,7 @@ async def test_the_grant_is_what_the_person_chose_or_the_persona_suggests(
         ({"agent_id": "everyone"}, "BAD_AGENT_ID"),
         ({"agent_id": "a b"}, "BAD_AGENT_ID"),
         ({"agent_id": "operator"}, "BAD_AGENT_ID"),
+        ({"agent_id": "<its own>"}, "BAD_AGENT_ID"),
         ({"agent_id": ["x"]}, "INVALID_ARGUMENTS"),
         ({"role": "boss"}, "INVALID_ARGUMENTS"),
         ({"role": ["worker"]}, "INVALID_ARGUMENTS"),
@@ -197,6 +203,7 @@ async def test_a_choice_that_cannot_be_leaves_the_agent_waiting(
     await admit("bob")
     made = await come(workbench)
     before = await kinds(workbench, "*")
+    choices = {key: made["agent_id"] if value == "<its own>" else value for key, value in choices.items()}
     with pytest.raises(WorkbenchError, match=code):
         await workbench.call("approve", approval_id=made["approval_id"], choices=choices)
     assert (await status(workbench, made["token"]))["status"] == "pending"
@@ -213,6 +220,7 @@ async def test_who_is_turned_away_is_told_why_and_stays_in_the_history(workbench
     assert (seen["status"], seen["reason"]) == ("rejected", "Full house.")
     with pytest.raises(Refused, match="NOT_ASSIGNED"):
         await workbench.dispatch(await workbench.identify(made["token"]), "whoami", {})
+    assert (caught.value.message, caught.value.details) == (told, {"reason": "Full house."})
     (agent,) = (await workbench.call("list_agents", status="rejected"))["agents"]
     assert agent["agent_id"] == made["agent_id"]
     assert (await kinds(workbench, "agent.*"))[-1] == "agent.rejected"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.model import Registration, Role, Tool
+from workbench.model import Registration, Role, Tool, iso
 from workbench.ops import Ctx
 from workbench.rules import access
 from workbench.services import approvals
@@ -43,8 +43,7 @@ def admit_by_rule(tx: Tx, rule: Rule, agent_uid: str) -> str | None:
         except WorkbenchError as error:
             tx.emit("rule.failed", f"rule:{rule.name}", agent=agent_uid, code=error.code, error=error.message)
             return None
-        outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
-        approvals.decide(tx, approval, "approved", f"by the rule {rule.name}", outcome)
+        approvals.decide(tx, approval, "approved", f"by the rule {rule.name}", _outcome(tx, agent_uid))
     return agent_id
 
 
@@ -55,9 +54,8 @@ async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: 
     agent_uid = approval.subject.removeprefix("agent:")
 
     def admit(tx: Tx) -> dict[str, Any]:
-        agent_id = _admit(tx, approval, agent_uid, choices)
-        outcome = {"agent_id": agent_id, "status": Registration.ASSIGNED}
-        return approvals.decide(tx, approval, "approved", outcome=outcome)
+        _admit(tx, approval, agent_uid, choices)
+        return approvals.decide(tx, approval, "approved", outcome=_outcome(tx, agent_uid))
 
     def reject(tx: Tx) -> dict[str, Any]:
         reason = str(choices.get("reason", ""))
@@ -76,7 +74,7 @@ async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: 
 def _admit(tx: Tx, approval: Approval, agent_uid: str, choices: Mapping[str, Any]) -> str:
     agent = agent_row(tx, agent_uid)
     assert agent is not None, "an approval's agent exists"
-    grant = _with_defaults(tx, agent, grants.parse(choices))
+    grant = _with_defaults(tx, agent, approval.payload, grants.parse(choices))
     granted = grants.apply(tx, agent, grant)
     tx.run(SQL.admit, id=agent_uid)
     columns = {key: value for key, value in granted.items() if key != "assigned_agent_id"}
@@ -87,17 +85,37 @@ def _admit(tx: Tx, approval: Approval, agent_uid: str, choices: Mapping[str, Any
     return grant.agent_id
 
 
-def _with_defaults(tx: Reader, agent: Row, grant: Grant) -> Grant:
-    """Fill in what was not chosen: a free id derived from the name, the persona's role, the suggested session."""
+def _outcome(tx: Reader, agent_uid: str) -> dict[str, Any]:
+    """What an admitted agent was granted: `session` is null, or ``{"id", "name", "project"}``."""
+    agent, session = agent_row(tx, agent_uid), tx.one(SQL.session_of, id=agent_uid)
+    assert agent is not None, "it was admitted in this transaction"
+    granted = {column: agent[column] for column in ("name", "persona_id", "role", "tool", "access_level", "team")}
+    return {
+        "agent_id": agent["assigned_agent_id"],
+        "status": Registration.ASSIGNED,
+        "granted": {
+            **granted,
+            "worktree": agent["assigned_worktree"],
+            "session": dict(session) if session else None,
+            "expires_at": iso(agent["expires_at"]) if agent["expires_at"] else None,
+        },
+    }
+
+
+def _with_defaults(tx: Reader, agent: Row, asked: Mapping[str, Any], grant: Grant) -> Grant:
+    """Fill in what was not chosen: the id and the session that the request suggests, and the persona's role.
+
+    An id that was taken since gets a number. A session that was deleted since is none.
+    """
     chosen: dict[str, Any] = {}
     if not grant.agent_id:
-        chosen["agent_id"] = free_agent_id(tx, grant.name or agent["name"])
+        chosen["agent_id"] = free_agent_id(tx, grant.name or asked["suggested_id"])
     persona_id = grant.persona_id if "persona_id" in grant.model_fields_set else agent["persona_id"]
     if grant.role is None:
         chosen["role"] = require_persona(tx, persona_id).role if persona_id else Role.WORKER
     if not {"session_id", "team_id"} & grant.model_fields_set:
-        suggested = suggested_session(tx, agent["parent_agent_id"])
-        chosen["session_id"] = suggested["id"] if suggested else None
+        suggested = asked["suggested_session"]
+        chosen["session_id"] = suggested["id"] if suggested and tx.one(SQL.session, id=suggested["id"]) else None
     return grant.model_copy(update=chosen)
 
 

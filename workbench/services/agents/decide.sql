@@ -8,5 +8,9 @@ SELECT s.id, s.name, p.name AS project FROM agents a
 JOIN sessions s ON s.id = a.session_id JOIN projects p ON p.id = s.project_id
 WHERE a.id = :id AND s.deleted_at IS NULL AND p.deleted_at IS NULL;
 
+-- name: session
+SELECT s.id FROM sessions s JOIN projects p ON p.id = s.project_id
+WHERE s.id = :id AND s.deleted_at IS NULL AND p.deleted_at IS NULL;
+
 -- name: admit
 UPDATE agents SET registration_status = 'assigned' WHERE id = :id AND registration_status = 'pending';

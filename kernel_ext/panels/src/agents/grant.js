@@ -40,6 +40,22 @@ const FIELD_OF_ERROR = {
 const UNCHANGED = "=";
 const NONE = "";
 
+/** What an agent was granted when it was admitted, in one line. @param {any} granted */
+export function grantedText({ role, persona_id: persona, tool, access_level: sees, session, team, ...more }) {
+  const { worktree, expires_at: until } = more;
+  const parts = [
+    role === "planner" ? "Planner" : "Worker",
+    persona ?? "no persona",
+    TOOLS[tool].toLowerCase(),
+    `sees work of ${ACCESS[sees].toLowerCase()}`,
+    session ? `in ${session.project} / ${session.name}` : "in no session",
+    team && `team ${team}`,
+    worktree && `worktree ${worktree}`,
+    until && `until ${dateTime(until)}`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
 /**
  * @typedef {object} Grant the values at first
  * @property {string} [agent_id] without it there is no such field

@@ -1,10 +1,10 @@
 /** How the approval of a registration looks on its card. */
 
 import { capabilityList, valueText } from "../agents/capabilities.js";
-import { GrantFields } from "../agents/grant.js";
+import { GrantFields, grantedText } from "../agents/grant.js";
 import { h } from "../lib/dom.js";
 import { oneLine } from "../lib/format.js";
-import { lastUsedSession, sessionPath } from "../projects/lookup.js";
+import { sessionPath } from "../projects/lookup.js";
 
 const MOST = 3;
 
@@ -24,14 +24,14 @@ export const registration = {
       ` · ${payload.persona_id ?? "no persona"}`,
       payload.role === payload.persona_id ? null : ` · ${payload.role}`,
       " · read and write",
-      session ? ` · in ${session}` : null,
+      session ? ` · in ${session}` : " · in no session",
       payload.worktree ? ` · worktree ${payload.worktree}` : null,
     ];
   },
   facts: ({ payload }) => [...connectionFacts(payload), ...capabilityFacts(payload.capabilities)].join(" · "),
   discouraged: () => false,
   choices: ({ payload }, tables) => ({ session_id: proposedSession(payload, tables) }),
-  done: (outcome) => `Admitted as ${outcome.agent_id}.`,
+  done: ({ agent_id: id, granted }) => `Admitted as ${id}. ${grantedText(granted)}.`,
   details: (approval, tables) => new RegistrationDetails(approval, tables),
 };
 
@@ -65,10 +65,9 @@ class RegistrationDetails {
   }
 }
 
-/** The parent's session for a spawned agent; for others the one that was used last. */
-function proposedSession({ suggested_session: suggested, spawned_by: parent }, tables) {
-  const proposed = suggested && tables.sessions.has(suggested.id) ? suggested.id : null;
-  return parent ? proposed : (lastUsedSession(tables) ?? proposed);
+/** The session that the request names, which is granted when no other is chosen; null: none, or it was deleted. */
+function proposedSession({ suggested_session: suggested }, tables) {
+  return suggested && tables.sessions.has(suggested.id) ? suggested.id : null;
 }
 
 function connectionFacts({ client, address, connection_id: connection }) {

@@ -31,9 +31,3 @@ export function sessionsOf(tables, projectId) {
 export function teamsOf(tables, sessionId) {
   return sortedByName(tables.teams).filter(({ session_id }) => (session_id ?? null) === sessionId);
 }
-
-/** The session that an agent was last assigned to, if there is one. @param {Tables} tables @returns {string|null} */
-export function lastUsedSession(tables) {
-  const used = [...tables.sessions.values()].filter(({ used_at }) => used_at);
-  return used.sort((a, b) => b.used_at.localeCompare(a.used_at))[0]?.id ?? null;
-}
