@@ -90,10 +90,11 @@ def test_a_rejection_ends_it() -> None:
     protocol = fresh(token=None)
     protocol.connected()
     protocol.received(message("registration_success", STEP, token="wba_new"))
-    [end] = protocol.received(message("registration_rejected", reason="Not today"))
+    rejected = {"code": "REJECTED", "message": "Your registration was rejected: Not today.", "status": 403}
+    [end] = protocol.received(message("registration_rejected", reason="Not today", **rejected))
     assert isinstance(end, GiveUp)
     assert isinstance(end.error, Refused)
-    assert end.error.message.endswith("Not today.")
+    assert end.error.as_dict() == {**rejected, "details": {"reason": "Not today"}}
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A coded error; `status` is None in a shell that does not tell the family."""
+    """A coded error; `status` is None in a shell that does not tell the family, `why` is a person's reason."""
 
     code: str
     status: int | None = None
+    why: str | None = None
 
 
 Outcome = dict[str, Any] | Refusal
 
 
 def refusal(error: dict[str, Any]) -> Refusal:
-    return Refusal(error["code"], error.get("status"))
+    why = error.get("details", {}).get("reason") if error["code"] == "REJECTED" else None
+    return Refusal(error["code"], error.get("status"), why)
 
 
 def http_client(token: str | None) -> httpx2.AsyncClient:

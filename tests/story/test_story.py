@@ -195,6 +195,8 @@ DIFFERENCES: dict[type[Shell], dict[str, Outcome]] = {
             "type": "echo",
             "original": {"agent": "story", "action": "paint_task", "data": {"task_id": 1}},
         },
+        # A rejected agent cannot authenticate, and learns why from that.
+        "ask why": Refusal("REJECTED", 403, "Full house"),
     },
     McpShell: {
         # The request is refused with HTTP 401 before it is MCP; the library's client says no more than this.

@@ -232,7 +232,7 @@ async def test_a_worker_that_is_rejected_ends_with_the_reason(served: Served, re
     async with working(served, made["token"], None, mcp=mcp) as running:
         await followed(served.workbench)
         await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
-        with pytest.raises(Refused, match=r"REJECTED: The registration was turned down\. Full house\."):
+        with pytest.raises(Refused, match=r"REJECTED: Your registration was rejected: Full house\."):
             await running
 
 

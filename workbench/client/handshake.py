@@ -10,7 +10,7 @@ from typing import Any
 from workbench.client.actions import GiveUp, Instructions, KeepToken, Ready, Reconnect, Send
 from workbench.client.messages import Message
 from workbench.client.retry import is_temporary
-from workbench.errors import Refused, WorkbenchError, from_dict
+from workbench.errors import WorkbenchError, from_dict
 
 STEP = 0
 """The request_id of the handshake's requests: there is one at a time."""
@@ -114,8 +114,7 @@ class Handshake:
         assert decision is not None
         if decision.type == "agent_assigned":
             return self._select()
-        reason = decision.body.get("reason") or "no reason was given"
-        return [GiveUp(Refused("REJECTED", f"A person turned this agent away: {reason}."))]
+        return [GiveUp(from_dict({**decision.body, "details": {"reason": decision.body.get("reason")}}))]
 
     def _select(self) -> Instructions:
         return self._request(Phase.SELECTING, "select_tool", {"tool": self._tool})

@@ -43,6 +43,8 @@ class Caller:
     barred: str | None = None
     """Why an admitted agent may do nothing, or less than it was granted, for now: ``GRANT_EXPIRED``,
     ``TOOL_DISABLED`` or ``NOT_ALLOWLISTED``."""
+    rejection: str | None = None
+    """Why its registration was rejected, empty if no reason was given; None if it was not rejected."""
     reads: bool = True
     """Whether the tool `read` is enabled."""
     active: bool = False

@@ -9,6 +9,7 @@ from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unava
 from workbench.model import Level
 from workbench.ops.caller import Caller, Ctx
 from workbench.ops.operation import Catalogue, Op
+from workbench.rules import access
 from workbench.rules.spelling import similar
 from workbench.rules.wire import json_safety
 
@@ -24,7 +25,7 @@ async def dispatch(
     Raises:
         NotFound: ``UNKNOWN_OPERATION``.
         Unauthenticated: ``TOKEN_REQUIRED``.
-        Refused: ``NOT_ASSIGNED``, ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``FORBIDDEN``.
+        Refused: ``NOT_ASSIGNED``, ``REJECTED``, ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``FORBIDDEN``.
         BadInput: ``INVALID_ARGUMENTS``. Unavailable: ``NO_SERVER``.
         WorkbenchError: whatever the operation raises.
     """
@@ -78,6 +79,8 @@ def _authorise(op: Op, caller: Caller) -> None:
             f"{op.name} requires the level {op.allow.name.lower()}; {caller.name} has the level "
             f"{caller.level.name.lower()}. If it needs more, ask the operator to change its grant.",
         )
+    if caller.rejection is not None:
+        raise access.rejected(caller.rejection)
     if caller.agent is not None:
         raise Refused(
             "NOT_ASSIGNED",

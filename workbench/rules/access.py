@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator
 from itertools import count
 
-from workbench.errors import BadInput
+from workbench.errors import BadInput, Refused
 from workbench.model import Level, Registration, Role, Tool
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -94,6 +94,16 @@ def level_of(status: Registration, tool: Tool, role: Role) -> Level:
     if tool is Tool.READ:
         return Level.READ
     return Level.PLANNER if role is Role.PLANNER else Level.WORKER
+
+
+def rejected(reason: str | None) -> Refused:
+    """The error for an agent whose registration was rejected; `details.reason` is the operator's reason or null."""
+    why = f": {reason.strip().rstrip('.')}." if reason else "; no reason was given."
+    return Refused(
+        "REJECTED",
+        f"Your registration was rejected{why} Ask the operator before you register again.",
+        reason=reason or None,
+    )
 
 
 def id_from_name(name: str) -> str:

@@ -77,7 +77,7 @@ class Supervisor:
         while state["status"] == "pending":
             state = await self._api.call("registration_status", wait_seconds=WAIT_SECONDS)
         if state["status"] in ("rejected", "revoked"):
-            raise Refused("REJECTED", f"The registration was turned down. {state['reason'] or ''}".rstrip())
+            raise Refused("REJECTED", state["message"], reason=state["reason"])
         self._name, self._persona = state["agent_id"], state["persona_id"]
         log.info("admitted as %s", self._name)
         if self._config.missing:

@@ -138,7 +138,10 @@ def test_who_waits_is_told_where_it_was_put_or_why_not() -> None:
     state = {"agent_id": "ada", "session_id": "s", "tool": "read", "reason": None, "status": "assigned"}
     assigned = {"type": "agent_assigned", "agent_id": "ada", "session_id": "s", "tool": "read"}
     assert message.decision(state, admitted=True) == assigned
-    rejected = {"type": "registration_rejected", "reason": "Not today"}
+    told = "Your registration was rejected: Not today. Ask the operator before you register again."
+    rejected = {"type": "registration_rejected", "reason": "Not today"} | {
+        **{"code": "REJECTED", "message": told, "status": 403}
+    }
     assert message.decision({**state, "reason": "Not today"}, admitted=False) == rejected
 
 

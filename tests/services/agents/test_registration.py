@@ -218,12 +218,22 @@ async def test_who_is_turned_away_is_told_why_and_stays_in_the_history(workbench
     assert decided["outcome"] == {"agent_id": made["agent_id"], "status": "rejected"}
     seen = await status(workbench, made["token"])
     assert (seen["status"], seen["reason"]) == ("rejected", "Full house.")
-    with pytest.raises(Refused, match="NOT_ASSIGNED"):
+    told = "Your registration was rejected: Full house. Ask the operator before you register again."
+    assert seen["message"] == told
+    with pytest.raises(Refused, match="REJECTED") as caught:
         await workbench.dispatch(await workbench.identify(made["token"]), "whoami", {})
     assert (caught.value.message, caught.value.details) == (told, {"reason": "Full house."})
     (agent,) = (await workbench.call("list_agents", status="rejected"))["agents"]
     assert agent["agent_id"] == made["agent_id"]
     assert (await kinds(workbench, "agent.*"))[-1] == "agent.rejected"
+
+
+async def test_an_agent_that_is_rejected_without_a_reason_learns_that_too(workbench: Workbench) -> None:
+    made = await come(workbench)
+    await workbench.call("reject", approval_id=made["approval_id"])
+    with pytest.raises(Refused, match="REJECTED: Your registration was rejected; no reason was given") as caught:
+        await workbench.dispatch(await workbench.identify(made["token"]), "whoami", {})
+    assert caught.value.details == {"reason": None}
 
 
 async def test_an_agent_is_active_from_its_first_heartbeat(workbench: Workbench, admit: Admit) -> None:

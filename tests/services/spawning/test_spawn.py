@@ -76,7 +76,7 @@ async def test_a_worker_whose_registration_is_rejected_ends(served: Served) -> N
     await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
     found = await over(served, made["agent_id"])
     assert found["exit_code"] == 1
-    assert "REJECTED: The registration was turned down. Full house." in Path(found["log"]).read_text()
+    assert "REJECTED: Your registration was rejected: Full house." in Path(found["log"]).read_text()
     assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
 
 

@@ -93,6 +93,23 @@ async def test_an_agent_that_registers_here_continues_with_its_own_token(
         assert data(await client.call_tool("whoami", {}))["agent_id"] == "ada"
 
 
+async def test_an_agent_that_is_rejected_is_told_why(served: Served, start: Start) -> None:
+    async with start() as client:
+        made = data(await client.call_tool("register", {"name": "ada"}))
+        await served.workbench.call("reject", approval_id=made["approval_id"], reason="Not today")
+        state = data(await client.call_tool("registration_status", {"wait_seconds": 30}))
+        assert (state["status"], state["reason"]) == ("rejected", "Not today")
+        refused = await client.call_tool("claim_task", {})
+        assert refused.is_error
+        error = data(refused)["error"]
+        assert (error["code"], error["message"], error["details"]) == (
+            "REJECTED",
+            state["message"],
+            {"reason": "Not today"},
+        )
+        assert await names(client) == ["register", "registration_status"]
+
+
 async def test_the_new_tools_are_announced_without_being_asked_for(served: Served, start: Start) -> None:
     changed = anyio.Event()
 

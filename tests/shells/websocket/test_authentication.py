@@ -20,7 +20,7 @@ async def test_an_id_and_its_token_bind_the_connection(talk: Talks, admit: Admit
     ada = await admit("ada")
     line = await talk()
     assert await line.say("me", "authenticate", agent_id="ada", token=ada.token) == message.authentication_success(
-        "ada", "write"
+        "ada", "ada", "write"
     )
     me = (await line.say("ada", "whoami"))["data"]
     assert (me["agent_id"], me["level"], me["tool"], me["persona_id"]) == ("ada", "worker", "write", "implementer")

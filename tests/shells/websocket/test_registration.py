@@ -78,7 +78,13 @@ async def test_who_waits_is_told_that_it_was_rejected_and_why(served: Served, ta
     line = await talk()
     made = await line.say("me", "register", name="Ada")
     await served.workbench.call("reject", approval_id=made["approval_id"], reason="Not today")
-    assert await line.hear() == {"type": "registration_rejected", "reason": "Not today"}
+    told = await line.hear()
+    assert (told["type"], told["reason"], told["code"]) == ("registration_rejected", "Not today", "REJECTED")
+    for action, data in {"authenticate": {"token": made["token"]}, "read": {"agent_id": made["agent_id"]}}.items():
+        refused = await line.say("me", action, **data)
+        assert (refused["type"], refused["code"], refused["message"]) == ("error", "REJECTED", told["message"])
+        if action == "authenticate":
+            assert await line.hear() == told
 
 
 async def test_who_came_with_a_pending_token_may_work_once_admitted(served: Served, talk: Talks) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
+from workbench.rules import access
 from workbench.rules.wire import json_safety
 
 TOOLS = ("register", "read", "write")
@@ -118,7 +119,7 @@ def registration_success(result: Mapping[str, Any]) -> Message:
 def decision(state: Mapping[str, Any], admitted: bool) -> Message:
     """The message to a waiting agent once the operator has decided."""
     if not admitted:
-        return {"type": "registration_rejected", "reason": state["reason"]}
+        return {"type": "registration_rejected", "reason": state["reason"], **_known(access.rejected(state["reason"]))}
     return {"type": "agent_assigned", **{key: state[key] for key in ("agent_id", "session_id", "tool")}}
 
 
@@ -163,8 +164,11 @@ def echo(frame: Frame) -> Message:
 def error(problem: WorkbenchError, action: str | None) -> Message:
     """The answer to a failed action; the connection stays open."""
     details = {"details": problem.details} if problem.details else {}
-    known = {"code": problem.code, "message": problem.message, "status": problem.status}
-    return {"type": "error", **known, "action": action, **details}
+    return {"type": "error", **_known(problem), "action": action, **details}
+
+
+def _known(problem: WorkbenchError) -> Message:
+    return {"code": problem.code, "message": problem.message, "status": problem.status}
 
 
 # Errors whose messages the spec defines.
@@ -180,8 +184,13 @@ def agent_id_missing() -> Unauthenticated:
     return Unauthenticated("TOKEN_REQUIRED", "agent_id required for read/write operations")
 
 
+def not_admitted(rejection: str | None) -> Refused:
+    """The agent is not admitted: its registration was rejected, for this reason, or is pending (None)."""
+    return not_assigned() if rejection is None else access.rejected(rejection)
+
+
 def not_assigned() -> Refused:
-    """The agent's registration is pending or was rejected."""
+    """The agent's registration is pending."""
     return Refused("NOT_ASSIGNED", "Agent not yet assigned by human administrator")
 
 

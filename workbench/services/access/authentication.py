@@ -84,12 +84,15 @@ class CallerCache:
 
         Raises:
             Unauthenticated: ``INVALID_AGENT`` (no agent has the id), ``TOKEN_REQUIRED`` (this agent needs a token).
+            Refused: ``REJECTED``.
         """
 
         def question(tx: Reader) -> Row:
             row = tx.one(SQL.by_name, agent_id=agent_id)
             if row is None:
                 raise Unauthenticated("INVALID_AGENT", "Invalid agent_id or agent not found")
+            if row["registration_status"] == Registration.REJECTED:
+                raise access.rejected(row["rejection"])
             if not row["id_only"]:
                 raise Unauthenticated("TOKEN_REQUIRED", "Send the token that register returned, as data.token.")
             return row
@@ -165,6 +168,7 @@ def _caller(row: Row) -> Caller:
         Access(row["access_level"]),
         tool,
         barred,
+        rejection=(row["rejection"] or "") if status is Registration.REJECTED else None,
         reads=bool(row["may_read"]),
         active=status is Registration.ACTIVE,
         token_hash=row["token_hash"],

@@ -1,5 +1,10 @@
 -- part: caller
-SELECT c.*, a.capabilities FROM callers c JOIN agents a ON a.id = c.id
+SELECT c.*, a.name, a.capabilities,
+    CASE WHEN c.registration_status = 'rejected' THEN (
+        SELECT p.reason FROM approvals p WHERE p.subject = 'agent:' || c.id AND p.kind = 'registration'
+        ORDER BY p.id DESC LIMIT 1
+    ) END AS rejection
+FROM callers c JOIN agents a ON a.id = c.id
 
 -- name: by_token
 {{caller}} WHERE c.token_hash = :token_hash;

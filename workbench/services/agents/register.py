@@ -211,6 +211,7 @@ def _state(tx: Reader, settings: Settings, subject: str) -> RegistrationState:
     assert row is not None, "a caller's agent exists"
     decided = tx.one(SQL.decision, subject=subject)
     status, worktree = Registration(row["registration_status"]), row["assigned_worktree"]
+    reason = decided["reason"] if decided else None
     return RegistrationState(
         agent_id=row["assigned_agent_id"],
         status=status,
@@ -220,15 +221,16 @@ def _state(tx: Reader, settings: Settings, subject: str) -> RegistrationState:
         session_id=row["session_id"],
         worktree=worktree,
         worktree_path=str(settings.worktrees / worktree) if worktree else None,
-        reason=decided["reason"] if decided else None,
-        message=_MESSAGES.get(status, "Admitted. Use your token on every request from now on."),
+        reason=reason,
+        message=access.rejected(reason).message if status is Registration.REJECTED else _MESSAGES[status],
     )
 
 
+_ADMITTED = "Admitted. Use your token on every request from now on."
 _MESSAGES = {
+    **dict.fromkeys(access.MAY_ACT, _ADMITTED),
     Registration.REVOKED: "The operator revoked your admission.",
     Registration.PENDING: "Not decided yet. Call again with wait_seconds.",
-    Registration.REJECTED: "Your registration was rejected.",
 }
 
 

@@ -284,7 +284,7 @@ class Connection:
         """Bind the connection and confirm it. A pending agent gets an error, and later the decision."""
         caller = self._binding.from_here(known)
         if caller.level is Level.ANONYMOUS and not caller.barred:
-            refusal = message.error(message.not_assigned(), "authenticate")
+            refusal = message.error(message.not_admitted(caller.rejection), "authenticate")
             return Reply(refusal, then=lambda: self._await_decision(caller))
         await self._workbench.dispatch(caller, "whoami", {})  # raises the reason if the caller is barred
         await self._bind(caller)
@@ -333,7 +333,7 @@ class Connection:
     async def _read_or_write(self, caller: Caller, frame: Frame) -> Reply:
         """Read or write as spec 1 defines it."""
         if caller.level is Level.ANONYMOUS and not caller.barred:
-            raise message.not_assigned()
+            raise message.not_admitted(caller.rejection)
         if frame.action == "request_contexts":
             wanted: dict[str, Any] = {key: frame.data[key] for key in ("limit", "cursor") if key in frame.data}
             return Reply(message.contexts(await self._workbench.dispatch(caller, "read", wanted)))
