@@ -29,25 +29,17 @@ from workbench.store.sqlite import Connection, SqliteTx
 # Ids and names.
 
 
-def test_an_agents_id_that_is_not_allowed_becomes_one_that_is_and_it_is_said(old: Path, settings: Settings) -> None:
+def test_agents_keep_their_ids_except_those_that_name_other_actors(old: Path, settings: Settings) -> None:
+    kept = ["Ada Lovelace", "Ada-Lovelace", "é", "@home/ada", "null", "x" * 200]
+    changed = {"Operator": "agent-Operator", "pending_7": "agent-pending_7", "a#b": "a-b", "a\nb": "a-b-2", " a": "a"}
     with database(old, "first") as db:
-        for number, agent_id in enumerate(["Ada Lovelace", "operator", "Ada-Lovelace", "é"]):
-            insert(db, "agents", id=agent_id, name="A", created_at=f"2024-03-0{number + 1}")
+        for number, agent_id in enumerate([*kept, *changed]):
+            insert(db, "agents", id=agent_id, name="A", created_at=f"2024-03-{number + 1:02}")
     imported = import_legacy(settings, old)
-    here = {
-        row["id"]: row["agent_id"]
-        for row in asked(settings.database, "SELECT id, assigned_agent_id AS agent_id FROM agents")
-    }
-    assert here == {
-        "Ada-Lovelace": "Ada-Lovelace",
-        "Ada Lovelace": "Ada-Lovelace-2",
-        "operator": "agent-operator",
-        "é": "agent",
-    }
-    assert len(imported.notes) == 3
-    assert (
-        "Agent 'Ada Lovelace': its id is in use here or not allowed; its new id is 'Ada-Lovelace-2'." in imported.notes
-    )
+    rows = asked(settings.database, "SELECT id, assigned_agent_id AS agent_id FROM agents")
+    assert {row["id"]: row["agent_id"] for row in rows} == {agent_id: agent_id for agent_id in kept} | changed
+    assert len(imported.notes) == len(changed)
+    assert "Agent 'Operator': its id is in use here or not allowed; its new id is 'agent-Operator'." in imported.notes
 
 
 @pytest.mark.anyio

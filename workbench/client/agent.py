@@ -171,7 +171,7 @@ class Agent:
             await self._forget(number)
 
     async def read(self, resource_type: str = "contexts", **arguments: Any) -> dict[str, Any]:
-        """Read contexts, sessions, …: ``{"resource_type", "data": [rows], "next_cursor"}``."""
+        """Read contexts, sessions, …: ``{"resource_type", "access_level", "data": [rows], "count", "next_cursor"}``."""
         return await self.call("read", resource_type=resource_type, **arguments)
 
     async def write(self, title: str, content: str, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:

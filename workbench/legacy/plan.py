@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from uuid import UUID, uuid5
 
-from workbench.errors import BadInput
 from workbench.legacy.source import TABLES, Legacy, Old
 from workbench.model import Access, Registration, Tool
 from workbench.rules import access
@@ -307,13 +306,7 @@ def _wanted_id(old: Old, here: str) -> str:
 
 
 def _may_be_called(old: Old, wanted: str) -> bool:
-    if old.waits:
-        return True
-    try:
-        access.check_agent_id(wanted)
-    except BadInput:
-        return False
-    return True
+    return old.waits or access.may_keep_id(wanted)
 
 
 def _called(old: Old) -> str:

@@ -56,6 +56,8 @@ class Caller:
     address: str | None = None
     client: str | None = None
     """The client's address and program: shown in the panel and used for limits, never trusted."""
+    display_name: str | None = field(default=None, compare=False)
+    """An agent's name for people to read; it may change, and several agents may have the same."""
     token_hash: str | None = field(default=None, repr=False, compare=False)
     """The hash of the agent's token when this was read; a new token has another."""
 

@@ -16,6 +16,7 @@ _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _WORKTREE = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 _RESERVED_WORKTREES = frozenset({"head", "main", "master", "objects", "refs", "trash", "con", "nul", "aux", "prn"})
 _RESERVED_AGENTS = frozenset({"operator", "anonymous", "system"})
+"""Names that events give to actors other than agents."""
 _MISLEADING_AGENTS = frozenset(
     {
         *("none", "null", "nil", "undefined", "nan", "true", "false", "unknown", "default"),
@@ -23,6 +24,7 @@ _MISLEADING_AGENTS = frozenset(
     }
 )
 """Words that commands, programs and readers take for no agent, for themselves, or for several agents."""
+_IMPORTED_ID = re.compile(r"(?!\s)[^#\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]{1,200}(?<!\s)")
 _SECRET = re.compile(r"wb[ao]_[A-Za-z0-9_-]{43}")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """Addresses of this machine. Not all of 127.0.0.0/8: forwarders may listen on the others for remote clients."""
@@ -70,6 +72,15 @@ def check_agent_id(agent_id: str) -> str:
 def _is_reserved(agent_id: str) -> bool:
     word = agent_id.lower()
     return word in _RESERVED_AGENTS or word in _MISLEADING_AGENTS or word.startswith("pending_")
+
+
+def may_keep_id(agent_id: str) -> bool:
+    """Whether an imported agent may keep its id: one line of visible text that names no other actor.
+
+    The old server allowed any id. A ``#`` would begin a comment in the allowlist.
+    """
+    taken = agent_id.lower() in _RESERVED_AGENTS or agent_id.lower().startswith(("pending_", "rule:"))
+    return not taken and _IMPORTED_ID.fullmatch(agent_id) is not None
 
 
 def check_worktree_name(name: str) -> str:

@@ -71,7 +71,7 @@ async def test_who_waits_is_told_that_it_was_admitted(served: Served, talk: Talk
     await served.workbench.call("approve", approval_id=made["approval_id"], choices=choices)
     assert await line.hear() == {"type": "agent_assigned", "agent_id": "ada", "session_id": None, "tool": "read"}
     reply = await line.say("me", "authenticate", agent_id="ada", token=made["token"])
-    assert reply == message.authentication_success("ada", "read")
+    assert reply == message.authentication_success("ada", "Ada", "read")
 
 
 async def test_who_waits_is_told_that_it_was_rejected_and_why(served: Served, talk: Talks) -> None:

@@ -67,6 +67,7 @@ async def old(served: Served, admit: Admit, session: str) -> str:
     await admit("assigned_agent_123", session_id=session)
     brought = Query("brought", "UPDATE agents SET id_only = 1 WHERE assigned_agent_id = :agent_id")
     await served.workbench.store.write(lambda tx: tx.run(brought, agent_id="assigned_agent_123"))
+    await served.workbench.call("update_agent", agent_id="assigned_agent_123", changes={"name": "The old one"})
     return "assigned_agent_123"
 
 
@@ -97,7 +98,13 @@ async def test_the_exchange_of_an_agent_that_reads_and_writes(client: Any, old: 
     assert reply["type"] == "agent_id_required"
     assert reply["message"] == "To use 'write' tool, provide your assigned agent_id"
     assert json.loads(reply["expected_format"])[:2] == ["test_client_2", "authenticate"]
-    assert (await agent.act("authenticate", agent_id=old))["type"] == "authentication_success"
+    assert await agent.act("authenticate", agent_id=old) == {
+        "type": "authentication_success",
+        "agent_id": old,
+        "agent_name": "The old one",
+        "tool": "write",
+        "message": "Authentication successful. You can now use write operations.",
+    }
 
     content = {"title": "Test Context", "content": "This is a test context created by the agent"}
     written = await agent.say([old, "write", {"resource_type": "contexts", "content": content}])
@@ -109,8 +116,9 @@ async def test_the_exchange_of_an_agent_that_reads_and_writes(client: Any, old: 
         "status": "success",
     }
     heard = await agent.say([old, "read", {"resource_type": "contexts", "limit": 10}])
-    assert (heard["type"], heard["resource_type"], heard["next_cursor"]) == ("read_response", "contexts", None)
-    [row] = heard["data"]
+    [row] = heard.pop("data")
+    page = {"type": "read_response", "resource_type": "contexts", "access_level": "self_only", "count": 1}
+    assert heard == page | {"total": None, "next_cursor": None}
     assert (row["id"], row["title"], row["content"]) == (written["context_id"], content["title"], content["content"])
 
 
@@ -278,20 +286,48 @@ async def test_an_error_is_answered_and_the_connection_lives(client: Any) -> Non
 # §5.2 and §4.2: clients from before
 
 
-async def test_an_old_client_announces_itself_and_asks_for_contexts(client: Any, old: str) -> None:
-    line = await client("legacy")
-    assert (await line.say({"type": "announce", "agent_id": old, "name": "Old"}))["type"] == "authentication_success"
+def greeting(agent_id: str, registration: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The answer to an announcement, as the old server gave it; a registration is new."""
+    made = registration or {}
+    status = {"type": "agent_status", "agent_id": agent_id, "status": made.get("status", "connected")}
+    return [status, {"type": "announce_ack", "agent_id": agent_id, **made}]
+
+
+async def announce(line: Client, agent_id: str, name: str) -> list[dict[str, Any]]:
+    """Both messages that an announcement is answered with."""
+    return [await line.say({"type": "announce", "agent_id": agent_id, "name": name}), await line.hear()]
+
+
+async def test_an_old_client_announces_itself_and_asks_for_contexts(
+    client: Any, admit: Admit, old: str, session: str
+) -> None:
+    line, other = await client("legacy"), await client("other")
+    assert await announce(line, old, "Old") == greeting(old)
     await line.say([old, "write", {"content": {"title": "Kept"}}])
+    await other.act("authenticate", token=(await admit("new", session_id=session)).token)
+    await other.act("write", content={"title": "Of another agent"})
     for asked in ({"type": "request_contexts"}, {"type": "request_contexts", "agent_id": old, "limit": 1}):
         reply = await line.say(asked)
-        assert (reply["type"], [row["title"] for row in reply["contexts"]]) == ("contexts", ["Kept"])
+        assert reply.keys() == {"type", "agent_id", "results"}
+        assert (reply["type"], reply["agent_id"]) == ("contexts", old)
+        assert [row["title"] for row in reply["results"]] == ["Kept"]
+        assert {"id", "title", "created_at"} <= reply["results"][0].keys()
+
+
+async def test_an_old_client_gets_five_contexts_unless_it_asks_for_another_number(client: Any, old: str) -> None:
+    line = await client("legacy")
+    await announce(line, old, "Old")
+    for number in range(7):
+        await line.say([old, "write", {"content": {"title": f"Note {number}"}}])
+    assert len((await line.say({"type": "request_contexts", "agent_id": old}))["results"]) == 5
+    assert len((await line.say({"type": "request_contexts", "agent_id": old, "limit": 6}))["results"]) == 6
 
 
 async def test_an_old_client_need_not_wait_for_the_answer_to_its_announcement(client: Any, old: str) -> None:
     line = await client("legacy")
     for said in ({"type": "announce", "agent_id": old, "name": "Old"}, {"type": "request_contexts"}):
         await line.socket.send(json.dumps(said))
-    assert [(await line.hear())["type"] for _ in range(2)] == ["authentication_success", "contexts"]
+    assert [(await line.hear())["type"] for _ in range(3)] == ["agent_status", "announce_ack", "contexts"]
 
 
 async def test_an_old_client_may_say_with_each_message_who_it_is(client: Any, old: str) -> None:
@@ -299,21 +335,65 @@ async def test_an_old_client_may_say_with_each_message_who_it_is(client: Any, ol
     written = await line.act("write", agent_id=old, resource_type="contexts", content={"title": "Still works"})
     assert written["status"] == "success"
     other = await client("another")
-    assert (await other.say({"type": "request_contexts", "agent_id": old}))["contexts"][0]["title"] == "Still works"
+    assert (await other.say({"type": "request_contexts", "agent_id": old}))["results"][0]["title"] == "Still works"
 
 
 async def test_a_stranger_that_announces_itself_waits_for_a_person(served: Served, client: Any, session: str) -> None:
     line = await client("legacy")
-    reply = await line.say({"type": "announce", "agent_id": "newcomer", "name": "New"})
-    assert (reply["type"], reply["status"]) == ("registration_success", "pending")
+    status, ack = await announce(line, "newcomer", "New")
+    made = {key: ack[key] for key in ("status", "token", "approval_id", "message")}
+    assert [status, ack] == greeting("newcomer", made)
+    assert (ack["status"], ack["message"]) == ("pending", SUCCESS)
     assert (await line.act("write", content={"title": "Too early"}))["code"] == "TOKEN_REQUIRED"
-    again = await line.say({"type": "announce", "agent_id": "newcomer", "name": "New"})
-    assert (again["type"], again["data"]["status"]) == ("registration_status_response", "pending")
-    assert len((await served.workbench.call("list_approvals"))["approvals"]) == 1
-    choices = {"agent_id": "newcomer", "session_id": session}
-    await served.workbench.call("approve", approval_id=reply["approval_id"], choices=choices)
+    asked = {"type": "request_contexts", "agent_id": "newcomer"}
+    assert (await line.say(asked))["code"] == "NOT_ASSIGNED"
+    waiting = {"status": "pending", "message": "Not decided yet. Call again with wait_seconds."}
+    assert await announce(line, "newcomer", "New") == greeting("newcomer", waiting)
+    [approval] = (await served.workbench.call("list_approvals"))["approvals"]
+    assert (approval["payload"]["name"], approval["payload"]["suggested_id"]) == ("New", "newcomer")
+    await served.workbench.call("approve", approval_id=ack["approval_id"], choices={"session_id": session})
     assert (await line.hear())["type"] == "agent_assigned"
-    assert (await line.act("authenticate", agent_id="newcomer", token=reply["token"]))["tool"] == "write"
+    assert (await line.say(asked))["results"] == []
+    assert await announce(line, "newcomer", "New") == greeting("newcomer")
+    another = await client("another")
+    assert (await another.act("authenticate", agent_id="newcomer", token=ack["token"]))["agent_name"] == "New"
+
+
+async def test_an_old_client_that_is_rejected_is_told_why(served: Served, client: Any) -> None:
+    line = await client("legacy")
+    _, ack = await announce(line, "newcomer", "New")
+    await served.workbench.call("reject", approval_id=ack["approval_id"], reason="Not today")
+    told = await line.hear()
+    assert (told["type"], told["code"], told["reason"]) == ("registration_rejected", "REJECTED", "Not today")
+    for said in ({"type": "request_contexts", "agent_id": "newcomer"}, {"type": "announce", "agent_id": "newcomer"}):
+        refused = await line.say(said)
+        assert (refused["type"], refused["code"], refused["message"]) == ("error", "REJECTED", told["message"])
+
+
+async def test_an_old_client_that_a_rule_admits_is_connected_at_once(served: Served, client: Any) -> None:
+    await served.workbench.call("add_admission_rule", name="friends", pattern="New*")
+    line = await client("legacy")
+    status, ack = await announce(line, "newcomer", "New")
+    assert (status["status"], ack["agent_id"], ack["status"]) == ("connected", "newcomer", "assigned")
+    assert (await line.say({"type": "request_contexts", "agent_id": "newcomer"}))["results"] == []
+
+
+@pytest.mark.parametrize("agent_id", ["Ada Lovelace", "é", "null", "@home/ada", "x" * 200])
+async def test_an_imported_agent_works_under_an_id_that_a_new_one_could_not_get(
+    served: Served, client: Any, old: str, agent_id: str
+) -> None:
+    renamed = Query("renamed", "UPDATE agents SET assigned_agent_id = :agent_id WHERE assigned_agent_id = :old")
+    await served.workbench.store.write(lambda tx: tx.run(renamed, agent_id=agent_id, old=old))
+    line = await client("legacy")
+    assert await announce(line, agent_id, "Old") == greeting(agent_id)
+    assert (await line.say([agent_id, "write", {"agent_id": agent_id, "content": {"title": "Kept"}}]))["status"]
+    assert (await line.say({"type": "request_contexts", "agent_id": agent_id}))["results"][0]["title"] == "Kept"
+    kept = {"agent_id": agent_id, "changes": {"agent_id": agent_id, "name": "New"}}
+    assert (await served.workbench.call("update_agent", **kept))["agent_id"] == agent_id
+    await served.workbench.call("allow_agent", agent_id=agent_id)
+    assert (await line.say([agent_id, "whoami", {}]))["data"]["agent_id"] == agent_id
+    issued = await served.workbench.call("issue_token", agent_id=agent_id)
+    assert (await served.workbench.identify(issued["token"])).name == agent_id
 
 
 async def test_who_announces_itself_as_an_agent_with_a_token_needs_the_token(client: Any, admit: Admit) -> None:
@@ -327,4 +407,4 @@ async def test_the_allowlist_shuts_out_whoever_is_not_on_it(served: Served, clie
     for agent_id in (old, "newcomer"):
         assert (await line.say({"type": "announce", "agent_id": agent_id}))["code"] == "NOT_ALLOWLISTED"
     assert (await line.act("authenticate", agent_id=old))["code"] == "NOT_ALLOWLISTED"
-    assert (await line.say({"type": "announce", "agent_id": "somebody"}))["type"] == "registration_success"
+    assert (await line.say({"type": "announce", "agent_id": "somebody"}))["type"] == "agent_status"

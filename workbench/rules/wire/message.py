@@ -128,12 +128,12 @@ def new_pending_agent(agent: Mapping[str, Any]) -> Message:
     return {"type": "new_pending_agent", **{key: agent[key] for key in ("agent_id", "name", "connection_id")}}
 
 
-def authentication_success(agent_id: str, tool: str) -> Message:
+def authentication_success(agent_id: str, agent_name: str, tool: str) -> Message:
     """The answer to a successful authentication: the connection is now bound to an agent."""
     return {
         "type": "authentication_success",
         "agent_id": agent_id,
-        "agent_name": agent_id,
+        "agent_name": agent_name,
         "tool": tool,
         "message": f"Authentication successful. You can now use {tool} operations.",
     }
@@ -146,9 +146,22 @@ def response(action: str, data: Mapping[str, Any]) -> Message:
     return {"type": f"{action}_response", "data": data}
 
 
-def contexts(page: Mapping[str, Any]) -> Message:
-    """The answer to an older client's `request_contexts`."""
-    return {"type": "contexts", "contexts": page["data"], "next_cursor": page["next_cursor"]}
+# Replies to older clients.
+
+
+def agent_status(agent_id: str, status: str) -> Message:
+    """The message that precedes the answer to an announcement: `connected`, or `pending` for an unknown agent."""
+    return {"type": "agent_status", "agent_id": agent_id, "status": status}
+
+
+def announce_ack(agent_id: str, **registration: Any) -> Message:
+    """The answer to an announcement; for an unknown agent, with its registration."""
+    return {"type": "announce_ack", "agent_id": agent_id, **registration}
+
+
+def contexts(agent_id: str, page: Mapping[str, Any]) -> Message:
+    """The answer to `request_contexts`: the agent's own contexts, newest first."""
+    return {"type": "contexts", "agent_id": agent_id, "results": page["data"]}
 
 
 def event(found: Mapping[str, Any], request_id: Any) -> Message:

@@ -171,6 +171,7 @@ def _caller(row: Row) -> Caller:
         rejection=(row["rejection"] or "") if status is Registration.REJECTED else None,
         reads=bool(row["may_read"]),
         active=status is Registration.ACTIVE,
+        display_name=row["name"],
         token_hash=row["token_hash"],
         commands_only=bool(capabilities.get(COMMANDS_ONLY)),
         supervised=bool(capabilities.get(SUPERVISED)),

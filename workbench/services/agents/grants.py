@@ -148,8 +148,8 @@ def _wanted(tx: Reader, agent: Row, grant: Grant) -> dict[str, Any]:
 
 
 def _free(tx: Reader, agent: Row, agent_id: str) -> str:
-    if agent_id == agent["assigned_agent_id"]:  # it keeps an id that could not be chosen today
-        return agent_id
+    if agent_id == agent["assigned_agent_id"] and not agent_id.startswith("pending_"):
+        return agent_id  # an imported one need not follow the rule for new ids
     holders = tx.all(SQL.holders, agent_id=access.check_agent_id(agent_id))
     other = next((row for row in holders if row["id"] != agent["id"]), None)
     if other is not None:

@@ -28,6 +28,9 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
+ANNOUNCED_AS = "announced_as"
+"""The capability with the id under which an older client announced itself; the suggested id is made from it."""
+
 AgentName = Annotated[VisibleName, Field(description="Display name of the agent.")]
 Capabilities = Annotated[dict[str, Any], Field(description="What the agent can do; free-form, at most 10 kB of JSON.")]
 WantedPersona = Annotated[str, Field(description="The persona to work as, such as implementer or planner.")]
@@ -153,7 +156,7 @@ def add_pending(
         "worktree": worktree,
         "profile": profile,
         "spawned_by": tx.actor if profile else None,
-        "suggested_id": free_agent_id(tx, name),
+        "suggested_id": free_agent_id(tx, str(capabilities.get(ANNOUNCED_AS) or name)),
         "suggested_session": suggested_session(tx, parent),
         "connection_id": connection_id,
         "client": ctx.caller.client,

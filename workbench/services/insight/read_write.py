@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from workbench.errors import BadInput, Refused
-from workbench.model import Int64, Level, Registration, TaskState, Wire
+from workbench.model import Access, Int64, Level, Registration, TaskState, Wire
 from workbench.ops import Caller, Ctx, first_problems, op, problems_of
 from workbench.rules.wire.paging import Cursor, Search
 from workbench.services.access import permissions
@@ -63,13 +63,15 @@ class TaskFilters(Wire):
 
 
 class ReadResult(Wire):
-    """Rows of one type. `next_cursor` is null on the last page.
+    """Rows of one type, as far as the caller's access level permits. `next_cursor` is null on the last page.
 
-    `total` is null for contexts and tasks, which are not counted.
+    `count` is the number of rows in `data`. `total` is null for contexts and tasks, which are not counted.
     """
 
     resource_type: str
+    access_level: Access
     data: list[dict[str, Any]]
+    count: int
     total: int | None = None
     next_cursor: str | None
 
@@ -152,40 +154,40 @@ def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
 def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(contexts.Filters, filters)
     rows, following = contexts.page(tx, ctx.caller, page.limit, page.cursor, wanted, page.since)
-    return _result("contexts", rows, following)
+    return _result(ctx, "contexts", rows, following)
 
 
 def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(ProjectFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = projects.page(tx, ctx.caller, which, page.limit, page.cursor)
-    return _result("projects", found.projects, found.next_cursor, found.total)
+    return _result(ctx, "projects", found.projects, found.next_cursor, found.total)
 
 
 def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(SessionFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = sessions.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.project_id)
-    return _result("sessions", found.sessions, found.next_cursor, found.total)
+    return _result(ctx, "sessions", found.sessions, found.next_cursor, found.total)
 
 
 def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = _parsed(TeamFilters, filters)
     which = space.Wanted(wanted.search, since=page.since)
     found = teams.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.session_id)
-    return _result("teams", found.teams, found.next_cursor, found.total)
+    return _result(ctx, "teams", found.teams, found.next_cursor, found.total)
 
 
 def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = directory.Wanted(**_parsed(AgentFilters, filters).model_dump(), since=page.since)
     found = directory.page(tx, ctx, wanted, page.limit, page.cursor)
-    return _result("agents", found.agents, found.next_cursor, found.total)
+    return _result(ctx, "agents", found.agents, found.next_cursor, found.total)
 
 
 def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
     wanted = board.Wanted(**_parsed(TaskFilters, filters).model_dump(), since=page.since)
     found = board.page(tx, ctx.caller, wanted, page.limit, page.cursor)
-    return _result("tasks", found.tasks, found.next_cursor)
+    return _result(ctx, "tasks", found.tasks, found.next_cursor)
 
 
 _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], ReadResult]] = {
@@ -199,10 +201,16 @@ _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], ReadResu
 
 
 def _result(
-    resource_type: str, rows: Sequence[BaseModel], following: str | None, total: int | None = None
+    ctx: Ctx, resource_type: str, rows: Sequence[BaseModel], following: str | None, total: int | None = None
 ) -> ReadResult:
-    data = [row.model_dump(mode="json") for row in rows]
-    return ReadResult(resource_type=resource_type, data=data, total=total, next_cursor=following)
+    return ReadResult(
+        resource_type=resource_type,
+        access_level=ctx.caller.access,
+        data=[row.model_dump(mode="json") for row in rows],
+        count=len(rows),
+        total=total,
+        next_cursor=following,
+    )
 
 
 def _parsed(model: type[F], filters: Mapping[str, Any]) -> F:

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from workbench.ops import Caller
 from workbench.rules import access
 from workbench.rules.wire import message
 from workbench.rules.wire.message import Frame
+from workbench.services.agents.register import ANNOUNCED_AS
 from workbench.services.sharing.events import is_own, may_see
 from workbench.shells.gate import SUBPROTOCOL, revoked
 from workbench.shells.websocket import subscriptions
@@ -39,6 +41,8 @@ REMEMBERED_REQUESTS = 256
 ONCE = frozenset({"register", "write"})
 """Actions that are done only once for a `request_id`."""
 DECIDED = ("agent.assigned", "agent.rejected", "agent.revoked", "agent.deleted")
+LEGACY_CONTEXTS = 5
+"""How many contexts an older client gets when it sets no limit."""
 CLOSE_IDLE = 1008
 CLOSE_AUTHENTICATION = 4401
 
@@ -60,7 +64,7 @@ class Connection:
         self._under_way: dict[bytes, asyncio.Task[Reply]] = {}
         self._answered: LRUCache[bytes, bytes] = LRUCache(REMEMBERED_REQUESTS)
         self._watching: list[asyncio.Task[None]] = []
-        self._announced: dict[str, Caller] = {}
+        self._announced: dict[str, str] = {}
         self._deciding: dict[str, asyncio.Task[None]] = {}
         self._present: str | None = None
         self._presence = contextlib.AsyncExitStack()
@@ -114,7 +118,7 @@ class Connection:
             reply = Reply(message.error(internal_error(), frame.action if frame else None))
         if frame is None or frame.request_id is None:
             return reply
-        return Reply(message.reply(reply.message, frame.request_id), reply.then, reply.close)
+        return replace(reply, message=message.reply(reply.message, frame.request_id))
 
     def _failed(self, error: WorkbenchError, frame: Frame | None) -> Reply:
         """Answer with an error; after too many failed authentications, close."""
@@ -201,7 +205,7 @@ class Connection:
 
     async def _bound_to_id(self, agent_id: str) -> Caller:
         try:
-            known = await self._workbench.identify_by_id(agent_id)
+            known = await self._by_id(agent_id)
         except Unauthenticated as error:
             if error.code == "TOKEN_REQUIRED" and agent_id.startswith("pending_"):
                 raise message.not_assigned() from None
@@ -210,6 +214,13 @@ class Connection:
         if known.level > Level.ANONYMOUS:
             await self._bind(caller)
         return self._binding.narrowed(caller)
+
+    async def _by_id(self, agent_id: str) -> Caller:
+        """The caller with an id that needs no token: an imported agent, or one that announced itself here."""
+        announced_as = self._announced.get(agent_id)
+        if announced_as is not None:
+            return await self._workbench.current(announced_as)
+        return await self._workbench.identify_by_id(agent_id)
 
     # Selecting a tool, and registering.
 
@@ -249,25 +260,46 @@ class Connection:
     async def _announce(self, caller: Caller, data: dict[str, Any]) -> Reply:
         """Identify a client that predates registration: known agents are bound, others are registered."""
         agent_id = announced(data)
-        if caller.level > Level.ANONYMOUS:
-            return Reply(message.authentication_success(caller.name, caller.tool))
-        if not await self._workbench.allowed(agent_id):
-            raise Refused("NOT_ALLOWLISTED", f"{agent_id} is not on the allowlist. Ask the operator to add it.")
-        try:
-            known = await self._workbench.identify_by_id(agent_id)
-        except Unauthenticated as error:
-            if error.code != "INVALID_AGENT":
-                raise
-            return await self._register_announced(caller, agent_id, data.get("name") or agent_id)
-        return await self._bound_to(known)
+        if caller.level is Level.ANONYMOUS:
+            if not await self._workbench.allowed(agent_id):
+                raise Refused("NOT_ALLOWLISTED", f"{agent_id} is not on the allowlist. Ask the operator to add it.")
+            try:
+                known = await self._by_id(agent_id)
+            except Unauthenticated as error:
+                if error.code != "INVALID_AGENT":
+                    raise
+                return await self._register_announced(caller, agent_id, data.get("name") or agent_id)
+            if known.level is Level.ANONYMOUS and not known.barred:
+                return await self._still_waiting(known, agent_id)
+            caller = await self._bind_admitted(known)
+        return Reply(message.announce_ack(caller.name), before=message.agent_status(caller.name, "connected"))
 
     async def _register_announced(self, caller: Caller, agent_id: str, name: Any) -> Reply:
-        if waiting := self._announced.get(agent_id):
-            state = await self._workbench.dispatch(waiting, "registration_status", {})
-            return Reply(message.response("registration_status", state))
-        reply = await self._register(caller, {"name": name, "capabilities": {"announced_as": agent_id}})
-        self._announced[agent_id] = await self._workbench.identify(reply.message["token"])
-        return reply
+        made = await self._register(caller, {"name": name, "capabilities": {ANNOUNCED_AS: agent_id}})
+        known = await self._workbench.identify(made.message["token"])
+        assert known.agent is not None
+        self._announced[agent_id] = known.agent
+        registration = {key: made.message[key] for key in ("status", "token", "approval_id", "message")}
+        if known.level > Level.ANONYMOUS:  # admitted by a rule
+            bound = await self._bind_admitted(known)
+            ack = message.announce_ack(bound.name, **registration)
+            return Reply(ack, before=message.agent_status(bound.name, "connected"))
+        ack = message.announce_ack(agent_id, **registration)
+        return replace(made, message=ack, before=message.agent_status(agent_id, made.message["status"]))
+
+    async def _still_waiting(self, known: Caller, agent_id: str) -> Reply:
+        """Answer the repeated announcement of an agent that is not admitted.
+
+        Raises:
+            Refused: ``REJECTED``.
+        """
+        if known.rejection is not None:
+            raise access.rejected(known.rejection)
+        state = await self._workbench.dispatch(known, "registration_status", {})
+        return Reply(
+            message.announce_ack(agent_id, status=state["status"], message=state["message"]),
+            before=message.agent_status(agent_id, state["status"]),
+        )
 
     # Authentication and presence.
 
@@ -286,9 +318,20 @@ class Connection:
         if caller.level is Level.ANONYMOUS and not caller.barred:
             refusal = message.error(message.not_admitted(caller.rejection), "authenticate")
             return Reply(refusal, then=lambda: self._await_decision(caller))
+        bound = await self._bind_admitted(caller)
+        tool = self._binding.narrowed(bound).tool
+        return Reply(message.authentication_success(bound.name, bound.display_name or bound.name, tool))
+
+    async def _bind_admitted(self, known: Caller) -> Caller:
+        """Bind the connection to an admitted agent or the operator.
+
+        Raises:
+            Refused: ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``NOT_ALLOWLISTED``.
+        """
+        caller = self._binding.from_here(known)
         await self._workbench.dispatch(caller, "whoami", {})  # raises the reason if the caller is barred
         await self._bind(caller)
-        return Reply(message.authentication_success(caller.name, self._binding.narrowed(caller).tool))
+        return caller
 
     async def _bind(self, caller: Caller) -> None:
         """Bind the connection to a caller until the caller is revoked."""
@@ -335,14 +378,20 @@ class Connection:
         if caller.level is Level.ANONYMOUS and not caller.barred:
             raise message.not_admitted(caller.rejection)
         if frame.action == "request_contexts":
-            wanted: dict[str, Any] = {key: frame.data[key] for key in ("limit", "cursor") if key in frame.data}
-            return Reply(message.contexts(await self._workbench.dispatch(caller, "read", wanted)))
+            return await self._own_contexts(caller, frame.data)
         if frame.action == "read":
             return await self._operate(caller, frame)
         try:
             return await self._operate(caller, frame)
         except WorkbenchError as error:
             raise message.failed("Write operation", error) from error
+
+    async def _own_contexts(self, caller: Caller, data: dict[str, Any]) -> Reply:
+        """Answer an older client's `request_contexts`."""
+        limit = data.get("limit", LEGACY_CONTEXTS)
+        own = {"agent_id": caller.name} if caller.agent is not None else {}
+        page = await self._workbench.dispatch(caller, "read", {"filters": own, "limit": limit})
+        return Reply(message.contexts(caller.name, page))
 
     async def _operate(self, caller: Caller, frame: Frame) -> Reply:
         if frame.action not in self._workbench.catalogue:

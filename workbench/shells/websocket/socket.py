@@ -42,11 +42,12 @@ class Disconnected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply, and what to do once it is sent."""
+    """A reply, a message to send before it, and what to do once both are sent."""
 
     message: Message
     then: Callable[[], object] | None = None
     close: tuple[int, str] | None = None
+    before: Message | None = None
 
     @property
     def failed(self) -> bool:
@@ -178,6 +179,8 @@ class MessageSocket:
             while self._handling and self._handling[0].done():
                 reply = self._handling.popleft().result()
                 self._room.set()
+                if reply.before is not None:
+                    await self.send(reply.before)
                 await self.send(reply.message)
                 if reply.then is not None:
                     reply.then()
