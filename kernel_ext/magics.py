@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kernel_ext.session import Session
 
 _ATTRIBUTE = "workbench_magics"
+_WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\])+""")
 
 
 def load(shell: InteractiveShell) -> None:
@@ -76,15 +78,21 @@ def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def words(line: str) -> list[str]:
-    """The words of a line, quoted as in a shell; IPython's own parser would keep the quotes.
+    """The words of a line up to a comment, quoted as in a shell; IPython's own parser would keep the quotes.
 
     Raises:
         UsageError: a quotation is not closed.
     """
     try:
-        return shlex.split(line)
+        return shlex.split(without_comment(line))
     except ValueError as error:
         raise UsageError(f"{error}: {line}") from None
+
+
+def without_comment(line: str) -> str:
+    """A line up to a word that begins with ``#``."""
+    comment = next((word for word in _WORD.finditer(line) if word[0].startswith("#")), None)
+    return line[: comment.start()] if comment else line
 
 
 def parsed(magic: Any, line: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,14 @@ class Kernel:
 
 
 @contextmanager
-def started(home: Path) -> Iterator[Kernel]:
-    """A kernel in a directory of its own, with the extension loaded."""
+def started(home: Path, *, cwd: Path | None = None, env: Mapping[str, str] = os.environ) -> Iterator[Kernel]:
+    """A kernel with the extension loaded, and with IPython's files in a directory of its own.
+
+    Args:
+        cwd: where it runs; by default in that directory.
+    """
     manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(home), env=os.environ | {"IPYTHONDIR": str(home / ".ipython")})
+    manager.start_kernel(cwd=str(cwd or home), env={**env, "IPYTHONDIR": str(home / ".ipython")})
     client = manager.blocking_client()
     client.start_channels()
     try:

@@ -322,6 +322,25 @@ def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
     assert "--anywhere" in kernel.complete("%workbench rules add --")
 
 
+def test_an_agent_in_a_cell_is_told_that_it_was_rejected_and_why(running: Kernel) -> None:
+    running.run('made = wb.call("register", name="eve")')
+    assert running.run('%workbench reject 1 --reason "Not today"').strip() == "Rejected 1."
+    _, error = running.attempt(
+        'import workbench\nwith workbench.SyncAgent(wb.server.url, token=made["token"]):\n    pass'
+    )
+    assert error is not None
+    assert error.startswith("Refused: REJECTED: Your registration was rejected: Not today.")
+
+
+def test_a_line_may_end_with_a_comment(running: Kernel) -> None:
+    running.run("%workbench projects add Lab   # where the team works")
+    running.run('%workbench sessions add Lab "Day # 1"')
+    running.run("%workbench sessions add Lab Day#2  #")
+    sessions = 'print(sorted(session["name"] for session in wb.call("list_sessions")["sessions"]))'
+    assert running.run(sessions) == "['Day # 1', 'Day#2']\n"
+    assert running.run('print(wb.call("list_projects")["projects"][0]["name"])') == "Lab\n"
+
+
 def test_an_agent_is_admitted_with_choices_and_its_grant_is_changed(running: Kernel) -> None:
     running.run('wb.call("register", name="ada", persona_id="tester")')
     running.run("%workbench projects add Lab")

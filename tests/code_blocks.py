@@ -1,0 +1,66 @@
+"""The code blocks of the README and the documentation, as printed.
+
+A comment directly above a block, `<!-- not run by a test: … -->`, says why no test runs it. Blocks without a language
+are no code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.docs import ROOT
+
+_PART = re.compile(
+    r"^#+ (?P<heading>[^\n]+)$"
+    r"|(?:^<!-- not run by a test: (?P<reason>[^>]+) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$"
+    r"|^```\n.*?^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """A block of code, and the heading that it is below.
+
+    `reason`: why no test runs it.
+    """
+
+    path: Path
+    line: int
+    heading: str
+    language: str
+    code: str
+    reason: str | None
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it is for a notebook that has loaded the extension."""
+        return self.language == "python" and re.match(r"%|wb\b", self.code) is not None
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands of a block that shows a terminal; comments at their ends are the shell's."""
+        return [line.removeprefix("$ ") for line in self.code.splitlines()]
+
+
+def code_blocks() -> list[CodeBlock]:
+    """All blocks of code, in order."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data" / "penguins" / "README.md"]
+    return [block for page in pages for block in blocks_of(page, page.read_text("utf-8"))]
+
+
+def blocks_of(path: Path, text: str) -> Iterator[CodeBlock]:
+    """The blocks of code of a page."""
+    heading = ""
+    for part in _PART.finditer(text):
+        if part["heading"]:
+            heading = part["heading"]
+        elif part["language"]:
+            line = text.count("\n", 0, part.start("code"))
+            yield CodeBlock(path, line, heading, part["language"], part["code"], part["reason"])

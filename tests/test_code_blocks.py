@@ -1,0 +1,232 @@
+"""Every code block of the README and the documentation runs as printed, in a project where that makes sense."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.code_blocks import CodeBlock, blocks_of, code_blocks
+from tests.conftest import Admit, Clock, Command, Served, git
+from tests.docs import ROOT
+from tests.kernel.conftest import started
+from tests.services.worktrees.lab import commit
+from tests.services.worktrees.lab import make as make_worktree
+from tests.worker.working import make, reached, working
+from workbench.app import Workbench
+from workbench.errors import WorkbenchError
+from workbench.model import SECOND
+from workbench.ops import OPERATOR
+from workbench.services.tasks import board
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+from workbench.worker import supervisor
+
+pytestmark = pytest.mark.anyio
+
+ELSEWHERE = {ROOT / "docs" / "mcp.md": ROOT / "tests" / "shells" / "mcp" / "test_manual.py"}
+"""Pages whose blocks another test runs, and that test."""
+BLOCKS = [block for block in code_blocks() if block.reason is None and block.path not in ELSEWHERE]
+CELLS = [block for block in BLOCKS if block.is_cell]
+COMMANDS = {block.heading: block for block in BLOCKS if block.language in ("console", "sh")}
+SETTINGS = {block.heading: block for block in BLOCKS if block.language == "toml"}
+PROGRAMS = {block.heading: block for block in BLOCKS if block.language == "python" and not block.is_cell}
+OWN_SETTINGS = {"Your own environment, data and keys"}
+"""Headings of settings for the user's own file."""
+APRIL_2026 = 1_775_044_800
+"""Noon of the first day, in UTC."""
+
+
+def test_each_block_is_run_by_a_test_below() -> None:
+    known = (
+        {"Agents", "Worktrees", "Penguins of the Palmer Archipelago"},
+        {*OWN_SETTINGS, "Worktrees"},
+        {"Agents", "Structure"},
+    )
+    assert (COMMANDS.keys(), SETTINGS.keys(), PROGRAMS.keys()) == known, "a new block needs a test, or is a cell"
+    others = [block for kind in (COMMANDS, SETTINGS, PROGRAMS) for block in kind.values()]
+    assert {*CELLS, *others} == {*BLOCKS}
+
+
+def test_the_blocks_of_other_pages_are_run_elsewhere() -> None:
+    assert [page for page, test in ELSEWHERE.items() if page.name not in test.read_text("utf-8")] == []
+
+
+def test_the_blocks_that_no_test_runs_are_few_and_say_why() -> None:
+    assert [block.commands[0].split()[:2] for block in code_blocks() if block.reason] == [["make", "demo"]] * 2
+
+
+def test_blocks_are_found_with_their_heading_and_reason() -> None:
+    text = (
+        "# Top\n```sh\nls\n```\n## Low\n```\n# art\n```\n<!-- not run by a test: slow -->\n```console\n$ a # b\n```\n"
+    )
+    first, second = blocks_of(Path("x.md"), text)
+    assert (first.heading, first.line, first.language, first.code, first.reason) == ("Top", 2, "sh", "ls\n", None)
+    assert (second.heading, second.reason, second.commands) == ("Low", "slow", ["a # b"])
+
+
+def environment(**more: str) -> dict[str, str]:
+    """That of a person who has activated the virtual environment, and who is in no project."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("WORKBENCH_", "COV_"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return plain | {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]} | more
+
+
+# Commands
+
+
+async def succeed(block: CodeBlock, project: Path) -> None:
+    """Run the commands of a block in a project."""
+    for command in block.commands:
+        argv = ["/bin/sh", "-ec", command]
+        ran = await asyncio.to_thread(
+            subprocess.run, argv, cwd=project, env=environment(), capture_output=True, text=True
+        )
+        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+
+
+@pytest.mark.timeout(120)
+async def test_kept_work_is_shown_and_adopted(
+    served: Served, settle: Admit, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    ada = await settle("ada", "lab")
+    for number in range(1, 7):
+        await make(served, None, title=f"Task {number}", persona_id="tester")
+    assert await make(served, "echo $WORKBENCH_ATTEMPT > made.txt; exit 75", max_retries=1) == 7
+    async with working(served, ada.token):
+        await reached(served, 7, "failed")
+    await succeed(COMMANDS["Agents"], repository)
+    [asked] = (await served.workbench.call("list_approvals", kind="integration"))["approvals"]
+    assert [file["path"] for file in asked["payload"]["files"]] == ["made.txt"]
+
+
+async def test_discarded_work_is_restored(settings: Settings, clock: Clock, repository: Path) -> None:
+    clock.now = APRIL_2026 * SECOND
+    async with Workbench.open(settings, clock=clock) as workbench:
+        place = await make_worktree(workbench)
+        commit(place)
+        (place / "draft.txt").write_text("a draft\n")
+        await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
+    await succeed(COMMANDS["Worktrees"], repository)
+    assert git("show", "refs/back/workbench/saved/lab/uncommitted:draft.txt", cwd=repository) == "a draft"
+
+
+@pytest.mark.timeout(120)
+async def test_the_sample_repository_is_analysed(tmp_path: Path) -> None:
+    project = Path(shutil.copytree(ROOT / "data" / "penguins", tmp_path / "penguins"))
+    await succeed(COMMANDS["Penguins of the Palmer Archipelago"], project)
+    assert (project / "results" / "REPORT.md").exists()
+
+
+# Settings
+
+
+async def test_settings_count_when_they_are_trusted(workbench: Workbench, settings: Settings, command: Command) -> None:
+    (settings.home / "settings.toml").write_text(SETTINGS["Worktrees"].code)
+    assert (await command("trust", "--yes")).status == 0
+    found = Settings(project=settings.project)
+    assert (found.integration_gates, found.gate_seconds) == (("pytest -q", "ruff check ."), 600)
+
+
+async def test_the_users_own_settings_count(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path))
+    for heading in OWN_SETTINGS:
+        (tmp_path / "settings.toml").write_text(SETTINGS[heading].code)
+        found = Settings(project=settings.project)
+        wanted = tomllib.loads(SETTINGS[heading].code)
+        assert {name: getattr(found, name) for name in wanted} == wanted
+
+
+# Programs
+
+
+@pytest.fixture
+async def at_the_default_port(workbench: Workbench) -> AsyncIterator[Workbench]:
+    """A project that is served at port 8765, as soon as no other test uses that."""
+    async with Servers(workbench) as servers:
+        while workbench.server is None:
+            try:
+                await servers.start(8765)
+            except WorkbenchError as error:
+                assert error.code == "PORT_TAKEN", error
+                await asyncio.sleep(0.2)
+        yield workbench
+
+
+def run(program: str) -> Any:
+    """Run a program that may use `await` at its top level: what is to be awaited."""
+    code = compile(program, "README.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return eval(code, {})
+
+
+@pytest.mark.timeout(120)
+async def test_the_client_example_answers_others_and_not_itself(at_the_default_port: Workbench) -> None:
+    call = at_the_default_port.call
+    await call("create_project", name="Apollo")
+    session = (await call("create_session", project_id="Apollo", name="Day one"))["id"]
+    agent = asyncio.create_task(run(PROGRAMS["Agents"].code))
+    feed = at_the_default_port.feed
+    async with feed.subscribe("approval.requested", after=0) as asked:
+        approval = int((await anext(asked)).subject.partition(":")[2])
+    await call("approve", approval_id=approval, choices={"session_id": session, "access_level": "session_level"})
+    while "context.written" not in feed.patterns:
+        await asyncio.sleep(0.001)
+    questions = []
+    async with feed.subscribe("context.written") as written:
+        for title in ("Who?", "Why?"):
+            made = await call("write", session_id=session, content={"title": title, "content": ""})
+            questions.append(made["context_id"])
+            while (await anext(written)).actor != "Oracle":
+                pass
+    agent.cancel()
+    await asyncio.gather(agent, return_exceptions=True)
+    contexts = (await call("read", limit=500))["data"]
+    assert [row["metadata"]["to"] for row in reversed(contexts) if row["title"] == "Answer"] == questions
+
+
+async def test_the_operation_is_that_of_the_library_and_works(workbench: Workbench) -> None:
+    code = PROGRAMS["Structure"].code
+    assert code in Path(board.__file__).read_text("utf-8")
+    names = dict(vars(board))
+    exec(compile(code, "README.md", "exec", dont_inherit=True), names)
+    await workbench.call("create_task", title="Count", persona_id="tester")
+    counted = await names["count_tasks"](workbench._ctx.of(OPERATOR))
+    assert counted.counts == {"pending": 1}
+
+
+# Cells
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_the_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
+    (repository / "unused.py").write_text("import os\n")
+    git("add", ".", cwd=repository)
+    git("commit", "-q", "-m", "A file for the linter to mend", cwd=repository)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "claude").write_text("#!/bin/sh\nexec sleep 600\n")  # an agent that gets no task does not start it
+    (programs / "claude").chmod(0o755)
+    path = os.pathsep.join([str(programs), environment()["PATH"]])
+    with started(tmp_path, cwd=repository, env=environment(PATH=path)) as kernel:
+        try:
+            for block in CELLS:
+                if "integrate_worktree" in block.code:  # "When the work is done:"
+                    kernel.run('while wb.call("wait_for_task", task_id=1)["status"] != "completed": pass')
+                kernel.run(block.code)
+            kernel.run('asked = wb.call("list_approvals", kind="integration")["approvals"]')
+            assert kernel.run('print([file["path"] for file in asked[0]["payload"]["files"]])') == "['unused.py']\n"
+        finally:
+            kernel.run("%workbench stop --end-workers")
