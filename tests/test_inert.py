@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.cli.client import explain
 from workbench.cli.output import Note, Text
 from workbench.errors import NotFound
 from workbench.graph import Graph
@@ -47,7 +46,7 @@ def printed(text: str) -> list[str]:
     shown = [Note(text), Text(text), table, Page([(text, table)]), Table([], [], text), Graph([task], [])]
     pages = [found for one in shown for found in (repr(one), one._repr_html_())]
     error = NotFound("TASK_NOT_FOUND", text)
-    return [*pages, explain(error), str(error), *error._render_traceback_(), inert(text), as_html(text)]
+    return [*pages, str(error), *error._render_traceback_(), inert(text), as_html(text)]
 
 
 @given(TEXTS)

@@ -124,7 +124,7 @@ def test_an_interrupted_call_is_given_up_and_the_servers_go_on(prepared: Kernel,
     _, error = prepared.attempt('wb.call("list_events", after=10**6, wait_seconds=30)')
     assert error is not None
     assert error.startswith("KeyboardInterrupt")
-    assert prepared.run('wb.call("ping")') == "{'ok': True}"
+    assert prepared.run('dict(wb.call("ping"))') == "{'ok': True}"
     prepared.run("while wb.host.workbench.feed.readers: time.sleep(0.01)")
     prepared.run("%workbench stop")
     assert_nothing_is_left(prepared, repository)

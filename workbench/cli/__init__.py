@@ -39,7 +39,6 @@ from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
 from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.graph import Graph
-from workbench.inert import inert
 from workbench.tables import Page, Table
 
 __all__ = ["COMMANDS", "CommandGroup", "Note", "Shown", "Text", "cli", "main", "parse_arguments", "planned", "saved"]
@@ -78,7 +77,7 @@ def _report(error: Exception, as_json: bool) -> int:
         error.show()
         return error.exit_code
     coded = _coded(error)
-    text = json.dumps(coded.as_dict()) if as_json else _usage(error) + inert(f"{coded.code}: {coded.message}")
+    text = json.dumps(coded.as_dict()) if as_json else _usage(error) + str(coded)
     click.echo(text, err=True)
     return error.exit_code if isinstance(error, click.ClickException) else 1
 

@@ -43,6 +43,9 @@ _O_PATH, _NO_SYMLINKS = 0o10000000, 0x04
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _IGNORED_BY_PYTHON = (13, 25)
 """SIGPIPE and SIGXFSZ, on all systems."""
+_WAITED_FOR = (_signal.SIGTERM, _signal.SIGCHLD)
+_NEVER = float("inf")
+_LONGEST_WAIT, _KILL_AGAIN_SECONDS = 3_600.0, 0.1
 _KILL_SECONDS = 5.0
 """How long processes may take to end after SIGKILL."""
 
@@ -168,31 +171,32 @@ def _guard(seconds: int) -> None:
     """
     _prctl(_SET_CHILD_SUBREAPER, 1)
     _prctl(_SET_PARENT_DEATH_SIGNAL, _signal.SIGTERM)
-    command = 0
-
-    def stop(*_: object) -> None:
-        _signal.alarm(seconds)
-        if command:
-            _kill(command, _signal.SIGTERM)
-
-    _signal.signal(_signal.SIGTERM, stop)
-    _signal.signal(_signal.SIGALRM, lambda *_: _kill_children())
+    # Waited for instead of handled: Python runs no handler of a signal that comes just before a blocking call.
+    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _WAITED_FOR)
     command = os.fork()
     if command:
-        status = _status_of(command)
-        _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+        status = _status_of(command, seconds)
         _end_children()
         _end_as(status)
-    for number in (_signal.SIGTERM, _signal.SIGALRM):
-        _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
 
-def _status_of(child: int) -> int:
-    """Wait for a child, and reap others meanwhile."""
-    ended, status = 0, 0
-    while ended != child:
-        ended, status = os.waitpid(-1, 0)
-    return status
+def _status_of(command: int, seconds: int) -> int:
+    """Wait for the command, and reap others meanwhile; after SIGTERM, end it."""
+    kill_at = _NEVER
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended == command:
+            return status
+        if ended:
+            continue
+        found = _signal.sigtimedwait(_WAITED_FOR, max(0.0, min(kill_at - time.monotonic(), _LONGEST_WAIT)))
+        if found and found.si_signo == _signal.SIGTERM:
+            _kill(command, _signal.SIGTERM)
+            kill_at = min(kill_at, time.monotonic() + seconds)
+        if time.monotonic() >= kill_at:
+            _kill_children()
+            kill_at = time.monotonic() + _KILL_AGAIN_SECONDS
 
 
 def _end_children() -> None:
@@ -235,6 +239,7 @@ def _end_as(status: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if number != _signal.SIGKILL:
             _signal.signal(number, _signal.SIG_DFL)
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
     os._exit(os.waitstatus_to_exitcode(status))
 

@@ -68,13 +68,13 @@ async def test_a_reviewer_without_a_worktree_takes_what_belongs_to_none(workbenc
 
 
 async def test_without_a_persona_only_what_is_reserved_can_be_taken(workbench: Workbench) -> None:
-    made = await workbench.call("register", name="nil")
+    made = await workbench.call("register", name="ada")
     await workbench.call("approve", approval_id=made["approval_id"])
-    nil = Admitted("nil", made["token"], await workbench.identify(made["token"]))
+    ada = Admitted("ada", made["token"], await workbench.identify(made["token"]))
     await make(workbench)
-    assert await claim(workbench, nil) is None
-    mine = await make(workbench, assigned_agent_id="nil")
-    assert (await claim(workbench, nil))["id"] == mine
+    assert await claim(workbench, ada) is None
+    mine = await make(workbench, assigned_agent_id="ada")
+    assert (await claim(workbench, ada))["id"] == mine
 
 
 async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
