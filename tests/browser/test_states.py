@@ -187,6 +187,7 @@ def test_every_state_is_readable_and_reachable_at_every_width(
         for states in (inbox_states, task_states, worktree_states, other_states):
             check(desk, theme.lower(), states(desk))
         project.operate("terminate_agent", agent_id="walt")
+        view(desk, "Inbox")
         run(page, 2)
         expect(desk.get_by_text("NOT_STARTED")).to_be_visible()
         check(desk, theme.lower(), iter(["stopped"]))
