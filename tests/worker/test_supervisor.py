@@ -303,7 +303,7 @@ async def test_a_worker_whose_project_was_removed_ends_though_it_holds_a_task(
     ada: Admitted = await admit("ada")
     (state := tmp_path / "state").mkdir()
     file = shutil.copy2(served.workbench.settings.server_file, state)
-    async with working(served, ada.token, None, patience_seconds=0.3, server_file=Path(file)) as running:
+    async with working(served, ada.token, None, patience_seconds=600, server_file=Path(file)) as running:
         await make(served, f"touch {repository}/begun; until [ -e {repository}/go ]; do sleep 0.05; done")
         await appeared(repository / "begun")
         await served.servers.stop()

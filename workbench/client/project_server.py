@@ -61,6 +61,10 @@ class ProjectServer:
         info = self._named()
         return info is None or not is_same_place(info.url, self.url)
 
+    def is_gone(self) -> bool:
+        """Whether the project was removed: no server of it can come any more."""
+        return self._file is not None and not self._has_file()
+
     async def find(self) -> ServerInfo | None:
         """The server, if it answers with its nonce at another address than `url`, which is that address from now on."""
         info = self._named()

@@ -54,7 +54,7 @@ class Api:
 
         Raises:
             WorkbenchError: what the server raised; ``NO_SERVER`` when it was away for `patience_seconds`, unless no
-                server runs and the worker holds a task.
+                server runs and the worker holds a task, or when the project was removed.
         """
         now, tries = asyncio.get_running_loop().time, 0
         deadline = now() + self._config.patience_seconds
@@ -62,7 +62,8 @@ class Api:
             try:
                 return await self.call_once(name, **arguments)
             except WorkbenchError as error:
-                if not _may_pass(error, tries) or (now() > deadline and not self._waits_for_server()):
+                is_late = now() > deadline and not self._waits_for_server()
+                if not _may_pass(error, tries) or is_late or self._server.is_gone():
                     raise
                 log.warning("%s: %s; trying again", name, error.message)
             await asyncio.sleep(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
