@@ -22,7 +22,7 @@ USERS = [
         NOBODY, id="as-nobody", marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
     ),
 ]
-SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin")
+SYSTEM_PYTHON = next(filter(None, map(shutil.which, ("/usr/bin/python3", "python3"))), sys.executable)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def python_of(user: int) -> Python:
     packages = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     path = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *packages])}
     own = Python(sys.executable, {})
-    for python in (own, Python(SYSTEM_PYTHON, path)) if SYSTEM_PYTHON else (own,):
+    for python in (own, Python(SYSTEM_PYTHON, path)):
         if _finds_workbench(python, user):
             return python
     pytest.skip("the other user can reach no Python that has Workbench")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -13,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.users import NOBODY
+from tests.users import NOBODY, SYSTEM_PYTHON
 from workbench.confinement import Box, Limits, box_for_worktree
 from workbench.git import Checkout, Repository
 
 SECRET = "what-nobody-else-may-know"
-SYSTEM_PYTHON = next(filter(None, map(shutil.which, ("/usr/bin/python3", "python3"))), sys.executable)
 
 _AS_NOBODY = f"""
 import __future__, ctypes, os, resource, signal, stat, sys, warnings

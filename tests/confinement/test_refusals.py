@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.confinement.scene import SYSTEM_PYTHON, Scene
+from tests.confinement.scene import Scene
+from tests.users import SYSTEM_PYTHON
 from workbench.confinement.refusals import HEADING, SHOWN, TellingLines, explanation
 
 pytestmark = pytest.mark.timeout(120)

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.confinement.scene import SYSTEM_PYTHON, Scene
-from tests.users import NOBODY
+from tests.confinement.scene import Scene
+from tests.users import NOBODY, SYSTEM_PYTHON
 from workbench.confinement import box_for_worktree
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]

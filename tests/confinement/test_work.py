@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.confinement.scene import SYSTEM_PYTHON, Scene
+from tests.confinement.scene import Scene
+from tests.users import SYSTEM_PYTHON
 
 pytestmark = pytest.mark.timeout(120)
 
