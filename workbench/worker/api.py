@@ -122,6 +122,8 @@ class _Connection:
                     if not self._calls:
                         self._unused.set()
         except TimeoutError:
+            if not abandoned.expired():  # it is the client's own
+                raise
             raise Unavailable("NO_SERVER", "The server has moved.") from None
 
     def abandon(self) -> None:
