@@ -167,7 +167,7 @@ class Membership:
             self._doubted.clear()
 
     async def _succeed(self) -> None:
-        """Attach to the next server, or be it, however long that takes."""
+        """Attach to the next server, or serve the project; try until one of the two succeeds."""
         self._reachable.clear()
         for pause in _pauses():
             if not self._settings.database.exists():

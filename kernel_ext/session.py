@@ -250,7 +250,7 @@ class Session:
         """The person at the notebook is the operator."""
 
     def sql(self, query: str, *, files: bool = False, frames: Mapping[str, object] | None = None) -> pandas.DataFrame:
-        """Query the live project with DuckDB; after a stop, what it has stored. Your DataFrames are tables too.
+        """Query the project with DuckDB, live or, after a stop, as it was stored. Your DataFrames are tables too.
 
         Args:
             files: let the query read and write files, and load extensions.

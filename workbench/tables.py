@@ -145,8 +145,8 @@ def _padded(text: str, width: int) -> str:
 
 
 def _side(cells: Sequence[Any]) -> str:
-    """Where a column's cells are aligned: text to the left, numbers to the right. Each cell says so, because
-    JupyterLab's style aligns all cells to the right.
+    """The side to which a column's cells are aligned: left for text, right for numbers. Each cell has a style of its
+    own, because JupyterLab's aligns all cells to the right.
     """
     numbers = [isinstance(cell, Real) and not isinstance(cell, bool) for cell in cells if cell is not None]
     return "right" if numbers and all(numbers) else "left"

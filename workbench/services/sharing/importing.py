@@ -55,7 +55,7 @@ class _DryRunError(Exception):
 
 @dataclass(slots=True)
 class _Import:
-    """One import, in its transaction: what it has added, and what the user should know."""
+    """An import within its transaction: the records it has added, and notes for the user."""
 
     tx: Tx
     ctx: Ctx

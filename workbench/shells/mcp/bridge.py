@@ -128,7 +128,7 @@ class Bridge:
             self._requests.pop(message["id"], None)
 
     def _without_server(self, message: Message, error: WorkbenchError) -> Message:
-        """The answer to a request that failed; the list of tools stays what it was while no server answers."""
+        """The answer to a request that failed: the error, or for `tools/list` without a server the last list."""
         if message["method"] == "tools/list" and error.code == "NO_SERVER" and self._tools is not None:
             return {"jsonrpc": "2.0", "id": message["id"], "result": self._tools}
         return failure(message, error)

@@ -14,8 +14,8 @@ To wait, give a tool `wait_seconds` (up to 30), and call it again if it returns 
 it, and do not sleep in between."""
 
 _APPROVALS = """\
-Only a person decides approvals, in Workbench's panel or with `workbench approve`; an agent cannot. If you wait
-for one, say so to your user."""
+Only a person decides approvals, in Workbench's panel or with `workbench approve`; an agent cannot. While you
+wait for one, tell your user that a person has to decide."""
 
 _ERRORS = """\
 A refused call returns an error with a `code`, and a `message` that says what to do next; calling again without

@@ -26,7 +26,7 @@ async def reported(ctx: Context) -> AsyncIterator[None]:
 
 
 async def _report(ctx: Context) -> None:
-    """The task's outermost handler is the one that ends it: a report that cannot be sent reaches nobody anyway."""
+    """Report until cancelled. If a report cannot be sent, the reports end; the call itself goes on."""
     clock = asyncio.get_running_loop().time
     began = clock()
     while True:
