@@ -1,0 +1,175 @@
+"""The sections of a definition as mappings, for notebooks: reading and changing them calls operations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, Protocol
+
+from kernel_ext.result import Result
+from workbench.errors import NotFound
+from workbench.inert import inert
+from workbench.tables import Table
+
+
+class Caller(Protocol):
+    """Makes calls and runs commands as the operator: the session of the notebook."""
+
+    def call(self, name: str, /, **arguments: Any) -> Result:
+        """Run an operation."""
+        ...
+
+    def run(self, words: list[str]) -> Any:
+        """Run a command of `%workbench`."""
+        ...
+
+
+class Missing(NotFound, KeyError):
+    """What a key names does not exist. It is a `KeyError`, so that `in` and `get` work."""
+
+    def __str__(self) -> str:
+        """See `WorkbenchError`; a `KeyError` would quote it."""
+        return inert(f"{self.code}: {self.message}")
+
+
+class Section(MutableMapping[str, Any]):
+    """A section of one definition.
+
+    Args:
+        noun: what its keys name.
+        command: the words after `%workbench define` that show it.
+    """
+
+    def __init__(self, caller: Caller, target: str, noun: str, *command: str) -> None:
+        self._caller = caller
+        self._target = target
+        self._noun = noun
+        self._command = command
+
+    @abstractmethod
+    def _all(self) -> Mapping[str, Any]:
+        """The whole section."""
+
+    def __getitem__(self, key: str) -> Any:
+        """A value.
+
+        Raises:
+            Missing: ``NOT_FOUND``.
+        """
+        found = self._all()
+        if key not in found:
+            known = ", ".join(found) or "none"
+            raise Missing("NOT_FOUND", f"There is no {self._noun} {key!r}. Its {self._noun}s: {known}.")
+        return found[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def _call(self, name: str, **arguments: Any) -> Result:
+        return self._caller.call(name, agentTarget=self._target, **arguments)
+
+    def _table(self) -> Table:
+        table: Table = self._caller.run(["define", *self._command, "--", self._target])
+        return table
+
+
+class Settings(Section):
+    """The settings. To delete one restores its default."""
+
+    def __init__(self, caller: Caller, target: str) -> None:
+        super().__init__(caller, target, "setting", "settings")
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._call("agent_set_setting", key=key, value=value)
+
+    def __delitem__(self, key: str) -> None:
+        self[key] = None
+
+    def _all(self) -> Mapping[str, Any]:
+        settings: Mapping[str, Any] = self._call("agent_get_settings")["settings"]
+        return settings
+
+
+class Metadata(Section):
+    """The metadata. To delete a field restores its default."""
+
+    def __init__(self, caller: Caller, target: str) -> None:
+        super().__init__(caller, target, "field", "describe")
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._call("agent_update_metadata", metadata={key: value})
+
+    def __delitem__(self, key: str) -> None:
+        self[key] = None
+
+    def _all(self) -> Mapping[str, Any]:
+        metadata: Mapping[str, Any] = self._call("agent_get_metadata")["metadata"]
+        return metadata
+
+
+class Entries(Section):
+    """Rules, references or exported tools. To assign to one that exists changes the fields that are given."""
+
+    def __init__(self, caller: Caller, target: str, noun: str) -> None:
+        super().__init__(caller, target, noun, f"{noun}s", "list")
+
+    def __setitem__(self, name: str, value: Mapping[str, Any] | str) -> None:
+        fields = {"text": value} if isinstance(value, str) else dict(value)
+        if name in self:
+            self._call(f"agent_update_{self._noun}", **{f"{self._noun}Name": name, self._noun: fields})
+        else:
+            self._call(f"agent_add_{self._noun}", **{self._noun: {"name": name, **fields}})
+
+    def __delitem__(self, name: str) -> None:
+        self._call(f"agent_delete_{self._noun}", **{f"{self._noun}Name": name})
+
+    def _all(self) -> Mapping[str, Any]:
+        return {one["name"]: one for one in self._call(f"agent_list_{self._noun}s")[f"{self._noun}s"]}
+
+
+class Servers(Section):
+    """The MCP servers."""
+
+    def __init__(self, caller: Caller, target: str) -> None:
+        super().__init__(caller, target, "server", "servers", "list")
+
+    def __setitem__(self, name: str, config: Mapping[str, Any]) -> None:
+        verb = "update" if name in self else "add"
+        self._call(f"agent_{verb}_mcp_server", serverName=name, config=dict(config))
+
+    def __delitem__(self, name: str) -> None:
+        self._call("agent_delete_mcp_server", serverName=name)
+
+    def _all(self) -> Mapping[str, Any]:
+        servers: Mapping[str, Any] = self._call("agent_list_mcp_servers")["servers"]
+        return servers
+
+
+class Providers(Section):
+    """The configurations of the installed providers; secrets that are written out are masked."""
+
+    def __init__(self, caller: Caller, target: str) -> None:
+        super().__init__(caller, target, "provider", "providers", "list")
+
+    def __setitem__(self, provider: str, config: Mapping[str, str]) -> None:
+        verb = "update" if provider in self else "install"
+        self._call(f"agent_{verb}_provider", providerType=provider, config=dict(config))
+
+    def __delitem__(self, provider: str) -> None:
+        self._call("agent_uninstall_provider", providerType=provider)
+
+    def _all(self) -> Mapping[str, Any]:
+        installed = self._call("agent_list_providers")["installed"]
+        return {name: self._call("agent_get_provider_config", providerType=name)["config"] for name in installed}

@@ -1,0 +1,138 @@
+"""Several definitions are changed together, or none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.small_disk import fill, small_disk
+from workbench.definitions.directory import Directory
+from workbench.definitions.group import Replacement, replace_together
+from workbench.definitions.journal import PRIVATE
+from workbench.errors import Unavailable
+from workbench.rules.definitions.model import Definition, Entry
+
+
+def definition(name: str, prompt: str = "version 1") -> Definition:
+    rules = [Entry(name=prompt[:10].replace(" ", "-"), text=prompt)]
+    return Definition.model_validate({"metadata": {"id": name, "name": name}, "prompt": prompt, "rules": rules})
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    """Where two definitions are: `a` and `b`."""
+    for name in "ab":
+        Directory(tmp_path / "agents" / name).create(definition(name))
+    return tmp_path / "agents"
+
+
+def files(place: Path) -> dict[str, str]:
+    """All files but the private ones."""
+    return {
+        str(path.relative_to(place)): path.read_text()
+        for path in place.rglob("*")
+        if path.is_file() and PRIVATE not in path.parts
+    }
+
+
+def changes(agents: Path, prompt: str = "version 2") -> list[Replacement]:
+    """Change `b`, create `c`, remove `a`."""
+    return [
+        Replacement(Directory(agents / "b"), definition("b"), definition("b", prompt)),
+        Replacement(Directory(agents / "c"), None, definition("c", prompt)),
+        Replacement(Directory(agents / "a"), definition("a"), None),
+    ]
+
+
+def private(agents: Path) -> set[str]:
+    """The private files, without locks."""
+    found = (
+        path for path in (agents / PRIVATE).rglob("*") if path.is_file() and path.name not in ("lock", ".gitignore")
+    )
+    return {path.name for path in found}
+
+
+def test_definitions_are_changed_created_and_removed_together(agents: Path) -> None:
+    assert replace_together(changes(agents))
+    assert Directory(agents / "b").read().definition == definition("b", "version 2")
+    assert Directory(agents / "c").read().definition == definition("c", "version 2")
+    assert not (agents / "a").exists()
+    assert private(agents) == set()
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        lambda agents: Directory(agents / "b").change(lambda old: old.model_copy(update={"prompt": "other"})),
+        lambda agents: (agents / "a" / "prompt.md").write_text("edited\n"),
+        lambda agents: Directory(agents / "a").remove(),
+        lambda agents: Directory(agents / "c").create(definition("c", "mine")),
+        lambda agents: ((agents / "c").mkdir(), (agents / "c" / "notes.txt").write_text("mine")),
+    ],
+)
+def test_nothing_changes_if_one_of_them_is_not_as_it_was(agents: Path, disturb: Callable[[Path], Any]) -> None:
+    disturb(agents)
+    before = files(agents)
+    assert not replace_together(changes(agents))
+    assert files(agents) == before
+    assert private(agents) == set()
+
+
+def test_an_edit_in_the_last_moment_is_not_lost(agents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = Directory.is_at
+
+    def edited_before(self: Directory, *arguments: Any) -> bool:
+        (agents / "b" / "prompt.md").write_text("edited\n")
+        return check(self, *arguments)
+
+    monkeypatch.setattr(Directory, "is_at", edited_before)
+    assert not replace_together(changes(agents))
+    assert (agents / "b" / "prompt.md").read_text() == "edited\n"
+    assert (agents / "a" / "prompt.md").read_text() == "version 1\n"
+    assert not (agents / "c").exists()
+
+
+def test_what_is_equal_already_is_left_alone(agents: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in agents.rglob("*.md")}
+    assert replace_together(
+        [Replacement(Directory(agents / name), definition(name), definition(name)) for name in "ab"]
+    )
+    assert {path: path.stat().st_mtime_ns for path in agents.rglob("*.md")} == before
+
+
+def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 2) as disk:
+        for name in "ab":
+            Directory(disk / "agents" / name).create(definition(name))
+        before = files(disk)
+        fill(disk, but=40_000)
+        with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
+            replace_together(changes(disk / "agents", "x" * 30_000))
+        (disk / "filler").unlink()
+        assert files(disk) == before
+        assert private(disk / "agents") == set()
+
+
+def test_groups_that_overlap_do_not_wait_for_each_other(agents: Path) -> None:
+    made: list[bool] = []
+
+    def both(order: str, number: int) -> None:
+        while True:
+            now = {name: Directory(agents / name).read().definition for name in order}
+            prompt = f"version {number} {order}"
+            wanted = [Replacement(Directory(agents / name), now[name], definition(name, prompt)) for name in order]
+            if replace_together(wanted):
+                made.append(True)
+                return
+
+    threads = [Thread(target=both, args=("ab" if n % 2 else "ba", n), daemon=True) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(made) == 8
+    assert len({Directory(agents / name).read().definition.prompt for name in "ab"}) == 1

@@ -1,0 +1,232 @@
+"""Definitions in older layouts: found and read like all others, refused to be changed, converted without a loss."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.rules.definitions.test_older import FILES, YAML
+from workbench.definitions import Change, Directory, Registry
+from workbench.definitions.migration import Migration, prepare
+from workbench.definitions.older import LARGEST
+from workbench.errors import WorkbenchError
+from workbench.rules.definitions.conversion import Converted
+from workbench.rules.definitions.layout import AGENT
+from workbench.rules.definitions.older import JSON_AGENT, parse
+from workbench.rules.yaml_text import write
+
+AS_DIRECTORY = {f"finder/{name}": text for name, text in FILES.items()}
+AS_FILE = {"finder.yaml": write(YAML)}
+AS_YAML_IN_DIRECTORY = {"finder/tsagent.yaml": write(YAML)}
+EVERY = {"directory": AS_DIRECTORY, "file": AS_FILE, "yaml in directory": AS_YAML_IN_DIRECTORY}
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    """The root of the definitions."""
+    made = tmp_path / "agents"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def registry(agents: Path) -> Registry:
+    """The definitions below it."""
+    return Registry(agents.parent, [agents])
+
+
+def put(agents: Path, files: dict[str, str]) -> None:
+    """Write files."""
+    for name, text in files.items():
+        (agents / name).parent.mkdir(parents=True, exist_ok=True)
+        (agents / name).write_bytes(text.encode())
+
+
+def texts(agents: Path) -> dict[str, str]:
+    """All visible files below the root."""
+    found = (path for path in agents.rglob("*") if path.is_file() and ".workbench" not in path.parts)
+    return {path.relative_to(agents).as_posix(): path.read_bytes().decode() for path in found}
+
+
+def changed(registry: Registry) -> Change:
+    """Change it, to what it is."""
+    return registry.change(registry.find("finder"), lambda old: old)
+
+
+def migrate(registry: Registry, target: str, to: str | None, *, keep: bool) -> Migration:
+    """Convert a definition."""
+    return prepare(registry, target, to, keep=keep).make(registry)
+
+
+def code_of(call: Callable[[], object]) -> str:
+    with pytest.raises(WorkbenchError) as caught:
+        call()
+    return caught.value.code
+
+
+def paths(registry: Registry) -> list[str]:
+    listing = registry.listing()
+    assert listing.problems == []
+    return [registry.display_path(path) for path, _ in listing.found]
+
+
+@pytest.mark.parametrize("files", EVERY.values(), ids=EVERY)
+def test_an_older_definition_is_listed_found_and_read(agents: Path, registry: Registry, files: dict[str, str]) -> None:
+    put(agents, files)
+    (path,) = paths(registry)
+    assert path == ("./agents/finder.yaml" if files is AS_FILE else "./agents/finder")
+    for target in ("finder", "Optimizer Agent", path):
+        snapshot = registry.get(target)
+        assert (snapshot.definition.metadata.id, snapshot.definition.prompt) == ("finder", "You find tools.")
+        assert registry.get(target) is snapshot or not snapshot.is_settled
+
+
+@pytest.mark.parametrize("files", EVERY.values(), ids=EVERY)
+def test_changing_and_deleting_it_is_refused(agents: Path, registry: Registry, files: dict[str, str]) -> None:
+    put(agents, files)
+    assert code_of(lambda: registry.change(registry.find("finder"), lambda old: old)) == "OLDER_LAYOUT"
+    assert code_of(lambda: registry.remove(registry.find("finder"))) == "OLDER_LAYOUT"
+    with pytest.raises(WorkbenchError, match="Convert it with agent_migrate first"):
+        registry.change(registry.find("finder"), lambda old: old)
+    assert texts(agents) == files
+
+
+def test_an_edit_of_it_is_noticed(agents: Path, registry: Registry) -> None:
+    put(agents, AS_DIRECTORY)
+    registry.get("finder")
+    put(agents, {"finder/rules/new.mdt": "New."})
+    assert [rule.name for rule in registry.get("finder").definition.rules] == ["cite", "new", "plain"]
+
+
+def test_files_that_only_look_like_one_are_no_definitions(agents: Path, registry: Registry) -> None:
+    put(agents, {"compose.yaml": "services: {}\n", "notes/a.yml": "# metadata:\n", ".b.yaml": "metadata:\n"})
+    (agents / "c.yaml").symlink_to(agents / "compose.yaml")
+    os.mkfifo(agents / "d.yaml")
+    assert paths(registry) == []
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(agents: Path, registry: Registry) -> None:
+    put(agents, AS_DIRECTORY | {"../secret.mdt": "secret"})
+    (agents / "finder/rules/leak.mdt").symlink_to(agents.parent / "secret.mdt")
+    assert code_of(lambda: registry.get("./agents/finder")) == "INVALID_PATH"
+    (agents / "finder/rules/leak.mdt").unlink()
+    (agents / "finder/refs/terms.mdt").unlink()
+    (agents / "finder/refs").rmdir()
+    (agents / "finder/refs").symlink_to(agents.parent)
+    assert code_of(lambda: registry.get("./agents/finder")) == "INVALID_PATH"
+
+
+def test_vectors_make_a_file_large_and_are_read_but_not_without_a_limit(agents: Path, registry: Registry) -> None:
+    rule = {"name": "cite", "text": "Cite.", "embeddings": [[0.125] * 1_000] * 150}
+    put(agents, {"finder.yaml": json.dumps(YAML | {"rules": [rule]})})
+    assert (agents / "finder.yaml").stat().st_size > 1 << 20
+    assert registry.get("./agents/finder.yaml").definition.rules[0].text == "Cite."
+    put(agents, {"finder.yaml": "#" * (LARGEST + 1)})
+    assert code_of(lambda: registry.get("./agents/finder.yaml")) == "INVALID_CONFIGURATION"
+
+
+# Converting.
+
+
+def converted(files: dict[str, str]) -> Converted:
+    """What the files of a definition contain."""
+    (root,) = {name.partition("/")[0] for name in files if "/" in name} or {""}
+    below = {name.removeprefix(f"{root}/"): text for name, text in files.items()}
+    agent = next(name for name in (JSON_AGENT, "tsagent.yaml", "finder.yaml") if name in below)
+    return parse(agent, below, "finder")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("files", EVERY.values(), ids=EVERY)
+def test_it_becomes_a_definition_with_the_same_content(
+    agents: Path, registry: Registry, files: dict[str, str], keep: bool
+) -> None:
+    put(agents, files | {"finder/README.txt": "mine"})
+    if files is AS_FILE:
+        (agents / "finder/README.txt").unlink()
+        (agents / "finder").rmdir()
+    made = migrate(registry, "finder", None, keep=keep)
+    assert made.after.definition == converted(files).definition
+    assert paths(registry) == ["./agents/finder"]
+    assert registry.get("finder") == made.after
+    after = texts(agents)
+    assert {name for name in files if name in after} == {name for name in files if keep or name == "finder/prompt.md"}
+    assert registry.change(registry.find("finder"), lambda old: old).after.definition == made.after.definition
+    assert all(after[name] == text for name, text in files.items() if keep)
+    assert after.get("finder/README.txt", "mine") == "mine"
+
+
+def test_it_is_converted_to_another_directory_under_an_id_of_its_own(agents: Path, registry: Registry) -> None:
+    put(agents, AS_FILE)
+    made = migrate(registry, "finder", "./agents/deep/new", keep=True)
+    assert made.after.definition.metadata.id == "finder-2"
+    assert paths(registry) == ["./agents/deep/new", "./agents/finder.yaml"]
+    again = migrate(registry, "finder", "./agents/other", keep=False)
+    assert again.after.definition.metadata.id == "finder"
+    assert paths(registry) == ["./agents/deep/new", "./agents/other"]
+
+
+@pytest.mark.parametrize("files", EVERY.values(), ids=EVERY)
+def test_nothing_but_foreign_files_is_left_where_it_was(
+    agents: Path, registry: Registry, files: dict[str, str]
+) -> None:
+    put(agents, files)
+    migrate(registry, "finder", "./agents/new", keep=False)
+    assert {path.name for path in agents.iterdir()} == {".workbench", "new"}
+    put(agents, files | {"finder/mine.txt": "mine"})
+    migrate(registry, "./agents/finder.yaml" if files is AS_FILE else "./agents/finder", "./agents/other", keep=False)
+    assert {name for name in texts(agents) if name.startswith("finder")} == {"finder/mine.txt"}
+
+
+def test_old_files_stay_if_anything_would_be_lost_with_them(agents: Path, registry: Registry) -> None:
+    files = {"finder.yaml": write(YAML | {"supervisors": [{"name": "guardian"}]})}
+    put(agents, files)
+    with pytest.raises(WorkbenchError) as caught:
+        migrate(registry, "finder", None, keep=False)
+    assert (caught.value.code, caught.value.details) == ("MIGRATION_INCOMPLETE", {"left_out": ["supervisors"]})
+    assert texts(agents) == files
+    assert migrate(registry, "finder", None, keep=True).left_out == ("supervisors",)
+    assert texts(agents)["finder.yaml"] == files["finder.yaml"]
+
+
+@pytest.mark.parametrize("name", ["rules/mine.md", "references/a.md"])
+def test_files_that_would_become_part_of_it_are_in_the_way(agents: Path, registry: Registry, name: str) -> None:
+    put(agents, AS_DIRECTORY | {f"finder/{name}": "mine"})
+    before = texts(agents)
+    with pytest.raises(WorkbenchError, match=f"AGENT_EXISTS: {name} would be"):
+        migrate(registry, "finder", None, keep=True)
+    assert texts(agents) == before
+
+
+def test_a_prompt_that_is_not_the_definitions_is_not_replaced(agents: Path, registry: Registry) -> None:
+    put(agents, AS_YAML_IN_DIRECTORY | {"finder/prompt.md": "mine"})
+    assert code_of(lambda: migrate(registry, "finder", None, keep=True)) == "AGENT_EXISTS"
+    assert texts(agents)["finder/prompt.md"] == "mine"
+
+
+def test_a_taken_directory_a_wrong_path_and_a_current_layout_are_refused(agents: Path, registry: Registry) -> None:
+    put(agents, AS_FILE | {"finder/notes.txt": "x"})
+    assert code_of(lambda: migrate(registry, "finder", None, keep=True)) == "AGENT_EXISTS"
+    assert code_of(lambda: migrate(registry, "finder", "../out", keep=True)) == "INVALID_PATH"
+    assert code_of(lambda: migrate(registry, "missing", None, keep=True)) == "AGENT_NOT_FOUND"
+    migrate(registry, "finder", "./agents/new", keep=False)
+    assert code_of(lambda: migrate(registry, "finder", None, keep=True)) == "NOTHING_TO_MIGRATE"
+
+
+def test_nothing_new_is_made_in_the_directory_of_an_older_definition(agents: Path, registry: Registry) -> None:
+    put(agents, AS_DIRECTORY)
+    assert code_of(lambda: registry.vacant("./agents/finder/inner")) == "AGENT_EXISTS"
+    assert code_of(lambda: registry.vacant("./agents/finder")) == "AGENT_EXISTS"
+    assert not Directory(agents / "finder").is_unfinished()
+    assert AGENT not in os.listdir(agents / "finder")
+
+
+def test_a_conversion_reports_what_it_changed(agents: Path, registry: Registry) -> None:
+    put(agents, AS_DIRECTORY)
+    made: Migration = migrate(registry, "finder", None, keep=True)
+    assert made.changed == ("providers: 'claude' is named 'anthropic' now.",)
+    assert made.source == agents / "finder"

@@ -1,0 +1,94 @@
+"""Asking a provider: what is sent where, and what its answers mean. The provider is a real server on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.definitions.provider import Provider, running
+from workbench.definitions.provider_check import can_be_asked, refusal
+from workbench.rules.definitions.providers import PROVIDERS
+
+pytestmark = pytest.mark.anyio
+SECRET = "hunter2"
+CONFIGS = {
+    "anthropic": {"ANTHROPIC_API_KEY": SECRET},
+    "openai": {"OPENAI_API_KEY": SECRET},
+    "gemini": {"GOOGLE_API_KEY": SECRET},
+    "ollama": {},
+}
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[Provider]:
+    """See `Provider`."""
+    async with running() as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+async def test_a_provider_that_accepts_the_key(name: str, provider: Provider) -> None:
+    assert await refusal(name, CONFIGS[name], 10, {name: provider.address}) is None
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("anthropic", "GET /models HTTP/1.1"),
+        ("anthropic", f"x-api-key: {SECRET}"),
+        ("openai", f"authorization: bearer {SECRET}"),
+        ("gemini", f"x-goog-api-key: {SECRET}"),
+        ("ollama", "GET /api/tags HTTP/1.1"),
+    ],
+)
+async def test_what_is_sent(name: str, head: str, provider: Provider) -> None:
+    await refusal(name, CONFIGS[name], 10, {name: f"{provider.address}/"})
+    assert head.lower() in provider.requests[0].lower()
+    assert SECRET not in provider.requests[0].splitlines()[0]
+
+
+@pytest.mark.parametrize(("name", "key"), [("openai", "OPENAI_BASE_URL"), ("ollama", "OLLAMA_HOST")])
+async def test_a_configured_address_is_used(name: str, key: str, provider: Provider) -> None:
+    assert await refusal(name, CONFIGS[name] | {key: provider.address}, 10) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [
+        (401, "Anthropic refused the key or the request (401)."),
+        (404, "Anthropic answered with the status 404."),
+        (529, "Anthropic answered with the status 529."),
+        (302, "Anthropic redirects to another address (302), which is not followed."),
+    ],
+)
+async def test_what_an_answer_means(status: int, meaning: str, provider: Provider) -> None:
+    provider.reply = f"HTTP/1.1 {status} x\r\nLocation: {provider.address}/other\r\nContent-Length: 0\r\n\r\n".encode()
+    assert await refusal("anthropic", CONFIGS["anthropic"], 10, {"anthropic": provider.address}) == meaning
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\n"])
+async def test_a_provider_that_does_not_answer_is_not_waited_for(reply: bytes, provider: Provider) -> None:
+    provider.reply, provider.is_silent = reply, True
+    found = await refusal("openai", CONFIGS["openai"], 0.2, {"openai": provider.address})
+    assert found == "OpenAI did not answer within 0.2 s."
+
+
+@pytest.mark.parametrize("reply", [b"", b"no HTTP\r\n\r\n"])
+async def test_what_is_no_provider_is_named(reply: bytes, provider: Provider) -> None:
+    provider.reply = reply
+    found = await refusal("openai", CONFIGS["openai"], 10, {"openai": provider.address})
+    assert found == "OpenAI cannot be reached (RemoteProtocolError). Check its address and the network."
+
+
+@pytest.mark.parametrize("secret", [f"{SECRET}\nX-Other: 1", f"{SECRET}é", f"{SECRET}\0"])
+async def test_a_secret_that_no_header_can_have_is_not_quoted(secret: str, provider: Provider) -> None:
+    found = await refusal("openai", {"OPENAI_API_KEY": secret}, 10, {"openai": provider.address})
+    assert found == "The secret has characters that no key has, such as a line break."
+    assert provider.requests == []
+
+
+async def test_which_providers_can_be_asked() -> None:
+    assert {name for name in PROVIDERS if not can_be_asked(name)} == {"bedrock", "test"}

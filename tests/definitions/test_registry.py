@@ -1,0 +1,288 @@
+"""Definitions are found and cached; no path leads outside the directories where they may be, and no edit is missed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from workbench.definitions.journal import PRIVATE
+from workbench.definitions.registry import Registry
+from workbench.errors import WorkbenchError
+from workbench.rules.definitions.model import Definition, Entry
+
+HOSTILE = [
+    "..",
+    "../agents-evil",
+    "./agents/../../outside",
+    "./agents/reviewer/../../../outside",
+    "agents/x\0y",
+    "agents/\u202egpj.exe",
+    "agents/\ud800",
+    "agents/a\nb",
+    "agents\\..\\..\\outside",
+    "./agents/" + "x" * 5_000,
+    "",
+    "/",
+    "/etc",
+    "~/agents/x",
+    "./agents",
+    "./agents-evil/x",
+    "./agents/to-outside",
+    "./agents/to-outside/x",
+    "./agents/to-evil/x",
+    "./agents/loop/x",
+    f"./agents/{PRIVATE}/x",
+    f"./agents/reviewer/{PRIVATE}",
+]
+UNFIT = [
+    "./agents/con",
+    "./agents/AUX",
+    "./agents/nul.txt",
+    "./agents/com1",
+    "./agents/a.",
+    "./agents/a ",
+    "./agents/ a",
+    "./agents/.hidden",
+    "./agents/.hidden/x",
+    "./agents/-rf",
+    "./agents/r\u0435viewer",  # a Cyrillic letter
+    "./agents/\uff52eviewer",  # a wide letter
+    "./agents/re\u200bviewer",  # an invisible character
+    "./agents/review\u00e9r",
+    "./agents/a:b",
+    "./agents/a*",
+    "./agents/" + "x" * 101,
+]
+
+
+def definition(name: str, identifier: str | None = None) -> Definition:
+    """A definition with a name, and an id like it."""
+    return Definition.model_validate({"metadata": {"id": identifier or name.lower(), "name": name}})
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A state directory with links, inside and to the outside."""
+    base = tmp_path / "project" / ".aiswarm"
+    for path in (base / "agents", tmp_path / "outside" / "spy", base / "agents-evil"):
+        path.mkdir(parents=True)
+    (tmp_path / "outside" / "spy" / "agent.yaml").write_text("metadata: {id: spy, name: Spy}\n")
+    (base / "agents" / "to-outside").symlink_to(tmp_path / "outside")
+    (base / "agents" / "to-evil").symlink_to(base / "agents-evil")
+    (base / "agents" / "loop").symlink_to(base / "agents" / "loop")
+    return base
+
+
+@pytest.fixture
+def registry(base: Path) -> Registry:
+    """The definitions of a project, with one of them."""
+    made = opened(base)
+    made.create(made.vacant("./agents/reviewer"), definition("Reviewer"))
+    return made
+
+
+def opened(base: Path, *more: Path) -> Registry:
+    """Another registry of the same definitions, as another process has."""
+    return Registry(base, [base / "agents", *more])
+
+
+def code_of(call: Callable[[], object]) -> str:
+    with pytest.raises(WorkbenchError) as caught:
+        call()
+    caught.value.message.encode()  # it can be sent
+    return caught.value.code
+
+
+def tree(path: Path) -> set[tuple[str, int]]:
+    """Everything below a directory, with its time of change."""
+    return {(str(one), one.lstat().st_mtime_ns) for one in path.rglob("*")}
+
+
+# Paths
+
+
+@pytest.mark.parametrize("path", HOSTILE)
+def test_no_path_leads_outside(registry: Registry, base: Path, path: str) -> None:
+    before = tree(base.parent.parent)
+    assert code_of(lambda: registry.vacant(path)) == "INVALID_PATH"
+    assert code_of(lambda: registry.find(path)) in ("INVALID_PATH", "AGENT_NOT_FOUND")
+    if path not in ("./agents", ""):
+        assert code_of(lambda: registry.listing(path)) == "INVALID_PATH"
+    assert tree(base.parent.parent) == before
+
+
+@pytest.mark.parametrize("path", UNFIT)
+def test_a_new_definition_has_a_plain_path(registry: Registry, base: Path, path: str) -> None:
+    before = tree(base)
+    assert code_of(lambda: registry.vacant(path)) == "INVALID_PATH"
+    assert tree(base) == before
+
+
+@pytest.mark.parametrize(
+    "path", ["./agents/a.b", "agents/A b_c-1", "./agents/team/x", "./agents//y/.", "{base}/agents/z"]
+)
+def test_plain_paths_are_free(registry: Registry, base: Path, path: str) -> None:
+    directory = registry.vacant(path.format(base=base))
+    registry.create(directory, definition("New"))
+    assert registry.get("new").path == directory.path
+    assert directory.path.is_relative_to(base / "agents")
+
+
+@pytest.mark.parametrize("path", ["./agents/reviewer/inner", "./agents/REVIEWER", "./agents/Team/b", "./agents/team/A"])
+def test_a_place_is_not_free_in_another_definition_or_where_only_the_case_differs(
+    registry: Registry, path: str
+) -> None:
+    registry.create(registry.vacant("./agents/team/a"), definition("A"))
+    assert code_of(lambda: registry.vacant(path)) == "AGENT_EXISTS"
+
+
+def test_a_definition_is_not_written_where_another_one_is_or_other_files_are(registry: Registry, base: Path) -> None:
+    (base / "agents" / "notes").mkdir()
+    (base / "agents" / "notes" / "a.txt").write_text("mine")
+    registry.create(registry.vacant("./agents/team/a"), definition("A"))
+    for path in ("./agents/reviewer", "./agents/notes", "./agents/team"):
+        assert code_of(lambda path=path: registry.create(registry.vacant(path), definition("New"))) == "AGENT_EXISTS"
+    assert registry.get("./agents/reviewer").definition == definition("Reviewer")
+
+
+def test_a_link_to_a_definition_is_that_definition(registry: Registry, base: Path) -> None:
+    (base / "agents" / "alias").symlink_to("reviewer")
+    assert registry.get("./agents/alias").path == base / "agents" / "reviewer"
+    assert [path for path, _ in registry.listing().found] == ["./agents/reviewer"]
+
+
+def test_links_to_the_outside_are_not_listed_and_their_content_is_not_found(registry: Registry) -> None:
+    listing = registry.listing()
+    assert ([path for path, _ in listing.found], listing.problems) == (["./agents/reviewer"], [])
+    assert code_of(lambda: registry.find("spy")) == "AGENT_NOT_FOUND"
+
+
+def test_a_directory_of_definitions_that_is_a_link_itself_is_not_used(tmp_path: Path, base: Path) -> None:
+    shutil.rmtree(base / "agents")
+    (base / "agents").symlink_to(tmp_path / "outside")
+    registry = opened(base)
+    assert registry.listing().found == []
+    assert code_of(lambda: registry.find("./agents/spy")) == "INVALID_PATH"
+    assert code_of(lambda: registry.vacant("./agents/new")) == "INVALID_PATH"
+
+
+def test_a_directory_that_the_operator_chose_may_be_a_link(tmp_path: Path, base: Path) -> None:
+    (tmp_path / "mine").symlink_to(tmp_path / "outside")
+    registry = opened(base, tmp_path / "mine")
+    spy = str(tmp_path / "outside" / "spy")
+    assert [path for path, _ in registry.listing().found] == [spy]
+    assert registry.get(str(tmp_path / "mine" / "spy")).path == registry.get("spy").path == Path(spy)
+
+
+def test_a_directory_that_was_replaced_by_a_link_since_it_was_found_is_not_used(
+    registry: Registry, tmp_path: Path, base: Path
+) -> None:
+    directory = registry.find("reviewer")
+    (base / "agents" / "reviewer").rename(tmp_path / "away")
+    (base / "agents" / "reviewer").symlink_to(tmp_path / "outside" / "spy")
+    before = tree(tmp_path / "outside")
+    for call in (directory.read, directory.remove, lambda: directory.change(lambda old: old)):
+        assert code_of(call) == "INVALID_PATH"
+    assert tree(tmp_path / "outside") == before
+
+
+# Copies and broken ones
+
+
+def test_copies_with_the_same_name_or_id_are_ambiguous_and_are_named_by_path(registry: Registry, base: Path) -> None:
+    shutil.copytree(base / "agents" / "reviewer", base / "agents" / "copy")
+    for target in ("reviewer", "Reviewer"):
+        with pytest.raises(WorkbenchError) as caught:
+            registry.find(target)
+        assert caught.value.code == "AMBIGUOUS_TARGET"
+        assert caught.value.details == {"candidates": ["./agents/copy", "./agents/reviewer"]}
+    assert registry.find("./agents/copy").path == base / "agents" / "copy"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"metadata: [", b"\xff\xfe", b"[" * 500_000, b"a: &a [x]\nb: [*a, *a]\n", b"x" * 50_000_000],
+    ids=["empty", "invalid", "no text", "deep", "aliases", "50 MB"],
+)
+def test_one_that_cannot_be_read_is_named_and_hides_no_other(registry: Registry, base: Path, content: bytes) -> None:
+    (base / "agents" / "broken").mkdir()
+    (base / "agents" / "broken" / "agent.yaml").write_bytes(content)
+    listing = registry.listing()
+    assert [path for path, _ in listing.found] == ["./agents/reviewer"]
+    assert [problem.partition(":")[0] for problem in listing.problems] == ["./agents/broken"]
+    assert registry.get("reviewer").definition == definition("Reviewer")
+    assert code_of(lambda: registry.get("./agents/broken")) == "INVALID_CONFIGURATION"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "link", "dangling"])
+def test_an_agent_file_that_is_no_file_is_not_read(registry: Registry, base: Path, tmp_path: Path, kind: str) -> None:
+    place = base / "agents" / "odd"
+    place.mkdir()
+    path = place / "agent.yaml"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "outside" / "spy" / "agent.yaml" if kind == "link" else "nothing")
+    assert [found for found, _ in registry.listing().found] == ["./agents/reviewer"]
+    assert code_of(lambda: registry.get("./agents/odd")) == "INVALID_PATH"
+
+
+# The cache
+
+
+def test_two_registries_see_the_changes_of_each_other_at_once(registry: Registry, base: Path) -> None:
+    other = opened(base)
+    for number in range(30):
+        one, two = (registry, other) if number % 2 else (other, registry)
+        prompt = f"version {number}"
+        one.change(one.find("reviewer"), lambda old, prompt=prompt: old.model_copy(update={"prompt": prompt}))
+        assert two.get("reviewer").definition.prompt == prompt
+        assert two.get("./agents/reviewer").hash == one.get("./agents/reviewer").hash
+
+
+def test_an_edit_in_place_of_the_same_size_and_within_one_tick_of_the_clock_is_noticed(
+    registry: Registry, base: Path
+) -> None:
+    path = base / "agents" / "reviewer"
+    for number in range(300):
+        name = f"Reviewer {number:03}"
+        with (path / "prompt.md").open("r+") as prompt, (path / "agent.yaml").open("r+") as agent:
+            prompt.write(f"Version {number:03}.")
+            agent.write(f"metadata: {{id: reviewer, name: {name}}}\n")
+            agent.truncate()
+        assert registry.get("./agents/reviewer").definition.prompt.startswith(f"Version {number:03}.")
+        assert registry.listing().found[0][1].name == name
+
+
+def test_an_edit_that_keeps_the_time_and_the_size_is_noticed(registry: Registry, base: Path) -> None:
+    path = base / "agents" / "reviewer" / "prompt.md"
+    for number in range(10):
+        path.write_text(f"Version {number}.")
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        assert registry.get("reviewer").definition.prompt == f"Version {number}."
+
+
+def test_threads_share_a_registry_while_definitions_come_change_and_go(registry: Registry, base: Path) -> None:
+    def work(number: int) -> int:
+        name = f"worker-{number}"
+        directory = registry.vacant(f"./agents/{name}")
+        registry.create(directory, definition(name))
+        for step in range(5):
+            rule = Entry(name=f"r{step}", text="x")
+            add = lambda old, rule=rule: old.model_copy(update={"rules": [*old.rules, rule]})  # noqa: E731
+            registry.change(registry.find(name), add)
+            assert len(registry.get(name).definition.rules) == step + 1
+            assert "./agents/reviewer" in {path for path, _ in registry.listing().found}
+        registry.remove(registry.find(name))
+        return code_of(lambda: registry.get(f"./agents/{name}")) == "AGENT_NOT_FOUND"
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(16)))
+    assert [path for path, _ in registry.listing().found] == ["./agents/reviewer"]

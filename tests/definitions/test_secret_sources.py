@@ -1,0 +1,163 @@
+"""Where secrets are read from, and that nothing but the secret itself tells what it is."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked
+
+from workbench.definitions import secret_sources
+from workbench.definitions.secret_sources import resolve
+from workbench.errors import Unavailable
+from workbench.rules.definitions.secrets import parse
+
+SECRET = "hunter2-of-the-person"
+
+
+def secret(reference: str, project: Path) -> str:
+    """What a reference resolves to."""
+    parsed = parse(reference)
+    assert parsed is not None
+    return resolve(parsed, project)
+
+
+def refusal(reference: str, project: Path) -> Unavailable:
+    """Why a reference does not resolve."""
+    with pytest.raises(Unavailable) as caught:
+        secret(reference, project)
+    assert caught.value.code == "SECRET_UNRESOLVED"
+    assert SECRET not in "".join(traceback.format_exception(caught.value)) + str(caught.value.as_dict())
+    return caught.value
+
+
+def test_a_variable_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THEIR_KEY", SECRET)
+    assert secret("env://THEIR_KEY", tmp_path) == SECRET
+
+
+def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    error = refusal("env://NOT_SET_HERE", tmp_path)
+    assert error.details == {"reference": "env://NOT_SET_HERE"}
+    assert error.message.startswith("The secret env://NOT_SET_HERE cannot be read: the server has no such variable.")
+
+
+@pytest.mark.parametrize("name", ["WORKBENCH_ACCESS_TOKEN", "workbench_token"])
+def test_workbenchs_own_variables_are_not_given_away(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, SECRET)
+    assert "Workbench's own" in refusal(f"env://{name}", tmp_path).message
+
+
+@pytest.mark.parametrize("text", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n"])
+def test_a_file_without_the_end_of_its_last_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(text, newline="")
+    assert secret("file://key", tmp_path) == SECRET
+    assert secret(f"file://{tmp_path}/key", Path("/")) == SECRET
+
+
+def test_a_file_in_the_persons_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "key").write_text(SECRET)
+    assert secret("file://~/key", Path("/")) == SECRET
+
+
+def test_files_of_workbench_are_not_given_away(tmp_path: Path) -> None:
+    (tmp_path / ".aiswarm").mkdir()
+    (tmp_path / ".aiswarm" / "server.json").write_text(SECRET)
+    (tmp_path / "link").symlink_to(".aiswarm/server.json")
+    for path in (".aiswarm/server.json", "x/../.aiswarm/server.json", "link", f"{tmp_path}/.aiswarm/server.json"):
+        assert "files of Workbench" in refusal(f"file://{path}", tmp_path).message
+
+
+def test_what_is_no_readable_file_of_text_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(b"x" * (secret_sources.LARGEST + 1))
+    (tmp_path / "huge").write_bytes(b"x" * (2 << 20))
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "zero").write_bytes(b"a\0b")
+    (tmp_path / "empty").write_text("\n")
+    made = ("pipe", "large", "huge", "binary", "zero", "empty")
+    for name in (*made, "missing", ".", "~nobody-of-this-name/key", "a\0b"):
+        refusal(f"file://{name}", tmp_path)
+
+
+@pytest.fixture
+def one_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program named `op`, the only one in PATH, in place of 1Password's."""
+    program = tmp_path / "bin" / "op"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n[ "$*" = "read --no-newline op://vault/item/field" ] && echo {SECRET}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    return program
+
+
+def test_an_item_of_one_password(one_password: Path, tmp_path: Path) -> None:
+    assert secret("op://vault/item/field", tmp_path) == SECRET
+
+
+def test_why_one_password_refuses_is_passed_on(one_password: Path, tmp_path: Path) -> None:
+    one_password.write_text("#!/bin/sh\necho 'not \033[1msigned in' >&2\nexit 6\n")
+    assert "`op read` ended with 6: not \\x1b[1msigned in" in refusal("op://vault/item/field", tmp_path).message
+
+
+def test_one_password_that_does_not_answer_is_not_waited_for(
+    one_password: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret_sources, "PROGRAM_SECONDS", 0.2)
+    one_password.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    assert "op signin" in refusal("op://vault/item/field", tmp_path).message
+
+
+def test_one_password_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "`op` of 1Password is not installed" in refusal("op://vault/item/field", tmp_path).message
+
+
+class Drawer(KeyringBackend):
+    """A keyring with one entry, and one that is locked."""
+
+    priority = 1  # type: ignore[assignment]
+
+    def get_password(self, service: str, username: str) -> str | None:
+        """The password, in the interface of the library."""
+        if service == "locked":
+            raise KeyringLocked(SECRET)
+        return {("team/lab", "ada"): SECRET}.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        """Nothing is written."""
+
+
+@pytest.fixture
+def drawer() -> Iterator[None]:
+    """The keyring of this process is a `Drawer`."""
+    before = keyring.get_keyring()
+    keyring.set_keyring(Drawer())
+    yield
+    keyring.set_keyring(before)
+
+
+@pytest.mark.usefixtures("drawer")
+def test_an_entry_of_the_keyring(tmp_path: Path) -> None:
+    assert secret("keyring://team/lab/ada", tmp_path) == SECRET
+
+
+@pytest.mark.usefixtures("drawer")
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("keyring://team/lab/bob", "the keyring has no such entry"),
+        ("keyring://locked/ada", "the keyring refused it (KeyringLocked)"),
+        ("keyring://ada", "it must be keyring://service/name"),
+    ],
+)
+def test_what_the_keyring_does_not_give_is_explained(reference: str, reason: str, tmp_path: Path) -> None:
+    assert reason in refusal(reference, tmp_path).message

@@ -1,0 +1,197 @@
+"""Definitions as files: read, changed and written again, with no more of a difference than there has to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import BadInput
+from workbench.rules.definitions.layout import change, parse
+from workbench.rules.definitions.model import Definition, Include, Mode
+
+AGENT = """\
+# The reader of the lab.
+metadata:
+  id: reader  # never changes
+  name: Reader
+
+# Found by trying.
+settings:
+  temperature: 0.2
+  houseStyle: [plain, short]  # ours
+"""
+RULE = """\
+---
+# Discussed on Monday.
+priorityLevel: 10
+include: always  # since the pilot
+---
+
+Cite what you read.
+"""
+FILES = {"agent.yaml": AGENT, "prompt.md": "You read papers.\n", "rules/cite.md": RULE}
+
+
+def changed(files: dict[str, str], **updates: Any) -> dict[str, str | None]:
+    """The files that change with some fields of the definition in them."""
+    definition = parse(files)
+    fields = definition.model_dump(by_alias=True)
+    return change(files, Definition.model_validate(fields | updates))
+
+
+def refused(files: dict[str, str]) -> str:
+    with pytest.raises(BadInput) as caught:
+        parse(files)
+    assert caught.value.code == "INVALID_CONFIGURATION"
+    return caught.value.message
+
+
+def test_a_definition_is_read_from_its_files() -> None:
+    definition = parse(FILES)
+    assert (definition.metadata.id, definition.metadata.mode) == ("reader", Mode.INTERACTIVE)
+    assert definition.settings.temperature == 0.2
+    assert definition.settings.model_extra == {"houseStyle": ["plain", "short"]}
+    assert definition.prompt == "You read papers."
+    (rule,) = definition.rules
+    assert (rule.name, rule.priority_level, rule.include) == ("cite", 10, Include.ALWAYS)
+    assert rule.text == "Cite what you read."
+
+
+def test_what_stays_the_same_is_not_written() -> None:
+    assert changed(FILES) == {}
+
+
+def test_one_field_changes_one_line_and_keeps_the_comments() -> None:
+    metadata = {"id": "reader", "name": "Reader", "version": "1.1.0"}
+    assert changed(FILES, metadata=metadata) == {
+        "agent.yaml": AGENT.replace("  name: Reader\n", "  name: Reader\n  version: 1.1.0\n")
+    }
+
+
+def test_what_a_person_wrote_stays_also_where_it_is_a_default() -> None:
+    text = AGENT.replace("  name: Reader", "  name: Reader\n  mode: interactive  # it talks") + (
+        "providers: {}\nmcpServers:\n  web: {type: http, url: 'https://example.org', headers: {}}\n"
+        "tools:\n- {name: a, description: '', parameters: {type: object}, prompt: A.}\n"
+        "- {name: b, description: '', parameters: {type: object}, prompt: B.}\n"
+    )
+    files = FILES | {"agent.yaml": text}
+    assert changed(files) == {}
+    settings = {"temperature": 0.3, "houseStyle": ["plain", "short"]}
+    assert changed(files, settings=settings) == {"agent.yaml": text.replace("0.2", "0.3")}
+    tool = {"name": "b", "parameters": {"type": "object"}, "prompt": "B."}
+    line = "- {name: a, description: '', parameters: {type: object}, prompt: A.}\n"
+    assert changed(files, tools=[tool]) == {"agent.yaml": text.replace(line, "")}
+
+
+def test_a_value_that_is_taken_back_disappears() -> None:
+    files = FILES | {"agent.yaml": AGENT.replace("  name: Reader", "  name: Reader\n  iconUrl: https://example.org/i")}
+    assert changed(files, metadata={"id": "reader", "name": "Reader"}) == {"agent.yaml": AGENT}
+
+
+def test_a_rule_is_edited_in_its_own_file() -> None:
+    rule = {"name": "cite", "priorityLevel": 20, "include": "always", "text": "Cite what you read."}
+    assert changed(FILES, rules=[rule]) == {"rules/cite.md": RULE.replace("10", "20")}
+    assert changed(FILES, rules=[rule | {"priorityLevel": 10, "text": "Cite."}]) == {
+        "rules/cite.md": RULE.replace("Cite what you read.", "Cite.")
+    }
+
+
+def test_what_is_no_longer_there_is_removed() -> None:
+    assert changed(FILES, rules=[]) == {"rules/cite.md": None}
+
+
+def test_files_that_are_not_of_the_definition_are_left_alone() -> None:
+    files = FILES | {"notes.txt": "x", "rules/deep/er.md": "x", "rules/.swp": "x"}
+    assert changed(files, rules=[]) == {"rules/cite.md": None}
+
+
+def test_a_plain_text_file_is_a_rule_with_the_usual_values() -> None:
+    (rule,) = parse(FILES | {"rules/cite.md": "Cite.\r\n"}).rules
+    assert (rule.text, rule.priority_level, rule.include) == ("Cite.", 500, Include.MANUAL)
+
+
+def test_a_new_definition_is_written_in_blocks_with_the_identity_first() -> None:
+    definition = Definition.model_validate(
+        {
+            "metadata": {"id": "r", "name": "R"},
+            "rules": [{"name": "cite", "description": "How", "text": "Cite.\nAlways."}],
+            "mcpServers": {"files": {"command": "npx", "args": ["-y", "files"]}},
+        }
+    )
+    written = change({}, definition)
+    assert written["agent.yaml"] == (
+        "metadata:\n  id: r\n  name: R\nmcpServers:\n  files:\n    command: npx\n    args:\n      - -y\n      - files\n"
+    )
+    assert written["rules/cite.md"] == (
+        "---\nname: cite\ndescription: How\npriorityLevel: 500\ninclude: manual\n---\n\nCite.\nAlways.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("agent.yaml", "- a\n", "agent.yaml, line 1: it is not a mapping."),
+        ("agent.yaml", "a: &x 1\nb: *x\n", "agent.yaml, line 2: aliases are not allowed."),
+        ("agent.yaml", AGENT + "metadata: {}\n", "agent.yaml, line 10: the key 'metadata' is given twice."),
+        ("agent.yaml", AGENT + "extra: 1\n", "agent.yaml: unknown key 'extra'; the keys are metadata, "),
+        ("agent.yaml", AGENT.replace("0.2", "5"), "agent.yaml: settings.temperature: Input should be less than"),
+        ("agent.yaml", "metadata: {id: r}\n", "agent.yaml: metadata.name: Field required."),
+        ("rules/cite.md", "---\na: 1\n", "rules/cite.md, line 1: the front matter is not closed by `---`."),
+        ("rules/cite.md", "---\na: [\n---\n", "rules/cite.md, line 3: "),
+        ("rules/cite.md", "---\nname: other\n---\nx\n", "rules/cite.md: its name is 'other', but the file is named"),
+        ("rules/cite.md", "---\n---\n\n", "rules/cite.md: text: Value error, must not be empty."),
+        ("rules/CITE.md", "x", "agent.yaml: Value error, rules: cite occurs twice"),
+        ("rules/con.md", "x", "rules/con.md: name: Value error, is the name of a device on Windows."),
+        ("rules/a b.md", "x", "rules/a b.md: name: String should match pattern"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
+    assert refused(FILES | {path: text}).startswith(message)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), min_size=1).filter(str.strip)
+ENTRIES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.from_regex(r"[a-z0-9_-]{1,9}", fullmatch=True).filter(
+                lambda name: name not in ("con", "prn", "aux", "nul")
+            ),
+            "text": TEXTS,
+        },
+        optional={"description": TEXTS, "priorityLevel": st.integers(0, 999), "include": st.sampled_from(Include)},
+    ),
+    max_size=3,
+    unique_by=lambda entry: entry["name"],
+)
+DEFINITIONS = st.builds(
+    lambda prompt, rules, references, temperature: Definition.model_validate(
+        {
+            "metadata": {"id": "x", "name": "X"},
+            "settings": {"temperature": temperature},
+            "prompt": prompt,
+            "rules": rules,
+            "references": references,
+        }
+    ),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r")),
+    ENTRIES,
+    ENTRIES,
+    st.floats(0, 2),
+)
+
+
+def applied(files: dict[str, str], changes: dict[str, str | None]) -> dict[str, str]:
+    """The files after changes."""
+    return {path: text for path, text in (files | changes).items() if text is not None}
+
+
+@given(DEFINITIONS, DEFINITIONS)
+def test_what_is_written_is_read_as_the_same(first: Definition, second: Definition) -> None:
+    files = applied({}, change({}, first))
+    assert parse(files) == first
+    files = applied(files, change(files, second))
+    assert parse(files) == second
+    assert change(files, second) == {}

@@ -1,0 +1,101 @@
+"""Definitions as one file: everything comes back but secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import BadInput
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.portable import export_text, import_text
+
+METADATA = {"id": "reader", "name": "Reader", "created": "2026-01-01T00:00:00Z", "skills": [{"id": "s", "name": "S"}]}
+WHOLE = {
+    "metadata": METADATA | {"mode": "tools", "persona": "reviewer"},
+    "settings": {"temperature": 0.2, "houseStyle": ["plain", {"short": True}]},
+    "prompt": "You read papers.\n\n- all: of {them}\n# not a comment\n",
+    "rules": [{"name": "cite", "text": "---\nCite: what\n---", "include": "always", "priorityLevel": 1}],
+    "references": [{"name": "style", "text": "  indented\n\ttabbed  \nend"}],
+    "tools": [{"name": "sum", "parameters": {"type": "object", "properties": {"n": {}}}, "prompt": "Sum {n}."}],
+    "providers": {"openai": {"OPENAI_API_KEY": "env://KEY"}, "test": {}},
+    "mcpServers": {"git": {"command": "git-mcp", "args": ["-x"]}, "web": {"type": "sse", "url": "http://localhost/x"}},
+}
+
+
+def definition(**fields: Any) -> Definition:
+    return Definition.model_validate({"metadata": METADATA, **fields})
+
+
+def test_a_definition_without_secrets_comes_back_whole() -> None:
+    text, replaced = export_text(definition(**WHOLE))
+    assert import_text(text) == definition(**WHOLE)
+    assert replaced == {}
+
+
+@given(st.text(max_size=300), st.text(min_size=1, max_size=300).filter(str.strip))
+def test_any_text_comes_back(prompt: str, rule: str) -> None:
+    try:
+        one = definition(prompt=prompt, rules=[{"name": "r", "text": rule}])
+    except ValueError:
+        return
+    assert import_text(export_text(one)[0]) == one
+
+
+def test_secrets_become_references() -> None:
+    text, replaced = export_text(
+        definition(
+            providers={"openai": {"OPENAI_API_KEY": "sk-1234"}},
+            mcpServers={
+                "hub-1": {"url": "https://example.org", "headers": {"X-Api-Key": "sk-5678", "Accept": "text/plain"}},
+                "box": {"command": "box", "env": {"BOX_TOKEN": "sk-9012", "MODE": "fast"}},
+            },
+        )
+    )
+    assert replaced == {
+        "providers.openai.OPENAI_API_KEY": "env://OPENAI_API_KEY",
+        "mcpServers.hub-1.X-Api-Key": "env://HUB_1_X_API_KEY",
+        "mcpServers.box.BOX_TOKEN": "env://BOX_BOX_TOKEN",
+    }
+    assert "sk-" not in text
+    imported = import_text(text)
+    assert imported.providers == {"openai": {"OPENAI_API_KEY": "env://OPENAI_API_KEY"}}
+    assert imported.mcp_servers["box"].model_dump()["env"] == {"BOX_TOKEN": "env://BOX_BOX_TOKEN", "MODE": "fast"}
+
+
+def test_the_file_begins_with_what_it_is() -> None:
+    text, _ = export_text(definition(prompt="Read.\nThen write."))
+    comment, marker, *rest = text.splitlines()
+    assert comment.startswith("# ")
+    assert marker == "workbenchAgent: 1"
+    assert rest[0] == "metadata:"
+    assert "prompt: |-\n  Read.\n  Then write.\n" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no exported agent"),
+        ("[]", "no exported agent"),
+        ("metadata: {id: x, name: X}\n", "no exported agent"),
+        ("workbenchAgent: 2\n", "its format is 2"),
+        ("workbenchAgent: 1\n", "metadata"),
+        ("workbenchAgent: 1\nmetadata: {id: x, name: X}\nextra: 1\n", "extra"),
+        ("workbenchAgent: 1\nmetadata: {id: ../x, name: X}\n", "metadata.id"),
+        ("workbenchAgent: 1\nmetadata: &a {id: x, name: X}\nsettings: *a\n", "line"),
+        ("a: [", "line"),
+        ("x: !!python/object:os.system {}\n", "line"),
+    ],
+)
+def test_other_files_are_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(BadInput, match=r"INVALID_CONFIGURATION: This file cannot be imported: .*") as refused:
+        import_text(text)
+    assert reason in refused.value.message
+
+
+def test_a_definition_that_is_too_large_is_not_exported() -> None:
+    rules = [{"name": f"r{number}", "text": "x" * 200_000} for number in range(21)]
+    with pytest.raises(BadInput, match="TOO_LARGE"):
+        export_text(definition(rules=rules))

@@ -1,0 +1,136 @@
+"""What a definition needs trust for, and when it must be asked for again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.secrets import MASK
+from workbench.rules.definitions.trust import Kind, added, needs
+
+PROGRAM = {"command": "npx", "args": ["-y", "server"], "env": {"API_TOKEN": "env://TOKEN", "LEVEL": "1"}}
+
+
+def definition(**sections: Any) -> Definition:
+    """A definition with some sections."""
+    return Definition.model_validate({"metadata": {"id": "one", "name": "One"}, **sections})
+
+
+def with_server(**fields: Any) -> Definition:
+    """A definition with one server."""
+    return definition(mcpServers={"files": fields})
+
+
+def test_prompts_rules_references_and_tools_need_no_trust() -> None:
+    entry = {"name": "polite", "text": "Be polite.", "include": "always"}
+    tool = {"name": "greet", "parameters": {"type": "object"}, "prompt": "Greet."}
+    assert needs(definition(prompt="You work.", rules=[entry], references=[entry], tools=[tool])) == []
+
+
+def test_a_program_is_shown_with_its_arguments_its_directory_and_its_variables() -> None:
+    (need,) = needs(with_server(**PROGRAM, cwd="/srv"))
+    assert (need.kind, need.name) == (Kind.PROGRAM, "mcpServers.files")
+    assert need.details == {
+        "command": "npx",
+        "arguments": ["-y", "server"],
+        "environment": {"API_TOKEN": "env://TOKEN", "LEVEL": "1"},
+        "directory": "/srv",
+    }
+    assert need.summary == ('mcpServers.files: starts "npx" "-y" "server" in /srv with API_TOKEN=env://TOKEN, LEVEL=1')
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"command": "node"},
+        {"args": ["-y", "other"]},
+        {"args": ["-y server"]},
+        {"env": {"API_TOKEN": "env://OTHER", "LEVEL": "1"}},
+        {"env": {"API_TOKEN": "written out", "LEVEL": "1"}},
+        {"env": {"API_TOKEN": "env://TOKEN", "LEVEL": "1", "NODE_OPTIONS": "--require ./x.js"}},
+        {"cwd": "/tmp"},
+    ],
+)
+def test_a_changed_program_is_another_need(change: dict[str, Any]) -> None:
+    before, after = needs(with_server(**PROGRAM)), needs(with_server(**PROGRAM | change))
+    assert added(before, after) == after
+    assert added(after, after) == []
+
+
+def test_a_changed_secret_is_another_need_though_it_is_never_shown() -> None:
+    before, after = (needs(with_server(**PROGRAM | {"env": {"API_TOKEN": value}})) for value in ("hunter2", "hunter3"))
+    assert added(before, after) == after
+    assert before[0].details == after[0].details
+    assert before[0].details["environment"] == {"API_TOKEN": MASK}
+    assert "hunter" not in str([before, after])
+
+
+def test_a_file_that_a_program_runs_and_that_changes_is_another_need() -> None:
+    server = with_server(command="sh", args=["rules/run.md"])
+    before, after = (needs(server, {"files": {"agents/one/rules/run.md": sha}}) for sha in ("0a", "0b"))
+    assert added(before, after) == after
+    assert after[0].details["files"] == {"agents/one/rules/run.md": "0b"}
+
+
+def test_how_a_servers_tools_are_offered_does_not_ask_for_the_server_again() -> None:
+    before = needs(with_server(**PROGRAM))
+    after = needs(with_server(**PROGRAM, tools={"list": {"include": "manual", "permissionRequired": True}}))
+    assert before == after
+
+
+def test_a_server_is_shown_with_its_headers_but_not_with_secrets() -> None:
+    headers = {"Authorization": "Bearer hunter2", "X-Team": "blue"}
+    (need,) = needs(with_server(url="https://example.org/mcp", headers=headers))
+    assert need.kind is Kind.SERVER
+    assert need.details == {
+        "type": "streamable-http",
+        "url": "https://example.org/mcp",
+        "headers": {"Authorization": MASK, "X-Team": "blue"},
+    }
+
+
+def test_where_a_providers_secret_is_sent_is_part_of_the_need() -> None:
+    key = {"OPENAI_API_KEY": "env://OPENAI_API_KEY"}
+    before = needs(definition(providers={"openai": key}))
+    after = needs(definition(providers={"openai": key | {"OPENAI_BASE_URL": "http://evil.example"}}))
+    assert [need.kind for need in before] == [Kind.PROVIDER]
+    assert added(before, after) == after
+
+
+def test_a_provider_without_a_configuration_needs_no_trust() -> None:
+    assert needs(definition(providers={"test": {}})) == []
+
+
+def test_tools_that_run_without_a_question_are_needs_each() -> None:
+    server = PROGRAM | {
+        "serverToolDefaults": {"permissionRequired": False},
+        "tools": {"write": {"permissionRequired": False}, "read": {"permissionRequired": True}, "list": {}},
+    }
+    found = needs(definition(settings={"toolPermission": "never"}, mcpServers={"files": server}))
+    assert [need.name for need in found if need.kind is Kind.PERMISSION] == [
+        "settings.toolPermission",
+        "mcpServers.files.serverToolDefaults",
+        "mcpServers.files.tools.write",
+    ]
+    assert found[0].summary == "settings.toolPermission: tools that run without asking you: all"
+
+
+@pytest.mark.parametrize("permission", ["always", "tool"])
+def test_asking_for_permission_needs_no_trust(permission: str) -> None:
+    assert needs(definition(settings={"toolPermission": permission})) == []
+
+
+def test_every_character_of_what_is_trusted_is_shown() -> None:
+    (need,) = needs(with_server(command="sh", args=["-c", "echo harmless\n\u202ereboot \u001b[2K"]))
+    assert need.details["arguments"] == ["-c", "echo harmless\\n\\u202ereboot \\x1b[2K"]
+    assert json.dumps(need.details)
+    assert need.summary.isprintable()
+
+
+def test_programs_that_look_alike_are_different_needs() -> None:
+    one, other = (needs(with_server(command="sh", args=[text])) for text in ("a\n", "a\\n"))
+    assert one[0].details == other[0].details
+    assert added(one, other) == other

@@ -1,0 +1,109 @@
+"""What the agents of a definition have done is counted by version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Admitted
+from tests.services.definitions.test_lifecycle import create
+from workbench.app import Workbench
+from workbench.errors import BadInput, NotFound
+from workbench.model import iso
+from workbench.services.spawning.definition import SQL
+from workbench.store.base import Tx
+
+pytestmark = pytest.mark.anyio
+
+
+async def attempt(workbench: Workbench, ada: Admitted, how: str, **more: Any) -> None:
+    """A task that an agent claims and, if `how` is an operation, ends by it."""
+    task_id = (await workbench.call("create_task", title="t", persona_id="implementer", max_retries=0))["id"]
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task_id})
+    if how:
+        await workbench.dispatch(ada.caller, how, {"task_id": task_id, **more})
+
+
+async def started(workbench: Workbench, ada: Admitted, version: str) -> None:
+    """What is recorded when an agent is started with a version of its definition."""
+
+    def change(tx: Tx) -> None:
+        tx.run(SQL.record, agent=ada.caller.agent, hash=version)
+        facts = {"definition": ada.caller.definition, "definition_hash": version}
+        tx.emit("agent.spawned", f"agent:{ada.caller.agent}", **facts)
+
+    await workbench.store.write(change)
+
+
+async def version(workbench: Workbench) -> str:
+    """The content hash of the definition as it is now."""
+    return str((await workbench.call("agent_get_info", agentTarget="reviewer"))["contentHash"])
+
+
+async def test_attempts_are_counted_by_version(workbench: Workbench, admit: Admit) -> None:
+    await create(workbench)
+    ada, other = await admit("ada", definition="reviewer"), await admit("other")
+    first = await version(workbench)
+    await started(workbench, ada, first)
+    await attempt(workbench, ada, "complete_task")
+    await attempt(workbench, ada, "fail_task", error_message="No.", error_class="ValueError")
+    await attempt(workbench, ada, "release_task")
+    await attempt(workbench, other, "complete_task")
+    rule = {"name": "kind", "text": "Be kind."}
+    await workbench.call("agent_add_rule", agentTarget="reviewer", rule=rule)
+    second = await version(workbench)
+    await started(workbench, ada, second)
+    await attempt(workbench, ada, "")
+    found = await workbench.call("agent_analytics", agentTarget="reviewer")
+    names = ("starts", "agents", "tasks", "attempts", "completed", "failed", "givenUp", "running")
+    assert [found[name] for name in names] == [2, 1, 4, 4, 1, 1, 1, 1]
+    assert found["failures"] == [{"errorClass": "ValueError", "count": 1}]
+    assert [(one["hash"], one["isCurrent"], one["attempts"]) for one in found["versions"]] == [
+        (first, False, 3),
+        (second, True, 1),
+    ]
+    assert found["versions"][1]["medianSeconds"] is None
+    later = iso(workbench.store.now() + 1_000_000)
+    none = await workbench.call("agent_analytics", agentTarget="reviewer", since=later)
+    assert (none["attempts"], none["starts"], none["versions"], none["firstAt"]) == (0, 0, [], None)
+
+
+async def test_calls_of_tools_are_counted_by_version(workbench: Workbench, admit: Admit) -> None:
+    await create(workbench)
+    ada = await admit("ada", definition="reviewer")
+    await workbench.call("update_agent", agent_id="ada", changes={"tools": ["*"]})
+    first = await version(workbench)
+    await started(workbench, ada, first)
+    caller = await workbench.identify(ada.token)
+    await workbench.dispatch(caller, "call_tool", {"name": "whoami"})
+    with pytest.raises(NotFound):
+        await workbench.dispatch(caller, "call_tool", {"name": "get_task", "arguments": {"task_id": 7}})
+    found = await workbench.call("agent_analytics", agentTarget="reviewer")
+    assert (found["toolCalls"], found["failedToolCalls"]) == (2, 1)
+    assert found["toolSeconds"] >= 0
+    assert [(one["hash"], one["toolCalls"]) for one in found["versions"]] == [(first, 2)]
+
+
+async def test_a_definition_that_was_never_used_has_figures(workbench: Workbench) -> None:
+    await create(workbench)
+    found = await workbench.call("agent_analytics", agentTarget="reviewer")
+    assert (found["attempts"], found["totalSeconds"], found["versions"], found["lastAt"]) == (0, 0.0, [], None)
+    with pytest.raises(BadInput, match="VALIDATION_ERROR"):
+        await workbench.call("agent_analytics", agentTarget="reviewer", since="yesterday")
+
+
+async def test_an_agent_that_is_given_another_definition_has_no_version_of_it_before_it_is_started(
+    workbench: Workbench, admit: Admit
+) -> None:
+    await create(workbench)
+    await create(workbench, "other", initialPrompt="Another.")
+    ada = await admit("ada", definition="reviewer")
+    await started(workbench, ada, await version(workbench))
+    await workbench.call("update_agent", agent_id="ada", changes={"self_tools": "read"})
+    assert (await workbench.call("get_agent", agent_id="ada"))["definition_hash"] == await version(workbench)
+    await workbench.call("update_agent", agent_id="ada", changes={"definition": "other"})
+    assert (await workbench.call("get_agent", agent_id="ada"))["definition_hash"] is None
+    await attempt(workbench, ada, "complete_task")
+    found = await workbench.call("agent_analytics", agentTarget="other")
+    assert [one["hash"] for one in found["versions"]] == [None]

@@ -1,0 +1,226 @@
+"""Many changes of definitions at once: all of them, or none."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from tests.services.definitions.test_lifecycle import create, versions
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable, WorkbenchError
+from workbench.ops import collect
+from workbench.services import SERVICES
+from workbench.services.definitions.bulk import OPERATIONS
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+APART = {"agent_bulk", "agent_migrate", "agent_probe_mcp_server", "agent_request_trust"}
+"""Tools that do more than to change definitions, so that they cannot be combined."""
+
+
+def change(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool": tool, "arguments": arguments}
+
+
+def add_rule(target: str, name: str, text: str = "x") -> dict[str, Any]:
+    return change("agent_add_rule", agentTarget=target, rule={"name": name, "text": text})
+
+
+async def bulk(workbench: Workbench, *changes: dict[str, Any], **options: Any) -> dict[str, Any]:
+    return await workbench.call("agent_bulk", changes=list(changes), **options)
+
+
+def files(settings: Settings) -> dict[str, str]:
+    """All files of definitions."""
+    agents = settings.home / "agents"
+    found = (path for path in agents.rglob("*") if path.is_file() and ".workbench" not in path.parts)
+    return {str(path.relative_to(agents)): path.read_text() for path in found}
+
+
+def test_every_tool_that_changes_definitions_can_be_combined() -> None:
+    tools = {
+        name: op for name, op in collect(SERVICES).items() if op.requires and name.startswith("agent_") and not op.reads
+    }
+    assert tools.keys() - OPERATIONS.keys() == APART
+
+
+async def test_later_changes_see_the_earlier_ones(workbench: Workbench, settings: Settings) -> None:
+    await create(workbench)
+    done = await bulk(
+        workbench,
+        change("agent_create", agentPath="./agents/tester", name="Tester"),
+        add_rule("Tester", "first"),
+        add_rule("./agents/tester", "second"),
+        change("agent_delete_rule", agentTarget="Tester", ruleName="first"),
+        change("agent_clone", sourceAgent="Tester", targetPath="./agents/copy", newName="Copy"),
+        change("agent_delete", agentTarget="reviewer", confirm=True),
+    )
+    assert [(one["path"], one["action"]) for one in done["agents"]] == [
+        ("./agents/tester", "created"),
+        ("./agents/copy", "created"),
+        ("./agents/reviewer", "deleted"),
+    ]
+    assert done["results"][0]["agentPath"] == "./agents/tester"
+    assert done["message"] == "Done. Agents: 3; tools: 6."
+    assert sorted(name for name in files(settings) if "rules" in name) == [
+        "copy/rules/second.md",
+        "tester/rules/second.md",
+    ]
+    listed = await workbench.call("agent_list")
+    assert [one["name"] for one in listed["agents"]] == ["Copy", "Tester"]
+    assert (await workbench.call("agent_get_info", agentTarget="Tester"))["id"] == done["results"][0]["agentId"]
+
+
+async def test_each_change_is_recorded(workbench: Workbench) -> None:
+    await create(workbench)
+    await bulk(workbench, add_rule("reviewer", "a"), add_rule("reviewer", "b"))
+    assert await versions(workbench) == [
+        ("definition.created", "created"),
+        ("definition.changed", "rule a added"),
+        ("definition.changed", "rule b added"),
+    ]
+    history = await workbench.call("agent_history", agentTarget="reviewer")
+    assert history["versions"][0]["contentHash"] == history["contentHash"]
+    assert history["count"] == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        (add_rule("reviewer", "a"), "ALREADY_EXISTS"),
+        (add_rule("reviewer", "not valid"), "VALIDATION_ERROR"),
+        (add_rule("nothing", "a"), "AGENT_NOT_FOUND"),
+        (change("agent_delete", agentTarget="reviewer"), "CONFIRMATION_REQUIRED"),
+        (change("agent_create", agentPath="./agents/tester/inside", name="x"), "AGENT_EXISTS"),
+        (change("agent_create", agentPath="./agents/Tester", name="x"), "AGENT_EXISTS"),
+        (change("agent_create", agentPath="./agents/reviewer", name="x"), "AGENT_EXISTS"),
+        (change("agent_create", agentPath="/etc/x", name="x"), "INVALID_PATH"),
+        (change("agent_get_info", agentTarget="reviewer"), "UNKNOWN_OPERATION"),
+        (change("agent_bulk", changes=[]), "UNKNOWN_OPERATION"),
+        (change("reject", approval_id=1), "UNKNOWN_OPERATION"),
+    ],
+)
+async def test_if_one_fails_nothing_is_changed(
+    workbench: Workbench, settings: Settings, wrong: dict[str, Any], code: str
+) -> None:
+    await create(workbench)
+    before, events = files(settings), await versions(workbench)
+    tester = change("agent_create", agentPath="./agents/tester", name="Tester")
+    with pytest.raises(WorkbenchError) as failed:
+        await bulk(workbench, tester, add_rule("reviewer", "a"), wrong)
+    assert (failed.value.code, failed.value.details["change"]) == (code, 3)
+    assert failed.value.message.startswith(f"Change 3 ({wrong['tool']}), so nothing is changed: ")
+    assert (files(settings), await versions(workbench)) == (before, events)
+    assert [path.name for path in (settings.home / "agents").iterdir() if path.name[0] != "."] == ["reviewer"]
+
+
+async def test_a_dry_run_shows_the_differences_and_changes_nothing(workbench: Workbench, settings: Settings) -> None:
+    await create(workbench)
+    before, events = files(settings), await versions(workbench)
+    tester = change("agent_create", agentPath="./agents/deep/tester", name="Tester")
+    shown = await bulk(workbench, add_rule("reviewer", "a", "Be kind."), tester, dryRun=True)
+    assert shown["message"] == "Dry run, nothing changed. Agents: 2; tools: 2."
+    [file] = shown["agents"][0]["changes"]
+    assert (file["path"], file["status"]) == ("rules/a.md", "added")
+    assert "+Be kind." in file["patch"]
+    assert (files(settings), await versions(workbench)) == (before, events)
+    assert not (settings.home / "agents" / "deep").exists()
+    with pytest.raises(BadInput, match="VALIDATION_ERROR"):
+        await bulk(workbench, tester, dryRun="true")
+
+
+async def test_what_was_deleted_is_gone_for_later_changes(workbench: Workbench) -> None:
+    await create(workbench)
+    delete = change("agent_delete", agentTarget="reviewer", confirm=True)
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await bulk(workbench, delete, add_rule("./agents/reviewer", "a"))
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await bulk(workbench, delete, add_rule("reviewer", "a"))
+
+
+async def test_what_is_created_and_deleted_again_leaves_nothing(workbench: Workbench, settings: Settings) -> None:
+    done = await bulk(
+        workbench,
+        change("agent_create", agentPath="./agents/tester", name="Tester"),
+        change("agent_delete", agentTarget="Tester", confirm=True),
+    )
+    assert (done["agents"], files(settings)) == ([], {})
+
+
+async def test_an_edit_made_by_an_editor_is_recorded_before_the_changes(
+    workbench: Workbench, settings: Settings
+) -> None:
+    await create(workbench)
+    (settings.home / "agents" / "reviewer" / "prompt.md").write_text("Edited.\n")
+    await bulk(workbench, add_rule("reviewer", "a"), add_rule("reviewer", "b"))
+    assert [kind for kind, _ in await versions(workbench)] == [
+        "definition.created",
+        "definition.found",
+        "definition.changed",
+        "definition.changed",
+    ]
+
+
+async def test_an_agent_that_changes_meanwhile_is_changed_from_what_it_is_then(
+    workbench: Workbench, settings: Settings
+) -> None:
+    await create(workbench)
+    many = [add_rule("reviewer", f"r{number}") for number in range(30)]
+    others = [
+        workbench.call("agent_add_rule", agentTarget="reviewer", rule={"name": f"o{n}", "text": "x"}) for n in range(3)
+    ]
+    await asyncio.gather(bulk(workbench, *many), *others)
+    rules = await workbench.call("agent_list_rules", agentTarget="reviewer")
+    assert rules["count"] == 33
+
+
+async def test_an_agent_that_changes_all_the_time_is_busy(
+    workbench: Workbench, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(workbench)
+    prompt: Path = settings.home / "agents" / "reviewer" / "prompt.md"
+    counted: list[int] = []
+
+    def edited(replacements: object) -> bool:
+        counted.append(1)
+        prompt.write_text(f"{len(counted)}\n")
+        return False
+
+    monkeypatch.setattr("workbench.services.definitions.bulk.replace_together", edited)
+    with pytest.raises(Unavailable, match="DEFINITION_BUSY"):
+        await bulk(workbench, add_rule("reviewer", "a"))
+    assert len(counted) == 5
+
+
+async def test_a_definition_in_an_older_layout_is_not_changed(workbench: Workbench, settings: Settings) -> None:
+    old = settings.home / "agents" / "old"
+    old.mkdir(parents=True)
+    (old / "tsagent.json").write_text('{"metadata": {"name": "Old"}}')
+    with pytest.raises(Conflict, match="OLDER_LAYOUT"):
+        await bulk(workbench, add_rule("Old", "a"))
+
+
+async def test_a_planner_combines_changes_if_its_grant_includes_definitions(workbench: Workbench, admit: Admit) -> None:
+    await create(workbench)
+    planner = (await admit("ada", persona_id="planner")).caller
+    arguments = {"changes": [add_rule("reviewer", "a")]}
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(planner, "agent_bulk", arguments)
+    await workbench.call("update_agent", agent_id=planner.name, changes={"definitions": True})
+    done = await workbench.dispatch(await workbench.renewed(planner), "agent_bulk", arguments)
+    assert done["message"] == "Done. Agents: 1; tools: 1."
+    history = await workbench.call("agent_history", agentTarget="reviewer")
+    assert history["versions"][0]["by"] == planner.name
+
+
+async def test_only_what_the_operator_wrote_is_trusted_at_once(workbench: Workbench, admit: Admit) -> None:
+    await create(workbench)
+    content = (await workbench.call("agent_export", agentTarget="reviewer"))["content"]
+    content += "mcpServers: {git: {command: git-mcp}}\n"
+    await bulk(workbench, change("agent_import", agentPath="./agents/foreign", content=content, newName="Foreign"))
+    assert (await workbench.call("agent_get_trust", agentTarget="Foreign"))["trusted"] is False

@@ -1,0 +1,90 @@
+"""`docs/definitions.md`: its examples run as printed, and its tables are complete."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs import FAMILIES, ROOT, error_codes
+from tests.kernel.conftest import started
+from workbench.app import Workbench
+from workbench.ops import collect
+from workbench.rules.definitions import layout
+from workbench.rules.definitions.completeness import findings
+from workbench.services import definitions as service
+from workbench.settings import Settings
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
+
+PAGE = (ROOT / "docs" / "definitions.md").read_text("utf-8")
+PLACES = ("workbench/definitions", "workbench/rules/definitions", "workbench/services/definitions")
+GENERAL = {"PROJECT_UNWRITABLE", "FORBIDDEN"}
+"""Codes that are about more than definitions."""
+OPERATIONS = [op.name for op in collect([service]).values()]
+
+
+def example(language: str) -> str:
+    [found] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return str(found)
+
+
+def raised() -> Iterator[str]:
+    """The codes of the errors that the code about definitions raises itself."""
+    for path in (path for place in PLACES for path in sorted((ROOT / place).rglob("*.py"))):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in FAMILIES and node.args:
+                code = node.args[0]
+                if isinstance(code, ast.Constant):
+                    yield str(code.value)
+
+
+def test_the_page_names_every_operation() -> None:
+    assert len(OPERATIONS) >= 37
+    assert [name for name in OPERATIONS if f"`{name}`" not in PAGE] == []
+
+
+def test_the_table_of_errors_has_every_code_about_definitions_and_no_other() -> None:
+    table = PAGE.partition("## Errors")[2]
+    listed = {code for row in table.splitlines() if row.startswith("| `") for code in re.findall(r"`([A-Z_]+)`", row)}
+    about = {*raised()} | {code for code in error_codes() if code.startswith("DEFINITION_")}
+    assert about - GENERAL - listed == set()
+    assert listed - error_codes().keys() == set()
+
+
+def test_the_files_that_it_shows_are_a_definition() -> None:
+    rule = example("markdown")
+    parsed = layout.parse({"agent.yaml": example("yaml"), "prompt.md": "You review.", "rules/cite.md": rule})
+    assert (parsed.metadata.name, parsed.settings.temperature, parsed.rules[0].priority_level) == ("reviewer", 0.2, 10)
+    assert list(findings(parsed)) == []
+
+
+@pytest.mark.anyio
+async def test_its_commands_work(workbench: Workbench, settings: Settings) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for line in example("console").splitlines():
+        argv = ["/bin/sh", "-ec", line.removeprefix("$ ")]
+        env = os.environ | {"PATH": path}
+        ran = await asyncio.to_thread(
+            subprocess.run, argv, cwd=settings.project, env=env, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, f"{line}\n{ran.stdout}{ran.stderr}"
+    found = await workbench.call("agent_get_system_prompt", agentTarget="reviewer", composed=True)
+    assert "Read the code around each change" in found["prompt"]
+    assert "Name the file and the line" in found["prompt"]
+
+
+def test_its_cell_runs(repository: Path, tmp_path: Path) -> None:
+    with started(tmp_path, cwd=repository) as kernel:
+        kernel.run("%workbench start --port 0")
+        printed = kernel.run(example("python"))
+        kernel.run("%workbench stop")
+    assert "You find what is wrong with a plan." in printed
+    assert "Name the task that you criticise." in printed

@@ -1,0 +1,195 @@
+"""An MCP server of a definition is tried once: trusted, confined, within a time limit, and its secrets stay hidden."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import Admit, Served, ended
+from workbench.app import Workbench
+from workbench.confinement import abilities
+from workbench.definitions.registry import PROBES
+from workbench.errors import NotFound, Refused, Unavailable
+from workbench.ops import OPERATOR
+from workbench.services.definitions import changes
+from workbench.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+SERVER = Path(__file__).with_name("mcp_server.py")
+SECRET = "hunter2-of-the-person"
+
+
+@pytest.fixture(autouse=True)
+def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THEIR_TOKEN", SECRET)
+
+
+async def probed(workbench: Workbench, seconds: float = 30, **server: Any) -> dict[str, Any]:
+    """Try a server that the operator adds to a definition."""
+    ctx = workbench._ctx.of(OPERATOR)
+    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
+    await changes.change(ctx, "mine", lambda old: changes.updated(old, mcp_servers={"it": server}), "added")
+    return await workbench.call("agent_probe_mcp_server", agentTarget="mine", serverName="it", timeoutSeconds=seconds)
+
+
+async def in_project(settings: Settings, text: str | None = None) -> str:
+    """The test's server, or another program, as a file of the project; its path there."""
+    (settings.project / "server.py").write_text(SERVER.read_text() if text is None else text)
+    return "server.py"
+
+
+async def test_the_tools_of_a_program_are_listed(workbench: Workbench, settings: Settings) -> None:
+    found = await probed(workbench, command=sys.executable, args=[str(settings.project / await in_project(settings))])
+    assert (found["error"], found["ok"], found["server"], found["version"]) == (None, True, "greeter", "2.1")
+    assert [tool["name"] for tool in found["tools"]] == ["greet"]
+    assert found["confined"] is (abilities().abi > 0)
+
+
+@pytest.mark.skipif(abilities().abi == 0, reason="this system does not confine")
+async def test_a_program_reads_the_project_but_not_its_state_nor_the_rest(
+    workbench: Workbench, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").write_text("")
+    names = [settings.project / "README.md", settings.database, settings.project / ".git/config", tmp_path / "outside"]
+    server = str(settings.project / await in_project(settings))
+    found = await probed(workbench, command=sys.executable, args=[server, *map(str, names)])
+    assert found["tools"][0]["description"] == f"reads {[str(names[0])]}; knows nothing"
+
+
+async def test_what_a_server_says_about_its_secrets_is_masked(workbench: Workbench, settings: Settings) -> None:
+    server = str(settings.project / await in_project(settings))
+    env = {"API_TOKEN": "env://THEIR_TOKEN"}
+    found = await probed(workbench, command=sys.executable, args=[server], env=env)
+    assert found["tools"][0]["description"] == "reads []; knows ••••••"
+
+
+async def test_why_a_program_failed_is_told_without_its_secrets(
+    workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = await in_project(settings, "import os, sys; print(os.environ['T']); sys.exit('no ' + os.environ['T'])")
+    found = await probed(
+        workbench, command=sys.executable, args=[str(settings.project / script)], env={"T": "env://THEIR_TOKEN"}
+    )
+    assert (found["ok"], found["tools"]) == (False, [])
+    assert found["error"] == "The server could not be tried: MCPError: Connection closed. Its program wrote: no ••••••"
+    assert SECRET not in caplog.text
+
+
+async def test_a_program_that_does_not_exist_is_named(workbench: Workbench) -> None:
+    found = await probed(workbench, command="no-such-program-anywhere")
+    assert "no-such-program-anywhere" in found["error"]
+
+
+async def test_a_secret_that_cannot_be_read_is_named_and_nothing_is_started(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("THEIR_TOKEN")
+    with pytest.raises(Unavailable, match="SECRET_UNRESOLVED") as caught:
+        await probed(workbench, command="sh", env={"API_TOKEN": "env://THEIR_TOKEN"})
+    assert caught.value.details == {"reference": "env://THEIR_TOKEN", "place": "mcpServers.it.env.API_TOKEN"}
+
+
+SILENT = """\
+import os, subprocess, sys
+deep = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print(os.getpid(), deep.pid, file=sys.stderr, flush=True)
+while sys.stdin.read(1):
+    pass
+deep.wait()
+"""
+
+
+async def test_a_program_that_does_not_answer_is_ended_with_all_that_it_started(
+    workbench: Workbench, settings: Settings
+) -> None:
+    script = str(settings.project / await in_project(settings, SILENT))
+    found = await probed(workbench, 2, command=sys.executable, args=[script])
+    assert found["error"].startswith("The server could not be tried: it did not answer within 2 s.")
+    await ended(*map(int, found["error"].partition("wrote: ")[2].split()))
+
+
+async def test_a_caller_that_gives_up_ends_the_program(workbench: Workbench, settings: Settings) -> None:
+    script = str(settings.project / await in_project(settings, SILENT))
+    probing = asyncio.create_task(probed(workbench, 60, command=sys.executable, args=[script]))
+    while not (found := _running(script)):
+        await asyncio.sleep(0.01)
+    probing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await probing
+    await ended(*found)
+
+
+def _running(script: str) -> list[int]:
+    """The processes that run a script, without launchers."""
+    return [process.pid for process in psutil.process_iter() if _command(process)[-1:] == [script]]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+async def test_a_server_that_is_not_trusted_is_not_started(
+    workbench: Workbench, settings: Settings, admit: Admit
+) -> None:
+    admitted = await admit("ada", role="planner", definitions=True)
+    mark = settings.project / "started"
+    await workbench.dispatch(admitted.caller, "agent_create", {"agentPath": "./agents/hers", "name": "hers"})
+    server = {"it": {"command": "touch", "args": [str(mark)]}}
+    ctx = workbench._ctx.of(admitted.caller)
+    await changes.change(ctx, "hers", lambda old: changes.updated(old, mcp_servers=server), "added")
+    for caller in (admitted.caller, OPERATOR):
+        with pytest.raises(Refused, match="DEFINITION_NOT_TRUSTED"):
+            await workbench.dispatch(caller, "agent_probe_mcp_server", {"agentTarget": "hers", "serverName": "it"})
+    assert not mark.exists()
+
+
+async def test_a_server_that_is_not_there_is_named(workbench: Workbench) -> None:
+    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
+    with pytest.raises(NotFound, match="NOT_FOUND"):
+        await workbench.call("agent_probe_mcp_server", agentTarget="mine", serverName="it")
+
+
+@pytest.fixture
+async def token(workbench: Workbench, admit: Admit, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    """The header of an agent of the served project, in a variable."""
+    admitted = await admit("bob")
+    monkeypatch.setenv("BOBS_HEADER", f"Bearer {admitted.token}")
+    return f"Bearer {admitted.token}"
+
+
+async def test_the_tools_of_a_server_at_a_url_are_listed_with_the_header_that_it_needs(
+    served: Served, token: str
+) -> None:
+    headers = {"Authorization": "env://BOBS_HEADER"}
+    found = await probed(served.workbench, url=served.info.mcp_url, headers=headers)
+    assert (found["ok"], found["confined"]) == (True, None)
+    assert "claim_task" in [tool["name"] for tool in found["tools"]]
+    assert token not in str(found)
+
+
+async def test_a_url_at_which_nothing_answers(workbench: Workbench) -> None:
+    found = await probed(workbench, url="http://127.0.0.1:9/mcp")
+    assert not found["ok"]
+    assert os.environ["THEIR_TOKEN"] not in str(found)
+
+
+async def test_a_few_servers_are_tried_at_once_and_others_wait(workbench: Workbench) -> None:
+    probing = workbench._ctx.definitions.probing
+    for _ in range(PROBES):
+        await probing.acquire()
+    trying = asyncio.create_task(probed(workbench, command="no-such-program-anywhere"))
+    while not probing.locked() or not (waiting := getattr(probing, "_waiters", None)):
+        await asyncio.sleep(0.01)
+    assert len(waiting) == 1
+    probing.release()
+    assert not (await trying)["ok"]

@@ -1,0 +1,209 @@
+"""The versions of a definition: what was recorded, what git has, and how they differ."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import git
+from tests.services.definitions.test_lifecycle import create
+from workbench.app import Workbench
+from workbench.errors import BadInput, NotFound
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+RULE = {"name": "cite", "text": "Cite what you read."}
+
+
+@pytest.fixture
+async def folder(workbench: Workbench, settings: Settings) -> Path:
+    """The directory of a definition that was created and then given a rule."""
+    await create(workbench, initialPrompt="Review.")
+    await workbench.call("agent_add_rule", agentTarget="reviewer", rule=RULE)
+    return settings.home / "agents" / "reviewer"
+
+
+async def history(workbench: Workbench, **arguments: Any) -> dict[str, Any]:
+    return await workbench.call("agent_history", **({"agentTarget": "./agents/reviewer"} | arguments))
+
+
+async def diff(workbench: Workbench, **arguments: Any) -> dict[str, Any]:
+    return await workbench.call("agent_diff", **({"agentTarget": "./agents/reviewer"} | arguments))
+
+
+async def version(workbench: Workbench, summary: str) -> str:
+    """The content hash of the version with a summary."""
+    found = (await history(workbench))["versions"]
+    return next(str(one["contentHash"]) for one in found if one["summary"] == summary)
+
+
+def commit(folder: Path, message: str) -> str:
+    git("add", "--all", ".", cwd=folder)
+    git("commit", "-q", "-m", message, cwd=folder)
+    return git("rev-parse", "HEAD", cwd=folder)
+
+
+def changed(found: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(one["path"], one["status"]) for one in found["changes"]]
+
+
+async def test_recorded_changes_are_listed_newest_first(workbench: Workbench, folder: Path) -> None:
+    found = await history(workbench)
+    summaries = [(one["action"], one["summary"], one["by"], one["source"]) for one in found["versions"]]
+    assert summaries == [
+        ("changed", "rule cite added", "operator", "workbench"),
+        ("created", "created", "operator", "workbench"),
+    ]
+    info = await workbench.call("agent_get_info", agentTarget="reviewer")
+    assert found["contentHash"] == found["versions"][0]["contentHash"] == info["contentHash"]
+    assert found["committed"] is None
+    assert (await history(workbench, limit=1))["count"] == 1
+
+
+async def test_an_edit_made_by_an_editor_is_noted_when_it_is_first_read(workbench: Workbench, folder: Path) -> None:
+    (folder / "prompt.md").write_text("Review well.\n")
+    for _ in range(2):
+        newest, *older = (await history(workbench))["versions"]
+        assert (newest["action"], newest["by"], len(older)) == ("found", None, 2)
+    assert newest["contentHash"] != older[0]["contentHash"]
+
+
+async def test_an_edit_is_noted_before_the_change_that_finds_it(workbench: Workbench, folder: Path) -> None:
+    (folder / "prompt.md").write_text("Review well.\n")
+    await workbench.call("agent_delete_rule", agentTarget="reviewer", ruleName="cite")
+    newest, edited, *_ = (await history(workbench))["versions"]
+    assert [(one["action"], one["by"]) for one in (newest, edited)] == [("changed", "operator"), ("found", None)]
+    found = await diff(workbench, fromVersion=edited["contentHash"], toVersion=newest["contentHash"])
+    assert changed(found) == [("rules/cite.md", "removed")]
+
+
+async def test_a_change_of_comments_is_no_version(workbench: Workbench, folder: Path) -> None:
+    agent = folder / "agent.yaml"
+    agent.write_text(f"# A comment.\n{agent.read_text()}")
+    assert (await history(workbench))["count"] == 2
+
+
+async def test_commits_are_listed_with_the_content_that_they_have(workbench: Workbench, folder: Path) -> None:
+    first = commit(folder, "Add the reviewer")
+    found = await history(workbench)
+    [committed] = [one for one in found["versions"] if one["source"] == "git"]
+    assert (committed["commit"], committed["summary"], committed["by"]) == (first, "Add the reviewer", "Person")
+    assert committed["contentHash"] == found["contentHash"]
+    assert found["committed"] is True
+    await workbench.call("agent_delete_rule", agentTarget="reviewer", ruleName="cite")
+    assert (await history(workbench))["committed"] is False
+
+
+async def test_a_commit_that_broke_the_definition_has_no_hash(workbench: Workbench, folder: Path) -> None:
+    good = (folder / "agent.yaml").read_bytes()
+    (folder / "agent.yaml").write_text("metadata: [")
+    commit(folder, "Break it")
+    (folder / "agent.yaml").write_bytes(good)
+    commit(folder, "Mend it")
+    hashes = {one["summary"]: one["contentHash"] for one in (await history(workbench))["versions"]}
+    assert hashes["Break it"] is None
+    assert hashes["Mend it"] == hashes["rule cite added"]
+
+
+async def test_without_versions_a_diff_shows_what_is_not_committed(workbench: Workbench, folder: Path) -> None:
+    committed = commit(folder, "Add the reviewer")
+    assert (await diff(workbench))["equal"] is True
+    (folder / "prompt.md").write_text("Review well.\n")
+    found = await diff(workbench)
+    assert (found["from"]["version"], found["to"]["version"]) == (committed, "files")
+    assert found["changes"] == [
+        {
+            "path": "prompt.md",
+            "status": "changed",
+            "patch": "--- a/prompt.md\n+++ b/prompt.md\n@@ -1 +1 @@\n-Review.\n+Review well.\n",
+        }
+    ]
+
+
+async def test_without_git_a_diff_shows_the_last_recorded_change(workbench: Workbench, folder: Path) -> None:
+    found = await diff(workbench)
+    assert changed(found) == [("rules/cite.md", "added")]
+    assert found["to"]["contentHash"] == (await history(workbench))["contentHash"]
+
+
+async def test_any_two_versions_are_compared(workbench: Workbench, folder: Path) -> None:
+    commit(folder, "Add the reviewer")
+    await workbench.call("agent_add_rule", agentTarget="reviewer", rule=RULE | {"name": "brief"})
+    created = await version(workbench, "created")
+    assert changed(await diff(workbench, fromVersion=created, toVersion="HEAD")) == [("rules/cite.md", "added")]
+    assert changed(await diff(workbench, fromVersion="HEAD", toVersion=created[:6])) == [("rules/cite.md", "removed")]
+    both = [("rules/brief.md", "added"), ("rules/cite.md", "added")]
+    assert changed(await diff(workbench, fromVersion=created)) == both
+
+
+async def test_two_definitions_are_compared(workbench: Workbench, folder: Path) -> None:
+    await workbench.call("agent_clone", sourceAgent="reviewer", targetPath="./agents/other", newName="other")
+    await workbench.call("agent_delete_rule", agentTarget="other", ruleName="cite")
+    found = await diff(workbench, otherAgent="other")
+    assert changed(found) == [("agent.yaml", "changed"), ("rules/cite.md", "removed")]
+    assert (found["from"]["path"], found["to"]["path"]) == ("./agents/reviewer", "./agents/other")
+
+
+async def test_a_deleted_definition_keeps_its_versions(workbench: Workbench, folder: Path) -> None:
+    commit(folder, "Add the reviewer")
+    await workbench.call("agent_delete", agentTarget="reviewer", confirm=True)
+    for target in ("reviewer", "./agents/reviewer"):
+        found = await history(workbench, agentTarget=target)
+        assert [one["summary"] for one in found["versions"] if one["source"] == "workbench"] == [
+            "deleted",
+            "rule cite added",
+            "created",
+        ]
+        assert found["contentHash"] is None
+    created = await version(workbench, "created")
+    assert changed(await diff(workbench, fromVersion=created, toVersion="HEAD")) == [("rules/cite.md", "added")]
+    with pytest.raises(NotFound, match="VERSION_NOT_FOUND"):
+        await diff(workbench, fromVersion=created)
+
+
+async def test_a_definition_that_cannot_be_read_is_found_by_its_path(workbench: Workbench, folder: Path) -> None:
+    (folder / "agent.yaml").write_text("metadata: [")
+    assert (await history(workbench))["versions"][0]["summary"] == "rule cite added"
+
+
+async def test_a_repository_that_git_cannot_read_leaves_the_recorded_versions(
+    workbench: Workbench, folder: Path, repository: Path
+) -> None:
+    (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (repository / ".git" / "config").write_text("[broken")
+    found = await history(workbench)
+    assert found["count"] == 2
+    assert found["message"].startswith("The commits are left out: git rev-parse failed")
+
+
+async def test_without_a_repository_there_are_no_commits(workbench: Workbench, folder: Path, repository: Path) -> None:
+    shutil.rmtree(repository / ".git")
+    found = await history(workbench)
+    assert (found["count"], found["message"], found["committed"]) == (2, None, None)
+
+
+async def test_secrets_are_in_no_version(workbench: Workbench, folder: Path) -> None:
+    agent = folder / "agent.yaml"
+    agent.write_text(f"{agent.read_text()}providers:\n  openai:\n    OPENAI_API_KEY: sk-1234\n")
+    commit(folder, "Add a key")
+    agent.write_text(agent.read_text().replace("sk-1234", "sk-5678\n    OPENAI_BASE_URL: http://localhost"))
+    found = [await history(workbench), await diff(workbench), await diff(workbench, toVersion="HEAD")]
+    assert "sk-" not in repr(found)
+    assert changed(found[1]) == [("agent.yaml", "changed")]
+
+
+@pytest.mark.parametrize("name", ["abcdef", "0" * 40, "HEAD~1", "main", "--all", "fil", "../x", ""])
+async def test_versions_that_do_not_exist_are_not_found(workbench: Workbench, folder: Path, name: str) -> None:
+    commit(folder, "Add the reviewer")
+    with pytest.raises((NotFound, BadInput), match=r"VERSION_NOT_FOUND|VALIDATION_ERROR"):
+        await diff(workbench, fromVersion=name)
+
+
+async def test_an_agent_that_never_existed_has_no_history(workbench: Workbench, folder: Path) -> None:
+    for target in ("./agents/nothing", "nothing"):
+        with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+            await history(workbench, agentTarget=target)

@@ -1,0 +1,72 @@
+"""`define`: settings, set, prompt, describe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from workbench.cli.client import OperatorClient
+from workbench.cli.definitions.group import define, done, pairs, read_text, target, text_file
+from workbench.cli.output import Shown, Text, pass_client
+from workbench.tables import Table
+
+
+@define.command("settings")
+@target
+@pass_client
+def show_settings(client: OperatorClient, target: str) -> Shown:
+    """Show the settings of a definition."""
+    found = client.call("agent_get_settings", agentTarget=target)
+    return Table(["setting", "value"], [[*pair] for pair in found["settings"].items()], data=found)
+
+
+@define.command("set")
+@target
+@click.argument("key")
+@click.argument("value", required=False)
+@click.option("--default", is_flag=True, help="Use the default value again.")
+@pass_client
+def set_setting(client: OperatorClient, target: str, key: str, value: str | None, default: bool) -> Shown:
+    """Change a setting, such as temperature or model. A list or an object is written as JSON."""
+    if (value is None) != default:
+        raise click.UsageError("Give VALUE or --default.")
+    return done(client.call("agent_set_setting", agentTarget=target, key=key, value=_decoded(value)))
+
+
+def _decoded(value: str | None) -> Any:
+    """The list or the object that a value is in JSON; any other value as it is, because it may be a text."""
+    if value is None or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+@define.command("prompt")
+@target
+@click.argument("file", required=False, type=text_file)
+@click.option("--composed", is_flag=True, help="Print it with the rules and references, as the agent gets it.")
+@pass_client
+def prompt(client: OperatorClient, target: str, file: Path | None, composed: bool) -> Shown:
+    """Print the system prompt of a definition; with FILE, replace it by the text of that file (- is stdin)."""
+    if file is not None:
+        return done(client.call("agent_set_system_prompt", agentTarget=target, prompt=read_text(file)))
+    found = client.call("agent_get_system_prompt", agentTarget=target, composed=composed)
+    return Text(found["prompt"], found)
+
+
+@define.command("describe")
+@target
+@click.argument("changes", metavar="KEY=VALUE", nargs=-1)
+@pass_client
+def describe(client: OperatorClient, target: str, changes: tuple[str, ...]) -> Shown:
+    """Show the metadata of a definition; with KEY=VALUE, such as version=1.1.0, change them."""
+    if changes:
+        return done(client.call("agent_update_metadata", agentTarget=target, metadata=pairs(changes)))
+    found = client.call("agent_get_metadata", agentTarget=target)
+    rows = [[key, value] for key, value in found["metadata"].items() if value not in (None, "", [])]
+    return Table(["", ""], rows, data=found)

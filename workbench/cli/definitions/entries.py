@@ -1,0 +1,109 @@
+"""`define rules` and `define references`: list, show, add, update, delete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from workbench.cli.client import OperatorClient
+from workbench.cli.definitions.group import STDIN, SectionGroup, define, done, item, read_text, target, text_file
+from workbench.cli.output import Fn, Shown, Text, drop_none, pass_client
+from workbench.errors import BadInput
+from workbench.tables import Table
+
+ENTRIES = {"name": "name", "priorityLevel": "priority", "include": "include", "description": "description"}
+INCLUDES = ("always", "agent", "manual")
+
+
+def fields(command: Fn) -> Fn:
+    """Give a command the options for the fields of a rule or reference."""
+    description = click.option("--description", default=None, help="What it is about, in one sentence.")
+    include = click.option(
+        "--include",
+        type=click.Choice(INCLUDES),
+        default=None,
+        help="always: in every prompt; agent: read when the agent asks for it; manual: when you ask for it (default).",
+    )
+    priority = click.option(
+        "--priority", "priorityLevel", type=int, default=None, help="From 0, the first, to 999 (default: 500)."
+    )
+    return description(include(priority(command)))
+
+
+def add_entry_commands(singular: str, plural: str) -> None:
+    """Add the group of commands for rules, or for references."""
+
+    @define.group(
+        plural, cls=SectionGroup, help=f"{plural.capitalize()} of a definition: list, show, add, update, delete."
+    )
+    def section() -> None: ...
+
+    @section.command("list", help=f"List the {plural} of a definition.")
+    @target
+    @pass_client
+    def list_entries(client: OperatorClient, target: str) -> Shown:
+        found = client.call(f"agent_list_{plural}", agentTarget=target)
+        return Table.of(found[plural], ENTRIES, f"It has no {plural}.", found)
+
+    @section.command("show", help=f"Print a {singular}.")
+    @target
+    @click.argument("name")
+    @pass_client
+    def show_entry(client: OperatorClient, target: str, name: str) -> Shown:
+        found = client.call(f"agent_get_{singular}", agentTarget=target, **{f"{singular}Name": name})
+        return Text(item(found, singular, name)["text"], found)
+
+    @section.command("add", help=f"Add a {singular} from a Markdown file, which may have front matter (- is stdin).")
+    @target
+    @click.argument("file", type=text_file)
+    @click.option("--name", default=None, help="Its name; by default that of the file without extension.")
+    @fields
+    @pass_client
+    def add_entry(client: OperatorClient, target: str, file: Path, **given: Any) -> Shown:
+        entry = read_entry(file) | drop_none(**given)
+        if "name" not in entry:
+            raise click.UsageError("Give --name: standard input has no name.")
+        return done(client.call(f"agent_add_{singular}", agentTarget=target, **{singular: entry}))
+
+    @section.command("update", help=f"Change a {singular}: its text, with FILE (- is stdin), or its other fields.")
+    @target
+    @click.argument("name")
+    @click.argument("file", required=False, type=text_file)
+    @fields
+    @pass_client
+    def update_entry(client: OperatorClient, target: str, name: str, file: Path | None, **given: Any) -> Shown:
+        changes = ({} if file is None else read_entry(file) | {"name": name}) | drop_none(**given)
+        if not changes:
+            raise click.UsageError("Give FILE, --description, --include or --priority.")
+        arguments = {f"{singular}Name": name, singular: changes}
+        return done(client.call(f"agent_update_{singular}", agentTarget=target, **arguments))
+
+    @section.command("delete", help=f"Delete a {singular}.")
+    @target
+    @click.argument("name")
+    @pass_client
+    def delete_entry(client: OperatorClient, target: str, name: str) -> Shown:
+        return done(client.call(f"agent_delete_{singular}", agentTarget=target, **{f"{singular}Name": name}))
+
+
+def read_entry(file: Path) -> dict[str, Any]:
+    """A rule or reference from a Markdown file with optional front matter.
+
+    Raises:
+        BadInput: ``FILE_UNREADABLE``.
+    """
+    from workbench.rules import front_matter
+    from workbench.rules.yaml_text import InvalidYaml
+
+    try:
+        head, text = front_matter.split(read_text(file))
+    except InvalidYaml as error:
+        raise BadInput("FILE_UNREADABLE", f"The front matter of {file} is wrong: {error}.") from None
+    name = {} if str(file) == STDIN else {"name": file.stem}
+    return {**name, **head, "text": text}
+
+
+add_entry_commands("rule", "rules")
+add_entry_commands("reference", "references")

@@ -1,0 +1,134 @@
+"""The group `define`, and what its commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from workbench.cli.client import ProjectClient
+from workbench.cli.global_options import root
+from workbench.cli.output import Fn, Note, NounGroup, Text
+from workbench.errors import BadInput, NotFound, WorkbenchError
+
+STDIN = "-"
+FOLDER = "./agents"
+"""Where definitions are created if no path is given."""
+
+
+@root.group(cls=NounGroup)
+def define() -> None:
+    """Definitions of agents: list, show, create, clone, delete, …
+
+    A definition is a directory that says who does the work: prompt, rules, references, model, tools and MCP servers.
+    The personas say what kind of work is taken. `spawn --definition NAME` starts an agent with a definition.
+    """
+
+
+class SectionGroup(NounGroup):
+    """Commands about one section of a definition; the name of a definition alone lists the section."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`."""
+        if len(args) == 1 and not ctx.resilient_parsing and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+class Target(click.ParamType[str]):
+    """A definition, by its path, its id or its name. A path may begin at the current directory too."""
+
+    name = "agent"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """See `click.ParamType.convert`."""
+        assert ctx is not None
+        here = Path(value)
+        if here.is_absolute() or here.name == value or (ctx.obj.settings.home / here).exists() or not here.exists():
+            return value
+        return str(here.absolute())
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        """Offer the names of the definitions, or the paths of those whose names contain blanks."""
+        client: Any = ctx.obj or ProjectClient()
+        with suppress(WorkbenchError):
+            found = [one["path"] if " " in one["name"] else one["name"] for one in client.call("agent_list")["agents"]]
+            return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+        return []
+
+
+target: Callable[[Fn], Fn] = click.argument("target", metavar="AGENT", type=Target())
+"""The argument of commands about one definition."""
+text_file = click.Path(path_type=Path, allow_dash=True, dir_okay=False)
+"""A file to read, or ``-`` for standard input."""
+
+
+def new_path(name: str) -> str:
+    """Where a definition with a name is created if no path is given."""
+    return f"{FOLDER}/{name}"
+
+
+def done(made: Mapping[str, Any]) -> Note:
+    """The note about a change that was made, with its warnings."""
+    return Note("\n".join([made["message"], *made.get("warnings", ())]), made)
+
+
+def item(found: Mapping[str, Any], noun: str, name: str) -> Any:
+    """The item of a definition in the answer about one; `noun` is its key there, such as ``rule``.
+
+    Raises:
+        NotFound: ``NOT_FOUND``.
+    """
+    if found[noun] is None:
+        raise NotFound(
+            "NOT_FOUND", f"The definition has no {noun} {name!r}. `workbench define {noun}s AGENT` lists them."
+        )
+    return found[noun]
+
+
+def as_yaml(value: Mapping[str, Any], found: Mapping[str, Any]) -> Text:
+    """A part of an answer as YAML."""
+    from workbench.rules.yaml_text import write  # imports libraries that no other command needs
+
+    return Text(write(value).rstrip("\n"), found)
+
+
+def read_text(file: Path) -> str:
+    """The text of a file, or of standard input for ``-``.
+
+    Raises:
+        BadInput: ``FILE_UNREADABLE``.
+    """
+    try:
+        with click.open_file(str(file), encoding="utf-8") as opened:
+            return str(opened.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput("FILE_UNREADABLE", f"{file} cannot be read: {error}.") from None
+
+
+def read_mapping(file: Path) -> dict[str, Any]:
+    """The mapping that a file contains, in YAML or JSON.
+
+    Raises:
+        BadInput: ``FILE_UNREADABLE``: also if it contains something else.
+    """
+    from workbench.rules.yaml_text import InvalidYaml, load
+
+    try:
+        found = load(read_text(file))
+    except InvalidYaml as error:
+        raise BadInput("FILE_UNREADABLE", f"{file} is neither YAML nor JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise BadInput("FILE_UNREADABLE", f"{file} does not contain a mapping, such as `name: …`.")
+    return found
+
+
+def pairs(given: tuple[str, ...]) -> dict[str, str]:
+    """The values of arguments `KEY=VALUE`."""
+    if wrong := [one for one in given if "=" not in one]:
+        raise click.UsageError(f"{wrong[0]} has no value. Write {wrong[0]}=….")
+    return dict(one.split("=", 1) for one in given)

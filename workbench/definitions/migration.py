@@ -1,0 +1,95 @@
+"""Converts definitions from older layouts. What the old files say is never lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.definitions.directory import Directory, Snapshot
+from workbench.definitions.older import OlderDefinition
+from workbench.definitions.registry import Registry
+from workbench.errors import Conflict
+from workbench.rules.definitions.conversion import Converted
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.names import fitting
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A definition that was converted.
+
+    Args:
+        source: where it was.
+        changed: what is written in another way now, a sentence each.
+        left_out: the places of what only the old files contain.
+    """
+
+    after: Snapshot
+    source: Path
+    changed: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A conversion that can be made: of an older definition to a directory, which then has the definition."""
+
+    old: OlderDefinition
+    new: Directory
+    converted: Converted
+    definition: Definition
+    keep: bool
+
+    def make(self, registry: Registry) -> Migration:
+        """Write the new files, and then remove the old ones unless they are kept.
+
+        Raises:
+            Conflict: ``AGENT_EXISTS``. Unavailable: see `Directory.change`.
+        """
+        is_same_place = self.new.path == self.old.path
+        if is_same_place:
+            self.new.complete(self.definition)
+        else:
+            self.new.create(self.definition)
+        if not self.keep:
+            self.old.discard(is_converted_here=is_same_place)
+        return Migration(registry.read(self.new), self.old.path, self.converted.changed, self.converted.left_out)
+
+
+def prepare(registry: Registry, target: str, to: str | None, *, keep: bool) -> Conversion:
+    """The conversion of a definition to the current layout. Nothing is written yet.
+
+    Args:
+        to: a new directory; None: the one where it is, or for a single file one beside it that is named like it.
+        keep: the old files stay.
+
+    Raises:
+        WorkbenchError: see `Registry.find`, `Registry.read` and `Registry.vacant`. Conflict: ``NOTHING_TO_MIGRATE``;
+            ``MIGRATION_INCOMPLETE``: the old files cannot be removed, because only they contain something.
+    """
+    old = registry.find(target)
+    if not isinstance(old, OlderDefinition):
+        raise Conflict("NOTHING_TO_MIGRATE", f"{registry.display_path(old.path)} has the current layout.")
+    converted = old.convert()
+    if converted.left_out and not keep:
+        raise Conflict(
+            "MIGRATION_INCOMPLETE",
+            f"Without the old files, {', '.join(converted.left_out)} would be lost. Keep them.",
+            left_out=list(converted.left_out),
+        )
+    is_replaced = to is None or not keep
+    definition = _with_free_id(registry, converted.definition, old.path if is_replaced else None)
+    return Conversion(old, _place(registry, old, to), converted, definition, keep)
+
+
+def _place(registry: Registry, old: OlderDefinition, to: str | None) -> Directory:
+    if to is None and not old.is_single_file:
+        return Directory(old.path)
+    return registry.vacant(to or str(old.path.with_suffix("")))
+
+
+def _with_free_id(registry: Registry, definition: Definition, replaced: Path | None) -> Definition:
+    """A definition with its id, or with a similar one if one other than the replaced definition has it."""
+    taken = [head.id for one, head in registry.heads() if one.path != replaced]
+    metadata = definition.metadata.model_copy(update={"id": fitting(definition.metadata.id, taken)})
+    return definition.model_copy(update={"metadata": metadata})

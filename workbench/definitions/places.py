@@ -1,0 +1,125 @@
+"""Where definitions may be: below some directories. Nothing else is read or written, whatever a path says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from workbench.definitions.directory import Directory
+from workbench.definitions.journal import PRIVATE
+from workbench.definitions.older import OlderDefinition, definition_at, is_listed
+from workbench.errors import BadInput, Conflict
+from workbench.inert import inert_line
+from workbench.rules.definitions import paths
+
+DEPTH = 8
+"""How deep definitions are searched below a directory."""
+_SHOWN = 200
+
+
+class Places:
+    """The directories that hold definitions.
+
+    Args:
+        base: relative paths begin here.
+        roots: definitions are below these directories. One that is below `base` must not be a link.
+    """
+
+    def __init__(self, base: Path, roots: Sequence[Path]) -> None:
+        self.base = Path(os.path.realpath(base))
+        self.roots = tuple(self._real(base, root) for root in roots)
+
+    def _real(self, base: Path, root: Path) -> Path:
+        if root.is_relative_to(base):
+            return self.base / root.relative_to(base)
+        return Path(os.path.realpath(root))
+
+    def display(self, path: str | Path) -> str:
+        """A path as it is shown: from the base, if it is below it."""
+        text, base = str(path), f"{self.base}/"
+        return f"./{text[len(base) :]}" if text.startswith(base) else text
+
+    def resolve(self, path: str, *, or_root: bool = False) -> Path:
+        """The directory that a path names, which need not exist.
+
+        Args:
+            or_root: it may also be one of the roots.
+
+        Raises:
+            BadInput: ``INVALID_PATH``.
+        """
+        if flaw := paths.flaw(path):
+            raise _invalid(path, flaw)
+        # The real path is compared, by component: a link may lead there only from within the same roots.
+        place = Path(os.path.realpath(self.base / path))
+        if not any((or_root or place != root) and place.is_relative_to(root) for root in self.roots):
+            raise _invalid(path, f"it is not below {', '.join(map(self.display, self.roots))}, where agents are")
+        if any(step.is_symlink() for step in self._steps(place)):
+            raise _invalid(path, "it leads through a link that ends nowhere")
+        if PRIVATE in place.parts:
+            raise _invalid(path, "it is a directory of Workbench itself")
+        return place
+
+    def vacant(self, path: str) -> Path:
+        """A place for a new definition: not in another one, and not one that differs from another by case only.
+
+        Raises:
+            BadInput: ``INVALID_PATH``. Conflict: ``AGENT_EXISTS``.
+        """
+        place = self.resolve(path)
+        for step in self._steps(place):
+            if not step.exists() and (flaw := paths.flaw_of_name(step.name)):
+                raise _invalid(path, f"{step.name!r}: {flaw}")
+            if definition_at(step):
+                raise Conflict("AGENT_EXISTS", f"{self.display(step)} is another agent. Choose a path outside of it.")
+            if twin := _twin(step):
+                raise Conflict("AGENT_EXISTS", f"{self.display(twin)} exists: only upper and lower case differ.")
+        return place
+
+    def _steps(self, place: Path) -> list[Path]:
+        """A place and the directories between it and its root, the uppermost first."""
+        root = next(root for root in self.roots if place.is_relative_to(root))
+        return [step for step in reversed((place, *place.parents)) if step != root and step.is_relative_to(root)]
+
+    def search(self, below: Path | None = None) -> Iterator[Directory]:
+        """The definitions, or those below a directory, sorted by path."""
+        for root in self.roots if below is None else (below,):
+            if not root.is_symlink():
+                yield from _search(str(root), DEPTH)
+
+
+def _search(root: str, depth: int) -> Iterator[Directory]:
+    """The definitions below a directory; nothing below those is searched, and no link is followed."""
+    try:
+        with os.scandir(root) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if not entry.name.startswith("."):
+            yield from _in_entry(entry, depth)
+
+
+def _in_entry(entry: os.DirEntry[str], depth: int) -> Iterator[Directory]:
+    if entry.is_dir(follow_symlinks=False):
+        if found := definition_at(entry.path):
+            yield found
+        elif depth:
+            yield from _search(entry.path, depth - 1)
+    elif entry.is_file(follow_symlinks=False) and is_listed(path := Path(entry.path)):
+        yield OlderDefinition(path, path.name)
+
+
+def _twin(place: Path) -> Path | None:
+    """What differs from a path by upper and lower case only: some file systems do not tell them apart."""
+    with suppress(OSError):
+        for one in place.parent.iterdir():
+            if one.name != place.name and one.name.lower() == place.name.lower():
+                return one
+    return None
+
+
+def _invalid(path: str, flaw: str) -> BadInput:
+    return BadInput("INVALID_PATH", f"{inert_line(path[:_SHOWN])}: {flaw}.")

@@ -1,0 +1,163 @@
+"""A definition as files: `agent.yaml`, `prompt.md`, `rules/<name>.md` and `references/<name>.md`.
+
+Only what changes in a definition changes in its files, so that their differences are short and comments are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from workbench.errors import BadInput
+from workbench.rules import front_matter
+from workbench.rules.definitions.minimal_edit import edited
+from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Entry, Metadata, normal
+from workbench.rules.yaml_text import InvalidYaml, edit, load, write
+
+AGENT = "agent.yaml"
+PROMPT = "prompt.md"
+FOLDERS = ("rules", "references")
+_SUFFIX = ".md"
+M = TypeVar("M", bound=BaseModel)
+_IN_AGENT = ("metadata", "settings", "tools", "providers", "mcpServers")
+
+
+def is_part(path: str) -> bool:
+    """Whether a file, by its path below the directory of a definition, belongs to the definition.
+
+    Hidden files do not: editors keep locks and backups in them.
+    """
+    folder, _, name = path.partition("/")
+    is_entry = folder in FOLDERS and name.endswith(_SUFFIX) and not name.startswith(".") and "/" not in name
+    return path in (AGENT, PROMPT) or (is_entry and name.isprintable())
+
+
+def parse(files: Mapping[str, str]) -> Definition:
+    """The definition that files contain.
+
+    Args:
+        files: the text of each file, by its path below the directory.
+
+    Raises:
+        BadInput: ``INVALID_CONFIGURATION``; `details.file` and `details.line` say where, if that is known.
+    """
+    head = agent(files[AGENT])
+    entries = {folder: list(_entries(files, folder)) for folder in FOLDERS}
+    prompt = {"prompt": normal(files[PROMPT])} if PROMPT in files else {}
+    return validated(Definition, {**head, **entries, **prompt}, AGENT)
+
+
+def agent(text: str) -> dict[str, Any]:
+    """What an `agent.yaml` contains, by section; the sections are not validated.
+
+    Raises:
+        BadInput: ``INVALID_CONFIGURATION``.
+    """
+    try:
+        head = load(text)
+    except InvalidYaml as error:
+        raise invalid(AGENT, str(error), error.line) from None
+    if not isinstance(head, dict):
+        raise invalid(AGENT, "it is not a mapping", 1)
+    if unknown := sorted(head.keys() - set(_IN_AGENT)):
+        raise invalid(AGENT, f"unknown key {unknown[0]!r}; the keys are {', '.join(_IN_AGENT)}")
+    return {key: value for key, value in head.items() if value is not None}
+
+
+def metadata(text: str) -> Metadata:
+    """What a definition is, of its `agent.yaml` alone.
+
+    Raises:
+        BadInput: ``INVALID_CONFIGURATION``.
+    """
+    found = agent(text).get("metadata")
+    return validated(Metadata, found if isinstance(found, dict) else {}, AGENT)
+
+
+def change(files: Mapping[str, str], definition: Definition) -> dict[str, str | None]:
+    """The files that have to change to contain a definition: their new text, or None for those to be removed.
+
+    Args:
+        files: what is there; empty for a new definition.
+    """
+    wanted = dict(_texts(files, definition))
+    gone = {path: None for path in files if is_part(path) and path not in wanted}
+    return {path: text for path, text in wanted.items() if files.get(path) != text} | gone
+
+
+def _entries(files: Mapping[str, str], folder: str) -> Iterator[Entry]:
+    for path in sorted(files):
+        if is_part(path) and path.startswith(f"{folder}/"):
+            yield _entry(path, files[path])
+
+
+def _entry(path: str, text: str) -> Entry:
+    try:
+        head, body = front_matter.split(text)
+    except InvalidYaml as error:
+        raise invalid(path, str(error), error.line) from None
+    stem = PurePosixPath(path).stem
+    if head.setdefault("name", stem) != stem:
+        raise invalid(path, f"its name is {head['name']!r}, but the file is named {stem}{_SUFFIX}")
+    return validated(Entry, {**head, "text": normal(body)}, path)
+
+
+def _texts(files: Mapping[str, str], definition: Definition) -> Iterator[tuple[str, str]]:
+    yield AGENT, _agent_text(files.get(AGENT), definition)
+    if PROMPT in files or not files or definition.prompt != DEFAULT_PROMPT:
+        is_same = PROMPT in files and normal(files[PROMPT]) == definition.prompt
+        yield PROMPT, files[PROMPT] if is_same else f"{definition.prompt}\n"
+    for folder, entries in zip(FOLDERS, (definition.rules, definition.references), strict=True):
+        for entry in entries:
+            path = f"{folder}/{entry.name}{_SUFFIX}"
+            yield path, _entry_text(path, files.get(path), entry)
+
+
+def _agent_text(before: str | None, definition: Definition) -> str:
+    shortest = _head(definition, exclude_defaults=True)
+    if before is None:
+        return write(shortest)
+    stated = agent(before)
+    old = validated(Definition, stated, AGENT)
+    return edit(before, edited(stated, _head(old), _head(definition), shortest))
+
+
+def _head(definition: Definition, *, exclude_defaults: bool = False) -> dict[str, Any]:
+    dumped = definition.model_dump(mode="json", by_alias=True, exclude_defaults=exclude_defaults)
+    return {key: dumped[key] for key in _IN_AGENT if key in dumped}
+
+
+def _entry_text(path: str, before: str | None, entry: Entry) -> str:
+    fields = entry.model_dump(mode="json", by_alias=True, exclude={"text"})
+    if before is None:
+        return front_matter.join(fields, f"\n{entry.text}\n")
+    old, (head, body) = _entry(path, before), front_matter.split(before)
+    if old == entry:
+        return before
+    was = old.model_dump(mode="json", by_alias=True)
+    stated = {key: value for key, value in fields.items() if key in head or value != was[key]}
+    return front_matter.join(stated, body if old.text == entry.text else f"\n{entry.text}\n", before)
+
+
+def validated(model: type[M], values: Mapping[str, Any], file: str) -> M:
+    """A part of a definition, from what a file contains.
+
+    Raises:
+        BadInput: ``INVALID_CONFIGURATION``, with the first thing that is wrong, never a value.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise invalid(file, f"{place}: {first['msg']}" if place else first["msg"]) from None
+
+
+def invalid(file: str, reason: str, line: int | None = None) -> BadInput:
+    """The error for a file of a definition that says nothing valid; `line` counts from 1."""
+    where = f"{file}, line {line}" if line else file
+    details = {"file": file} | ({"line": line} if line else {})
+    return BadInput("INVALID_CONFIGURATION", f"{where}: {reason}.", **details)

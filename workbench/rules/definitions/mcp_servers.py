@@ -1,0 +1,93 @@
+"""How a definition's agent reaches MCP servers, in the form that MCP clients share (`mcpServers`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+RESERVED = ("WORKBENCH_", "LD_")
+"""Prefixes of environment variables that a definition may not set for a program."""
+
+
+def _variable(name: str) -> str:
+    if not name.isidentifier() or name.upper().startswith(RESERVED):
+        raise ValueError(f"must be the name of a variable that does not begin with {' or '.join(RESERVED)}")
+    return name
+
+
+def _url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError("must be an http or https URL")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not contain a password; use a header with a secret reference")
+    return value
+
+
+Argument = Annotated[str, StringConstraints(max_length=10_000, pattern=r"^[^\x00]*$")]
+Variable = Annotated[str, Field(max_length=200), AfterValidator(_variable)]
+Url = Annotated[str, Field(max_length=2_000), AfterValidator(_url)]
+# Programs get lists of these, separated by commas, in which other characters would be patterns.
+ToolName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9_./:-]+$")]
+HeaderName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+HeaderValue = Annotated[str, StringConstraints(max_length=10_000, pattern=r"^[^\x00-\x08\x0a-\x1f\x7f]*$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+    )
+
+
+class ToolRule(_Part):
+    """Whether a tool is offered to the model, and whether a person is asked before it runs; None: as the default."""
+
+    permission_required: bool | None = Field(None, description="A person is asked before it runs.")
+    include: Literal["always", "manual", "agent"] | None = Field(None, description="When the model is offered it.")
+
+
+def asks_first(rule: ToolRule, defaults: ToolRule) -> bool | None:
+    """Whether a person is asked before a tool runs; None: its server's rules do not say."""
+    return defaults.permission_required if rule.permission_required is None else rule.permission_required
+
+
+class _Server(_Part):
+    server_tool_defaults: ToolRule = Field(ToolRule(), description="For its tools that have no rule of their own.")
+    tools: dict[ToolName, ToolRule] = Field({}, description="Rules of its tools, by their names.")
+
+
+class StdioServer(_Server):
+    """A program that speaks MCP on its standard input and output."""
+
+    type: Literal["stdio"] = Field("stdio", description="Inferred from command.")
+    command: Annotated[Argument, Field(min_length=1)] = Field(description="The program.")
+    args: list[Argument] = Field([], max_length=200, description="Its arguments.")
+    env: dict[Variable, Argument] = Field({}, description="Variables of its environment.")
+    cwd: Annotated[Argument, Field(min_length=1)] | None = Field(None, description="Its working directory.")
+
+
+class HttpServer(_Server):
+    """A server at a URL."""
+
+    type: Literal["sse", "streamable-http"] = Field("streamable-http", description="Its transport.")
+    url: Url = Field(description="http or https.")
+    headers: dict[HeaderName, HeaderValue] = Field({}, description="Headers of every request.")
+
+
+def _with_type(value: Any) -> Any:
+    """Infer the type where it is missing; `http` is another name of `streamable-http`."""
+    if not isinstance(value, dict):
+        return value
+    kind = value.get("type") or ("stdio" if "command" in value else "streamable-http")
+    return {**value, "type": "streamable-http" if kind in ("http", "streamableHttp") else kind}
+
+
+McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="type"), BeforeValidator(_with_type)]
+"""One server; its type is inferred from `command` or `url`."""

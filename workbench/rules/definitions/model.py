@@ -1,0 +1,257 @@
+"""The model of a definition. Field names in files and operations are camelCase, as the format defines them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    field_validator,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from workbench.model import Json
+from workbench.rules.definitions.mcp_servers import McpServer
+from workbench.rules.definitions.names import EntryName, repeated
+from workbench.rules.definitions.templates import placeholders
+from workbench.rules.naming import Name
+from workbench.rules.wire import json_safety
+
+DEFAULT_PROMPT = "You are a helpful AI assistant that can use tools to help accomplish tasks."
+TEXT_LIMIT = 200_000
+"""Characters of a prompt, a rule or a reference: a file of them stays below a megabyte."""
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text
+
+
+def normal(text: str) -> str:
+    """A text with one kind of line endings, no blank lines around it, and no byte order mark before it."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+
+
+Prompt = Annotated[str, Field(max_length=TEXT_LIMIT), AfterValidator(normal)]
+Text = Annotated[str, Field(max_length=TEXT_LIMIT), AfterValidator(normal), AfterValidator(_not_empty)]
+Summary = Annotated[str, Field(max_length=2_000)]
+Link = Annotated[str, Field(max_length=2_000)]
+
+
+class Component(BaseModel):
+    """Base of the parts of a definition: immutable, no unknown fields, camelCase outside."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+    )
+
+
+class Changes(Component):
+    """Base of changes. Fields that are not set stay, so their defaults mean nothing, and schemas do not state them."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        made = handler(schema)
+        for described in handler.resolve_ref_schema(made)["properties"].values():
+            described.pop("default", None)
+        return made
+
+
+class Mode(StrEnum):
+    """How an agent is used: in a conversation, on tasks, or as a set of tools."""
+
+    INTERACTIVE = "interactive"
+    AUTONOMOUS = "autonomous"
+    TOOLS = "tools"
+
+
+class Include(StrEnum):
+    """When a rule or reference is used: always, when a person asks, or when the agent asks."""
+
+    ALWAYS = "always"
+    MANUAL = "manual"
+    AGENT = "agent"
+
+
+class Entry(Component):
+    """A rule or a reference. The lowest priority level comes first."""
+
+    name: EntryName = Field(description="Letters, digits, - and _; unique.")
+    description: Summary = Field("", description="What it is about.")
+    priority_level: int = Field(500, ge=0, le=999, strict=True, description="The lowest comes first.")
+    include: Include = Field(
+        Include.MANUAL,
+        description="When it is part of the prompt: always, manual (a person chooses it) or agent (it asks).",
+    )
+    text: Text = Field(description="Markdown.")
+
+
+class EntryChanges(Changes):
+    """Changes of a rule or a reference; fields that are not set stay."""
+
+    name: EntryName = Field("", description="Its new name.")
+    description: Summary = Field("", description="What it is about.")
+    priority_level: int = Field(500, ge=0, le=999, strict=True, description="The lowest comes first.")
+    include: Include = Field(Include.MANUAL, description="When it is part of the prompt: always, manual or agent.")
+    text: Text = Field("", description="Markdown.")
+
+
+class AgentTool(Component):
+    """A tool that a definition in mode `tools` exports: its prompt is filled in and sent to the agent's model."""
+
+    name: EntryName = Field(description="Letters, digits, - and _; unique.")
+    description: Summary = Field("", description="What it does, for the model that calls it.")
+    parameters: dict[str, Json] = Field(description="JSON Schema of an object.")
+    prompt: Text = Field(
+        description="Template: {parameter} is replaced by the parameter's value, {name} by the tool's name."
+    )
+
+    @field_validator("parameters")
+    @classmethod
+    def _is_schema(cls, value: dict[str, Any]) -> dict[str, Any]:
+        json_safety.check(value)
+        if value.get("type") != "object":
+            raise ValueError('must have "type": "object"')
+        # Imported here: with the packages of JupyterLab it loads a parser of addresses, which takes a second.
+        from jsonschema import Draft202012Validator, SchemaError
+
+        try:
+            Draft202012Validator.check_schema(value)
+        except SchemaError as error:
+            raise ValueError(f"is no JSON Schema: {error.message}") from None
+        return value
+
+    @model_validator(mode="after")
+    def _names_only_parameters(self) -> Self:
+        declared = self.parameters.get("properties", {})
+        known = {"name", *(declared if isinstance(declared, dict) else ())}
+        if unknown := sorted(placeholders(self.prompt) - known):
+            raise ValueError(f"the prompt uses {{{unknown[0]}}}, which is no parameter; parameters: {sorted(known)}")
+        return self
+
+
+class AgentToolChanges(Changes):
+    """Changes of an exported tool; fields that are not set stay."""
+
+    name: EntryName = Field("", description="Its new name.")
+    description: Summary = Field("", description="What it does, for the model that calls it.")
+    parameters: dict[str, Json] = Field({}, description="JSON Schema of an object.")
+    prompt: Text = Field("", description="Template with {parameter}.")
+
+
+class Organization(Component):
+    """Who provides an agent."""
+
+    organization: Name = Field(description="Its name.")
+    url: Link = Field("", description="Its website.")
+
+
+class Skill(Component):
+    """Something an agent is good at."""
+
+    id: EntryName = Field(description="Letters, digits, - and _.")
+    name: Name
+    description: Summary = Field("", description="What it can do.")
+    tags: list[Name] = Field([], max_length=50, description="For searches.")
+    examples: list[Summary] = Field([], max_length=50, description="Requests that it can answer.")
+
+
+Version = Annotated[str, Field(min_length=1, max_length=50, description="Of the definition, such as 1.0.0.")]
+Purpose = Annotated[Summary, Field(description="What the agent is for.")]
+ModeOfUse = Annotated[Mode, Field(description="interactive: chat; autonomous: tasks; tools: it exports tools.")]
+Icon = Annotated[Link | None, Field(description="Address of its icon.")]
+Documentation = Annotated[Link | None, Field(description="Address of its documentation.")]
+Provider = Annotated[Organization | None, Field(description="Who provides the agent.")]
+Skills = Annotated[list[Skill], Field(max_length=100, description="What the agent is good at.")]
+Persona = Annotated[Annotated[str, Field(max_length=50)] | None, Field(description="The persona: the work it takes.")]
+
+
+class Metadata(Component):
+    """What a definition is."""
+
+    id: EntryName
+    name: Name
+    version: Version = "1.0.0"
+    description: Purpose = ""
+    mode: ModeOfUse = Mode.INTERACTIVE
+    icon_url: Icon = None
+    documentation_url: Documentation = None
+    provider: Provider = None
+    skills: Skills = []
+    created: Annotated[str, Field(max_length=40)] | None = Field(None, description="ISO 8601")
+    persona: Persona = None
+
+
+class MetadataChanges(Changes):
+    """Changes of metadata; fields that are not set stay. The id and the time of creation never change."""
+
+    name: Name = ""
+    version: Version = ""
+    description: Purpose = ""
+    mode: ModeOfUse = Mode.INTERACTIVE
+    icon_url: Icon = None
+    documentation_url: Documentation = None
+    provider: Provider = None
+    skills: Skills = []
+    persona: Persona = None
+
+
+class Settings(BaseModel):
+    """How a definition's model is used. Unknown settings are kept."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+    )
+
+    max_chat_turns: int = Field(20, ge=1, le=1_000)
+    max_output_tokens: int = Field(1_000, ge=1, le=1_000_000)
+    temperature: float = Field(0.5, ge=0, le=2)
+    top_p: float = Field(0.5, ge=0, le=1)
+    theme: Annotated[str, Field(max_length=50)] = "light"
+    context_top_k: int = Field(20, ge=0, le=1_000)
+    context_top_n: int = Field(5, ge=0, le=1_000)
+    context_include_score: float = Field(0.7, ge=0, le=1)
+    tool_permission: Literal["always", "never", "tool"] = "tool"
+    model: Annotated[str, Field(max_length=200, pattern=r"^([a-z]+:.+)?$")] = Field("", description="provider:model")
+
+    @model_validator(mode="after")
+    def _can_travel(self) -> Self:
+        json_safety.check(self.model_extra)
+        return self
+
+
+class Definition(Component):
+    """A definition, whole. Rules and references are sorted by priority level, then name."""
+
+    metadata: Metadata
+    settings: Settings = Settings()
+    prompt: Prompt = DEFAULT_PROMPT
+    rules: list[Entry] = Field([], max_length=1_000)
+    references: list[Entry] = Field([], max_length=1_000)
+    tools: list[AgentTool] = Field([], max_length=1_000)
+    providers: dict[EntryName, dict[str, str]] = {}
+    mcp_servers: dict[EntryName, McpServer] = {}
+
+    @field_validator("rules", "references")
+    @classmethod
+    def _in_order(cls, value: list[Entry]) -> list[Entry]:
+        return sorted(value, key=lambda entry: (entry.priority_level, entry.name))
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        parts: dict[str, Any] = {"rules": self.rules, "references": self.references, "tools": self.tools}
+        for noun, entries in parts.items():
+            if twice := repeated(entry.name for entry in entries):
+                raise ValueError(f"{noun}: {', '.join(twice)} occurs twice; upper and lower case are the same")
+        if twice := repeated(self.mcp_servers):
+            raise ValueError(f"mcpServers: {', '.join(twice)} occurs twice; upper and lower case are the same")
+        return self

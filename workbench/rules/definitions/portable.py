@@ -1,0 +1,74 @@
+"""A definition as one file, to keep or to give away: YAML without secrets."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import ValidationError
+
+from workbench.errors import BadInput
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.secrets import replace_secrets, written_out
+from workbench.rules.yaml_text import InvalidYaml, load, write
+
+LARGEST = 4_000_000
+"""Characters of the longest file that is written, or read."""
+VERSION = 1
+_KEY = "workbenchAgent"
+_HEAD = "# An agent definition. Import it with `workbench define import FILE PATH`, or the tool agent_import.\n"
+_NOT_IN_A_NAME = re.compile(r"\W+", re.ASCII)
+
+
+def export_text(definition: Definition) -> tuple[str, dict[str, str]]:
+    """The file of a definition, and the secrets that are not in it.
+
+    A secret that is written out becomes a reference to an environment variable; references stay.
+
+    Returns:
+        The text; and each reference that took the place of a secret, by the place such as
+        ``providers.openai.OPENAI_API_KEY``.
+
+    Raises:
+        BadInput: ``TOO_LARGE``.
+    """
+    replaced = {place: _reference(place) for place in written_out(definition)}
+    safe = replace_secrets(definition, replaced.__getitem__)
+    fields = safe.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    text = _HEAD + write({_KEY: VERSION} | fields)
+    if len(text) > LARGEST:
+        raise BadInput("TOO_LARGE", f"The file would exceed {LARGEST:,} characters. Copy the directory instead.")
+    return text, replaced
+
+
+def import_text(text: str) -> Definition:
+    """The definition in a file that `export_text` wrote, or a person has edited since.
+
+    Raises:
+        BadInput: ``INVALID_CONFIGURATION``; `details.line` says where, if that is known.
+    """
+    try:
+        fields = load(text)
+    except InvalidYaml as error:
+        where = f"line {error.line}: " if error.line else ""
+        raise _invalid(f"{where}{error}", **({"line": error.line} if error.line else {})) from None
+    if not isinstance(fields, dict) or _KEY not in fields:
+        raise _invalid(f"it is no exported agent: it has no {_KEY!r}")
+    if (version := fields.pop(_KEY)) != VERSION:
+        raise _invalid(f"its format is {version!r}; this version of Workbench reads {VERSION}")
+    try:
+        return Definition.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise _invalid(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _reference(place: str) -> str:
+    """A reference to a variable that is named like the key; for a server, after its name."""
+    section, owner, key = place.split(".", 2)
+    name = key if section == "providers" else f"{owner}_{key}"
+    return f"env://{_NOT_IN_A_NAME.sub('_', name).upper()}"
+
+
+def _invalid(reason: str, **details: Any) -> BadInput:
+    return BadInput("INVALID_CONFIGURATION", f"This file cannot be imported: {reason}.", **details)

@@ -1,0 +1,162 @@
+"""What a definition needs the operator's trust for: programs and servers, providers, and tools that run unasked.
+
+Each need has a fingerprint. A need that changes has another one, so it must be trusted again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from workbench.inert import inert_line
+from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.secrets import masked
+
+FINGERPRINT_LENGTH = 32
+Files = Mapping[str, Mapping[str, str]]
+"""By the name of a server: the SHA-256 of each file that its command names and a definition could change, by path."""
+
+
+class Kind(StrEnum):
+    """What is trusted: a program that is started, a server that is called, where secrets of a provider are and go, or
+    a tool that runs without a question."""
+
+    PROGRAM = "program"
+    SERVER = "server"
+    PROVIDER = "provider"
+    PERMISSION = "permission"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that a definition needs trust for.
+
+    Args:
+        name: where the definition says it, such as ``mcpServers.github``.
+        details: what is trusted, to be shown: JSON-ready, secrets masked, and without characters that act on a
+            terminal.
+        fingerprint: identifies what is trusted, with the secrets that `details` masks: never shown.
+    """
+
+    kind: Kind
+    name: str
+    details: Mapping[str, Any]
+    fingerprint: str
+
+    @property
+    def summary(self) -> str:
+        """What is trusted, in one line."""
+        return f"{self.name}: {_SUMMARIES[self.kind](self.details)}"
+
+
+def needs(definition: Definition, files: Files = {}) -> list[Need]:
+    """Everything that a definition needs trust for, in the order of its file."""
+    hidden = masked(definition)
+    return [
+        *_of_settings(definition),
+        *_of_providers(definition, hidden),
+        *_of_servers(definition, hidden, files),
+    ]
+
+
+def added(before: Sequence[Need], after: Sequence[Need]) -> list[Need]:
+    """The needs that a change brings about."""
+    known = {need.fingerprint for need in before}
+    return [need for need in after if need.fingerprint not in known]
+
+
+def _of_settings(definition: Definition) -> Iterator[Need]:
+    if definition.settings.tool_permission == "never":
+        yield _need(Kind.PERMISSION, "settings.toolPermission", {"tools": "all"})
+
+
+def _of_providers(definition: Definition, hidden: Definition) -> Iterator[Need]:
+    for name, config in definition.providers.items():
+        if config:
+            shown = {"provider": name, "configuration": hidden.providers[name]}
+            yield _need(Kind.PROVIDER, f"providers.{name}", shown, config)
+
+
+def _of_servers(definition: Definition, hidden: Definition, files: Files) -> Iterator[Need]:
+    for name, server in definition.mcp_servers.items():
+        place = f"mcpServers.{name}"
+        content = server.model_dump(mode="json", include=_CONTENT)
+        if isinstance(shown := hidden.mcp_servers[name], StdioServer):
+            named = dict(files.get(name, {}))
+            yield _need(Kind.PROGRAM, place, _program(shown, named), {**content, "files": named})
+        else:
+            yield _need(Kind.SERVER, place, _server(shown), content)
+        yield from _unasked(name, server)
+
+
+_CONTENT = {"type", "command", "args", "env", "cwd", "url", "headers"}
+"""What of a server is trusted: all but how its tools are offered."""
+
+
+def _program(server: StdioServer, files: Mapping[str, str]) -> dict[str, Any]:
+    shown = {"command": server.command, "arguments": server.args, "environment": server.env}
+    return shown | ({"directory": server.cwd} if server.cwd else {}) | ({"files": files} if files else {})
+
+
+def _server(server: HttpServer) -> dict[str, Any]:
+    return {"type": server.type, "url": server.url, "headers": server.headers}
+
+
+def _unasked(name: str, server: StdioServer | HttpServer) -> Iterator[Need]:
+    """The tools of a server that run without asking a person."""
+    if server.server_tool_defaults.permission_required is False:
+        shown = {"server": name, "tools": "all but those for which permission is required"}
+        yield _need(Kind.PERMISSION, f"mcpServers.{name}.serverToolDefaults", shown)
+    for tool, rule in server.tools.items():
+        if rule.permission_required is False:
+            yield _need(Kind.PERMISSION, f"mcpServers.{name}.tools.{tool}", {"server": name, "tools": tool})
+
+
+def _need(kind: Kind, name: str, shown: Mapping[str, Any], content: Any = None) -> Need:
+    identity = [kind, name, shown, content]
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+    return Need(kind, inert_line(name), _inert(shown), hashlib.sha256(text.encode()).hexdigest()[:FINGERPRINT_LENGTH])
+
+
+def _inert(value: Any) -> Any:
+    if isinstance(value, str):
+        return inert_line(value)
+    if isinstance(value, Mapping):
+        return {inert_line(str(key)): _inert(one) for key, one in value.items()}
+    return [_inert(one) for one in value]
+
+
+def _program_text(details: Mapping[str, Any]) -> str:
+    words = " ".join(json.dumps(word, ensure_ascii=False) for word in (details["command"], *details["arguments"]))
+    where = f" in {details['directory']}" if "directory" in details else ""
+    return f"starts {words}{where}{_with(details['environment'])}"
+
+
+def _server_text(details: Mapping[str, Any]) -> str:
+    return f"connects to {details['url']}{_with(details['headers'])}"
+
+
+def _provider_text(details: Mapping[str, Any]) -> str:
+    return f"uses {details['provider']}{_with(details['configuration'])}"
+
+
+def _permission_text(details: Mapping[str, Any]) -> str:
+    of = f" of {details['server']}" if "server" in details else ""
+    return f"tools that run without asking you{of}: {details['tools']}"
+
+
+def _with(values: Mapping[str, str]) -> str:
+    return f" with {', '.join(f'{key}={value}' for key, value in values.items())}" if values else ""
+
+
+_SUMMARIES = {
+    Kind.PROGRAM: _program_text,
+    Kind.SERVER: _server_text,
+    Kind.PROVIDER: _provider_text,
+    Kind.PERMISSION: _permission_text,
+}

@@ -1,0 +1,46 @@
+"""The programs of LLM agents: how each is given a definition's system prompt, model, provider and MCP servers.
+
+Pure: texts of files, arguments and variables. No file is written here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from workbench.rules.programs import claude, codex, gemini
+from workbench.rules.programs.fit import Fit, Program, fit
+from workbench.rules.programs.setup import AgentSetup, Configuration, ServerSetup
+
+__all__ = ["PROGRAMS", "AgentSetup", "Configuration", "Fit", "Program", "ServerSetup", "fit"]
+
+PROGRAMS: Mapping[str, Program] = MappingProxyType(
+    {
+        "claude": Program(
+            providers=("anthropic", "bedrock"),
+            settings=frozenset({"model", "maxChatTurns", "maxOutputTokens"}),
+            transports=frozenset({"stdio", "sse", "streamable-http"}),
+            expands=re.compile(r"\$\{"),
+            key="ANTHROPIC_API_KEY",
+            configure=claude.configure,
+        ),
+        "codex": Program(
+            providers=("openai",),
+            settings=frozenset({"model"}),
+            transports=frozenset({"stdio", "streamable-http"}),
+            expands=None,
+            key="CODEX_API_KEY",
+            configure=codex.configure,
+        ),
+        "gemini": Program(
+            providers=("gemini",),
+            settings=frozenset({"model", "maxChatTurns"}),
+            transports=frozenset({"stdio", "sse", "streamable-http"}),
+            expands=re.compile(r"\$(\{|\w)"),
+            key="GEMINI_API_KEY",
+            configure=gemini.configure,
+        ),
+    }
+)
+"""The programs, by the name that a profile gives as `program`."""

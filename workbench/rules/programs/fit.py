@@ -1,0 +1,147 @@
+"""What of a definition a program can use, and what it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from re import Pattern
+from typing import Any
+
+from workbench.errors import BadInput
+from workbench.rules.definitions.model import Definition, Settings
+from workbench.rules.definitions.providers import provider_id
+from workbench.rules.programs.setup import AgentSetup, Configuration, ServerSetup, unattended
+
+OWN_SERVER = "workbench"
+"""The name of Workbench's own MCP server in a program's configuration."""
+STEERING = ("model", "maxChatTurns", "maxOutputTokens", "temperature", "topP")
+"""The settings that programs may have an equivalent of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that runs an LLM agent.
+
+    Args:
+        providers: the providers whose models it can use, the usual one first.
+        settings: the settings of a definition that it follows.
+        transports: the types of MCP servers that it can use.
+        expands: matches what it replaces by variables of its environment, in its configuration of servers.
+        key: the variable that holds its provider's key.
+        configure: from a setup, its scratch directory and its profile's files to how it is started.
+    """
+
+    providers: tuple[str, ...]
+    settings: frozenset[str]
+    transports: frozenset[str]
+    expands: Pattern[str] | None
+    key: str
+    configure: Callable[[AgentSetup, str, Mapping[str, str]], Configuration]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a program uses of a definition.
+
+    Args:
+        provider: the provider whose models it uses, if the definition says it.
+        has_key: the definition configures the provider.
+        unused: what it does not use, and why; sentences for the person who spawns the agent.
+    """
+
+    provider: str | None
+    has_key: bool
+    model: str
+    servers: Mapping[str, ServerSetup]
+    unused: tuple[str, ...]
+
+    @property
+    def needs_trust(self) -> bool:
+        """Whether it uses something that the operator has to trust."""
+        return self.has_key or bool(self.servers)
+
+
+def fit(program: Program | None, name: str, definition: Definition) -> Fit:
+    """What a program uses of a definition.
+
+    Args:
+        program: None: one that takes only the definition's files and its system prompt.
+        name: of its profile.
+
+    Raises:
+        BadInput: ``DEFINITION_DOES_NOT_FIT``, ``PROVIDER_UNKNOWN``.
+    """
+    if program is None:
+        return Fit(
+            None, False, "", {}, tuple(f"The profile {name} does not use {what}." for what in _models_part(definition))
+        )
+    provider, model = _model(program, name, definition)
+    servers = {key: unattended(one, definition.settings.tool_permission) for key, one in definition.mcp_servers.items()}
+    usable = {key: one for key, one in servers.items() if one and one.server.type in program.transports}
+    for key, one in usable.items():
+        _check_server(program, name, key, one)
+    ignored = [f"The profile {name} does not use the setting {key}." for key in _ignored(program, definition.settings)]
+    unused = [_unused(name, key, servers[key]) for key in servers.keys() - usable.keys()]
+    return Fit(provider, provider in definition.providers, model, usable, tuple(sorted(ignored + unused)))
+
+
+def _models_part(definition: Definition) -> Iterator[str]:
+    if definition.mcp_servers:
+        yield f"MCP servers: {', '.join(sorted(definition.mcp_servers))}"
+    if definition.settings.model or definition.providers:
+        yield "a model"
+
+
+def _model(program: Program, name: str, definition: Definition) -> tuple[str | None, str]:
+    """The provider that is used, if the definition says it, and the model's id there."""
+    prefix, _, model = definition.settings.model.partition(":")
+    if not prefix:
+        return next((one for one in program.providers if one in definition.providers), None), ""
+    provider = provider_id(prefix)
+    if provider not in program.providers:
+        raise _unfit(
+            f"its model is {definition.settings.model}, but the profile {name} uses models of "
+            f"{' or '.join(program.providers)}. Choose another profile or model"
+        )
+    return provider, model
+
+
+def _ignored(program: Program, settings: Settings) -> list[str]:
+    stated: Mapping[str, Any] = settings.model_dump(by_alias=True, exclude_defaults=True)
+    return [key for key in STEERING if key in stated and key not in program.settings]
+
+
+def _check_server(program: Program, name: str, key: str, setup: ServerSetup) -> None:
+    """Refuse a server that would replace Workbench's own, or that the program would give variables of its own."""
+    if key.lower() == OWN_SERVER:
+        raise _unfit(f"its MCP server {key} has the name of Workbench's own. Rename it")
+    values = setup.server.model_dump(mode="json", exclude={"tools", "server_tool_defaults", "type"})
+    if program.expands and any(program.expands.search(text) for text in _texts(values)):
+        raise _unfit(
+            f"its MCP server {key} contains $, which the profile {name} replaces by a variable. "
+            "Use a reference such as env://NAME"
+        )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.items():
+            yield from _texts(list(item))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _unused(name: str, key: str, setup: ServerSetup | None) -> str:
+    if setup is not None:
+        return f"The profile {name} cannot use the MCP server {key}: its type is {setup.server.type}."
+    return (
+        f"The MCP server {key} is not used: its tools need a person's permission, and no one is asked while a spawned "
+        "agent works. Set permissionRequired to false for the tools that it may use."
+    )
+
+
+def _unfit(reason: str) -> BadInput:
+    return BadInput("DEFINITION_DOES_NOT_FIT", f"This agent cannot be spawned: {reason}.")

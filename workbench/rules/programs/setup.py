@@ -1,0 +1,93 @@
+"""What an agent's program gets from the agent's definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workbench.rules.definitions.mcp_servers import HttpServer, McpServer, StdioServer, ToolRule, asks_first
+
+UNATTENDED = ("always", "agent")
+"""Values of `include` with which a tool is offered without a person's choice."""
+
+
+class ServerSetup(BaseModel):
+    """An MCP server, and the tools of it that an agent may use with no person to ask.
+
+    Args:
+        server: its configuration, secrets resolved.
+        allowed: the names of its tools; None: all but those in `refused`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    server: McpServer = Field(repr=False)
+    allowed: tuple[str, ...] | None = None
+    refused: tuple[str, ...] = ()
+
+
+class AgentSetup(BaseModel):
+    """A definition, as a worker gets it.
+
+    Args:
+        id, hash: of the definition.
+        system_prompt: its prompt, rules and references in one text.
+        files: the text of its files, by their paths in its directory; secrets are masked.
+        provider: the id of the provider whose models are used; None: the program's own choice.
+        provider_config: its configuration, secrets resolved.
+        model: the model's id at the provider; empty: the program's default.
+        max_chat_turns, max_output_tokens: limits; None: the program's own.
+        servers: the MCP servers by name.
+        secrets: the secrets in all these; they are masked in what its commands write.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    id: str
+    name: str
+    hash: str
+    system_prompt: str
+    files: dict[str, str]
+    provider: str | None = None
+    provider_config: dict[str, str] = Field(default={}, repr=False)
+    model: str = ""
+    max_chat_turns: int | None = None
+    max_output_tokens: int | None = None
+    servers: dict[str, ServerSetup] = Field(default={}, repr=False)
+    secrets: tuple[str, ...] = Field((), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a program is started for a setup.
+
+    Args:
+        arguments: added to its command.
+        files: the text of files below its scratch directory, which replace those of the profile.
+        environment: variables.
+    """
+
+    arguments: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def unattended(server: StdioServer | HttpServer, permission: str) -> ServerSetup | None:
+    """A server with the tools that an agent may use while no person can be asked; None if there are none.
+
+    Args:
+        permission: when a person has to be asked: `always`, `never`, or `tool`: as the server's rules say.
+    """
+    tools = {name: _is_usable(rule, server.server_tool_defaults, permission) for name, rule in server.tools.items()}
+    usable = tuple(sorted(name for name, is_usable in tools.items() if is_usable))
+    if _is_usable(ToolRule(), server.server_tool_defaults, permission):
+        return ServerSetup(server=server, refused=tuple(sorted(set(tools) - set(usable))))
+    return ServerSetup(server=server, allowed=usable) if usable else None
+
+
+def _is_usable(rule: ToolRule, defaults: ToolRule, permission: str) -> bool:
+    include = rule.include or defaults.include or "always"
+    asks = asks_first(rule, defaults) is not False if permission == "tool" else permission == "always"
+    return include in UNATTENDED and not asks

@@ -1,0 +1,105 @@
+"""Checking a definition as a whole: its files, what they say, and what this machine has of what they name."""
+
+from __future__ import annotations
+
+import shutil
+from asyncio import to_thread
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from workbench.definitions import Directory, Snapshot
+from workbench.definitions.older import OlderDefinition
+from workbench.errors import BadInput, NotFound
+from workbench.ops import Ctx
+from workbench.rules.definitions.completeness import Finding, Severity, by_severity, findings
+from workbench.rules.definitions.mcp_servers import StdioServer
+from workbench.rules.definitions.model import Definition
+from workbench.services.access.personas import require_persona
+from workbench.services.definitions import changes
+from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
+from workbench.store.base import Reader
+
+
+class Problem(Answer):
+    """One thing to mend. `place`: such as ``rules.cite``, or a file; `line`: in the file, if it is known."""
+
+    severity: Severity
+    place: str
+    message: str
+    line: int | None = None
+
+
+class Report(Answer):
+    """What was found, errors first. `valid`: no errors; `complete`: no warnings either; hints do not count."""
+
+    valid: bool
+    complete: bool
+    problems: list[Problem]
+    count: int
+    content_hash: str | None
+
+
+@definition_op(reads=True)
+async def agent_validate(ctx: Ctx, agentTarget: AgentTarget) -> Report:
+    """Check whether an agent definition is valid and complete; each problem says what to do. Nothing is started."""
+    directory = await to_thread(ctx.definitions.find, agentTarget)
+    try:
+        snapshot = await to_thread(ctx.definitions.read, directory)
+    except BadInput as error:
+        return _report([_unreadable(error)], None)
+    await changes.note(ctx, snapshot)
+    found = [
+        *findings(snapshot.definition),
+        *_older_layout(directory),
+        *await to_thread(lambda: [*_foreign(directory.foreign()), *_missing_programs(snapshot)]),
+        *await ctx.read(lambda tx: list(_unknown_persona(tx, snapshot.definition))),
+    ]
+    problems = [Problem(severity=one.severity, place=one.place, message=one.message) for one in by_severity(found)]
+    return _report(problems, snapshot.hash)
+
+
+def _report(problems: list[Problem], content_hash: str | None) -> Report:
+    severities = {problem.severity for problem in problems}
+    valid = Severity.ERROR not in severities
+    complete = valid and Severity.WARNING not in severities
+    return Report(valid=valid, complete=complete, problems=problems, count=len(problems), content_hash=content_hash)
+
+
+def _unreadable(error: BadInput) -> Problem:
+    """The problem of a definition that cannot be read: the first one in its files."""
+    details: dict[str, Any] = error.details
+    place, line = details.get("file", "files"), details.get("line")
+    return Problem(severity=Severity.ERROR, place=place, message=error.message, line=line)
+
+
+def _older_layout(directory: Directory) -> Iterator[Finding]:
+    if isinstance(directory, OlderDefinition):
+        text = "This is an older layout, in which it can only be read. Convert it with agent_migrate."
+        yield Finding(Severity.WARNING, "files", text)
+
+
+def _foreign(names: list[str]) -> Iterator[Finding]:
+    for name in names:
+        text = "This file is not read: it is no part of a definition. Move it, or make it a reference."
+        yield Finding(Severity.HINT, name, text)
+
+
+def _missing_programs(snapshot: Snapshot) -> Iterator[Finding]:
+    """The programs of MCP servers that are not installed, by their names alone: nothing else is looked for."""
+    for name, server in snapshot.definition.mcp_servers.items():
+        if isinstance(server, StdioServer) and _is_missing(server.command):
+            text = f"There is no program {server.command!r} on this machine. Install it, or change the command."
+            yield Finding(Severity.WARNING, f"mcpServers.{name}", text)
+
+
+def _is_missing(command: str) -> bool:
+    return Path(command).name == command and shutil.which(command) is None
+
+
+def _unknown_persona(tx: Reader, definition: Definition) -> Iterator[Finding]:
+    if persona := definition.metadata.persona:
+        try:
+            require_persona(tx, persona)
+        except NotFound as error:
+            yield Finding(Severity.ERROR, "metadata.persona", error.message)

@@ -1,0 +1,88 @@
+"""The model of a definition, ready to be asked: its provider is trusted, and the provider's secrets are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.chat.answers import Choice
+from workbench.chat.frames import Completed, End
+from workbench.definitions import Snapshot
+from workbench.errors import BadInput, Conflict, Unavailable
+from workbench.ops import Ctx
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.providers import ALIASES, PROVIDERS, check, provider_id
+from workbench.rules.definitions.secrets import is_secret, redacted
+from workbench.services.definitions import secrets, trust
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadyModel:
+    """A model that can be asked. It has no representation that shows its secrets.
+
+    Args:
+        choice: as the engine takes it.
+        secrets: those of its provider.
+    """
+
+    choice: Choice
+    secrets: frozenset[str]
+
+    def redacted(self, text: str) -> str:
+        """A text of the provider, with its secrets masked."""
+        return redacted(text, self.secrets)
+
+
+async def ready(ctx: Ctx, snapshot: Snapshot | None, chosen: str | None = None) -> ReadyModel:
+    """The model of a definition, or the one that was chosen instead.
+
+    A provider that the definition does not configure is configured by the environment variables of the server.
+
+    Raises:
+        BadInput: ``MODEL_REQUIRED``, ``PROVIDER_UNKNOWN``, ``INVALID_CONFIGURATION``.
+        Refused: ``DEFINITION_NOT_TRUSTED``. Unavailable: ``SECRET_UNRESOLVED``.
+    """
+    name = chosen or (snapshot.definition.settings.model if snapshot else "")
+    if not name:
+        raise BadInput("MODEL_REQUIRED", "No model is set. Set one, as provider:model.")
+    provider = provider_id(name.partition(":")[0])
+    config, values = await _configuration(ctx, snapshot, provider)
+    ctx.secrets.add(values)
+    check(provider, config)
+    settings = snapshot.definition.settings.model_dump(by_alias=True) if snapshot else {}
+    return ReadyModel(Choice(name, config, settings), values)
+
+
+def sampling(definition: Definition) -> dict[str, Any]:
+    """What of the settings of a definition differs from the defaults of the format, as arguments of `Question`."""
+    chosen = definition.settings.model_dump(exclude_defaults=True, by_alias=False)
+    return {name: chosen[name] for name in ("temperature", "top_p", "max_output_tokens") if name in chosen}
+
+
+def require_whole(completed: Completed) -> None:
+    """Refuse an answer of which something is missing, unless it is as long as its limit allows.
+
+    Raises:
+        Unavailable: ``ANSWER_CUT``. Conflict: ``CONTENT_FILTERED``.
+    """
+    match completed.end:
+        case End.CUT:
+            raise Unavailable("ANSWER_CUT", "The connection ended before the answer did. Try again.")
+        case End.FILTERED:
+            raise Conflict("CONTENT_FILTERED", "The provider's filter stopped the answer.")
+
+
+async def _configuration(
+    ctx: Ctx, snapshot: Snapshot | None, provider: str
+) -> tuple[Mapping[str, str], frozenset[str]]:
+    """The configuration of a provider with its secrets, and the secrets."""
+    for key in snapshot.definition.providers if snapshot else ():
+        if snapshot is not None and ALIASES.get(key, key) == provider:
+            await trust.require(ctx, snapshot, f"providers.{key}")
+            known = await secrets.resolved(ctx, snapshot.definition, providers=(key,), servers=())
+            return known.providers[key], known.values
+    keys = [value.key for value in PROVIDERS[provider].config_values]
+    config = {key: os.environ[key] for key in keys if os.environ.get(key)}
+    return config, frozenset(value for key, value in config.items() if is_secret(provider, key))

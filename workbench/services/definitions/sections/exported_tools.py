@@ -1,0 +1,82 @@
+"""The tools that a definition in mode `tools` exports."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import Conflict
+from workbench.ops import Ctx
+from workbench.rules.definitions.model import AgentTool, AgentToolChanges, Definition, Mode
+from workbench.services.definitions import changes
+from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.sections import entries
+from workbench.services.definitions.sections.entries import Edit
+
+ToolName = Annotated[str, Field(max_length=1_000, description="The tool's name; see agent_list_tools.")]
+NewTool = Annotated[AgentTool, Field(description="Name, description, parameters and prompt.")]
+ToolChanges = Annotated[AgentToolChanges, Field(description="What is to be changed; all else stays.")]
+
+
+class Tools(Answer):
+    """Exported tools."""
+
+    tools: list[AgentTool]
+    count: int
+
+
+class FoundTool(Answer):
+    """An exported tool, or null."""
+
+    tool: AgentTool | None
+
+
+@definition_op(reads=True)
+async def agent_list_tools(ctx: Ctx, agentTarget: AgentTarget) -> Tools:
+    """List the tools that an agent definition exports; they are offered while its mode is tools."""
+    tools = (await changes.read(ctx, agentTarget)).definition.tools
+    return Tools(tools=tools, count=len(tools))
+
+
+@definition_op(reads=True)
+async def agent_get_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> FoundTool:
+    """Get an exported tool of an agent definition by name; null if it has no such tool."""
+    return FoundTool(tool=entries.find((await changes.read(ctx, agentTarget)).definition.tools, toolName))
+
+
+@definition_op()
+async def agent_add_tool(ctx: Ctx, agentTarget: AgentTarget, tool: NewTool) -> Done:
+    """Add an exported tool to an agent definition in mode tools."""
+    edit = _in_mode_tools(entries.adding("tools", tool))
+    return await changes.change(ctx, agentTarget, edit, f"tool {tool.name} added")
+
+
+@definition_op()
+async def agent_update_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName, tool: ToolChanges) -> Done:
+    """Change an exported tool of an agent definition in mode tools."""
+    edit = _in_mode_tools(entries.updating("tools", toolName, tool))
+    return await changes.change(ctx, agentTarget, edit, f"tool {toolName} changed")
+
+
+@definition_op(destructive=True)
+async def agent_delete_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> Done:
+    """Delete an exported tool from an agent definition, in any mode."""
+    return await changes.change(ctx, agentTarget, entries.deleting("tools", toolName), f"tool {toolName} deleted")
+
+
+def _in_mode_tools(edit: Edit) -> Edit:
+    """A change of a definition in mode `tools` only; of others it raises Conflict ``WRONG_MODE``."""
+
+    def checked(definition: Definition) -> Definition:
+        name, mode = definition.metadata.name, definition.metadata.mode
+        if mode is not Mode.TOOLS:
+            raise Conflict(
+                "WRONG_MODE",
+                f"{name} is in mode {mode}, and only agents in mode tools export tools. Change its mode with "
+                "agent_update_metadata first.",
+                mode=mode,
+            )
+        return edit(definition)
+
+    return checked

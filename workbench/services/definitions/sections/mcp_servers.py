@@ -1,0 +1,108 @@
+"""The MCP servers that the agents of a definition use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import Conflict, NotFound
+from workbench.ops import Ctx
+from workbench.rules.definitions import masked_updates
+from workbench.rules.definitions.mcp_servers import McpServer
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.names import EntryName
+from workbench.rules.definitions.secrets import is_written_out, masked, sounds_secret, values_of
+from workbench.services.definitions import changes
+from workbench.services.definitions.changes import updated
+from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.sections.written_out import Configured, configured
+
+ServerName = Annotated[str, Field(max_length=1_000, description="The server's name; see agent_list_mcp_servers.")]
+NewServerName = Annotated[EntryName, Field(description="A new name, such as files.")]
+Config = Annotated[
+    McpServer,
+    Field(description="command, args, env and cwd; or url and headers. For secrets, references such as env://NAME."),
+]
+
+
+class McpServers(Answer):
+    """MCP servers by name. Secrets that are written out are masked."""
+
+    servers: dict[str, McpServer]
+    count: int
+
+
+class FoundMcpServer(Answer):
+    """An MCP server, or null."""
+
+    server: McpServer | None
+
+
+@definition_op(reads=True)
+async def agent_list_mcp_servers(ctx: Ctx, agentTarget: AgentTarget) -> McpServers:
+    """List the MCP servers of an agent definition."""
+    servers = masked((await changes.read(ctx, agentTarget)).definition).mcp_servers
+    return McpServers(servers=dict(servers), count=len(servers))
+
+
+@definition_op(reads=True)
+async def agent_get_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName) -> FoundMcpServer:
+    """Get an MCP server of an agent definition by name; null if it has no such server."""
+    servers = masked((await changes.read(ctx, agentTarget)).definition).mcp_servers
+    return FoundMcpServer(server=servers.get(serverName))
+
+
+@definition_op()
+async def agent_add_mcp_server(
+    ctx: Ctx, agentTarget: AgentTarget, serverName: NewServerName, config: Config
+) -> Configured:
+    """Add an MCP server to an agent definition. It is not started."""
+
+    def edit(definition: Definition) -> Definition:
+        servers = definition.mcp_servers
+        if taken := next((name for name in servers if name.lower() == serverName.lower()), None):
+            raise Conflict(
+                "ALREADY_EXISTS", f"There is already a server {taken!r}. Change it with agent_update_mcp_server."
+            )
+        return updated(definition, mcp_servers={**servers, serverName: masked_updates.mcp_server(config)})
+
+    done = await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} added")
+    return configured(done, _written_out(config))
+
+
+@definition_op()
+async def agent_update_mcp_server(
+    ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName, config: Config
+) -> Configured:
+    """Replace the configuration of an MCP server. A secret that was shown masked can be sent back masked."""
+
+    def edit(definition: Definition) -> Definition:
+        servers = definition.mcp_servers
+        stored = servers[_require(definition, serverName)]
+        return updated(definition, mcp_servers={**servers, serverName: masked_updates.mcp_server(config, stored)})
+
+    done = await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} changed")
+    return configured(done, _written_out(config))
+
+
+@definition_op(destructive=True)
+async def agent_delete_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName) -> Done:
+    """Remove an MCP server from an agent definition."""
+
+    def edit(definition: Definition) -> Definition:
+        _require(definition, serverName)
+        return updated(definition, mcp_servers={n: s for n, s in definition.mcp_servers.items() if n != serverName})
+
+    return await changes.change(ctx, agentTarget, edit, f"MCP server {serverName} removed")
+
+
+def _written_out(server: McpServer) -> list[str]:
+    return [key for key, value in values_of(server).items() if is_written_out(value, sounds_secret(key))]
+
+
+def _require(definition: Definition, name: str) -> str:
+    if name not in definition.mcp_servers:
+        names = ", ".join(definition.mcp_servers) or "none"
+        raise NotFound("NOT_FOUND", f"There is no MCP server {name!r}. Its servers: {names}.")
+    return name

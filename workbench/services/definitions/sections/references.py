@@ -1,0 +1,67 @@
+"""The references of a definition."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.ops import Ctx
+from workbench.rules.definitions.model import Entry, EntryChanges
+from workbench.services.definitions import changes
+from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.sections import entries
+
+ReferenceName = Annotated[str, Field(max_length=1_000, description="The reference's name; see agent_list_references.")]
+NewReference = Annotated[Entry, Field(description="Name, text, description, priorityLevel and include.")]
+ReferenceChanges = Annotated[EntryChanges, Field(description="What is to be changed; all else stays.")]
+
+
+class References(Answer):
+    """References, by priority level and name."""
+
+    references: list[Entry]
+    count: int
+
+
+class FoundReference(Answer):
+    """A reference, or null."""
+
+    reference: Entry | None
+
+
+@definition_op(reads=True)
+async def agent_list_references(ctx: Ctx, agentTarget: AgentTarget) -> References:
+    """List the references of an agent definition."""
+    references = (await changes.read(ctx, agentTarget)).definition.references
+    return References(references=references, count=len(references))
+
+
+@definition_op(reads=True)
+async def agent_get_reference(ctx: Ctx, agentTarget: AgentTarget, referenceName: ReferenceName) -> FoundReference:
+    """Get a reference of an agent definition by name; null if it has no such reference."""
+    references = (await changes.read(ctx, agentTarget)).definition.references
+    return FoundReference(reference=entries.find(references, referenceName))
+
+
+@definition_op()
+async def agent_add_reference(ctx: Ctx, agentTarget: AgentTarget, reference: NewReference) -> Done:
+    """Add a reference to an agent definition."""
+    edit = entries.adding("references", reference)
+    return await changes.change(ctx, agentTarget, edit, f"reference {reference.name} added")
+
+
+@definition_op()
+async def agent_update_reference(
+    ctx: Ctx, agentTarget: AgentTarget, referenceName: ReferenceName, reference: ReferenceChanges
+) -> Done:
+    """Change a reference of an agent definition."""
+    edit = entries.updating("references", referenceName, reference)
+    return await changes.change(ctx, agentTarget, edit, f"reference {referenceName} changed")
+
+
+@definition_op(destructive=True)
+async def agent_delete_reference(ctx: Ctx, agentTarget: AgentTarget, referenceName: ReferenceName) -> Done:
+    """Delete a reference from an agent definition."""
+    edit = entries.deleting("references", referenceName)
+    return await changes.change(ctx, agentTarget, edit, f"reference {referenceName} deleted")

@@ -1,0 +1,62 @@
+"""The rules of a definition."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.ops import Ctx
+from workbench.rules.definitions.model import Entry, EntryChanges
+from workbench.services.definitions import changes
+from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.sections import entries
+
+RuleName = Annotated[str, Field(max_length=1_000, description="The rule's name; see agent_list_rules.")]
+NewRule = Annotated[Entry, Field(description="Name, text, description, priorityLevel and include.")]
+RuleChanges = Annotated[EntryChanges, Field(description="What is to be changed; all else stays.")]
+
+
+class Rules(Answer):
+    """Rules, by priority level and name."""
+
+    rules: list[Entry]
+    count: int
+
+
+class FoundRule(Answer):
+    """A rule, or null."""
+
+    rule: Entry | None
+
+
+@definition_op(reads=True)
+async def agent_list_rules(ctx: Ctx, agentTarget: AgentTarget) -> Rules:
+    """List the rules of an agent definition."""
+    rules = (await changes.read(ctx, agentTarget)).definition.rules
+    return Rules(rules=rules, count=len(rules))
+
+
+@definition_op(reads=True)
+async def agent_get_rule(ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName) -> FoundRule:
+    """Get a rule of an agent definition by name; null if it has no such rule."""
+    return FoundRule(rule=entries.find((await changes.read(ctx, agentTarget)).definition.rules, ruleName))
+
+
+@definition_op()
+async def agent_add_rule(ctx: Ctx, agentTarget: AgentTarget, rule: NewRule) -> Done:
+    """Add a rule to an agent definition."""
+    return await changes.change(ctx, agentTarget, entries.adding("rules", rule), f"rule {rule.name} added")
+
+
+@definition_op()
+async def agent_update_rule(ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName, rule: RuleChanges) -> Done:
+    """Change a rule of an agent definition."""
+    edit = entries.updating("rules", ruleName, rule)
+    return await changes.change(ctx, agentTarget, edit, f"rule {ruleName} changed")
+
+
+@definition_op(destructive=True)
+async def agent_delete_rule(ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName) -> Done:
+    """Delete a rule from an agent definition."""
+    return await changes.change(ctx, agentTarget, entries.deleting("rules", ruleName), f"rule {ruleName} deleted")

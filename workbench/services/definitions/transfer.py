@@ -1,0 +1,82 @@
+"""Definitions as one file: exported without secrets, and imported again."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.model import uuid7
+from workbench.ops import Ctx
+from workbench.rules.definitions import portable
+from workbench.rules.naming import Name
+from workbench.services.definitions import changes
+from workbench.services.definitions.lifecycle import Created, created
+from workbench.services.definitions.operation import AgentPath, AgentTarget, Answer, definition_op
+from workbench.services.definitions.trust import FOREIGN
+
+
+class LeftOut(Answer):
+    """A secret that is not in the file: `reference` stands in its place."""
+
+    place: str
+    reference: str
+
+
+class ExportedAgent(Answer):
+    """A definition as a file. `secrets`: those that it had written out, which the file refers to instead."""
+
+    filename: str
+    content: str
+    content_hash: str
+    secrets: list[LeftOut]
+
+
+class Imported(Created):
+    """A definition that was imported. `kept_id`: it has the id in the file, and with it the versions of that id."""
+
+    kept_id: bool
+    content_hash: str
+
+
+@definition_op(reads=True)
+async def agent_export(ctx: Ctx, agentTarget: AgentTarget) -> ExportedAgent:
+    """Export an agent definition as one file of YAML, to keep or to give away.
+
+    Secrets that are written out are never in it: references to environment variables stand in their place.
+    """
+    snapshot = await changes.read(ctx, agentTarget)
+    text, replaced = await to_thread(portable.export_text, snapshot.definition)
+    return ExportedAgent(
+        filename=f"{snapshot.path.name}.agent.yaml",
+        content=text,
+        content_hash=snapshot.hash,
+        secrets=[LeftOut(place=place, reference=reference) for place, reference in replaced.items()],
+    )
+
+
+@definition_op()
+async def agent_import(
+    ctx: Ctx,
+    agentPath: AgentPath,
+    content: Annotated[str, Field(max_length=portable.LARGEST, description="What agent_export returned as content.")],
+    newName: Annotated[Name | None, Field(description="Its name; null: that in the file.")] = None,
+) -> Imported:
+    """Create an agent definition from an exported file. It keeps its id, unless another agent has it.
+
+    The operator is asked to trust what it needs.
+    """
+    definition = await to_thread(portable.import_text, content)
+    keeps_id = await to_thread(_is_free, ctx, definition.metadata.id)
+    named = {"name": newName} if newName else {}
+    identified = {} if keeps_id else {"id": str(uuid7(ctx.store.now()))}
+    metadata = definition.metadata.model_copy(update=named | identified)
+    made = definition.model_copy(update={"metadata": metadata})
+    snapshot = await changes.create(ctx, agentPath, made, "imported", FOREIGN)
+    return Imported(**dict(created(ctx, snapshot)), kept_id=keeps_id, content_hash=snapshot.hash)
+
+
+def _is_free(ctx: Ctx, definition_id: str) -> bool:
+    """Whether no definition has an id. Blocks."""
+    return all(head.id != definition_id for _, head in ctx.definitions.heads())

@@ -1,0 +1,293 @@
+"""What of the definitions the operator trusts: what the operator wrote is trusted at once, all else is asked for.
+
+A question in the inbox (an approval of the kind ``trust``) shows what is asked for, and its answer is about exactly
+that: a definition that has changed since is asked for again.
+"""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.definitions import Snapshot
+from workbench.definitions.named_files import named_files
+from workbench.errors import Refused
+from workbench.model import Level
+from workbench.ops import SYSTEM, Caller, Ctx
+from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.trust import Need, added, needs
+from workbench.services import approvals
+from workbench.services.approvals import Approval
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+KIND = "trust"
+NAMED = 3
+"""How many needs an error names; `details.needs` has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the content of a new definition comes from: its author wrote it, unless one of these says otherwise.
+
+    Args:
+        copied: the id of the definition that it is a copy of: what was trusted there is trusted here.
+        is_foreign: it was not written here, such as an imported file: all that needs trust is asked for.
+    """
+
+    copied: str | None = None
+    is_foreign: bool = False
+
+
+WRITTEN = Origin()
+FOREIGN = Origin(is_foreign=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A definition that was written: what it needed before and needs now, and where its content comes from."""
+
+    definition_id: str
+    before: Sequence[Need]
+    after: Sequence[Need]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a definition needs, and what of it is not trusted.
+
+    Args:
+        approval_id: the pending question about it.
+        refusals: why the operator refused something of it, by its fingerprint.
+    """
+
+    needs: Sequence[Need]
+    missing: Sequence[Need]
+    approval_id: int | None
+    refusals: Mapping[str, str]
+
+    @property
+    def askable(self) -> Sequence[Need]:
+        """What is neither trusted nor refused."""
+        return [need for need in self.missing if need.fingerprint not in self.refusals]
+
+
+# Writing.
+
+
+async def writing(ctx: Ctx, before: Definition | None, after: Snapshot, origin: Origin = WRITTEN) -> Writing:
+    """What a change of a definition is about; `record_written` records it with the change."""
+    was = [] if before is None else await needs_of(ctx, before, after)
+    return Writing(after.definition.metadata.id, was, await needs_of(ctx, after.definition, after), origin)
+
+
+def record_written(tx: Tx, caller: Caller, made: Writing) -> None:
+    """Trust what the caller may trust by writing it.
+
+    The operator's own words are trusted. An agent passes on what its own definition is trusted with, no more. Where
+    something untrusted was changed in part, the rest of it was not written by the caller, so it stays untrusted.
+    """
+    fresh = added(made.before, made.after)
+    for need in _trustworthy(tx, caller, made, fresh) if fresh else ():
+        tx.run(SQL.trust, _columns(made.definition_id, need), by=tx.actor, now=tx.now)
+    close_question(tx, made.definition_id, {need.fingerprint for need in made.after})
+
+
+def record_deleted(tx: Tx, definition_id: str) -> None:
+    """Trust nothing of a definition that was deleted: another one may get its id."""
+    close_question(tx, definition_id)
+    tx.run(SQL.forget, definition=definition_id)
+
+
+def close_question(tx: Tx, definition_id: str, needed: Collection[str] = ()) -> None:
+    """Close the question about a definition, if it asks for something that is not needed any more.
+
+    Args:
+        needed: the fingerprints of what the definition needs.
+    """
+    question = approvals.open_question(tx, KIND, _subject(definition_id))
+    if question and not _asked_by(tx, question) <= set(needed):
+        tx.run(SQL.withdraw, approval=question.id)
+        approvals.withdraw(tx, question, "What it asked about has changed.")
+
+
+async def withdraw_outdated(ctx: Ctx, definition_id: str, needed: Collection[str]) -> None:
+    """Close the question about what its file no longer needs; a file may change without an operation.
+
+    Args:
+        needed: the fingerprints of what it needs.
+    """
+
+    def is_outdated(tx: Reader) -> bool:
+        question = approvals.open_question(tx, KIND, _subject(definition_id))
+        return question is not None and not _asked_by(tx, question) <= set(needed)
+
+    if await ctx.read(is_outdated):
+        await ctx.write(lambda tx: close_question(tx, definition_id, needed))
+
+
+def _trustworthy(tx: Tx, caller: Caller, made: Writing, fresh: Sequence[Need]) -> list[Need]:
+    """What of a definition's new needs is trusted because of who wrote it."""
+    is_operator = caller.level is Level.OPERATOR
+    source = made.origin.copied if is_operator else caller.definition
+    if made.origin.is_foreign or not (is_operator or source):
+        return []
+    if source is not None:
+        trusted = _trusted(tx, source)
+        return [need for need in fresh if need.fingerprint in trusted]
+    trusted = _trusted(tx, made.definition_id)
+    doubtful = {need.name for need in made.before if need.fingerprint not in trusted}
+    return [need for need in fresh if need.name not in doubtful]
+
+
+# Asking.
+
+
+async def require(ctx: Ctx, snapshot: Snapshot, name: str | None = None) -> None:
+    """Refuse a definition of which something is not trusted, and ask the operator for it.
+
+    Args:
+        name: only this is used, such as ``mcpServers.github``; None: all of the definition.
+
+    Raises:
+        Refused: ``DEFINITION_NOT_TRUSTED``; `details.approval_id` is the question, null if the operator has refused;
+            `details.needs` says what it is about.
+    """
+    found = await state(ctx, snapshot)
+    used = [need for need in found.missing if name in (None, need.name)]
+    if not used:
+        return
+    found, summaries = await ask(ctx, snapshot), [need.summary for need in used]
+    refused = [found.refusals[need.fingerprint] for need in used if need.fingerprint in found.refusals]
+    more = f" and {len(summaries) - NAMED} more" if len(summaries) > NAMED else ""
+    what = f"{'; '.join(summaries[:NAMED])}{more}"
+    approval_id = None if len(refused) == len(used) else found.approval_id
+    if approval_id is None:
+        way = f"The operator refused it: {next(filter(None, refused), 'no reason was given')}"
+    else:
+        way = f"The operator decides about it: approval {approval_id}"
+    raise Refused(
+        "DEFINITION_NOT_TRUSTED",
+        f"The definition {snapshot.definition.metadata.name} needs what is not trusted: {what}. {way}.",
+        approval_id=approval_id,
+        needs=summaries,
+    )
+
+
+async def ask(ctx: Ctx, snapshot: Snapshot) -> State:
+    """Ask the operator for what a definition needs and is not trusted with, unless that question is already open.
+
+    What the operator refused is asked for again only by the operator, and not by Workbench itself.
+    """
+    found = await state(ctx, snapshot)
+    asks_again = ctx.caller.level is Level.OPERATOR and ctx.caller.name != SYSTEM.name
+    if not (found.missing if asks_again else found.askable):
+        return found
+    path = ctx.definitions.display_path(snapshot.path)
+    return await ctx.write(lambda tx: _asked(tx, snapshot.definition, path, found.needs, asks_again=asks_again))
+
+
+async def state(ctx: Ctx, snapshot: Snapshot) -> State:
+    """What a definition needs, and what of it is trusted."""
+    wanted, definition_id = await needs_of(ctx, snapshot.definition, snapshot), snapshot.definition.metadata.id
+    return await ctx.read(lambda tx: _state(tx, definition_id, wanted))
+
+
+async def needs_of(ctx: Ctx, definition: Definition, place: Snapshot) -> list[Need]:
+    """What a definition in the directory of a snapshot needs trust for."""
+    settings = ctx.settings
+    if not definition.mcp_servers:
+        return needs(definition)
+    files = await to_thread(named_files, definition, place.path, settings.project, ctx.definitions.roots)
+    return needs(definition, files)
+
+
+def _state(tx: Reader, definition_id: str, wanted: Sequence[Need]) -> State:
+    rows = {row["fingerprint"]: row for row in tx.all(SQL.of_definition, definition=definition_id)}
+    missing = [need for need in wanted if not _is(rows.get(need.fingerprint), "trusted")]
+    found = {need.fingerprint: row for need in missing if (row := rows.get(need.fingerprint))}
+    refusals = {fingerprint: row["reason"] or "" for fingerprint, row in found.items() if _is(row, "refused")}
+    question = approvals.open_question(tx, KIND, _subject(definition_id))
+    return State(wanted, missing, question.id if question and missing else None, refusals)
+
+
+def _asked(tx: Tx, definition: Definition, path: str, wanted: Sequence[Need], *, asks_again: bool) -> State:
+    """Open the question about what is missing; one about something else is closed.
+
+    Args:
+        asks_again: ask also for what was refused.
+    """
+    metadata = definition.metadata
+    found, question = _state(tx, metadata.id, wanted), approvals.open_question(tx, KIND, _subject(metadata.id))
+    asked_for = found.missing if asks_again else found.askable
+    fingerprints = {need.fingerprint for need in asked_for}
+    if not fingerprints or (question and fingerprints == _asked_by(tx, question)):
+        return found
+    close_question(tx, metadata.id)
+    payload = {
+        "definition": metadata.name,
+        "definition_id": metadata.id,
+        "path": path,
+        "needs": [_shown(need) for need in asked_for],
+    }
+    approval_id = approvals.ask(tx, KIND, _subject(metadata.id), payload)
+    for need in asked_for:
+        tx.run(SQL.ask, _columns(metadata.id, need), approval=approval_id)
+    refusals = {} if asks_again else found.refusals
+    return State(wanted, found.missing, approval_id, refusals)
+
+
+def _shown(need: Need) -> dict[str, Any]:
+    return {"kind": need.kind, "name": need.name, "summary": need.summary, "details": dict(need.details)}
+
+
+# Deciding.
+
+
+@approvals.decision_handler(KIND)
+async def decide_trust(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Trust what the question showed, or refuse it."""
+    approvals.check_choices(choices, set() if yes else {"reason"})
+    return await ctx.write(lambda tx: _decided(tx, approval, yes, str(choices.get("reason", ""))))
+
+
+def _decided(tx: Tx, approval: Approval, yes: bool, reason: str) -> dict[str, Any]:
+    names = [row["name"] for row in tx.all(SQL.names_asked_by, approval=approval.id)]
+    status = "trusted" if yes else "refused"
+    outcome = {"definition": approval.payload["definition"], "state": status, "needs": names}
+    made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome)
+    tx.run(SQL.decide, approval=approval.id, status=status, by=tx.actor, now=tx.now)
+    if yes:
+        tx.emit("definition.trusted", approval.subject, names=names)
+    return made
+
+
+def forget(tx: Tx, definition_id: str) -> None:
+    """Trust nothing of a definition any more; an open question about it stays open."""
+    tx.run(SQL.forget, definition=definition_id)
+    tx.emit("definition.untrusted", _subject(definition_id))
+
+
+def _asked_by(tx: Reader, question: Approval) -> set[str]:
+    return {row["fingerprint"] for row in tx.all(SQL.asked_by, approval=question.id)}
+
+
+def _trusted(tx: Reader, definition_id: str) -> set[str]:
+    rows = tx.all(SQL.of_definition, definition=definition_id)
+    return {row["fingerprint"] for row in rows if _is(row, "trusted")}
+
+
+def _is(row: Row | None, status: str) -> bool:
+    return row is not None and row["status"] == status
+
+
+def _columns(definition_id: str, need: Need) -> dict[str, Any]:
+    return {"definition": definition_id, "fingerprint": need.fingerprint, "name": need.name}
+
+
+def _subject(definition_id: str) -> str:
+    return f"definition:{definition_id}"

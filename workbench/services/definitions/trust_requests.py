@@ -1,0 +1,81 @@
+"""The operations about what a definition is trusted with; the answer is given in the inbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.definitions import Snapshot
+from workbench.model import Level
+from workbench.ops import Ctx, op
+from workbench.rules.definitions.trust import Kind
+from workbench.services.definitions import changes, trust
+from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.trust import State
+
+
+class TrustNeed(Answer):
+    """A program, server, provider or permission that a definition needs trust for. `details` has what is trusted."""
+
+    kind: Kind
+    name: str
+    summary: str
+    details: dict[str, Any]
+    trusted: bool
+
+
+class Trust(Answer):
+    """What a definition needs and whether it is trusted. `approvalId` is the pending question about the rest."""
+
+    agent_id: str
+    agent_path: str
+    trusted: bool
+    needs: list[TrustNeed]
+    approval_id: int | None
+    refusal: str | None
+
+
+@definition_op(reads=True)
+async def agent_get_trust(ctx: Ctx, agentTarget: AgentTarget) -> Trust:
+    """Get what an agent definition needs the operator's trust for: programs, servers, providers, permissions."""
+    snapshot = await changes.read(ctx, agentTarget)
+    return _trust(ctx, snapshot, await trust.state(ctx, snapshot))
+
+
+@definition_op()
+async def agent_request_trust(ctx: Ctx, agentTarget: AgentTarget) -> Trust:
+    """Ask the operator to trust what an agent definition needs; get_approval waits for the answer.
+
+    A definition is not used before all that it needs is trusted. What the operator wrote is trusted at once.
+    """
+    snapshot = await changes.read(ctx, agentTarget)
+    return _trust(ctx, snapshot, await trust.ask(ctx, snapshot))
+
+
+@op(allow=Level.OPERATOR, destructive=True, invalid="VALIDATION_ERROR")
+async def agent_revoke_trust(ctx: Ctx, agentTarget: AgentTarget) -> Done:
+    """Trust nothing of an agent definition any more. Agents that run with it go on."""
+    metadata = (await changes.read(ctx, agentTarget)).definition.metadata
+    await ctx.write(lambda tx: trust.forget(tx, metadata.id))
+    return Done(message=f"{metadata.name}: nothing of it is trusted.")
+
+
+def _trust(ctx: Ctx, snapshot: Snapshot, found: State) -> Trust:
+    missing = {need.fingerprint for need in found.missing}
+    needs = [
+        TrustNeed(
+            kind=need.kind,
+            name=need.name,
+            summary=need.summary,
+            details=dict(need.details),
+            trusted=need.fingerprint not in missing,
+        )
+        for need in found.needs
+    ]
+    return Trust(
+        agent_id=snapshot.definition.metadata.id,
+        agent_path=ctx.definitions.display_path(snapshot.path),
+        trusted=not missing,
+        needs=needs,
+        approval_id=found.approval_id,
+        refusal=next(iter(found.refusals.values()), None),
+    )

@@ -1,0 +1,45 @@
+"""What a command gets of the agent's definition: its program's configuration, or files.
+
+A program that Workbench can configure (`Profile.program`) gets the system prompt, the model, the provider and the MCP
+servers in its own way. Any other command finds the definition's files in the directory that `WORKBENCH_DEFINITION`
+names, and the system prompt in the file that `WORKBENCH_SYSTEM_PROMPT` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from workbench.rules.profile import Profile
+from workbench.rules.programs import PROGRAMS, AgentSetup, Configuration
+
+SYSTEM_PROMPT = "system_prompt.md"
+_FOLDER = "definition"
+
+
+def configuration(
+    setup: AgentSetup | None, profile: Profile, scratch_dir: Path, files: Mapping[str, str]
+) -> Configuration:
+    """What is added to a command for a definition.
+
+    Args:
+        files: what the profile writes to the scratch directory.
+    """
+    if setup is None:
+        return Configuration(files={SYSTEM_PROMPT: ""} if profile.takes_system_prompt else {})
+    if profile.program is not None:
+        return PROGRAMS[profile.program].configure(setup, str(scratch_dir), files)
+    return Configuration(
+        files={f"{_FOLDER}/{path}": text for path, text in setup.files.items()} | {SYSTEM_PROMPT: setup.system_prompt},
+        environment={
+            "WORKBENCH_DEFINITION": str(scratch_dir / _FOLDER),
+            "WORKBENCH_SYSTEM_PROMPT": str(scratch_dir / SYSTEM_PROMPT),
+        },
+    )
+
+
+def prefixed(prompt: str, setup: AgentSetup | None, profile: Profile) -> str:
+    """A prompt, after the system prompt if the profile passes that on in no other way."""
+    if setup is None or profile.program is not None or profile.takes_system_prompt:
+        return prompt
+    return f"{setup.system_prompt}\n\n{prompt}"
