@@ -1,0 +1,145 @@
+/** The calls of tools as they happen: the newest first, filtered by source and state, each to be opened. */
+
+import { button, moveBetweenRows, select } from "../lib/controls.js";
+import { h } from "../lib/dom.js";
+import { KeyedList } from "../lib/keyed_list.js";
+import { Refresh } from "../link/polling.js";
+import { RequestRunner } from "../link/request_runner.js";
+import { CallList } from "./call_list.js";
+import { CallRow, COLUMNS } from "./call_row.js";
+import { CALL_STATES } from "./state.js";
+
+const PAGE = 50;
+/** The least time between two readings: calls may come a thousand a second. */
+const PAUSE_MS = 200;
+const EVERY = "";
+const SOURCES = [
+  [EVERY, "All sources"],
+  ["local", "Run here"],
+  ["mcp", "MCP servers"],
+];
+const STATES = [[EVERY, "All states"], ["open", "Not ended"], ...Object.entries(CALL_STATES)];
+
+export class Calls {
+  /** @param {any} desk @param {AbortSignal} signal */
+  constructor(desk, signal) {
+    this.desk = desk;
+    this.requests = new RequestRunner(desk);
+    this.earlier = new RequestRunner(desk);
+    this.list = new CallList();
+    const onError = (error) => this.requests.showError(error);
+    this.reading = new Refresh(() => this.read(), onError);
+    const choice = (options, name) =>
+      select(options, EVERY, { class: "wb-input wb-narrow", "aria-label": name, on: { change: () => this.restart() } });
+    this.source = choice(SOURCES, "Filter calls by source");
+    this.state = choice(STATES, "Filter calls by state");
+    this.empty = h("p", { class: "wb-empty", hidden: true });
+    this.more = button("Show earlier calls", "wb-button", () => this.showEarlier());
+    this.more.hidden = true;
+    const filters = h("div", { class: "wb-line" }, this.source, this.state);
+    const errors = [this.requests.errorBox, this.earlier.errorBox];
+    this.element = h("div", { class: "wb-stack" }, filters, ...errors, this.empty, this.table(), this.more);
+    desk.store.subscribe(() => this.onChange(), signal);
+    signal.addEventListener("abort", () => this.reading.stop(), { once: true });
+  }
+
+  table() {
+    const heads = Object.entries(COLUMNS).map(([key, label]) =>
+      h("th", { scope: "col", class: `wb-col-${key}` }, label),
+    );
+    this.body = h("tbody", {});
+    const on = { keydown: (event) => moveBetweenRows(event, this.body) };
+    this.grid = h("table", { class: "wb-table wb-calls", on }, h("thead", {}, h("tr", {}, ...heads)), this.body);
+    this.rows = new KeyedList(this.body, () => new CallRow(this.desk), {
+      keep: (_, row) => row.isOpen, // it no longer matches the filter, but it is being read
+    });
+    return this.grid;
+  }
+
+  get isShown() {
+    return this.element.checkVisibility();
+  }
+
+  /** Events may be about calls: read them again, while they are shown. */
+  onChange() {
+    const { touched } = this.desk.store;
+    const concerned = touched === null || [...touched].some((subject) => subject.startsWith("tool_call:"));
+    if (concerned) this.isStale = true;
+    if (this.isStale && this.isShown) this.refresh();
+  }
+
+  refresh() {
+    this.isStale = false;
+    this.reading.now();
+  }
+
+  /** Begin anew with other filters. */
+  restart() {
+    this.list = new CallList();
+    this.draw();
+    this.refresh();
+  }
+
+  async read() {
+    const { list } = this;
+    const page = await this.requests.send("list_tool_calls", this.filtered({}));
+    if (list !== this.list) return;
+    const isLate = list.openBesides(page.calls).length > 0;
+    const { calls } = isLate ? await this.requests.send("list_tool_calls", this.filtered({ state: "open" })) : page;
+    if (list !== this.list) return;
+    list.takeNewest(page);
+    if (isLate) await this.readEnded(list, calls);
+    this.requests.clearError();
+    this.isRead = true;
+    this.draw();
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+
+  /** Earlier calls that had not ended, and are not among the open ones any more. */
+  async readEnded(list, open) {
+    list.refresh(open);
+    const ended = list.openBesides(open);
+    const read = ended.map(({ call_id: id }) => this.requests.send("get_tool_call", { call_id: id }));
+    list.refresh(await Promise.all(read));
+  }
+
+  filtered(more) {
+    const chosen = { source: this.source.value, state: this.state.value };
+    const wanted = Object.entries(chosen).filter(([, value]) => value !== EVERY);
+    return { limit: PAGE, ...Object.fromEntries(wanted), ...more };
+  }
+
+  async showEarlier() {
+    const { list } = this;
+    const page = await this.earlier.run("list_tool_calls", this.filtered({ cursor: list.cursor }), this.more);
+    if (!page || list !== this.list) return;
+    list.takeEarlier(page);
+    this.draw();
+  }
+
+  /** @param {boolean} enabled whether requests can be sent @param {number} now in ms */
+  update(enabled, now) {
+    this.enabled = enabled;
+    this.now = now;
+    if (!this.isRead || this.isStale) this.refresh();
+    this.draw();
+  }
+
+  draw() {
+    const { calls } = this.list;
+    const ids = this.list.ids.filter((id) => this.matches(calls.get(id)));
+    this.rows.show(ids, (row, id) => row.show(calls.get(id), this.enabled, this.now));
+    this.grid.hidden = this.rows.items.size === 0;
+    this.more.hidden = this.list.cursor === null;
+    this.empty.hidden = ids.length > 0 || !this.isRead;
+    const isFiltered = this.source.value !== EVERY || this.state.value !== EVERY;
+    const none = "No calls yet. Tools that agents, models or you call appear here as they run.";
+    this.empty.textContent = isFiltered ? "No call matches the filters." : none;
+  }
+
+  /** Whether a call is still in the state that is filtered by. */
+  matches({ state, ended_at: ended }) {
+    const wanted = this.state.value;
+    return wanted === EVERY || state === wanted || (wanted === "open" && !ended);
+  }
+}

@@ -1,0 +1,46 @@
+/** The kinds of tools, and the states of their calls, as a person reads them. Pure. */
+
+/** Labels of the kinds of tools, in the order in which a person looks for them. */
+export const KINDS = {
+  function: "Notebook",
+  mcp: "MCP",
+  trait: "Personality",
+  definition: "Definition",
+  operation: "Workbench",
+};
+
+/** Labels of the states of calls, in the order of a call's life. */
+export const CALL_STATES = {
+  waiting: "Waiting",
+  running: "Running",
+  completed: "Completed",
+  failed: "Failed",
+  cancelled: "Cancelled",
+  interrupted: "Interrupted",
+};
+const ICONS = { waiting: "question", running: "in_progress", interrupted: "cancelled" };
+
+/** The name of an icon. @param {string} state of a call */
+export function callIcon(state) {
+  return ICONS[state] ?? state;
+}
+
+/** Where a tool comes from, in a word: the name of its MCP server, or what it is. @param {{kind?: string, source: string, server: string|null}} tool */
+export function origin({ kind, source, server }) {
+  return server ?? KINDS[kind] ?? (source === "mcp" ? KINDS.mcp : "local");
+}
+
+/** The name of a trait's tool. @param {string} agent @param {string} trait */
+export function toolName(agent, trait) {
+  return `${agent}__${trait}`;
+}
+
+/** Tools by kind and server, and by name. */
+export function byOrigin(one, other) {
+  const place = ({ kind }) => Object.keys(KINDS).indexOf(kind);
+  return place(one) - place(other) || compare(one.server ?? "", other.server ?? "") || compare(one.name, other.name);
+}
+
+function compare(one, other) {
+  return one < other ? -1 : Number(one > other);
+}

@@ -1,0 +1,77 @@
+/** What tools take and return, to be read: JSON, and the blocks of MCP. All of it is shown, none of it is obeyed. */
+
+import { codeBlock } from "../lib/blocks.js";
+import { button } from "../lib/controls.js";
+import { h } from "../lib/dom.js";
+import { byteSize, plural } from "../lib/format.js";
+
+/** Longer texts are cut at first. */
+const LONG = 8_000;
+const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
+/** @typedef {(text: string) => void} Announce */
+
+/** A text of any length. @param {string} text @param {string} name of the button that copies it @param {Announce} announce */
+export function longText(text, name, announce) {
+  if (text.length <= LONG) return codeBlock(text, name, announce);
+  const box = h("div", { class: "wb-stack" });
+  const all = button(`Show all ${plural(text.length, "character")}`, "wb-link", () =>
+    box.replaceChildren(codeBlock(text, name, announce)),
+  );
+  box.append(codeBlock(`${text.slice(0, LONG)}…`, name, announce), all);
+  return box;
+}
+
+/** Any value as JSON, or a text as it is. @param {unknown} value @param {string} name @param {Announce} announce */
+export function valueBlock(value, name, announce) {
+  return longText(typeof value === "string" ? value : JSON.stringify(value, null, 2), name, announce);
+}
+
+/**
+ * A tool's result.
+ * @param {{content?: any[], structured?: unknown}|string|null} result @param {Announce} announce
+ * @returns {HTMLElement[]}
+ */
+export function resultBlocks(result, announce) {
+  if (result === null || result === undefined) return [];
+  if (!Array.isArray(result.content)) return [valueBlock(result, "Copy the result", announce)];
+  const { content, structured } = result;
+  const isSaid = structured !== null && structured !== undefined;
+  const blocks = content.filter((one) => !(isSaid && isSame(one, structured))).map((one) => block(one, announce));
+  return isSaid ? [valueBlock(structured, "Copy the result", announce), ...blocks] : blocks;
+}
+
+/** Whether a block of text only repeats the structured result, as MCP asks servers to do. */
+function isSame({ type, text }, structured) {
+  if (type !== "text") return false;
+  try {
+    return JSON.stringify(JSON.parse(text)) === JSON.stringify(structured) || text === structured?.result;
+  } catch {
+    return text === structured?.result;
+  }
+}
+
+function block(one, announce) {
+  if (one.type === "text") return longText(one.text, "Copy the text", announce);
+  if (one.type === "image" && PICTURES.has(one.mimeType)) return picture(one);
+  if (one.type === "resource_link") return note(`${one.title ?? one.name ?? "Resource"}: ${one.uri}`);
+  if (one.type === "resource" && typeof one.resource?.text === "string") {
+    const { uri, text } = one.resource;
+    return h("div", {}, h("div", { class: "wb-label wb-wrap" }, uri), longText(text, "Copy the resource", announce));
+  }
+  const data = one.data ?? one.resource?.blob;
+  if (typeof data !== "string") return valueBlock(one, "Copy the result", announce);
+  return note(`${one.mimeType ?? one.resource?.mimeType ?? one.type}, ${byteSize((data.length * 3) / 4)}`);
+}
+
+function picture({ mimeType, data }) {
+  return h("img", {
+    class: "wb-picture",
+    src: `data:${mimeType};base64,${data}`,
+    alt: "A picture that the tool returned",
+  });
+}
+
+function note(text) {
+  return h("p", { class: "wb-muted wb-wrap" }, text);
+}

@@ -1,0 +1,1 @@
+"""Functions of a notebook as tools: `@wb.tool`."""

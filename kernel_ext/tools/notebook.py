@@ -1,0 +1,251 @@
+"""`wb.tool` and `wb.tools`: a notebook makes tools of its functions, and calls all tools of the project.
+
+For example:
+
+    @wb.tool(read_only=True)
+    def mean(values: list[float]) -> float:
+        \"\"\"The mean of some numbers.\"\"\"
+        return sum(values) / len(values)
+
+    wb.tools["mean"](values=[1, 2, 4])
+    del wb.tools["mean"]
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kernel_ext.definition_sections import Missing
+from kernel_ext.tools.interrupts import IdleInterrupt
+from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
+from workbench.functions import output
+from workbench.functions.offered import OfferedFunction, trait_owner
+from workbench.rules.tools.function import function_tool
+from workbench.tables import Table
+
+if TYPE_CHECKING:
+    from kernel_ext.host import KernelHost
+    from kernel_ext.result import Result
+    from workbench.functions.host import ToolHost
+
+CLOSE_SECONDS = 2.0
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+log = logging.getLogger(__name__)
+
+
+class NotebookTools(Mapping[str, "NotebookTool"]):
+    """The tools of the project, by name. Deleting a key withdraws a function of this notebook.
+
+    Functions can be made tools before the servers run; they are offered as soon as these do.
+
+    Args:
+        caller: calls operations as the operator.
+    """
+
+    def __init__(self, caller: Callable[..., Result]) -> None:
+        self._call = caller
+        self._functions: dict[str, OfferedFunction] = {}
+        self._kernel: KernelHost | None = None
+        self._host: ToolHost | None = None
+        self._running: Future[None] | None = None
+        self._interrupt = IdleInterrupt(self._interrupted)
+
+    def tool(
+        self,
+        fn: Fn | None = None,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool = False,
+        seconds: float | None = None,
+        trait: bool | str = False,
+    ) -> Any:
+        """Make a function a tool that agents and conversations can call: `@wb.tool`, or `@wb.tool(read_only=True)`.
+
+        Its signature, with its types, is the schema of the arguments; its docstring is the description. It runs in
+        this kernel, in a thread of its own or, if it is asynchronous, on a loop for such functions. What it prints goes
+        to the log of the call. Running the cell again replaces it.
+
+        Args:
+            fn: the function, which is returned as it is.
+            name: by default that of the function.
+            description: by default its docstring.
+            read_only: it changes nothing, so that it may be called without asking you.
+            seconds: how long a call may take; by default the setting ``tool_seconds``.
+            trait: make it a trait of an agent as well, which other nodes of the KOI network can call: the agent's name,
+                or True for the one that is named after this project's node.
+
+        Raises:
+            BadInput: ``BAD_TOOL``. Conflict: ``TOOL_NAME_TAKEN``.
+        """
+        agent = trait_owner(trait)
+
+        def define(fn: Fn) -> Fn:
+            made = function_tool(fn, name, description)
+            self.define(OfferedFunction(made, title, read_only=read_only, seconds=seconds, trait=agent))
+            return fn
+
+        return define if fn is None else define(fn)
+
+    def define(self, function: OfferedFunction) -> None:
+        """Make a function a tool; it replaces one of the same name. Calls that run go on with that one.
+
+        Raises:
+            Conflict: ``TOOL_NAME_TAKEN``. Other errors: see the operation ``offer_tools``.
+        """
+        name = function.tool.name
+        before = self._functions.get(name)
+        self._functions[name] = function
+        try:
+            if self._kernel is not None and self._offer([function], add=True):
+                raise Conflict("TOOL_NAME_TAKEN", f"{name} is an operation of Workbench. Choose another name.")
+        except BaseException:
+            del self._functions[name]
+            if before is not None:
+                self._functions[name] = before
+            raise
+
+    def open(self, kernel: KernelHost) -> list[str]:
+        """Offer the functions to the servers, which run now; the names that are taken.
+
+        Raises:
+            WorkbenchError: see the operation ``offer_tools``.
+        """
+        self._kernel = kernel
+        return self._offer(list(self._functions.values()), add=False) if self._functions else []
+
+    def close(self) -> None:
+        """Withdraw the functions, and interrupt those that run; they are offered again after the next start."""
+        host, kernel, self._host, self._kernel = self._host, self._kernel, None, None
+        if self._running is not None:
+            self._running.cancel()
+            self._running = None
+        if host is not None and kernel is not None:
+            with suppress(WorkbenchError, TimeoutError, CancelledError):
+                kernel.submit(host.withdraw()).result(CLOSE_SECONDS)
+        self._interrupt.remove(_kernel())
+        output.restore()
+
+    def __getitem__(self, name: str) -> NotebookTool:
+        """A tool.
+
+        Raises:
+            Missing: ``UNKNOWN_TOOL``.
+        """
+        try:
+            return NotebookTool(self._call, self._call("get_tool", name=name))
+        except NotFound as error:
+            raise Missing(error.code, error.message, **error.details) from None
+
+    def __delitem__(self, name: str) -> None:
+        """Withdraw a function of this notebook.
+
+        Raises:
+            Missing: ``UNKNOWN_TOOL``.
+        """
+        if name not in self._functions:
+            raise Missing("UNKNOWN_TOOL", f"This notebook has no function that is a tool named {name}.")
+        del self._functions[name]
+        if self._kernel is not None and self._host is not None:
+            self._kernel.wait(self._host.withdraw([name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([tool["name"] for tool in self._call("list_tools")["tools"]])
+
+    def __len__(self) -> int:
+        return len(self._call("list_tools")["tools"])
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def __repr__(self) -> str:
+        return repr(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        found = self._call("list_tools")["tools"]
+        tools = [tool for tool in found if tool["kind"] != "operation"]
+        rows = [{**tool, "where": tool["server"] or tool["kind"], "summary": _first_line(tool)} for tool in tools]
+        columns = {"name": "tool", "where": "from", "summary": "what it does", "problem": "problem"}
+        more = f"{len(found) - len(tools)} operations of Workbench are tools, too: %workbench tools list shows them."
+        return Table.of(rows, columns, "No tools besides the operations of Workbench.", note=more)
+
+    def _offer(self, functions: list[OfferedFunction], *, add: bool) -> list[str]:
+        assert self._kernel is not None
+        host = self._started(self._kernel)
+        return self._kernel.wait(host.offer(functions, add=add))
+
+    def _started(self, kernel: KernelHost) -> ToolHost:
+        """The host of the functions, which runs what is called."""
+        from workbench.functions.host import ToolHost
+
+        self._interrupt.install(_kernel())
+        if self._host is None or self._running is None or self._running.done():
+            self._host = ToolHost(kernel.settings, kernel.acall, f"kernel {os.getpid()}", self._functions)
+            self._running = kernel.submit(self._host.run())
+            self._running.add_done_callback(_ended)
+        return self._host
+
+    def _interrupted(self) -> None:
+        if self._host is not None:
+            self._host.interrupt()
+
+
+class NotebookTool:
+    """One tool. Calling it runs it; a cell shows what it takes and returns."""
+
+    def __init__(self, caller: Callable[..., Result], info: Result) -> None:
+        self._call = caller
+        self.info = info
+
+    def __call__(self, **arguments: Any) -> Any:
+        """Call the tool with these arguments, and return its result as JSON value.
+
+        The protocol lets tools return objects only, so another value is in an object as `result`: it is taken out.
+
+        Raises:
+            Unavailable: ``TOOL_ERROR``: the tool says that it failed. WorkbenchError: see the operation ``call_tool``.
+        """
+        done = self._call("call_tool", name=self.info["name"], arguments=arguments)
+        if done["is_error"]:
+            raise Unavailable("TOOL_ERROR", f"{self.info['name']} failed: {done['result']}", call_id=done["call_id"])
+        is_wrapped = isinstance(done["result"], dict) and [*done["result"]] == ["result"] == self._fields
+        return done["result"]["result"] if is_wrapped else done["result"]
+
+    @property
+    def _fields(self) -> list[str]:
+        """The names of what the tool declares that it returns."""
+        return [*(self.info["result"] or {}).get("properties", {})]
+
+    def __repr__(self) -> str:
+        return str(self.info)
+
+    def _repr_html_(self) -> str:
+        return self.info._repr_html_()
+
+
+def _first_line(tool: Mapping[str, Any]) -> str:
+    return str(tool["description"]).strip().partition("\n")[0]
+
+
+def _kernel() -> Any:
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None)
+
+
+def _ended(running: Future[None]) -> None:
+    """Log why the host of the functions ended, if nothing had stopped it."""
+    error = None if running.cancelled() else running.exception()
+    if error is not None and not isinstance(error, WorkbenchError):
+        log.error("the functions of this notebook can no longer be called as tools", exc_info=error)

@@ -1,0 +1,91 @@
+"""B21: a call of an upstream MCP server's tool through Workbench, beside the same call at the upstream itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.bench.child import Child
+from tests.bench.mcp_load import UPSTREAM, serve, serve_workbench, url_of
+from tests.bench.project import opened, prepare, scratch
+from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
+
+PROXIED = "a proxied call"
+AGENT = "agent-0"
+ARGUMENTS: dict[str, Any] = {"a": 1, "b": 2}
+
+
+def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
+    """Milliseconds a call, of one client."""
+    with scratch() as directory:
+        seed = prepare(directory / "ours", agents=1, tasks=0)
+        each = 10 if quick else 100
+        with Child("b21", "upstream") as upstream:
+            direct = url_of(upstream)
+            with Child("b21", "ours", str(seed.root), direct) as ours:
+                times = take_turns(
+                    rounds * SHORT,
+                    ours=partial(_milliseconds, url_of(ours), f"{UPSTREAM}__add", seed.tokens[0], each),
+                    direct=partial(_milliseconds, direct, "add", "none", each),
+                )
+    return {PROXIED: Samples(times["ours"], times["direct"], "ms")}
+
+
+def _milliseconds(url: str, tool: str, token: str, each: int) -> float:
+    """Wall time of a call by the client of the MCP package, which agents use, too."""
+    return asyncio.run(_measured(url, tool, token, each))
+
+
+async def _measured(url: str, tool: str, token: str, each: int) -> float:
+    from mcp.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        await client.call_tool(tool, ARGUMENTS)
+        started = time.perf_counter()
+        for _ in range(each):
+            if (await client.call_tool(tool, ARGUMENTS)).is_error:
+                raise AssertionError(f"{tool} failed")
+        return (time.perf_counter() - started) / each * 1e3
+
+
+async def _ours(root: Path, url: str) -> None:
+    async with opened(root) as workbench:
+        await workbench.call("update_agent", agent_id=AGENT, changes={"tools": [UPSTREAM]})
+        await serve_workbench(workbench, url)
+
+
+async def _upstream() -> None:
+    from mcp.server import MCPServer
+    from mcp.types import ToolAnnotations
+
+    server: Any = MCPServer("upstream", log_level="CRITICAL")
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    await serve(server.streamable_http_app())
+
+
+ROW = Row(
+    "B21",
+    "MCP call of an upstream server's tool, with grant, permission and record",
+    "the same call at the upstream server",
+    {PROXIED: at_most(2.2)},
+    run,
+)
+
+if __name__ == "__main__":
+    kind, *given = sys.argv[1:]
+    asyncio.run(_ours(Path(given[0]), given[1]) if kind == "ours" else _upstream())

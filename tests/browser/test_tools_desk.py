@@ -1,0 +1,271 @@
+"""Tools in the panel: found, read, tried, granted and permitted there; and their calls as they happen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import view
+from tests.services.tools.conftest import Shelf
+from tests.upstream.servers import SERVER
+from workbench.client import HttpClient
+from workbench.ops import Ctx
+from workbench.services.tools import catalogue
+from workbench.services.tools.sources import SOURCES
+from workbench.services.tools.tool import Call, Outcome
+
+Open = Callable[..., BareDesk]
+TEXT = {"type": "object", "properties": {"path": {"type": "string"}, "key": {"type": "string", "format": "password"}}}
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """Tools of an MCP server, which a test puts there."""
+    made = Shelf()
+    monkeypatch.setattr(catalogue, "SOURCES", (*SOURCES, made))
+    return made
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    """Where agents call tools."""
+    made = ThreadPoolExecutor(4)
+    yield made
+    made.shutdown(wait=False, cancel_futures=True)
+
+
+class Agent:
+    """An agent that was granted all tools."""
+
+    def __init__(self, desk: BareDesk, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+        registered = desk.host.call("register", name="ada", persona_id="implementer")
+        self._token = registered["token"]
+        assert desk.host.info is not None
+        self._url = desk.host.info.url
+        desk.host.call("approve", approval_id=registered["approval_id"], choices={"tools": ["*"]})
+
+    def calls(self, tool: str, /, **arguments: Any) -> Future[dict[str, Any]]:
+        """A call, under way."""
+
+        async def work() -> dict[str, Any]:
+            async with HttpClient(self._url, self._token) as client:
+                return await client.call("call_tool", name=tool, arguments=arguments)
+
+        return self._threads.submit(lambda: asyncio.run(work()))
+
+
+async def forever(ctx: Ctx, call: Call) -> Outcome:
+    """Run until it is cancelled."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@pytest.fixture
+def desk(open_bare_desk: Open) -> BareDesk:
+    desk = open_bare_desk()
+    view(desk.element, "Tools")
+    return desk
+
+
+def opened(desk: BareDesk, tool: str) -> Locator:
+    """What is below a tool in the catalogue, after a click on its name."""
+    desk.element.get_by_role("searchbox", name="Filter tools").fill(tool)
+    desk.element.get_by_role("button", name=tool, exact=True).click()
+    return desk.element.locator(".wb-tools .wb-table-details:visible")
+
+
+def test_a_tool_is_found_and_tried_with_arguments_that_are_checked(desk: BareDesk) -> None:
+    details = opened(desk, "create_task")
+    form = details.get_by_role("form", name="Try create_task")
+    form.get_by_label("persona_id").fill("tester")
+    form.get_by_label("priority").fill("high")
+    form.get_by_role("button", name="Run").click()
+    expect(form.get_by_label("priority")).to_have_attribute("aria-invalid", "true")
+    expect(form).to_contain_text("Type a whole number.")
+    form.get_by_label("priority").fill("700")
+    form.get_by_label("title").fill("Count\nthe penguins")
+    form.get_by_role("button", name="JSON").click()
+    expect(form.get_by_label("Arguments as JSON")).to_have_value(re.compile('"priority": 700'))
+    form.get_by_role("button", name="Fields").click()
+    form.get_by_label("priority").press("Control+Enter")
+    expect(form).to_contain_text("Done after")
+    (task,) = desk.host.call("list_tasks")["tasks"]
+    assert (task["title"], task["priority"]) == ("Count\nthe penguins", 700)
+
+
+def test_what_the_server_refuses_is_shown_at_its_argument(desk: BareDesk) -> None:
+    details = opened(desk, "create_task")
+    details.get_by_label("title").fill("Count")
+    details.get_by_label("persona_id").fill("tester")
+    details.get_by_label("dependencies").fill('["first"]')
+    details.get_by_role("button", name="Run").click()
+    expect(details.get_by_label("dependencies")).to_have_attribute("aria-invalid", "true")
+    expect(details.get_by_label("dependencies")).to_be_focused()
+
+
+def test_tools_are_filtered_by_kind_and_words_and_one_that_is_open_stays(desk: BareDesk) -> None:
+    opened(desk, "get_personas")
+    desk.element.get_by_role("searchbox", name="Filter tools").fill("worktree conflicts")
+    expect(desk.element.get_by_role("button", name="list_conflicts", exact=True)).to_be_visible()
+    expect(desk.element.get_by_role("button", name="get_personas", exact=True)).to_be_visible()
+    expect(desk.element.get_by_role("button", name="create_task", exact=True)).to_be_hidden()
+    desk.element.get_by_role("searchbox", name="Filter tools").fill("nothing like it")
+    desk.element.get_by_role("button", name="get_personas", exact=True).press("Enter")
+    desk.element.get_by_role("button", name="Show all").press("Enter")
+    expect(desk.element.get_by_role("searchbox", name="Filter tools")).to_be_focused()
+
+
+def test_an_agent_is_granted_tools_and_loses_them(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    desk.host.call("register", name="ada", persona_id="implementer")
+    view(desk.element, "Inbox")
+    card = desk.element.get_by_role("listitem", name="ada", exact=True)
+    card.get_by_role("button", name="Details…").click()
+    card.get_by_label("Tools it may call").fill("github, notebook,")
+    card.get_by_role("button", name="Admit").click()
+    expect(card).to_contain_text("tools github, notebook.")
+    assert desk.host.call("get_agent", agent_id="ada")["tools"] == ["github", "notebook"]
+    view(desk.element, "Agents")
+    desk.element.get_by_role("button", name="ada", exact=True).click()
+    field = desk.element.locator(".wb-agents").get_by_label("Tools it may call")
+    expect(field).to_have_value("github, notebook")
+    field.fill("")
+    desk.element.get_by_role("button", name="Save changes").click()
+    expect(desk.element.get_by_role("status")).to_contain_text("ada: saved.")
+    assert desk.host.call("get_agent", agent_id="ada")["tools"] == []
+
+
+def test_a_call_waits_for_permission_and_is_allowed_once_then_always(
+    open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor
+) -> None:
+    shelf.put("hub__delete", description="Delete a file.", parameters=TEXT)
+    desk = open_bare_desk()
+    ada = Agent(desk, threads)
+    view(desk.element, "Inbox")
+    card = desk.element.get_by_role("listitem", name="hub__delete", exact=True)
+    first = ada.calls("hub__delete", path="a.txt", key="secret-key")
+    expect(card).to_contain_text("called by ada")
+    expect(card).to_contain_text("A tool of the MCP server hub · Delete a file.")
+    expect(card).to_contain_text('"path": "a.txt"')
+    card.get_by_role("button", name="Allow once: hub__delete").click()
+    expect(card).to_contain_text("Allowed.")
+    assert first.result(30)["result"] == {"path": "a.txt", "key": "secret-key"}
+    second = ada.calls("hub__delete", path="b.txt")
+    card.get_by_role("button", name="Always allow: hub__delete").click()
+    assert second.result(30)["result"] == {"path": "b.txt"}
+    assert ada.calls("hub__delete", path="c.txt").result(30)["result"] == {"path": "c.txt"}
+    assert "secret-key" not in desk.page.content()
+    assert not any("secret-key" in text for _, text in desk.sent)
+
+
+def test_a_tool_that_has_changed_shows_the_difference_and_is_banned(
+    open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor
+) -> None:
+    shelf.put("hub__delete", description="Delete a file.", parameters=TEXT)
+    desk = open_bare_desk()
+    ada = Agent(desk, threads)
+    desk.host.call("set_tool_permission", name="hub__delete", permission="always")
+    shelf.change("hub__delete", description="Delete everything.")
+    call = ada.calls("hub__delete", path="a.txt")
+    view(desk.element, "Inbox")
+    card = desk.element.get_by_role("listitem", name="hub__delete", exact=True)
+    expect(card).to_contain_text("The tool is not what you allowed")
+    expect(card.locator(".wb-diff-removed")).to_have_text("removed: Delete a file.")
+    expect(card.locator(".wb-diff-added")).to_have_text("added: Delete everything.")
+    expect(card.locator(".wb-primary")).to_have_count(0)
+    card.get_by_role("button", name="Reject… hub__delete").click()
+    card.get_by_label("Never allow this tool").check()
+    card.get_by_role("button", name="Reject", exact=True).click()
+    expect(card).to_contain_text("Rejected.")
+    assert call.exception(30).code == "TOOL_DENIED"  # type: ignore[union-attr]
+    view(desk.element, "Tools")
+    details = opened(desk, "hub__delete")
+    permission = details.get_by_role("group", name="Permission to call hub__delete")
+    expect(permission.get_by_role("button", name="Never")).to_have_attribute("aria-pressed", "true")
+    permission.get_by_role("button", name="Ask me").click()
+    expect(permission.get_by_role("button", name="Ask me")).to_have_attribute("aria-pressed", "true")
+    expect(details).not_to_contain_text("You have decided nothing")
+    assert desk.host.call("list_tool_permissions")["permissions"][0]["permission"] == "ask"
+
+
+def test_calls_appear_as_they_happen_and_one_that_runs_is_cancelled(
+    open_bare_desk: Open, shelf: Shelf, threads: ThreadPoolExecutor
+) -> None:
+    shelf.put("hub__wait", forever, description="Wait.")
+    desk = open_bare_desk()
+    ada = Agent(desk, threads)
+    desk.host.call("set_tool_permission", name="hub__wait", permission="always")
+    view(desk.element, "Tools")
+    desk.element.get_by_role("button", name="Calls", exact=True).click()
+    rows = desk.element.locator(".wb-calls .wb-table-row")
+    expect(desk.element.get_by_text("No calls yet.")).to_be_visible()
+    desk.host.call("call_tool", name="get_personas", arguments={})
+    expect(rows).to_have_text([re.compile("get_personas.*Workbench.*Completed")])
+    waiting = ada.calls("hub__wait")
+    expect(rows).to_have_text([re.compile("hub__wait.*hub.*ada.*Running"), re.compile("get_personas")])
+    desk.element.get_by_role("button", name="hub__wait", exact=True).click()
+    desk.element.get_by_role("button", name="Cancel the call").click()
+    expect(rows.first).to_contain_text("Cancelled")
+    assert waiting.exception(30) is not None
+    desk.element.get_by_label("Filter calls by source").select_option("local")
+    expect(rows).to_have_count(2)  # the one that is open stays
+    desk.element.get_by_role("button", name="hub__wait", exact=True).press("Enter")
+    expect(rows).to_have_text([re.compile("get_personas")])
+    desk.element.get_by_role("button", name="get_personas", exact=True).click()
+    expect(desk.element.locator(".wb-calls .wb-table-details:visible")).to_contain_text('"personas"')
+
+
+def test_of_many_calls_the_newest_are_shown_and_earlier_ones_on_request(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    for _ in range(60):
+        desk.host.call("call_tool", name="get_personas", arguments={})
+    view(desk.element, "Tools")
+    desk.element.get_by_role("button", name="Calls", exact=True).click()
+    rows = desk.element.locator(".wb-calls .wb-table-row")
+    expect(rows).to_have_count(50)
+    desk.element.get_by_role("button", name="Show earlier calls").click()
+    expect(rows).to_have_count(60)
+    desk.host.call("call_tool", name="get_personas", arguments={})
+    expect(rows).to_have_count(61)
+
+
+def test_a_server_is_added_used_switched_off_and_removed(desk: BareDesk) -> None:
+    desk.element.get_by_role("button", name="Servers", exact=True).click()
+    desk.element.get_by_role("button", name="Add a server…").first.click()
+    form = desk.element.get_by_role("form", name="New server")
+    form.get_by_label("Configuration").fill("{")
+    form.get_by_role("button", name="Add", exact=True).click()
+    expect(form).to_contain_text("This is not JSON")
+    program = Path(desk.host.settings.project) / "server.py"  # where a confined program can read it
+    shutil.copy(SERVER, program)
+    config = {"command": sys.executable, "args": [str(program)]}
+    form.get_by_label("Configuration").fill(json.dumps({"mcpServers": {"hub": config}}))
+    form.get_by_role("button", name="Add", exact=True).click()
+    row = desk.element.get_by_role("list", name="MCP servers").get_by_role("listitem")
+    expect(row.locator(".wb-server")).to_contain_text("Ready", timeout=60_000)
+    row.get_by_role("button", name="hub", exact=True).click()
+    expect(row.locator(".wb-server-details")).to_contain_text("exit_now")
+    row.get_by_role("button", name="Restart hub").click()
+    expect(desk.element.get_by_role("status")).to_contain_text("hub: Ready.", timeout=60_000)
+    desk.element.get_by_role("button", name="Catalogue", exact=True).click()
+    expect(desk.element.get_by_role("button", name="hub__exit_now", exact=True)).to_be_visible()
+    desk.element.get_by_role("button", name="Servers", exact=True).click()
+    row.get_by_role("button", name="Switch off hub").click()
+    expect(row.locator(".wb-server")).to_contain_text("Switched off")
+    expect(row.get_by_role("button", name="Switch on hub")).to_be_enabled()
+    row.get_by_role("button", name="Remove… hub").click()
+    row.get_by_role("button", name="Remove hub", exact=True).click()
+    expect(desk.element.get_by_text("No MCP servers yet.")).to_be_visible()
+    assert desk.host.call("list_tool_servers")["servers"] == []

@@ -1,0 +1,72 @@
+"""`workbench tools`: the catalogue, calls and permissions; and calls in the inbox."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Type, data
+from tests.conftest import Command, Served
+from workbench.ops import OPERATOR
+from workbench.services.tools.calls import Finished, call
+from workbench.services.tools.tool import Scope
+
+
+def test_tools_are_listed_shown_and_called_and_their_calls_listed(run: Type) -> None:
+    listed = run("tools", "list", "create_project").out.splitlines()
+    assert listed[1].split()[:3] == ["create_project", "operation", "writes"]
+    assert "There is no such tool." in run("tools", "list", "--source", "mcp").out
+    assert '"description"' in run("tools", "show", "create_project").out
+    assert run("tools", "calls").out == "No tool has been called.\n"
+    made = data(run("--json", "tools", "call", "create_project", "name=Atlas"))
+    assert made["result"]["name"] == "Atlas"
+    assert run("tools", "call", "create_project", "nam=Atlas").err.startswith("INVALID_ARGUMENTS: ")
+    [failed, done] = data(run("--json", "tools", "calls", "--tool", "create_project"))
+    assert (failed["error_code"], done["call_id"]) == ("INVALID_ARGUMENTS", made["call_id"])
+    assert '"Atlas"' in run("tools", "calls", made["call_id"]).out
+    assert [one["state"] for one in data(run("--json", "tools", "calls", "--state", "failed"))] == ["failed"]
+    assert run("tools", "cancel", made["call_id"]).err.startswith("CALL_ENDED: ")
+    assert run("tools", "call", "creat_project").err.startswith("UNKNOWN_TOOL: ")
+
+
+def test_permissions_are_set_and_listed(run: Type) -> None:
+    assert run("tools", "allow").out.startswith("Nothing is decided")
+    assert run("tools", "allow", "create_task", "always").out.splitlines()[1].split()[:2] == ["create_task", "always"]
+    assert [one["permission"] for one in data(run("--json", "tools", "allow"))] == ["always"]
+    assert run("tools", "allow", "create_task", "default").out.startswith("Nothing is decided")
+    assert run("tools", "allow", "gone", "always").err.startswith("UNKNOWN_TOOL: ")
+    assert run("tools", "allow", "create_task").status == 2
+
+
+def model_calls(served: Served, tool: str, /, **arguments: Any) -> asyncio.Task[Finished]:
+    """A call by the model of a conversation."""
+    return asyncio.create_task(call(served.workbench._ctx, Scope(OPERATOR, conversation_id="c"), tool, arguments))
+
+
+async def asked(served: Served) -> int:
+    """The approval of the call that waits."""
+    async with served.workbench.feed.subscribe("approval.*") as news:
+        while not (found := (await served.workbench.call("list_approvals", kind="tool_call"))["approvals"]):
+            await anext(news)
+    return int(found[0]["id"])
+
+
+@pytest.mark.anyio
+async def test_a_call_that_waits_is_in_the_inbox_and_approved_by_the_name_of_its_tool(
+    served: Served, command: Command
+) -> None:
+    waiting = model_calls(served, "create_task", title="\u202eOne", persona_id="tester")
+    await asked(served)
+    shown = (await command("approvals")).out
+    assert "calls create_task with" in shown
+    assert "\u202e" not in shown
+    assert "is allowed from now on" in (await command("approve", "create_task", "--always")).out
+    assert (await waiting).outcome.value["title"] == "\u202eOne"
+    assert "the tool create_task" in (await command("approvals", "--all")).out
+    again = model_calls(served, "cancel_task", task_id=1)
+    await asked(served)
+    assert (await command("reject", "cancel_task", "--reason", "not now")).status == 0
+    await asyncio.wait([again])
+    assert "not now" in str(again.exception())

@@ -1,0 +1,210 @@
+"""Hosts of tools: what they offer, and how calls reach them and are answered, whatever is lost in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from workbench.errors import BadInput, NotFound, Unavailable
+from workbench.functions.hosts import SILENT_TICKS, HostCalls, HostedCall, OfferedTool, ToolHosts
+
+pytestmark = pytest.mark.anyio
+
+NOW, SOON = 0.0, 30.0
+
+
+def tool(name: str, version: str = "1") -> OfferedTool:
+    return OfferedTool(name=name, description="", parameters={"type": "object"}, version=version)
+
+
+def call(number: int, name: str = "add") -> HostedCall:
+    return HostedCall(call_id=f"c{number}", tool=name, arguments={"n": number})
+
+
+@pytest.fixture
+def hosts() -> ToolHosts:
+    made = ToolHosts()
+    made.offer("a", "kernel a", [tool("add")], add=False)
+    return made
+
+
+def started(hosts: ToolHosts, number: int) -> asyncio.Task[Any]:
+    return asyncio.create_task(hosts.run(call(number), None))
+
+
+def offered(hosts: ToolHosts) -> dict[str, tuple[str, str, bool]]:
+    """Version, host, and whether it can be called, by tool."""
+    return {one.name: (one.version, host, problem is None) for one, host, problem in hosts.tools()}
+
+
+async def failure(waiting: Awaitable[Any], code: str) -> None:
+    with pytest.raises(Unavailable, match=code):
+        await waiting
+
+
+async def test_a_call_reaches_the_host_that_waits_for_one_and_its_result_the_caller(hosts: ToolHosts) -> None:
+    waiting = asyncio.create_task(hosts.take("a", [], SOON))
+    running = started(hosts, 1)
+    assert await waiting == HostCalls(calls=[call(1)])
+    assert hosts.finish("a", "c1", {"sum": 3})
+    assert await running == {"sum": 3}
+    assert await hosts.take("a", [], NOW) == HostCalls()
+
+
+async def test_a_failure_is_the_callers(hosts: ToolHosts) -> None:
+    running = started(hosts, 1)
+    await hosts.take("a", [], SOON)
+    hosts.finish("a", "c1", BadInput("TOOL_FAILED", "No."))
+    with pytest.raises(BadInput, match="TOOL_FAILED"):
+        await running
+
+
+async def test_an_answer_that_was_lost_is_given_again_and_no_call_runs_twice(hosts: ToolHosts) -> None:
+    running = [started(hosts, 1), started(hosts, 2)]
+    assert [one.call_id for one in (await hosts.take("a", [], SOON)).calls] == ["c1", "c2"]
+    assert [one.call_id for one in (await hosts.take("a", ["c1"], SOON)).calls] == ["c2"]
+    assert await hosts.take("a", ["c1", "c2"], NOW) == HostCalls()
+    for one in ("c2", "c1"):
+        hosts.finish("a", one, one)
+    assert await asyncio.gather(*running) == ["c1", "c2"]
+
+
+async def test_a_call_whose_caller_leaves_is_interrupted_once(hosts: ToolHosts) -> None:
+    running = started(hosts, 1)
+    await hosts.take("a", [], SOON)
+    waiting = asyncio.create_task(hosts.take("a", ["c1"], SOON))
+    running.cancel()
+    assert await waiting == HostCalls(cancelled=["c1"])
+    assert not hosts.finish("a", "c1", "too late")
+    assert await hosts.take("a", ["c1"], NOW) == HostCalls()
+
+
+async def test_a_call_whose_caller_left_before_the_host_asked_is_never_started(hosts: ToolHosts) -> None:
+    running = started(hosts, 1)
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
+    assert await hosts.take("a", [], NOW) == HostCalls()
+    assert await hosts.take("a", ["c1"], NOW) == HostCalls()
+
+
+async def test_progress_reaches_the_caller(hosts: ToolHosts) -> None:
+    reported: list[tuple[float, float | None, str | None]] = []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        reported.append((done, total, message))
+
+    running = asyncio.create_task(hosts.run(call(1), note))
+    await hosts.take("a", [], SOON)
+    await hosts.report("a", "c1", 1, 2, "half")
+    hosts.finish("a", "c1", None)
+    await hosts.report("a", "c1", 2, 2, "too late")
+    await running
+    assert reported == [(1, 2, "half")]
+
+
+async def test_a_host_that_asks_no_more_is_gone_and_its_calls_fail(hosts: ToolHosts) -> None:
+    running = started(hosts, 1)
+    await hosts.take("a", [], SOON)
+    for _ in range(SILENT_TICKS):
+        hosts.tick()
+    await failure(running, "TOOL_HOST_GONE")
+    assert offered(hosts) == {"add": ("1", "kernel a", False)}
+    await failure(hosts.run(call(2), None), "TOOL_HOST_GONE")
+    assert await hosts.take("a", ["c1"], NOW) == HostCalls(cancelled=["c1"])
+    assert offered(hosts)["add"] == ("1", "kernel a", True)
+
+
+async def test_a_host_that_waits_for_calls_is_not_gone(hosts: ToolHosts) -> None:
+    waiting = asyncio.create_task(hosts.take("a", [], SOON))
+    await asyncio.sleep(0)
+    for _ in range(2 * SILENT_TICKS):
+        hosts.tick()
+    running = started(hosts, 1)
+    await waiting
+    hosts.finish("a", "c1", 1)
+    assert await running == 1
+
+
+async def test_what_was_offered_last_is_called_as_long_as_its_host_answers(hosts: ToolHosts) -> None:
+    hosts.offer("b", "kernel b", [tool("add", "2"), tool("more")], add=False)
+    assert offered(hosts) == {"add": ("2", "kernel b", True), "more": ("1", "kernel b", True)}
+    await hosts.take("b", [], NOW)
+    waiting = asyncio.create_task(hosts.take("a", [], SOON))
+    await asyncio.sleep(0)
+    for _ in range(SILENT_TICKS):
+        hosts.tick()
+    assert offered(hosts) == {"add": ("1", "kernel a", True), "more": ("1", "kernel b", False)}
+    hosts.withdraw("b")
+    assert offered(hosts) == {"add": ("1", "kernel a", True)}
+    waiting.cancel()
+
+
+async def test_tools_are_added_replaced_and_withdrawn(hosts: ToolHosts) -> None:
+    hosts.offer("a", "kernel a", [tool("add", "2"), tool("more")], add=True)
+    assert set(offered(hosts)) == {"add", "more"}
+    hosts.withdraw("a", ["add"])
+    assert set(offered(hosts)) == {"more"}
+    hosts.offer("a", "kernel a", [tool("only")], add=False)
+    assert set(offered(hosts)) == {"only"}
+
+
+async def test_a_host_that_is_withdrawn_fails_its_calls(hosts: ToolHosts) -> None:
+    running = started(hosts, 1)
+    await hosts.take("a", [], SOON)
+    waiting = asyncio.create_task(hosts.take("a", ["c1"], SOON))
+    await asyncio.sleep(0)
+    hosts.withdraw("a")
+    await failure(running, "TOOL_HOST_GONE.*was stopped")
+    with pytest.raises(NotFound, match="UNKNOWN_TOOL_HOST"):
+        await waiting
+    await failure(hosts.run(call(2), None), "TOOL_HOST_GONE")
+
+
+async def test_a_host_that_the_server_does_not_know_is_to_offer_its_tools_again() -> None:
+    hosts = ToolHosts()
+    for attempt in (
+        lambda: hosts.offer("a", "kernel a", [tool("add")], add=True),
+        lambda: hosts.finish("a", "c1", None),
+    ):
+        with pytest.raises(NotFound, match="UNKNOWN_TOOL_HOST"):
+            attempt()
+    with pytest.raises(NotFound, match="UNKNOWN_TOOL_HOST"):
+        await hosts.take("a", [], NOW)
+
+
+async def test_every_change_of_what_can_be_called_is_noted(hosts: ToolHosts) -> None:
+    def fall_silent() -> None:
+        for _ in range(SILENT_TICKS):
+            hosts.tick()
+
+    async def ask() -> None:
+        await hosts.take("a", [], NOW)
+
+    for change in (
+        lambda: hosts.offer("a", "kernel a", [tool("more")], add=True),
+        lambda: hosts.withdraw("a", ["more"]),
+        fall_silent,
+        ask,
+        lambda: hosts.withdraw("a"),
+    ):
+        hosts.has_changed = False
+        done = change()
+        if done is not None:
+            await done
+        assert hosts.has_changed
+    hosts.has_changed = False
+    hosts.withdraw("a")
+    assert not hosts.has_changed
+
+
+async def test_the_traits_of_an_agent_are_the_tools_that_name_it_and_for_the_nodes_own_those_that_name_none() -> None:
+    hosts, names = ToolHosts(), {"add": None, "mean": "", "draw": "ada"}
+    tools = [tool(name).model_copy(update={"trait": agent}) for name, agent in names.items()]
+    hosts.offer("a", "kernel a", tools, add=False)
+    assert [one.name for one, _, _ in hosts.traits("ada")] == ["draw"]
+    assert [one.name for one, _, _ in hosts.traits("lab", is_default=True)] == ["mean"]
+    assert [one.name for one, _, _ in hosts.traits("lab")] == []

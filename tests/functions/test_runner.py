@@ -1,0 +1,168 @@
+"""Functions run for tools: whatever one does, the others and the servers go on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from workbench.errors import Conflict, Unavailable
+from workbench.functions.runner import FunctionRunner, Interrupted
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def runner() -> Iterator[FunctionRunner]:
+    made = FunctionRunner(limit=8)
+    yield made
+    made.close()
+
+
+async def later(value: Any) -> Any:
+    """A value, after the loop has run once."""
+    await asyncio.sleep(0)
+    return value
+
+
+async def test_functions_of_both_kinds_return_their_result(runner: FunctionRunner) -> None:
+    assert await runner.run(lambda a, b: a + b, {"a": 1, "b": 2}, 10) == 3
+    assert await runner.run(later, {"value": 3}, 10) == 3
+
+
+async def test_they_run_apart_from_the_loop_of_the_servers(runner: FunctionRunner) -> None:
+    async def where() -> threading.Thread:
+        return threading.current_thread()
+
+    threads = {await runner.run(threading.current_thread, {}, 10), await runner.run(where, {}, 10)}
+    assert len(threads | {threading.current_thread()}) == 3
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), TimeoutError("own")])
+async def test_what_a_function_raises_is_its_own(runner: FunctionRunner, error: BaseException) -> None:
+    def fails() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        await runner.run(fails, {}, 10)
+    assert await runner.run(later, {"value": 1}, 10) == 1
+
+
+async def test_a_function_that_takes_too_long_is_interrupted(runner: FunctionRunner) -> None:
+    ended: list[str] = []
+    noted = threading.Event()
+
+    def endless() -> None:
+        try:
+            while True:
+                pass
+        except Interrupted:
+            ended.append("interrupted")
+            noted.set()
+
+    with pytest.raises(Unavailable, match="TOOL_TIMEOUT"):
+        await runner.run(endless, {}, 0.05)
+    await asyncio.to_thread(noted.wait)
+    assert ended == ["interrupted"]
+
+
+async def test_an_asynchronous_function_that_never_yields_is_interrupted_and_others_go_on(
+    runner: FunctionRunner,
+) -> None:
+    async def endless() -> None:
+        while True:
+            pass
+
+    with pytest.raises(Unavailable, match="TOOL_TIMEOUT"):
+        await runner.run(endless, {}, 0.05)
+    assert await runner.run(later, {"value": 1}, 30) == 1
+
+
+async def test_cancelling_a_call_interrupts_its_function(runner: FunctionRunner) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    async def waits() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    call = asyncio.create_task(runner.run(waits, {}, 30))
+    await asyncio.to_thread(begun.wait)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.to_thread(ended.wait)
+
+
+async def test_calls_of_one_function_run_at_once(runner: FunctionRunner) -> None:
+    both = threading.Barrier(2, timeout=30)
+    await asyncio.gather(runner.run(both.wait, {}, 30), runner.run(both.wait, {}, 30))
+
+
+async def test_no_more_functions_run_than_may_also_those_that_nobody_waits_for() -> None:
+    runner, go_on = FunctionRunner(limit=1), threading.Event()
+    with pytest.raises(Unavailable, match="TOOL_TIMEOUT"):
+        await runner.run(go_on.wait, {}, 0.01)
+    with pytest.raises(Conflict, match="TOO_MANY_CALLS"):
+        await runner.run(later, {"value": 1}, 10)
+    go_on.set()
+    runner.close()
+
+
+async def test_after_the_end_nothing_runs(runner: FunctionRunner) -> None:
+    assert await runner.run(later, {"value": 1}, 10) == 1
+    runner.close()
+    with pytest.raises(Unavailable, match="TOOL_STOPPED"):
+        await runner.run(later, {"value": 1}, 10)
+
+
+async def test_a_function_that_goes_on_after_every_exception_is_interrupted(runner: FunctionRunner) -> None:
+    ended = threading.Event()
+
+    def stubborn() -> None:
+        try:
+            while True:
+                try:
+                    while True:
+                        pass
+                except Exception:
+                    continue
+        finally:
+            ended.set()
+
+    with pytest.raises(Unavailable, match="TOOL_TIMEOUT"):
+        await runner.run(stubborn, {}, 0.05)
+    await asyncio.to_thread(ended.wait)
+
+
+async def test_an_asynchronous_function_that_never_yields_does_not_outlive_the_end(runner: FunctionRunner) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    async def endless() -> None:
+        begun.set()
+        try:
+            while True:
+                pass
+        finally:
+            ended.set()
+
+    call = asyncio.create_task(runner.run(endless, {}, 30))
+    await asyncio.to_thread(begun.wait)
+    await asyncio.to_thread(runner.close)
+    await asyncio.to_thread(ended.wait)
+    with pytest.raises(BaseException):  # noqa: B017 (interrupted, or stopped)
+        await call
+
+
+async def test_the_loop_of_asynchronous_functions_is_made_again_when_one_has_ended_it(runner: FunctionRunner) -> None:
+    async def end() -> None:
+        asyncio.get_running_loop().stop()
+
+    with pytest.raises(Unavailable, match="TOOL_STOPPED"):
+        await runner.run(end, {}, 10)
+    assert await runner.run(later, {"value": 1}, 10) == 1

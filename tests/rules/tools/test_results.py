@@ -1,0 +1,60 @@
+"""Results of tools: whatever a function returns is JSON text, short enough to be shown."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.rules.tools.results import as_json, shortened
+from workbench.rules.wire import json_safety
+
+
+class Silent:
+    """An object that cannot be represented."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"a": 1}, {"a": 1}),
+        (b"\xff\x00", "_wA="),
+        (float("nan"), "NaN"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00:00Z"),
+        ({1, 2}, [1, 2]),
+        (Silent(), "<Silent, whose repr raised RuntimeError>"),
+        ("\ud800", "'\\ud800'"),
+        ("a\0b", "'a\\x00b'"),
+    ],
+)
+def test_what_is_not_json_becomes_text(value: Any, expected: Any) -> None:
+    assert json.loads(as_json(value)) == expected
+
+
+@given(
+    st.recursive(st.text() | st.floats() | st.binary(max_size=9), lambda below: st.lists(below) | st.sets(st.text()))
+)
+def test_every_result_can_be_stored_and_sent(value: Any) -> None:
+    json_safety.check(json_safety.decode(as_json(value)))
+
+
+def test_a_value_that_contains_itself_or_nests_too_deeply_is_shown_by_its_representation() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    deep: Any = 0
+    for _ in range(100):
+        deep = [deep]
+    assert json.loads(as_json(endless)) == "[[...]]"
+    assert json.loads(as_json(deep)).startswith("[[[")
+
+
+def test_a_long_text_is_shown_in_part() -> None:
+    assert shortened("x" * 1_000, 100) == "x" * 99 + "…"
+    assert shortened("x", 100) == "x"

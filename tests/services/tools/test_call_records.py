@@ -1,0 +1,196 @@
+"""The calls that were made: listed in pages, read whole, cancelled alone, interrupted when their program has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from tests.services.tools.conftest import (
+    READING,
+    Shelf,
+    as_agent,
+    begin,
+    code_of,
+    events,
+    question,
+    rows,
+)
+from workbench.app import Workbench
+from workbench.errors import Conflict, NotFound
+from workbench.ops import Ctx
+from workbench.services.tools import lost_calls
+from workbench.services.tools.tool import Call, Outcome
+from workbench.store.queries import Query
+
+pytestmark = pytest.mark.anyio
+
+MOVE = Query("move", "UPDATE tool_calls SET runner = :runner WHERE ended_at IS NULL")
+
+
+class Hanging:
+    """A tool that runs until it is cancelled."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def __call__(self, ctx: Ctx, call: Call) -> Outcome:
+        """Run it."""
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+        raise AssertionError("nothing sets it")
+
+
+async def test_calls_are_listed_newest_first_in_pages_and_by_what_they_are(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__look", hints=READING)
+    for n in range(5):
+        await begin(workbench, "hub__look", {"n": n})
+    await workbench.call("call_tool", name="list_tasks")
+    pages, cursor = [], None
+    while True:
+        page = await workbench.call("list_tool_calls", limit=4, cursor=cursor)
+        pages.append([(call["tool_name"], call["tool_input"]) for call in page["calls"]])
+        if (cursor := page["next_cursor"]) is None:
+            break
+    looks = [("hub__look", f'{{"n":{n}}}') for n in range(5)]
+    assert pages == [[("list_tasks", "{}"), *looks[:1:-1]], looks[1::-1]]
+
+    async def number(**only: Any) -> int:
+        return len((await workbench.call("list_tool_calls", **only))["calls"])
+
+    assert await number(source="mcp") == await number(server="hub") == await number(conversation_id="c1") == 5
+    assert await number(name="list_tasks") == await number(source="local") == 1
+    assert (await number(state="completed"), await number(state="open"), await number(task_id=1)) == (6, 0, 0)
+
+
+async def test_a_list_has_the_beginning_and_one_call_the_whole(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__look", hints=READING)
+    done = await begin(workbench, "hub__look", {"text": "x" * 10_000})
+    [listed] = (await workbench.call("list_tool_calls"))["calls"]
+    assert (len(listed["tool_input"]), len(listed["tool_result"])) == (500, 500)
+    whole = await workbench.call("get_tool_call", call_id=done.call_id)
+    assert whole["arguments"] == whole["result"] == {"text": "x" * 10_000}
+    assert (whole["state"], whole["wait_ms"], whole["server"]) == ("completed", 0, "hub")
+    for op in ("get_tool_call", "cancel_tool_call"):
+        with pytest.raises(NotFound, match="CALL_NOT_FOUND"):
+            await workbench.call(op, call_id="other")
+    with pytest.raises(Conflict, match="CALL_ENDED"):
+        await workbench.call("cancel_tool_call", call_id=done.call_id)
+
+
+async def test_an_agent_sees_and_cancels_only_its_own_calls(workbench: Workbench, shelf: Shelf, admit: Admit) -> None:
+    ada, bob = [await admit(name) for name in ("ada", "bob")]
+    for name in ("ada", "bob"):
+        await workbench.call("update_agent", agent_id=name, changes={"tools": ["hub"]})
+    hanging = Hanging()
+    shelf.put("hub__wait", hanging, hints=READING)
+    ada_now, bob_now = [await workbench.identify(one.token) for one in (ada, bob)]
+    waiting = begin(workbench, "hub__wait", scope=as_agent(ada_now))
+    await hanging.begun.wait()
+    [call] = (await workbench.dispatch(ada_now, "list_tool_calls", {"state": "open"}))["calls"]
+    assert (call["agent_id"], call["state"]) == ("ada", "running")
+    assert (await workbench.dispatch(bob_now, "list_tool_calls", {}))["calls"] == []
+    with pytest.raises(NotFound):
+        await workbench.dispatch(bob_now, "cancel_tool_call", {"call_id": call["call_id"]})
+    ended = await workbench.dispatch(ada_now, "cancel_tool_call", {"call_id": call["call_id"]})
+    assert (ended["state"], ended["error_code"]) == ("cancelled", "TOOL_CANCELLED")
+    assert hanging.cancelled.is_set()
+    await asyncio.wait([waiting])
+    assert code_of(waiting) == "TOOL_CANCELLED"
+
+
+async def test_cancelling_one_call_leaves_the_others_and_what_comes_after(workbench: Workbench, shelf: Shelf) -> None:
+    hanging = Hanging()
+    shelf.put("hub__wait", hanging, hints=READING)
+
+    async def twice() -> list[str | None]:
+        first = await asyncio.gather(begin(workbench, "hub__wait"), return_exceptions=True)
+        await asyncio.sleep(0)
+        second = await begin(workbench, "list_tasks")
+        return [getattr(first[0], "code", None), second.tool.name]
+
+    both = [asyncio.create_task(twice()) for _ in range(2)]
+    while len(await rows(workbench)) < 2:
+        await asyncio.sleep(0)
+    first, second = [row["id"] for row in await rows(workbench)]
+    await workbench.call("cancel_tool_call", call_id=first)
+    assert (await rows(workbench))[1]["state"] == "running"
+    await workbench.call("cancel_tool_call", call_id=second)
+    assert [await one for one in both] == [["TOOL_CANCELLED", "list_tasks"]] * 2
+
+
+async def test_cancelling_a_call_that_waits_withdraws_its_question(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__post")
+    asking = begin(workbench, "hub__post", {"x": 1})
+    asked = await question(workbench)
+    ended = await workbench.call("cancel_tool_call", call_id=asked["payload"]["call_id"])
+    assert (ended["state"], ended["started_at"]) == ("cancelled", None)
+    assert (await workbench.call("get_approval", approval_id=asked["id"]))["status"] == "failed"
+    await asyncio.wait([asking])
+    assert [kind for kind, _ in await events(workbench, "tool.*")] == ["tool.requested", "tool.abandoned"]
+
+
+async def test_who_cancels_the_caller_itself_gets_a_cancellation(workbench: Workbench, shelf: Shelf) -> None:
+    hanging = Hanging()
+    shelf.put("hub__wait", hanging, hints=READING)
+    waiting = begin(workbench, "hub__wait")
+    await hanging.begun.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert [(row["state"], row["error_code"]) for row in await rows(workbench)] == [("cancelled", "TOOL_CANCELLED")]
+
+
+@pytest.mark.parametrize("runner", ["999999999:1.0", "1:12345.0", "nonsense", ""])
+async def test_calls_of_a_program_that_has_ended_are_interrupted(
+    workbench: Workbench, shelf: Shelf, runner: str
+) -> None:
+    hanging = Hanging()
+    shelf.put("hub__wait", hanging, hints=READING)
+    shelf.put("hub__post")
+    open_calls = [begin(workbench, "hub__wait"), begin(workbench, "hub__post")]
+    asked = await question(workbench)
+    await hanging.begun.wait()
+    await lost_calls.interrupt(workbench._ctx)
+    assert [row["ended_at"] for row in await rows(workbench)] == [None, None]
+    await workbench.store.write(lambda tx: tx.run(MOVE, runner=runner))
+    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
+        await workbench.call("approve", approval_id=asked["id"], choices={"remember": "always"})
+    found = {(row["state"], row["error_code"]) for row in await rows(workbench)}
+    assert found == {("interrupted", "TOOL_INTERRUPTED")}
+    for call in open_calls:
+        call.cancel()
+    await asyncio.wait(open_calls)
+    assert {row["state"] for row in await rows(workbench)} == {"interrupted"}
+
+
+async def test_calls_are_interrupted_when_the_servers_stop(workbench: Workbench, shelf: Shelf) -> None:
+    hanging = Hanging()
+    shelf.put("hub__wait", hanging, hints=READING)
+    waiting = begin(workbench, "hub__wait")
+    await hanging.begun.wait()
+    workbench.interrupt_calls()
+    await asyncio.wait([waiting])
+    assert code_of(waiting) == "TOOL_INTERRUPTED"
+    assert [row["state"] for row in await rows(workbench)] == ["interrupted"]
+
+
+async def test_the_events_say_for_whom_a_call_is_and_only_those_near_see_them(
+    workbench: Workbench, shelf: Shelf, admit: Admit
+) -> None:
+    ada, bob = [await admit(name) for name in ("ada", "bob")]
+    await workbench.call("update_agent", agent_id="ada", changes={"tools": ["hub"]})
+    shelf.put("hub__look", hints=READING)
+    await begin(workbench, "hub__look", scope=as_agent(await workbench.identify(ada.token)))
+    for one, expected in ((ada, 2), (bob, 0)):
+        seen = await workbench.dispatch(await workbench.identify(one.token), "list_events", {"kinds": ["tool.*"]})
+        assert len(seen["events"]) == expected
+    [(_, started), _] = await events(workbench, "tool.*")
+    assert (started["agent"], started["source"], started["server"]) == ("ada", "mcp", "hub")
+    assert started["tool_input"] == "{}"

@@ -1,0 +1,107 @@
+"""Tools that definitions export: the prompt is filled in and sent to the definition's model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """\
+metadata:
+  id: text-tools
+  name: Text tools
+  mode: tools
+{settings}
+tools:
+  - name: shorten
+    description: Shorten a text.
+    parameters:
+      type: object
+      properties:
+        text: {type: string}
+        words: {type: integer}
+      required: [text]
+      additionalProperties: false
+    prompt: "{name} in {words} words: {text}"
+"""
+ECHO = "settings:\n  model: test:echo"
+NAME = "text-tools-shorten"
+
+
+def write(settings: Settings, chosen: str = ECHO, name: str = "text-tools", text: str = TOOLS) -> None:
+    """Write the definition."""
+    path = settings.home / "agents" / name / "agent.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.replace("{settings}", chosen))
+
+
+async def listed(workbench: Workbench) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await workbench.call("list_tools", kind="definition"))["tools"]
+    return found
+
+
+async def test_an_exported_tool_asks_the_model_of_its_definition(workbench: Workbench, settings: Settings) -> None:
+    write(settings)
+    [tool] = await listed(workbench)
+    assert (tool["name"], tool["title"], tool["source"]) == (NAME, "Text tools: shorten", "local")
+    done = await workbench.call("call_tool", name=NAME, arguments={"text": "A {long} one", "words": 2})
+    assert (done["result"], done["is_error"]) == ("You said: shorten in 2 words: A {long} one", False)
+
+
+async def test_its_arguments_are_checked_against_its_schema(workbench: Workbench, settings: Settings) -> None:
+    write(settings)
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await workbench.call("call_tool", name=NAME, arguments={"text": 5})
+
+
+async def test_a_definition_without_a_model_or_in_another_mode_offers_nothing_to_call(
+    workbench: Workbench, settings: Settings
+) -> None:
+    write(settings, "")
+    assert [tool["problem"] for tool in await listed(workbench)] == ["its definition names no model"]
+    with pytest.raises(Unavailable, match="TOOL_UNAVAILABLE"):
+        await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
+    write(settings, text=TOOLS.replace("mode: tools", "mode: interactive"))
+    assert await listed(workbench) == []
+
+
+async def test_a_copy_of_a_definition_and_one_that_cannot_be_read_change_nothing(
+    workbench: Workbench, settings: Settings
+) -> None:
+    write(settings)
+    write(settings, name="text-tools-copy")
+    write(settings, name="broken", text="metadata: [")
+    assert [tool["name"] for tool in await listed(workbench)] == [NAME]
+
+
+async def test_a_tool_that_was_removed_is_unknown(workbench: Workbench, settings: Settings) -> None:
+    write(settings)
+    await workbench.call("agent_delete_tool", agentTarget="text-tools", toolName="shorten")
+    with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
+        await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
+
+
+async def test_a_provider_that_is_not_trusted_is_not_used_and_the_record_says_why(
+    workbench: Workbench, settings: Settings
+) -> None:
+    write(settings, "settings:\n  model: openai:gpt-5\nproviders:\n  openai:\n    OPENAI_API_KEY: sk-theirs-12345")
+    with pytest.raises(WorkbenchError, match="DEFINITION_NOT_TRUSTED"):
+        await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
+    [call] = (await workbench.call("list_tool_calls"))["calls"]
+    assert (call["tool_name"], call["state"], call["error_code"]) == (NAME, "failed", "DEFINITION_NOT_TRUSTED")
+
+
+async def test_an_agent_calls_it_if_its_grant_says_so(workbench: Workbench, settings: Settings, admit: Admit) -> None:
+    write(settings)
+    stranger, granted = (await admit("ada")).caller, (await admit("bob", tools=[NAME])).caller
+    with pytest.raises(WorkbenchError, match="FORBIDDEN"):
+        await workbench.dispatch(stranger, "call_tool", {"name": NAME, "arguments": {"text": "x"}})
+    tools = await workbench.dispatch(granted, "list_tools", {"kind": "definition"})
+    assert [tool["name"] for tool in tools["tools"]] == [NAME]

@@ -1,0 +1,102 @@
+"""Functions of kernels in the catalogue: who may call them, and what becomes of a call whose kernel answers, or not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Served
+from workbench.app import Workbench
+from workbench.errors import NotFound, Unavailable, WorkbenchError
+from workbench.model import SECOND
+from workbench.ops import Caller
+
+pytestmark = pytest.mark.anyio
+
+ADD = {"name": "add", "description": "Add.", "parameters": {"type": "object"}, "version": "1"}
+LOOK = {**ADD, "name": "look", "read_only": True}
+
+
+@pytest.fixture
+async def workbench(served: Served) -> Workbench:
+    """A served project, in which a kernel offers two functions."""
+    await served.workbench.call("offer_tools", host_id="k", name="kernel 1", tools=[ADD, LOOK])
+    return served.workbench
+
+
+async def granted(workbench: Workbench, admit: Admit, tools: str = "notebook") -> Caller:
+    ada = await admit("ada")
+    await workbench.call("update_agent", agent_id="ada", changes={"tools": [tools]})
+    return await workbench.identify(ada.token)
+
+
+async def answered(workbench: Workbench, value: Any) -> None:
+    """Run the next call as its kernel."""
+    found = await workbench.call("take_tool_calls", host_id="k", wait_seconds=30)
+    [call] = found["calls"]
+    done = await workbench.call("finish_tool_call", host_id="k", call_id=call["call_id"], answer={"value": value})
+    assert done == {"delivered": True}
+
+
+async def test_an_agent_calls_functions_that_only_read_and_others_with_permission(
+    workbench: Workbench, admit: Admit
+) -> None:
+    ada = await granted(workbench, admit)
+    call = workbench.dispatch(ada, "call_tool", {"name": "look", "arguments": {}})
+    assert (await asyncio.gather(call, answered(workbench, "seen")))[0]["result"] == "seen"
+    asking = asyncio.create_task(workbench.dispatch(ada, "call_tool", {"name": "add", "arguments": {}}))
+    async with asyncio.timeout(30):
+        while not (pending := (await workbench.call("list_approvals", status="pending"))["approvals"]):
+            await asyncio.sleep(0)
+    assert await workbench.call("take_tool_calls", host_id="k") == {"calls": [], "cancelled": []}
+    await workbench.call("approve", approval_id=pending[0]["id"])
+    await answered(workbench, 3)
+    assert (await asking)["result"] == "3"
+
+
+async def test_an_agent_without_the_grant_does_not_find_them(workbench: Workbench, admit: Admit) -> None:
+    ada = await granted(workbench, admit, "github")
+    with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
+        await workbench.dispatch(ada, "call_tool", {"name": "look", "arguments": {}})
+
+
+async def test_a_failure_is_that_of_the_call_and_in_its_record(workbench: Workbench) -> None:
+    calling = asyncio.create_task(workbench.call("call_tool", name="add"))
+    [call] = (await workbench.call("take_tool_calls", host_id="k", wait_seconds=30))["calls"]
+    error = {"code": "TOOL_FAILED", "message": "ValueError: no", "status": 503}
+    await workbench.call("finish_tool_call", host_id="k", call_id=call["call_id"], error=error)
+    with pytest.raises(Unavailable, match="TOOL_FAILED"):
+        await calling
+    record = await workbench.call("get_tool_call", call_id=call["call_id"])
+    assert (record["state"], record["error_code"], record["version"]) == ("failed", "TOOL_FAILED", "1")
+
+
+async def test_names_of_operations_are_taken(workbench: Workbench) -> None:
+    made = await workbench.call(
+        "offer_tools", host_id="k", name="kernel 1", tools=[{**ADD, "name": "approve"}], add=True
+    )
+    assert made == {"taken": ["approve"]}
+    assert (await workbench.call("get_tool", name="approve"))["kind"] == "operation"
+
+
+async def test_changes_of_the_functions_are_events(workbench: Workbench) -> None:
+    before = len((await workbench.call("list_events", kinds=["tools.changed"]))["events"])
+    await workbench.call("withdraw_tools", host_id="k", names=["add"])
+    assert len((await workbench.call("list_events", kinds=["tools.changed"]))["events"]) == before + 1
+    with pytest.raises(WorkbenchError, match="UNKNOWN_TOOL"):
+        await workbench.call("call_tool", name="add")
+
+
+async def test_what_functions_printed_is_deleted_after_the_days_that_it_is_kept(workbench: Workbench) -> None:
+    duty, settings = workbench.duties["pruning logs of tools"], workbench.settings
+    await duty.perform(workbench._ctx)  # nothing was printed yet
+    settings.tool_logs.mkdir(parents=True)
+    now = workbench.store.now() / SECOND
+    for call, days in (("old", settings.keep_tool_logs_days + 1), ("new", settings.keep_tool_logs_days - 1)):
+        (log := settings.tool_logs / f"{call}.log").write_text("printed")
+        os.utime(log, (now - days * 86_400,) * 2)
+    await duty.perform(workbench._ctx)
+    assert [path.name for path in settings.tool_logs.iterdir()] == ["new.log"]

@@ -1,0 +1,265 @@
+"""Which tools are asked for, and what the operator's decisions do to calls that wait and to those that come."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from tests.services.tools.conftest import (
+    CHAT,
+    READING,
+    Shelf,
+    as_agent,
+    begin,
+    code_of,
+    events,
+    question,
+    questions,
+    rows,
+    tool_of,
+)
+from workbench.app import Workbench
+from workbench.errors import BadInput, NotFound, WorkbenchError
+from workbench.model import Level
+from workbench.ops import OPERATOR
+from workbench.services.definitions import changes
+from workbench.services.tools import catalogue
+from workbench.services.tools.permissions import of as permissions_of
+from workbench.services.tools.tool import Permission, Scope
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def permissions(workbench: Workbench) -> dict[str, Any]:
+    """What is decided, by tool."""
+    found = (await workbench.call("list_tool_permissions"))["permissions"]
+    return {one["tool"]: one for one in found}
+
+
+async def test_what_only_reads_is_called_without_a_question(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__look", hints=READING)
+    assert (await begin(workbench, "hub__look", {"x": 1})).outcome.value == {"x": 1}
+
+
+async def test_once_is_for_one_call_and_always_for_those_that_wait_and_come(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__post")
+    first = begin(workbench, "hub__post")
+    await workbench.call("approve", approval_id=(await question(workbench))["id"])
+    await first
+    waiting = [begin(workbench, "hub__post", {"n": n}) for n in range(3)]
+    asked = await questions(workbench, 3)
+    made = await workbench.call("approve", approval_id=asked[1]["id"], choices={"remember": "always"})
+    assert made["outcome"] == {"tool": "hub__post", "state": "allowed", "remember": "always"}
+    assert [(await call).outcome.value for call in waiting] == [{"n": n} for n in range(3)]
+    await begin(workbench, "hub__post")
+    assert (await permissions(workbench))["hub__post"]["permission"] == "always"
+    assert (await workbench.call("list_approvals", kind="tool_call"))["approvals"] == []
+
+
+async def test_a_tool_that_may_never_be_called_is_refused_also_where_it_is_asked_for(
+    workbench: Workbench, shelf: Shelf
+) -> None:
+    shelf.put("hub__post")
+    waiting = begin(workbench, "hub__post")
+    await question(workbench)
+    await workbench.call("set_tool_permission", name="hub__post", permission="never")
+    await asyncio.wait([waiting])
+    assert code_of(waiting) == "TOOL_DENIED"
+    later = begin(workbench, "hub__post")
+    await asyncio.wait([later])
+    assert code_of(later) == "TOOL_FORBIDDEN"
+    await workbench.call("call_tool", name="hub__post")  # the operator is not asked
+
+
+async def test_a_forbidden_tool_is_offered_to_the_operator_only(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__post")
+    shelf.put("hub__look", hints=READING)
+    for name in ("hub__post", "create_task"):
+        await workbench.call("set_tool_permission", name=name, permission="never")
+    granted = as_agent(replace(OPERATOR, level=Level.PLANNER, tools=frozenset({"*"})))
+    names = {scope: {tool.name for tool in await catalogue.offered(workbench._ctx, scope)} for scope in (CHAT, granted)}
+    assert names[CHAT].isdisjoint({"hub__post", "create_task"})
+    assert "hub__look" in names[CHAT]
+    assert "hub__post" not in names[granted]
+    assert "create_task" in names[granted]  # an agent's grant says which operations it may call
+    listed = {tool["name"] for tool in (await workbench.call("list_tools"))["tools"]}
+    assert {"hub__post", "create_task"} <= listed
+
+
+async def test_ask_is_for_tools_that_read_too_and_null_undoes_a_decision(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__look", hints=READING)
+    await workbench.call("set_tool_permission", name="hub__look", permission="ask")
+    asking = begin(workbench, "hub__look")
+    await workbench.call("approve", approval_id=(await question(workbench))["id"])
+    await asking
+    await workbench.call("set_tool_permission", name="hub__look", permission=None)
+    await begin(workbench, "hub__look")
+    assert await permissions(workbench) == {}
+    kinds = [data["permission"] for _, data in await events(workbench, "tool.permitted")]
+    assert kinds == ["ask", None]
+
+
+async def test_a_tool_that_has_changed_is_asked_for_again_with_the_difference(
+    workbench: Workbench, shelf: Shelf
+) -> None:
+    shelf.put("hub__post", parameters={"type": "object", "properties": {"to": {"type": "string"}}})
+    await workbench.call("set_tool_permission", name="hub__post", permission="always")
+    await begin(workbench, "hub__post")
+    secret = {"to": {"type": "string"}, "key": {"type": "string"}}
+    shelf.change("hub__post", description="Send my files", parameters={"type": "object", "properties": secret})
+    expected = [
+        {"path": "description", "before": "Do hub__post", "after": "Send my files"},
+        {"path": "parameters.properties.key", "before": None, "after": {"type": "string"}},
+    ]
+    assert (await permissions(workbench))["hub__post"]["changes"] == expected
+    asking = begin(workbench, "hub__post")
+    asked = await question(workbench)
+    assert asked["payload"]["changes"] == expected
+    await workbench.call("approve", approval_id=asked["id"], choices={"remember": "always"})
+    await asking
+    await begin(workbench, "hub__post")
+    assert (await permissions(workbench))["hub__post"]["changes"] == []
+
+
+async def test_a_tool_that_changes_while_it_is_asked_for_is_not_run(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__post")
+    asking = begin(workbench, "hub__post")
+    asked = await question(workbench)
+    shelf.change("hub__post", description="Something else")
+    await workbench.call("approve", approval_id=asked["id"], choices={"remember": "always"})
+    await asyncio.wait([asking])
+    assert code_of(asking) == "TOOL_CHANGED"
+    assert (await rows(workbench))[0]["started_at"] is None
+    again = begin(workbench, "hub__post")
+    assert (await question(workbench))["payload"]["changes"][0]["after"] == "Something else"
+    again.cancel()
+    await asyncio.wait([again])
+
+
+async def test_a_tool_that_is_taken_away_meanwhile_is_not_run(workbench: Workbench, shelf: Shelf, admit: Admit) -> None:
+    ada = await admit("ada")
+    await workbench.call("update_agent", agent_id="ada", changes={"tools": ["hub"]})
+    shelf.put("hub__post")
+    shelf.put("hub__send")
+    granted = as_agent(await workbench.identify(ada.token))
+    asking, other = (begin(workbench, name, scope=granted) for name in ("hub__post", "hub__send"))
+    first, second = await questions(workbench, 2)
+    shelf.remove("hub__post")
+    await workbench.call("approve", approval_id=first["id"])
+    await workbench.call("update_agent", agent_id="ada", changes={"tools": []})
+    await workbench.call("approve", approval_id=second["id"])
+    await asyncio.wait([asking, other])
+    assert [code_of(asking), code_of(other)] == ["UNKNOWN_TOOL", "UNKNOWN_TOOL"]
+    assert [row["state"] for row in await rows(workbench)] == ["failed", "failed"]
+
+
+async def test_an_approval_counts_once_and_not_after_the_caller_has_left(workbench: Workbench, shelf: Shelf) -> None:
+    shelf.put("hub__post")
+    asking = begin(workbench, "hub__post")
+    asked = await question(workbench)
+    both = await asyncio.gather(
+        *(workbench.call(how, approval_id=asked["id"]) for how in ("approve", "reject")), return_exceptions=True
+    )
+    await asyncio.wait([asking])
+    assert sorted(getattr(one, "code", "decided") for one in both) == ["ALREADY_DECIDED", "decided"]
+    asking = begin(workbench, "hub__post")
+    asked = await question(workbench)
+    asking.cancel()
+    await asyncio.wait([asking])
+    with pytest.raises(WorkbenchError, match="ALREADY_DECIDED"):
+        await workbench.call("approve", approval_id=asked["id"])
+    assert (await workbench.call("get_approval", approval_id=asked["id"]))["status"] == "failed"
+
+
+async def test_an_approval_that_comes_while_the_call_is_cancelled_leaves_one_end(
+    workbench: Workbench, shelf: Shelf
+) -> None:
+    shelf.put("hub__post")
+    for _ in range(10):
+        asking = begin(workbench, "hub__post")
+        asked = await question(workbench)
+        approving = asyncio.create_task(workbench.call("approve", approval_id=asked["id"]))
+        asking.cancel()
+        await asyncio.gather(asking, approving, return_exceptions=True)
+        row = (await rows(workbench))[-1]
+        assert row["ended_at"] is not None
+        assert row["state"] in ("cancelled", "completed")
+    assert (await workbench.call("list_approvals", kind="tool_call"))["approvals"] == []
+
+
+@pytest.mark.parametrize("choices", [{"remember": "never"}, {"forever": True}])
+async def test_other_choices_are_refused(workbench: Workbench, shelf: Shelf, choices: dict[str, Any]) -> None:
+    shelf.put("hub__post")
+    asking = begin(workbench, "hub__post")
+    asked = await question(workbench)
+    with pytest.raises(BadInput):
+        await workbench.call("approve", approval_id=asked["id"], choices=choices)
+    await workbench.call("reject", approval_id=asked["id"], reason="not today")
+    await asyncio.wait([asking])
+    assert "not today" in str(asking.exception())
+
+
+async def test_a_tool_that_is_not_there_can_be_forbidden_but_not_allowed(workbench: Workbench, shelf: Shelf) -> None:
+    with pytest.raises(NotFound):
+        await workbench.call("set_tool_permission", name="hub__post", permission="always")
+    await workbench.call("set_tool_permission", name="hub__post", permission="never")
+    assert (await permissions(workbench))["hub__post"]["problem"] == "there is no such tool now"
+    shelf.put("hub__post", hints=READING)
+    call = begin(workbench, "hub__post")
+    await asyncio.wait([call])
+    assert code_of(call) == "TOOL_FORBIDDEN"
+
+
+HUB = {"command": "hub", "tools": {"post": {"permissionRequired": False}, "look": {"permissionRequired": True}}}
+
+
+async def defined(workbench: Workbench, **settings: Any) -> Scope:
+    """The model of a conversation with a definition that has an MCP server, `hub`."""
+    await workbench.call("agent_create", agentPath="./agents/helper", name="Helper")
+    await workbench.call("agent_add_mcp_server", agentTarget="Helper", serverName="hub", config=HUB)
+    for name, value in settings.items():
+        await workbench.call("agent_set_setting", agentTarget="Helper", key=name, value=value)
+    return await scope_of(workbench)
+
+
+async def scope_of(workbench: Workbench) -> Scope:
+    """The same conversation, with the definition as it is now."""
+    return replace(CHAT, definition=await changes.read(workbench._ctx, "Helper"))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "unasked"),
+    [
+        ({}, {"hub__post"}),
+        ({"toolPermission": "always"}, set()),
+        ({"toolPermission": "never"}, {"hub__post", "hub__look", "hub__other"}),
+    ],
+    ids=["tool", "always", "never"],
+)
+async def test_a_definition_says_for_which_of_its_tools_the_operator_is_asked(
+    workbench: Workbench, chosen: dict[str, str], unasked: set[str]
+) -> None:
+    scope = await defined(workbench, **chosen)
+    tools = [
+        tool_of("hub__post", own_name="post"),
+        tool_of("hub__look", own_name="look", hints=READING),
+        tool_of("hub__other", own_name="other"),
+    ]
+    found = {tool.name: (await permissions_of(workbench._ctx, scope, tool)).permission for tool in tools}
+    assert {name for name, permission in found.items() if permission is Permission.ALWAYS} == unasked
+
+
+async def test_a_definition_lets_tools_run_unasked_only_where_that_is_trusted(
+    workbench: Workbench, settings: Settings
+) -> None:
+    await defined(workbench)
+    file = settings.home / "agents" / "helper" / "agent.yaml"
+    file.write_text(file.read_text("utf-8").replace("post:", "other:"), "utf-8")
+    tool = tool_of("hub__other", own_name="other")
+    asking = await permissions_of(workbench._ctx, await scope_of(workbench), tool)
+    assert asking.permission is Permission.ASK

@@ -1,0 +1,322 @@
+"""The MCP servers of a project: configured, trusted, confined, connected to, and their tools called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import Served
+from tests.upstream.servers import SERVER, http_server
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, Unavailable
+from workbench.ops import OPERATOR
+from workbench.services.tools import calls, catalogue
+from workbench.services.tools.tool import Call, Scope, Surroundings
+from workbench.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+ADD = {"a": 1, "b": 2}
+SECRET = "hunter2-of-the-person"
+
+
+@pytest.fixture
+def settings(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A project with the tests' server as a file; starting it may take long on a busy machine."""
+    monkeypatch.setenv("THEIR_TOKEN", SECRET)
+    shutil.copy(SERVER, settings.project / "server.py")
+    return settings.model_copy(update={"tool_server_start_seconds": 60.0})
+
+
+def program(settings: Settings, *arguments: str, **more: Any) -> dict[str, Any]:
+    """The configuration of the tests' server as a program."""
+    return {"command": sys.executable, "args": [str(settings.project / "server.py"), *arguments], **more}
+
+
+def write(settings: Settings, **servers: Any) -> None:
+    """Write the file as a person or git would."""
+    settings.home.mkdir(exist_ok=True)
+    settings.tool_servers_file.write_text(json.dumps({"mcpServers": servers}))
+
+
+async def server(workbench: Workbench, name: str = "small") -> dict[str, Any]:
+    """A server as it is listed."""
+    listed = await workbench.call("list_tool_servers")
+    return next(one for one in listed["servers"] if one["name"] == name)
+
+
+async def until(workbench: Workbench, is_so: Callable[[dict[str, Any]], bool], name: str = "small") -> dict[str, Any]:
+    """Wait until something is true of a server."""
+    while not is_so(found := await server(workbench, name)):
+        await asyncio.sleep(0.05)
+    return found
+
+
+async def question(workbench: Workbench) -> dict[str, Any] | None:
+    """The pending question about trust."""
+    pending = (await workbench.call("list_approvals"))["approvals"]
+    return next((one for one in pending if one["kind"] == "trust"), None)
+
+
+async def test_a_server_that_the_operator_adds_is_trusted_started_and_called(
+    served: Served, settings: Settings
+) -> None:
+    workbench = served.workbench
+    added = await workbench.call("add_tool_server", name="small", config=program(settings))
+    assert (added["state"], added["problem"], added["about"]) == ("ready", None, "small 1.5")
+    assert "small__add" in added["tools"]
+    assert "greetings from the tests' server" in added["log"]
+    assert await question(workbench) is None
+    done = await workbench.call("call_tool", name="small__add", arguments=ADD)
+    assert (done["result"], done["source"], done["server"]) == ({"result": 3}, "mcp", "small")
+    tool = await workbench.call("get_tool", name="small__add")
+    assert tool["parameters"]["required"] == ["a", "b"]
+    assert await workbench.call("remove_tool_server", name="small") == {"name": "small"}
+    assert (await workbench.call("list_tool_servers"))["servers"] == []
+    with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
+        await workbench.call("call_tool", name="small__add", arguments=ADD)
+
+
+async def test_a_change_of_a_server_that_does_not_run_is_an_event_too(workbench: Workbench, settings: Settings) -> None:
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("add_tool_server", {"config": program(settings)}),
+        ("update_tool_server", {"enabled": False}),
+        ("update_tool_server", {"config": program(settings, "tools=1")}),
+        ("remove_tool_server", {}),
+    ]
+    for number, (change, more) in enumerate(changes, 1):
+        await workbench.call(change, name="small", **more)
+        events = (await workbench.call("list_events", kinds=["tool_server.changed"]))["events"]
+        assert [event["subject"] for event in events] == ["tool_server:small"] * number
+
+
+async def test_a_server_in_a_file_that_was_not_written_here_starts_only_once_it_is_trusted(
+    served: Served, settings: Settings
+) -> None:
+    workbench = served.workbench
+    write(settings, small=program(settings))
+    found = await until(workbench, lambda one: one["approval_id"] is not None)
+    assert (found["state"], found["tools"]) == ("untrusted", [])
+    asked = await question(workbench)
+    assert asked is not None
+    assert asked["payload"]["needs"][0]["name"] == "mcpServers.small"
+    await workbench.call("approve", approval_id=asked["id"])
+    assert "small__add" in (await until(workbench, lambda one: one["state"] == "ready"))["tools"]
+
+    write(settings, small=program(settings, "tools=1"))
+    found = await until(workbench, lambda one: one["approval_id"] not in (None, asked["id"]))
+    assert found["state"] == "untrusted", "a changed command is asked for again, and the old one does not go on"
+    await workbench.call("reject", approval_id=found["approval_id"], reason="I do not know it")
+    found = await until(workbench, lambda one: one["state"] == "refused")
+    assert found["problem"] == "the operator refused it: I do not know it"
+    write(settings)
+    while await question(workbench):
+        await asyncio.sleep(0.05)
+
+
+async def test_a_question_about_a_server_that_is_no_longer_in_the_file_is_closed(
+    served: Served, settings: Settings
+) -> None:
+    write(settings, small=program(settings))
+    await until(served.workbench, lambda one: one["approval_id"] is not None)
+    write(settings)
+    while await question(served.workbench):
+        await asyncio.sleep(0.05)
+
+
+async def test_a_program_gets_its_secrets_and_no_other_variables_and_its_secrets_are_masked(
+    served: Served, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOMEBODYS_API_KEY", "another secret")
+    workbench = served.workbench
+    config = program(settings, env={"TOKEN": "env://THEIR_TOKEN", "MODE": "quiet"})
+    added = await workbench.call("add_tool_server", name="small", config=config)
+    assert added["config"]["env"] == {"TOKEN": "env://THEIR_TOKEN", "MODE": "quiet"}
+
+    async def variable(name: str) -> Any:
+        return (await workbench.call("call_tool", name="small__environment", arguments={"name": name}))["result"]
+
+    assert await variable("MODE") == {"result": "quiet"}
+    assert await variable("TOKEN") == {"result": "••••••"}
+    assert await variable("SOMEBODYS_API_KEY") == {"result": ""}
+    assert SECRET not in settings.tool_servers_file.read_text()
+    assert SECRET not in str(await workbench.call("list_tool_servers"))
+
+
+async def test_a_secret_that_cannot_be_read_is_a_problem_of_the_server(served: Served, settings: Settings) -> None:
+    config = program(settings, env={"TOKEN": "env://NOT_SET"})
+    added = await served.workbench.call("add_tool_server", name="small", config=config)
+    assert added["state"] == "failed"
+    assert "mcpServers.small.env.TOKEN" in added["problem"]
+
+
+async def test_a_program_that_ends_at_once_says_why_in_its_own_words(served: Served, settings: Settings) -> None:
+    config = {"command": sys.executable, "args": [str(settings.project / "missing.py")]}
+    added = await served.workbench.call("add_tool_server", name="small", config=config)
+    assert added["state"] == "failed"
+    assert added["problem"].startswith("the connection was closed; the program wrote: ")
+    assert "missing.py" in added["problem"]
+
+
+async def test_a_server_at_a_url_is_called_with_its_headers(served: Served) -> None:
+    with http_server() as address:
+        config = {"url": address.url, "headers": {"Authorization": "Bearer env://THEIR_TOKEN"}}
+        added = await served.workbench.call("add_tool_server", name="web", config=config)
+        assert (added["state"], added["confined"]) == ("ready", None)
+        done = await served.workbench.call("call_tool", name="web__add", arguments=ADD)
+        assert done["result"] == {"result": 3}
+
+
+async def test_a_server_that_is_switched_off_ends_and_can_be_switched_on(served: Served, settings: Settings) -> None:
+    workbench = served.workbench
+    await workbench.call("add_tool_server", name="small", config=program(settings))
+    off = await workbench.call("update_tool_server", name="small", enabled=False)
+    assert (off["state"], off["tools"]) == ("disabled", [])
+    assert not [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
+    assert (await workbench.call("update_tool_server", name="small", enabled=True))["state"] == "ready"
+    changed = await workbench.call("update_tool_server", name="small", config=program(settings, "tools=2"))
+    assert {"small__tool_0", "small__tool_1"} < set(changed["tools"])
+
+
+async def test_a_server_that_dies_is_shown_and_comes_back_and_can_be_restarted(
+    served: Served, settings: Settings
+) -> None:
+    workbench = served.workbench
+    await workbench.call("add_tool_server", name="small", config=program(settings))
+    with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
+        await workbench.call("call_tool", name="small__exit_now")
+    await until(workbench, lambda one: one["restarts"] > 0 and one["state"] == "ready")
+    assert (await workbench.call("call_tool", name="small__add", arguments=ADD))["result"] == {"result": 3}
+    restarted = await workbench.call("restart_tool_server", name="small")
+    assert (restarted["state"], restarted["restarts"]) == ("ready", 0)
+
+
+async def test_tools_of_a_server_that_is_down_are_listed_with_the_reason(served: Served, settings: Settings) -> None:
+    workbench = served.workbench
+    switch = settings.project / "on"
+    switch.touch()
+    await workbench.call("add_tool_server", name="small", config=program(settings, f"switch={switch}"))
+    switch.unlink()
+    with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
+        await workbench.call("call_tool", name="small__exit_now")
+    found = (await workbench.call("list_tools", server="small"))["tools"]
+    assert found[0]["problem"].startswith("the MCP server small is ")
+    assert (await workbench.call("list_tools", source="local"))["tools"], "others are unharmed"
+    switch.touch()
+    await until(workbench, lambda one: one["state"] == "ready")
+
+
+async def test_changes_of_servers_are_events(served: Served, settings: Settings) -> None:
+    workbench = served.workbench
+    await workbench.call("add_tool_server", name="small", config=program(settings))
+    await workbench.call("call_tool", name="small__grow")
+    await until(workbench, lambda one: "small__more" in one["tools"])
+    seen: set[tuple[str, bool]] = set()
+    while ("ready", True) not in seen:
+        events = (await workbench.call("list_events", kinds=["tool_server.changed"]))["events"]
+        seen = {(one["data"]["state"], one["data"]["tools"] > 8) for one in events}
+        await asyncio.sleep(0.05)
+
+
+async def test_progress_and_questions_reach_the_caller(served: Served, settings: Settings) -> None:
+    workbench, steps = served.workbench, []
+    await workbench.call("add_tool_server", name="small", config=program(settings))
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        steps.append((done, total, message))
+
+    async def elicit(message: str, schema: Any) -> dict[str, Any]:
+        return {"action": "accept", "content": {"colour": f"red, for {message}"}}
+
+    ctx, around = workbench._ctx.of(OPERATOR), Surroundings(progress, elicit)
+    counted = await calls.call(ctx, Scope(OPERATOR), "small__count", {"to": 3}, around)
+    assert counted.outcome.is_error is False
+    assert steps[-1] == (2, 3, "number 2")
+    painted = await calls.call(ctx, Scope(OPERATOR), "small__paint", {"what": "it"}, around)
+    assert painted.outcome.structured == {"result": "red, for Which colour for it?"}
+
+
+async def test_names_and_configurations_that_do_not_suit_are_refused(workbench: Workbench, settings: Settings) -> None:
+    for name in ("a__b", "notebook", "-x", "a b"):
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await workbench.call("add_tool_server", name=name, config=program(settings))
+    for config in (
+        {},
+        {"command": ""},
+        {"url": "ftp://x"},
+        {"url": "https://me:pw@x"},
+        {"command": "x", "env": {"LD_X": "1"}},
+    ):
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await workbench.call("add_tool_server", name="small", config=config)
+    await workbench.call("add_tool_server", name="small", config=program(settings))
+    with pytest.raises(Conflict, match="TOOL_SERVER_EXISTS"):
+        await workbench.call("add_tool_server", name="small", config=program(settings))
+    with pytest.raises(NotFound, match=r"TOOL_SERVER_NOT_FOUND.*Did you mean small?"):
+        await workbench.call("remove_tool_server", name="smal")
+    with pytest.raises(Unavailable, match="NO_SERVER"):
+        await workbench.call("restart_tool_server", name="small")
+    assert (await server(workbench))["state"] == "stopped"
+
+
+async def test_a_file_of_other_programs_is_used_and_what_is_wrong_in_it_is_shown(
+    workbench: Workbench, settings: Settings
+) -> None:
+    write(settings, small=program(settings) | {"autoApprove": ["x"], "disabled": True}, bad={"url": 3}, worse=[])
+    found = {one["name"]: one for one in (await workbench.call("list_tool_servers"))["servers"]}
+    assert {name: one["state"] for name, one in found.items()} == {
+        "bad": "invalid",
+        "small": "disabled",
+        "worse": "invalid",
+    }
+    await workbench.call("update_tool_server", name="small", enabled=True)
+    kept = json.loads(settings.tool_servers_file.read_text())["mcpServers"]
+    assert kept["small"]["autoApprove"] == ["x"]
+    assert kept["worse"] == []
+    settings.tool_servers_file.write_text("{")
+    assert (await workbench.call("list_tool_servers"))["problem"] == "it is not JSON"
+    with pytest.raises(BadInput, match="BAD_TOOL_SERVERS"):
+        await workbench.call("add_tool_server", name="other", config=program(settings))
+
+
+async def test_the_servers_of_a_definition_start_when_they_are_needed_and_stop_when_idle(
+    served: Served, settings: Settings
+) -> None:
+    workbench = served.workbench
+    await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
+    await workbench.call("agent_add_mcp_server", agentTarget="mine", serverName="small", config=program(settings))
+    ctx = workbench._ctx.of(OPERATOR)
+    scope = Scope(OPERATOR, ctx.definitions.get("mine"))
+    assert "small__add" in {tool.name for tool in await catalogue.offered(ctx, scope)}
+    tool = await catalogue.find(ctx, scope, "small__add")
+    done = await tool.run(ctx, Call("a call", scope, ADD, Surroundings()))
+    assert done.structured == {"result": 3}
+    ctx.upstreams.stop_idle(0)
+    await ctx.upstreams.stopped()
+    assert not [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
+    assert "small__add" in {tool.name for tool in await catalogue.offered(ctx, scope)}
+
+
+async def test_an_end_of_the_servers_ends_every_program(settings: Settings) -> None:
+    from workbench.shells.serve import Servers
+
+    async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
+        await servers.start(0)
+        await workbench.call("add_tool_server", name="small", config=program(settings))
+    assert not [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
+
+
+async def test_a_server_that_puts_its_secret_into_a_description_shows_it_to_nobody(
+    served: Served, settings: Settings
+) -> None:
+    config = program(settings, "describe=TOKEN", env={"TOKEN": "env://THEIR_TOKEN"})
+    await served.workbench.call("add_tool_server", name="small", config=config)
+    tool = await served.workbench.call("get_tool", name="small__described")
+    assert tool["description"] == "••••••"

@@ -1,0 +1,235 @@
+"""The connection to an MCP server: it is watched, and made again when the server is lost. A real process each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.upstream.servers import LARGEST, connecting, http_server, program, running
+from workbench.errors import Unavailable
+from workbench.upstream.call import Reply
+from workbench.upstream.connection import Limits, State, Upstream
+from workbench.upstream.offers import MOST_TOOLS
+from workbench.upstream.program_transport import LogTail
+from workbench.upstream.target import Program, Target
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+ERAS = ["legacy", "auto"]
+ADD = {"a": 1, "b": 2}
+
+
+@pytest.fixture(params=["program", "http"])
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """The tests' server, on standard input and output, and at a URL."""
+    if request.param == "program":
+        yield program()
+        return
+    with http_server() as address:
+        yield address
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_its_tools_are_listed_and_called_with_progress(target: Target, era: str) -> None:
+    steps: list[tuple[float, str | None]] = []
+
+    async def note(done: float, total: float | None, text: str | None) -> None:
+        steps.append((done, text))
+
+    async with running(connecting(target, era)) as watched:
+        upstream = await watched.ready()
+        assert {"add", "count", "fill", "grow", "hang", "paint"} < set(upstream.offers.tools)
+        assert upstream.about == "small 1.5"
+        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+        assert (await upstream.call("count", {"to": 2}, note)).is_error is False
+        assert steps[-1] == (1, "number 1")
+        assert (await upstream.call("add", {"a": "x"})).is_error is True
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_question_reaches_the_caller_whose_call_it_is(target: Target, era: str) -> None:
+    asked: list[tuple[str, Mapping[str, Any]]] = []
+
+    async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
+        asked.append((message, schema))
+        return Reply("accept", {"colour": "red"})
+
+    async with running(connecting(target, era)) as watched:
+        upstream = await watched.ready()
+        done = await upstream.call("paint", {"what": "the door"}, ask=ask)
+        assert done.structured_content == {"result": "red"}
+        assert [message for message, _ in asked] == ["Which colour for the door?"]
+        assert asked[0][1]["properties"]["colour"]["type"] == "string"
+        done = await upstream.call("paint", {"what": "the door"})
+        assert done.structured_content == {"result": "no colour for the door"}
+
+
+async def test_a_question_that_could_be_of_several_calls_is_declined() -> None:
+    async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
+        raise AssertionError("it could be the answer to the other call")
+
+    async with running(connecting(program(), "legacy")) as watched:
+        upstream = await watched.ready()
+        hanging = asyncio.create_task(upstream.call("hang", {}))
+        await asyncio.sleep(0)  # it is under way
+        done = await upstream.call("paint", {"what": "the door"}, ask=ask)
+        assert done.structured_content == {"result": "no colour for the door"}
+        hanging.cancel()
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path, era: str) -> None:
+    mark = tmp_path / "cancelled"
+    async with running(connecting(program(f"cancelled={mark}"), era)) as watched:
+        upstream = await watched.ready()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await upstream.call("hang", {})
+        async with asyncio.timeout(20):
+            while not mark.exists():
+                await asyncio.sleep(0.02)
+        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+
+
+async def test_a_server_that_dies_in_mid_call_fails_that_call_and_is_started_again() -> None:
+    async with running(connecting(program())) as watched:
+        upstream = await watched.ready()
+        with pytest.raises(Unavailable, match=r"TOOL_SERVER_DOWN.*it ended before it had answered"):
+            await upstream.call("exit_now", {})
+        await watched.until(lambda one: one.state is State.FAILED)
+        assert "add" in upstream.offers.tools, "its tools stay listed while it is down"
+        with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
+            await upstream.call("add", ADD)
+        await watched.ready()
+        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+
+
+async def test_a_server_that_dies_while_it_is_idle_is_started_again_at_once() -> None:
+    async with running(connecting(program()), check=1_000) as watched:
+        await watched.ready()
+        for child in psutil.Process().children():
+            if "tools_server.py" in " ".join(child.cmdline()):
+                child.kill()
+        await watched.until(lambda one: one.state is not State.READY)
+        await watched.ready()
+
+
+async def test_a_server_that_hangs_while_it_is_idle_is_ended_and_started_again() -> None:
+    async with running(connecting(program()), check=0.2, start=8.0) as watched:
+        await watched.ready()
+        [server] = [one for one in psutil.Process().children() if "tools_server.py" in " ".join(one.cmdline())]
+        server.suspend()
+        upstream = await watched.until(lambda one: one.state is State.FAILED)
+        assert upstream.problem == "it did not answer within 8 s"
+        await watched.ready()
+        assert not server.is_running()
+
+
+async def test_a_server_that_is_busy_is_not_taken_for_one_that_hangs() -> None:
+    async with running(connecting(program()), check=0.1) as watched:
+        upstream = await watched.ready()
+        upstream._limits = Limits(start=0.5, check=0.1)  # the start itself takes longer
+        done = await upstream.call("sleep", {"seconds": 3.0})
+        assert done.structured_content == {"result": "slept"}
+        assert (upstream.state, upstream.restarts) == (State.READY, 0)
+
+
+async def test_a_server_that_does_not_answer_in_time_is_down_until_it_does(tmp_path: Path) -> None:
+    switch = tmp_path / "on"
+    async with running(connecting(program(f"switch={switch}")), start=3.0) as watched:
+        upstream = await watched.until(lambda one: one.state is State.FAILED)
+        assert upstream.problem == "it did not answer within 3 s"
+        assert await asyncio.wait_for(upstream.settled(), 1) is None
+        switch.touch()
+
+
+async def test_a_program_that_does_not_exist_is_a_reason_not_a_crash(tmp_path: Path) -> None:
+    async with running(connecting(Program(["/no/such/program"], {}, tmp_path))) as watched:
+        upstream = await watched.until(lambda one: one.state is State.FAILED)
+        assert "No such file" in (upstream.problem or "")
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_new_tools_are_found_as_soon_as_the_server_says_so(target: Target, era: str) -> None:
+    async with running(connecting(target, era), check=1_000) as watched:
+        upstream = await watched.ready()
+        await upstream.call("grow", {})
+        await watched.until(lambda one: "more" in one.offers.tools)
+        assert (await upstream.call("more", {})).is_error is False
+
+
+async def test_a_tool_that_takes_too_long_is_given_up() -> None:
+    async with running(connecting(program()), answer=0.2) as watched:
+        upstream = await watched.ready()
+        with pytest.raises(Unavailable, match="TOOL_TIMEOUT"):
+            await upstream.call("hang", {})
+
+
+async def test_a_question_suspends_the_time_limit() -> None:
+    async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
+        await asyncio.sleep(0.8)
+        return Reply("accept", {"colour": "red"})
+
+    async with running(connecting(program()), answer=0.5) as watched:
+        upstream = await watched.ready()
+        done = await upstream.call("paint", {"what": "the door"}, ask=ask)
+        assert done.structured_content == {"result": "red"}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_an_answer_of_50_mb_is_an_error_of_its_call_alone(target: Target, era: str) -> None:
+    async with running(connecting(target, era)) as watched:
+        upstream = await watched.ready()
+        other = asyncio.create_task(upstream.call("fill", {"size": LARGEST // 4}))
+        with pytest.raises(Unavailable, match=f"TOOL_RESULT_TOO_LARGE.*{LARGEST:,} bytes"):
+            await upstream.call("fill", {"size": 50 << 20})
+        assert len(str((await other).structured_content)) > LARGEST // 4
+        assert upstream.state is State.READY
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_flood_of_progress_is_thinned_out(era: str) -> None:
+    steps: list[float] = []
+
+    async def note(done: float, total: float | None, text: str | None) -> None:
+        steps.append(done)
+
+    async with running(connecting(program(), era)) as watched:
+        upstream = await watched.ready()
+        flooding = asyncio.create_task(upstream.call("count", {"to": 20_000}, note))
+        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
+        await flooding
+        assert len(steps) < 2_000
+        assert steps == sorted(steps)
+
+
+async def test_500_tools_are_listed_and_of_5000_the_first() -> None:
+    async with running(connecting(program("tools=500"))) as watched:
+        offers = (await watched.ready()).offers
+        assert len([name for name in offers.tools if name.startswith("tool_")]) == 500
+    async with running(connecting(program("tools=5000"), largest=10 << 20)) as watched:
+        offers = (await watched.ready()).offers
+        assert len(offers.tools) == MOST_TOOLS
+        assert offers.left_out > 4_000
+        assert "the first 1,000 tools are used" in offers.problems[0]
+
+
+async def test_what_a_program_writes_to_its_standard_error_is_kept() -> None:
+    tail = LogTail()
+    async with running(connecting(program(), tail=tail)) as watched:
+        await watched.ready()
+        assert "greetings from the tests' server" in tail.text
+
+
+async def test_a_url_where_no_server_is_has_a_reason_and_is_tried_again() -> None:
+    with http_server() as address:
+        pass
+    async with running(connecting(address)) as watched:
+        upstream: Upstream = await watched.until(lambda one: one.state is State.FAILED)
+        assert "ConnectError" in (upstream.problem or "")
+        await watched.until(lambda one: one.restarts > 0)

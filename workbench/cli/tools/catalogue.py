@@ -1,0 +1,166 @@
+"""The catalogue of tools and the calls of them: `tools`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from workbench.cli.call import parse_arguments
+from workbench.cli.client import OperatorClient
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
+from workbench.cli.tools.group import tools
+from workbench.inert import inert, inert_line
+from workbench.tables import Table
+
+DESCRIPTION = 80
+"""Characters of a description, of arguments and of a result in a table."""
+NO_DECISION = "default"
+
+
+@tools.command("list")
+@click.argument("words", nargs=-1)
+@click.option("--source", type=click.Choice(["local", "mcp"]), help="Only those that run here, or on MCP servers.")
+@click.option("--server", metavar="NAME", help="Only those of this MCP server.")
+@click.option(
+    "--kind", type=click.Choice(["operation", "function", "definition", "mcp", "trait"]), help="Only of this kind."
+)
+@pass_client
+def list_tools(client: OperatorClient, words: tuple[str, ...], **only: str | None) -> Shown:
+    """List the tools, or those whose name or description has all WORDS."""
+    found = client.call("list_tools", search=" ".join(words), **drop_none(**only))["tools"]
+    rows = [[one["name"], _origin(one), _effect(one), _line(one["problem"] or one["description"])] for one in found]
+    return Table(["tool", "from", "does", "description"], rows, "There is no such tool.", found)
+
+
+@tools.command("show")
+@click.argument("name")
+@pass_client
+def show_tool(client: OperatorClient, name: str) -> Shown:
+    """Show a tool with the JSON Schemas of its arguments and its result."""
+    found = client.call("get_tool", name=name)
+    problem = [f"It cannot be called now: {found['problem']}."] if found["problem"] else []
+    schemas = [f"{head}: {json.dumps(found[key], indent=2)}" for head, key in _SCHEMAS if found[key] is not None]
+    head = f"{found['name']} ({_origin(found)}, {_effect(found)})"
+    return Text(inert("\n\n".join([head, found["description"], *problem, *schemas])), found)
+
+
+_WHO = ("call_id", "tool_name", "caller", "requested_at")
+_SCHEMAS = (("arguments", "parameters"), ("result", "result"))
+
+
+@tools.command("call")
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@pass_client
+def call_tool(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Shown:
+    """Call a tool: `tools call NAME key=value …` or `tools call NAME '{"key": value}'`."""
+    made = client.call("call_tool", name=name, arguments=parse_arguments(arguments))
+    result = made["result"]
+    return Text(inert(result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)), made)
+
+
+@tools.command("calls")
+@click.argument("call_id", metavar="[CALL]", required=False)
+@click.option("--tool", "name", metavar="NAME", help="Only of this tool.")
+@click.option("--server", metavar="NAME", help="Only of this MCP server.")
+@click.option("--agent", "agent_id", metavar="ID", help="Only of this agent.")
+@click.option("--task", "task_id", type=int, metavar="ID", help="Only for this task.")
+@click.option(
+    "--state",
+    type=click.Choice(["open", "waiting", "running", "completed", "failed", "cancelled", "interrupted"]),
+    help="Only in this state; open: not ended.",
+)
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most this many.")
+@pass_client
+def list_calls(client: OperatorClient, call_id: str | None, limit: int, **only: Any) -> Shown:
+    """List the calls that were made, the newest first; or show one CALL whole."""
+    if call_id is not None:
+        return _whole(client.call("get_tool_call", call_id=call_id))
+    found = client.call("list_tool_calls", limit=limit, **drop_none(**only))["calls"]
+    rows = [
+        [
+            *(one[key] for key in ("call_id", "tool_name", "caller", "requested_at")),
+            _state(one),
+            _took(one),
+            _input(one),
+        ]
+        for one in found
+    ]
+    return Table(["call", "tool", "caller", "at", "state", "ms", "arguments"], rows, "No tool has been called.", found)
+
+
+@tools.command("allow")
+@click.argument("name", required=False)
+@click.argument("permission", type=click.Choice(["always", "ask", "never", NO_DECISION]), required=False)
+@pass_client
+def allow_tool(client: OperatorClient, name: str | None, permission: str | None) -> Shown:
+    """Let agents and models call a tool always, after a question, or never; `default`: ask unless it only reads.
+
+    Without arguments, list what is decided.
+    """
+    if name is None:
+        return _permissions(client.call("list_tool_permissions")["permissions"])
+    if permission is None:
+        raise click.UsageError("Give always, ask, never or default.")
+    chosen = None if permission == NO_DECISION else permission
+    return _permissions(client.call("set_tool_permission", name=name, permission=chosen)["permissions"])
+
+
+@tools.command("cancel")
+@click.argument("call_id", metavar="CALL")
+@pass_client
+def cancel_call(client: OperatorClient, call_id: str) -> Shown:
+    """Cancel a call that waits or runs."""
+    made = client.call("cancel_tool_call", call_id=call_id)
+    return Note(f"{made['tool_name']} is {made['state']}.", made)
+
+
+def _permissions(found: list[dict[str, Any]]) -> Table:
+    rows = [[one["tool"], one["permission"], one["decided_by"], one["decided_at"], _caution(one)] for one in found]
+    none = "Nothing is decided: tools that only read may be called, all others are asked for."
+    return Table(["tool", "may be called", "decided by", "at", "note"], rows, none, found)
+
+
+def _caution(permission: Mapping[str, Any]) -> str:
+    if permission["changes"]:
+        return f"asked for again: {', '.join(change['path'] for change in permission['changes'])} changed"
+    return permission["problem"] or ""
+
+
+def _whole(call: Mapping[str, Any]) -> Text:
+    lines = [
+        f"{call['tool_name']} ({_origin(call)}), called by {call['caller']} at {call['requested_at']}: {_state(call)}",
+        f"arguments: {json.dumps(call['arguments'], indent=2, ensure_ascii=False)}",
+        f"result: {json.dumps(call['result'], indent=2, ensure_ascii=False)}",
+    ]
+    return Text(inert("\n".join(lines)), dict(call))
+
+
+def _origin(tool: Mapping[str, Any]) -> str:
+    return f"{tool['kind']}: {tool['server']}" if tool["server"] else str(tool["kind"])
+
+
+def _effect(tool: Mapping[str, Any]) -> str:
+    if tool["read_only"]:
+        return "reads"
+    return "destroys" if tool["destructive"] else "writes"
+
+
+def _state(call: Mapping[str, Any]) -> str:
+    return f"{call['state']} ({call['error_code']})" if call["error_code"] else str(call["state"])
+
+
+def _took(call: Mapping[str, Any]) -> str:
+    return "" if call["duration_ms"] is None else f"{call['duration_ms']:,}"
+
+
+def _input(call: Mapping[str, Any]) -> str:
+    return _line(call["tool_input"])
+
+
+def _line(text: str) -> str:
+    shown = inert_line(" ".join(text.split()))
+    return shown if len(shown) <= DESCRIPTION else f"{shown[: DESCRIPTION - 1]}…"

@@ -1,0 +1,1 @@
+"""Functions as tools: the processes that offer and run them, and how the server knows of them."""

@@ -1,0 +1,68 @@
+"""One call of a function: it ends with an answer or with a coded error, whatever the function does."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.functions.output import CallLog
+from workbench.functions.runner import Interrupted
+from workbench.rules.tools.function import FunctionTool
+from workbench.rules.tools.returned import Answer
+
+MESSAGE_LIMIT = 2_000
+
+
+def runnable(tool: FunctionTool, arguments: Mapping[str, Any], log: CallLog, limit: int) -> Callable[[], Any]:
+    """A function, asynchronous if the tool's is, that calls it and returns an `Answer` or a `WorkbenchError`.
+
+    Args:
+        log: gets the traceback of an error.
+        limit: the most bytes of a result.
+    """
+
+    def call() -> Answer | WorkbenchError:
+        try:
+            return tool.returned.answer(tool.fn(**_bound(tool, arguments)), limit)
+        except BaseException as error:  # also an exit: it is the function's
+            return failure(error, log)
+
+    async def call_async() -> Answer | WorkbenchError:
+        try:
+            result = tool.fn(**_bound(tool, arguments))
+            return tool.returned.answer(await result if inspect.isawaitable(result) else result, limit)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            return failure(error, log)
+
+    made: Callable[[], Any] = call_async if tool.is_async else call
+    made.__name__ = tool.name
+    return made
+
+
+def _bound(tool: FunctionTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return tool.bound(arguments)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise BadInput("INVALID_ARGUMENTS", f"{tool.name}: {where}: {first['msg']}.") from None
+
+
+def failure(error: BaseException, log: CallLog) -> WorkbenchError:
+    """The coded error for what a function raised; its traceback goes to the log."""
+    if isinstance(error, WorkbenchError):
+        return error
+    if isinstance(error, Interrupted):
+        return Unavailable("TOOL_INTERRUPTED", "The tool was interrupted.")
+    own = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame above
+    log.write("".join(traceback.format_exception(type(error), error, own)))
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return Unavailable("TOOL_FAILED", f"The tool failed: {text[:MESSAGE_LIMIT]}")

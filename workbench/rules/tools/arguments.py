@@ -1,0 +1,75 @@
+"""Checks the arguments of a call against the JSON Schema of its tool. The schema may come from an MCP server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from itertools import islice
+from typing import Any
+
+SCHEMAS = 1_000
+"""Schemas whose validators are kept."""
+PROBLEMS = 20
+"""How many problems are looked for."""
+
+
+def problems(schema: str, arguments: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What is wrong with arguments: field and reason, never values.
+
+    Args:
+        schema: JSON Schema (2020-12) as JSON text. A schema that is itself wrong, or that refers to another place, is
+            left to the tool.
+    """
+    validator = _validator(schema)
+    if validator is None:
+        return []
+    try:
+        found = list(islice(validator.iter_errors(dict(arguments)), PROBLEMS))
+    except Exception:  # the schema may be wrong: an unknown reference, an endless recursion
+        return []
+    return [{"field": ".".join(map(str, one.absolute_path)) or "arguments", "reason": _reason(one)} for one in found]
+
+
+def is_loaded() -> bool:
+    """Whether `problems` answers at once. Loading the library that it uses takes seconds where all of its optional
+    packages are installed, as Jupyter does; until then, call `problems` in a thread.
+    """
+    return _library.cache_info().currsize > 0
+
+
+@cache
+def _library() -> tuple[Any, type[Exception], Any]:
+    """A validator that leaves regular expressions to the tool, as some take forever and the schema may come from
+    elsewhere; the error of a schema that is wrong; and an empty registry of references."""
+    from jsonschema import Draft202012Validator, SchemaError, validators
+    from referencing import Registry
+
+    unchecked: Any = {"pattern": None, "patternProperties": None}
+    return validators.extend(Draft202012Validator, unchecked), SchemaError, Registry()  # type: ignore[no-untyped-call]
+
+
+@lru_cache(SCHEMAS)
+def _validator(schema: str) -> Any:
+    found = json.loads(schema)
+    without_patterns, schema_error, registry = _library()
+    try:
+        without_patterns.check_schema(found)
+    except schema_error:
+        return None
+    return without_patterns(found, registry=registry)
+
+
+def _reason(error: Any) -> str:
+    """Why a value does not fit, without the value."""
+    match error.validator:
+        case "required":
+            missing = [name for name in error.validator_value if name not in error.instance]
+            return f"required, but missing: {', '.join(missing)}"
+        case "additionalProperties":
+            return "has a name that the tool does not know"
+        case "type":
+            return f"must be of type {error.validator_value}"
+        case "enum" | "const":
+            return f"must be one of {error.validator_value}"
+    return f"does not satisfy {error.validator}: {error.validator_value}"[:500]

@@ -1,0 +1,55 @@
+"""The names of tools. Every provider of models accepts them, and no two tools have the same one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+SEPARATOR = "__"
+NAME_LIMIT = 64
+HASH_LENGTH = 8
+
+_NAME = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_-]{{0,{NAME_LIMIT - 1}}}")
+_UNSUITABLE = re.compile(r"[^a-zA-Z0-9_-]")
+_REPEATED = re.compile(r"_{2,}")
+
+
+def is_local(name: str) -> bool:
+    """Whether a tool that runs here may have a name: one that no tool of an MCP server can have."""
+    return _NAME.fullmatch(name) is not None and SEPARATOR not in name.strip("_")
+
+
+def qualified(server: str, tool: str) -> str:
+    """The name under which the tool of an MCP server is offered: ``server__tool``.
+
+    It ends with a hash if the plain name would be too long, has characters that some providers refuse, or could also
+    be that of another server's tool.
+    """
+    plain = f"{server}{SEPARATOR}{tool}"
+    is_clear = SEPARATOR not in server and not server.startswith("_") and not server.endswith("_")
+    if is_clear and _NAME.fullmatch(plain) and not _ENDS_WITH_HASH.search(plain):
+        return plain
+    return _with_hash(plain, server, tool)
+
+
+def exported(definition_id: str, tool: str) -> str:
+    """The name under which a tool that a definition exports is offered: ``definition-tool``.
+
+    It ends with a hash if the plain name could also be that of another definition's tool, or of an MCP server's.
+    """
+    plain = f"{definition_id}-{tool}"
+    if "-" not in tool and is_local(plain) and not _ENDS_WITH_HASH.search(plain):
+        return plain
+    return _with_hash(_REPEATED.sub("_", _UNSUITABLE.sub("_", plain)), definition_id, tool)
+
+
+def _with_hash(plain: str, owner: str, tool: str) -> str:
+    digest = hashlib.sha256(f"{len(owner)} {owner}{tool}".encode()).hexdigest()[:HASH_LENGTH]
+    suitable = _UNSUITABLE.sub("_", plain)
+    if not suitable[0].isalpha():
+        suitable = f"t{suitable}"
+    return f"{suitable[: NAME_LIMIT - HASH_LENGTH - 1]}-{digest}"
+
+
+_ENDS_WITH_HASH = re.compile(rf"-[0-9a-f]{{{HASH_LENGTH}}}$")
+"""Plain names that look like ones with a hash get one, too."""

@@ -1,0 +1,13 @@
+"""How tools report their progress."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Receives the progress of a call."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """`progress` of `total`, if that is known, with a text."""
+        ...

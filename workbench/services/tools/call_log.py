@@ -1,0 +1,118 @@
+"""The log of calls: a row each, and the events of it (spec 4).
+
+`tool.requested`: a call waits for its permission. `tool.started` and `tool.completed`: it runs, and has ended, however
+that was. `tool.abandoned`: a call that waited has ended without having been run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.model import SECOND, iso
+from workbench.rules.tools.results import shortened
+from workbench.services.tools.tool import Call, Tool
+from workbench.store.base import Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+MILLISECOND = SECOND // 1_000
+
+
+def add(
+    tx: Tx, tool: Tool, call: Call, arguments: str, runner: str, limit: int, approval_id: int | None = None
+) -> None:
+    """Record and announce a call that is made: it waits for its permission, or runs at once.
+
+    Args:
+        arguments: JSON text, with secrets masked.
+        limit: how many characters of a text an event has.
+        approval_id: the question about it, for which it waits.
+    """
+    definition, origin = call.scope.definition, call.scope.origin
+    tx.run(
+        SQL.add,
+        id=call.id,
+        tool=tool.name,
+        source=tool.source,
+        kind=tool.kind,
+        server=tool.server,
+        version=tool.version,
+        caller=tx.actor,
+        agent=call.scope.caller.agent,
+        conversation=call.scope.conversation_id,
+        definition=definition.definition.metadata.id if definition else call.scope.caller.definition,
+        hash=definition.hash if definition else None,
+        arguments=arguments,
+        origin_node=origin.node if origin else None,
+        origin_call=origin.call_id if origin else None,
+        origin_caller=origin.caller if origin else None,
+        runner=runner,
+        approval=approval_id,
+        state="running" if approval_id is None else "waiting",
+        started=tx.now if approval_id is None else None,
+        now=tx.now,
+    )
+    row, shown = _row(tx, call.id), shortened(arguments, limit)
+    if approval_id is None:
+        _emit(tx, "tool.started", row, tool_input=shown)
+    else:
+        _emit(tx, "tool.requested", row, tool_input=shown, approval_id=approval_id)
+
+
+def started(tx: Tx, call_id: str, limit: int) -> bool:
+    """Record that a call that has waited runs; False if it has ended before."""
+    if not tx.run(SQL.start, id=call_id, now=tx.now):
+        return False
+    row = _row(tx, call_id)
+    _emit(tx, "tool.started", row, tool_input=shortened(row["arguments"], limit))
+    return True
+
+
+def ended(
+    tx: Tx, call_id: str, state: str, result: str | None, code: str | None, limit: int, version: str | None = None
+) -> Row | None:
+    """Record how a call ended; its row, or None if that was recorded before, or the call was not.
+
+    Args:
+        result: JSON text, with secrets masked.
+        code: of the error, if it failed.
+        version: of what ran, if that is known better than before.
+    """
+    if not tx.run(SQL.end, id=call_id, state=state, result=result, code=code, version=version, now=tx.now):
+        return None
+    row = _row(tx, call_id)
+    failure = {"is_error": state != "completed", "state": state, "error_code": code}
+    if row["started_at"] is None:
+        _emit(tx, "tool.abandoned", row, **failure)
+        return row
+    took = (tx.now - row["started_at"]) // MILLISECOND
+    _emit(tx, "tool.completed", row, tool_result=shortened(result or "", limit), duration_ms=took, **failure)
+    return row
+
+
+def _row(tx: Tx, call_id: str) -> Row:
+    row = tx.one(SQL.get, id=call_id)
+    assert row is not None
+    return row
+
+
+def _emit(tx: Tx, kind: str, row: Row, **more: Any) -> None:
+    tx.emit(
+        kind,
+        f"tool_call:{row['id']}",
+        session=row["session_id"],
+        call_id=row["id"],
+        tool_name=row["tool_name"],
+        source=row["source"],
+        kind=row["kind"],
+        server=row["server"],
+        version=row["version"],
+        origin_node=row["origin_node"],
+        origin_caller=row["origin_caller"],
+        agent=row["agent"],
+        requester=f"agent:{row['agent_id']}" if row["agent_id"] else None,
+        task=row["task_id"],
+        conversation_id=row["conversation_id"],
+        timestamp=iso(tx.now),
+        **more,
+    )

@@ -1,0 +1,248 @@
+"""Calls of tools: found, permitted, recorded, run. Every shell and every conversation calls tools by `call`.
+
+The start of a call is committed before its tool runs, so that the next process interrupts the call if this one ends in
+the middle. It becomes durable with the call's end, for which the caller waits. A write goes on when the caller that
+waits for it is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
+from workbench.inert import inert
+from workbench.model import Capability, Json, Level, Wire, uuid7
+from workbench.ops import Ctx, first_problems, op
+from workbench.rules.tools.arguments import is_loaded, problems
+from workbench.rules.tools.results import as_json, is_small, shortened
+from workbench.running_calls import RunningCall
+from workbench.services.access.authentication import CallerCache
+from workbench.services.tools import call_log, catalogue, lost_calls, permission_requests, permissions
+from workbench.services.tools.catalogue import ToolName
+from workbench.services.tools.permissions import Standing
+from workbench.services.tools.tool import Call, Kind, Outcome, Permission, Scope, Source, Surroundings, Tool
+from workbench.store.base import Tx
+
+REASON_LIMIT = 2_000
+
+log = logging.getLogger(__name__)
+
+
+class ToolResult(Wire):
+    """What a tool returned. `is_error`: the tool itself says that it failed."""
+
+    call_id: str
+    tool_name: str
+    source: Source
+    server: str | None
+    is_error: bool
+    result: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A call that has ended, with what the tool returned."""
+
+    call_id: str
+    tool: Tool
+    outcome: Outcome
+
+
+@op(allow=Level.WORKER, requires=Capability.TOOLS, attended=True)
+async def call_tool(
+    ctx: Ctx,
+    name: ToolName,
+    arguments: Annotated[dict[str, Any], Field(description="As its schema says; see get_tool.")] = {},
+) -> ToolResult:
+    """Call a tool of list_tools and return its result. It may have to wait for the operator's permission."""
+    done = await call(ctx, Scope(ctx.caller), name, arguments)
+    tool = done.tool
+    return ToolResult(
+        call_id=done.call_id,
+        tool_name=tool.name,
+        source=tool.source,
+        server=tool.server,
+        is_error=done.outcome.is_error,
+        result=done.outcome.value,
+    )
+
+
+async def call(
+    ctx: Ctx,
+    scope: Scope,
+    name: str,
+    arguments: Mapping[str, Any],
+    surroundings: Surroundings = Surroundings(),
+) -> Finished:
+    """Call a tool. Cancelling this cancels the tool, and withdraws a question that is open.
+
+    Raises:
+        NotFound: ``UNKNOWN_TOOL``. BadInput: ``INVALID_ARGUMENTS``.
+        Unavailable: ``TOOL_UNAVAILABLE``, ``TOOL_FAILED``, ``TOOL_RESULT_TOO_LARGE``, ``TOOL_INTERRUPTED``.
+        Refused: ``TOOL_FORBIDDEN``, ``TOOL_DENIED``. Conflict: ``TOOL_CANCELLED``, ``TOOL_CHANGED``.
+        WorkbenchError: what the tool raises.
+    """
+    ctx = ctx.of(scope.caller)
+    tool = await catalogue.find(ctx, scope, name)
+    if tool.problem is not None:
+        raise _unavailable(tool)
+    await _check(tool, arguments)
+    made = Call(str(uuid7(ctx.store.now())), scope, arguments, surroundings)
+    with ctx.running_calls.running(made.id) as running:
+        try:
+            tool = await _begin(ctx, tool, made)
+            _follow(made, None)
+            outcome = await tool.run(ctx, made)
+            result = await _stored(ctx, tool, made, outcome)
+        except BaseException as error:
+            raise await _failed(ctx, tool, made, error, running) from None
+        code = "TOOL_ERROR" if outcome.is_error else None
+        await _end(
+            ctx, made, "failed" if outcome.is_error else "completed", result, code, outcome.version or tool.version
+        )
+    return Finished(made.id, tool, outcome)
+
+
+async def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Check the arguments of a tool that is no operation: an operation checks its own."""
+    if tool.kind is Kind.OPERATION:
+        return
+    is_quick = is_loaded() and is_small(arguments)
+    found = problems(tool.schema, arguments) if is_quick else await asyncio.to_thread(problems, tool.schema, arguments)
+    if found:
+        raise BadInput("INVALID_ARGUMENTS", f"{tool.name}: {first_problems(found)}.", problems=found)
+
+
+async def _begin(ctx: Ctx, tool: Tool, made: Call) -> Tool:
+    """Record a call that starts, after the operator has allowed it where that is needed; the tool as it is then.
+
+    Raises:
+        Refused: ``TOOL_FORBIDDEN``, ``TOOL_DENIED``. Conflict: ``TOOL_CHANGED``.
+    """
+    standing = await permissions.of(ctx, made.scope, tool)
+    _require_permitted(tool, standing)
+    arguments = ctx.secrets.masked(dict(made.arguments), tool.parameters)
+    limit, runner = ctx.settings.tool_shown_chars, ctx.running_calls.runner
+    if standing.permission is Permission.ASK:
+        await _ask(ctx, tool, made, as_json(arguments), standing)
+        present = await _present(ctx, tool, made)
+        await ctx.write(lambda tx: call_log.started(tx, made.id, limit), durable=False)
+        return present
+    await ctx.write(lambda tx: call_log.add(tx, tool, made, as_json(arguments), runner, limit), durable=False)
+    return tool
+
+
+async def _ask(ctx: Ctx, tool: Tool, made: Call, arguments: str, standing: Standing) -> None:
+    """Wait until the operator has allowed a call.
+
+    Raises:
+        Refused: ``TOOL_DENIED``.
+    """
+
+    def ask(tx: Tx) -> int:
+        approval_id = permission_requests.ask(tx, tool, made, arguments, standing)
+        runner, limit = ctx.running_calls.runner, ctx.settings.tool_shown_chars
+        call_log.add(tx, tool, made, arguments, runner, limit, approval_id)
+        return approval_id
+
+    approval_id = await ctx.write(ask)
+    _follow(made, approval_id)
+    decided = await permission_requests.decision(ctx, approval_id)
+    if decided.status != "approved":
+        why = decided.reason or "no reason was given"
+        raise Refused("TOOL_DENIED", f"The operator refused this call of {tool.name}: {why}.", approval_id=approval_id)
+
+
+def _follow(made: Call, approval_id: int | None) -> None:
+    """Let the caller know that a call waits for an approval, or runs."""
+    if made.surroundings.follow is not None:
+        made.surroundings.follow(made.id, approval_id)
+
+
+async def _present(ctx: Ctx, asked: Tool, made: Call) -> Tool:
+    """The tool of a call that the operator has allowed, if the caller may still use it and it is still the same.
+
+    Raises:
+        Unauthenticated: ``INVALID_TOKEN``. NotFound: ``UNKNOWN_TOOL``. Conflict: ``TOOL_CHANGED``.
+        Refused: ``TOOL_FORBIDDEN``, and what `Origin.permission` raises.
+    """
+    caller = made.scope.caller
+    if caller.agent is not None:
+        caller = await CallerCache(ctx.store).current(caller.agent)
+    found = await catalogue.find(ctx.of(caller), replace(made.scope, caller=caller), asked.name)
+    if found.fingerprint != asked.fingerprint:
+        raise Conflict("TOOL_CHANGED", f"{asked.name} changed while the operator was asked. Call it again.")
+    if found.problem is not None:
+        raise _unavailable(found)
+    if made.scope.origin is not None:
+        _require_permitted(found, await permissions.of(ctx, made.scope, found))
+    return found
+
+
+def _require_permitted(tool: Tool, standing: Standing) -> None:
+    if standing.permission is Permission.NEVER:
+        raise Refused("TOOL_FORBIDDEN", f"The operator does not allow calls of {tool.name}.")
+
+
+def _unavailable(tool: Tool) -> Unavailable:
+    return Unavailable("TOOL_UNAVAILABLE", f"{tool.name} cannot be called now: {tool.problem}.")
+
+
+async def _failed(ctx: Ctx, tool: Tool, made: Call, error: BaseException, running: RunningCall) -> BaseException:
+    """Record that a call failed or was cancelled; the error for its caller."""
+    if isinstance(error, asyncio.CancelledError):
+        end = ("interrupted", "TOOL_INTERRUPTED") if running.is_interrupted else ("cancelled", "TOOL_CANCELLED")
+        await _end(ctx, made, end[0], None, end[1])
+        return error
+    if isinstance(error, WorkbenchError):
+        text = ctx.secrets.masked(f"{error.code}: {error.message}")
+        await _end(ctx, made, "failed", as_json(text), error.code)
+        return error
+    if not isinstance(error, Exception):
+        return error
+    reason = shortened(inert(ctx.secrets.masked(f"{type(error).__name__}: {error}")), REASON_LIMIT)
+    log.info("the tool %s failed: %s", tool.name, reason)
+    await _end(ctx, made, "failed", as_json(reason), "TOOL_FAILED")
+    return Unavailable("TOOL_FAILED", f"{tool.name} failed: {reason}")
+
+
+async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> str:
+    """The result as JSON text with secrets masked, as the log keeps it.
+
+    Raises:
+        Unavailable: ``TOOL_RESULT_TOO_LARGE``.
+    """
+    schema = tool.result if tool.result is not None else True
+    masking = partial(_masked, ctx, outcome.value, schema)
+    result = masking() if is_small(outcome.value) else await asyncio.to_thread(masking)
+    limit = "max_tool_result_bytes" if made.scope.origin is None else "max_koi_result_bytes"
+    if len(result) > getattr(ctx.settings, limit):
+        raise Unavailable(
+            "TOOL_RESULT_TOO_LARGE",
+            f"{tool.name} returned {len(result):,} characters, more than {limit} allows. Ask for less.",
+        )
+    return result
+
+
+def _masked(ctx: Ctx, value: Any, schema: Mapping[str, Any] | bool) -> str:
+    return as_json(ctx.secrets.masked(value, schema))
+
+
+async def _end(
+    ctx: Ctx, made: Call, state: str, result: str | None, code: str | None, version: str | None = None
+) -> None:
+    """Record how a call ended, if it was recorded, and withdraw the question about it if that is open."""
+    limit = ctx.settings.tool_shown_chars
+
+    def end(tx: Tx) -> None:
+        if row := call_log.ended(tx, made.id, state, result, code, limit, version):
+            lost_calls.withdraw(tx, row["approval_id"], "The caller does not wait any more.")
+
+    await ctx.write(end)

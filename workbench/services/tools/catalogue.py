@@ -1,0 +1,132 @@
+"""The catalogue: every tool that can be called here, whatever its source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench.errors import NotFound
+from workbench.model import Capability, Level, Wire
+from workbench.ops import Ctx, op
+from workbench.rules.spelling import similar
+from workbench.services.tools import permissions
+from workbench.services.tools.sources import SOURCES, ToolSource, traits
+from workbench.services.tools.tool import Kind, Scope, Source, Tool
+
+ToolName = Annotated[str, Field(min_length=1, max_length=200, description="The tool's name; see list_tools.")]
+
+
+class ToolSummary(Wire):
+    """A tool. `source`: local, or mcp if it runs elsewhere. `server`: its MCP server, or the agent whose trait it is.
+    `problem`: why it cannot be called now."""
+
+    name: str
+    title: str
+    description: str
+    source: Source
+    kind: Kind
+    server: str | None
+    read_only: bool
+    destructive: bool
+    problem: str | None
+
+
+class ToolDetails(ToolSummary):
+    """A tool with the JSON Schemas of its arguments and, if it is known, of its result."""
+
+    parameters: dict[str, Any]
+    result: dict[str, Any] | None
+    idempotent: bool
+    open_world: bool
+    version: str | None
+
+
+class ToolList(Wire):
+    """The tools that the caller may call, by source."""
+
+    tools: list[ToolSummary]
+
+
+@op(allow=Level.READ, reads=True, requires=Capability.TOOLS)
+async def list_tools(
+    ctx: Ctx,
+    search: Annotated[str, Field(max_length=200, description="Words in the name or description.")] = "",
+    source: Annotated[Source | None, Field(description="Only local or mcp.")] = None,
+    kind: Annotated[Kind | None, Field(description="Only operation, function, definition, mcp or trait.")] = None,
+    server: Annotated[str | None, Field(max_length=100, description="Only tools of this MCP server or agent.")] = None,
+) -> ToolList:
+    """List the tools that call_tool can call.
+
+    They are operations, functions of notebooks, tools of MCP servers and of definitions, and traits of agents on the
+    network.
+    """
+    words = search.lower().split()
+    found = [
+        tool
+        for tool in await offered(ctx, Scope(ctx.caller))
+        if (source is None or tool.source is source)
+        and (kind is None or tool.kind is kind)
+        and (server is None or tool.server == server)
+        and all(word in f"{tool.name} {tool.description}".lower() for word in words)
+    ]
+    return ToolList(tools=[ToolSummary(**_summary(tool)) for tool in found])
+
+
+@op(allow=Level.READ, reads=True, requires=Capability.TOOLS)
+async def get_tool(ctx: Ctx, name: ToolName) -> ToolDetails:
+    """Get a tool with the JSON Schemas of its arguments and its result."""
+    tool = await find(ctx, Scope(ctx.caller), name)
+    return ToolDetails(
+        **_summary(tool),
+        parameters=dict(tool.parameters),
+        result=dict(tool.result) if tool.result is not None else None,
+        idempotent=tool.hints.idempotent,
+        open_world=tool.hints.open_world,
+        version=tool.version,
+    )
+
+
+async def offered(ctx: Ctx, scope: Scope) -> list[Tool]:
+    """The tools that a scope may use, without those that the operator has forbidden."""
+    found = [tool for one in _sources(scope) for tool in await one.tools(ctx, scope)]
+    granted = [tool for tool in found if tool.is_granted_to(scope.caller)]
+    return await permissions.without_forbidden(ctx, scope, granted)
+
+
+async def find(ctx: Ctx, scope: Scope, name: str) -> Tool:
+    """The tool with a name. Forbidden tools are found, too: a call of one fails with ``TOOL_FORBIDDEN``.
+
+    Raises:
+        NotFound: ``UNKNOWN_TOOL``: there is none, or the caller may not use it.
+    """
+    for source in _sources(scope):
+        tool = await source.find(ctx, scope, name)
+        if tool is not None and tool.is_granted_to(scope.caller):
+            return tool
+    meant = similar(name, [tool.name for tool in await offered(ctx, scope)])
+    raise NotFound(
+        "UNKNOWN_TOOL",
+        f"There is no tool {name!r} that {scope.caller.name} may call. "
+        + (f"Did you mean {meant}?" if meant else "list_tools lists those that there are."),
+    )
+
+
+def _sources(scope: Scope) -> Sequence[ToolSource]:
+    """Where to find the tools of a scope. A call of another node reaches traits only, whatever else has such a name."""
+    return SOURCES if scope.origin is None else (traits,)
+
+
+def _summary(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "source": tool.source,
+        "kind": tool.kind,
+        "server": tool.server,
+        "read_only": tool.hints.read_only,
+        "destructive": tool.hints.destructive,
+        "problem": tool.problem,
+    }

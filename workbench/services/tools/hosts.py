@@ -1,0 +1,158 @@
+"""The interface of processes that offer functions as tools, such as kernels: see `workbench.functions.hosts`.
+
+Only the operator's own processes use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench import atomic_file
+from workbench.errors import from_dict
+from workbench.functions.hosts import HostCalls, OfferedTool
+from workbench.model import SECOND, Level, Wire
+from workbench.ops import Ctx, Ok, op
+from workbench.rules import access
+from workbench.rules.tools.returned import Answer
+
+HostId = Annotated[str, Field(min_length=1, max_length=64, description="An id that the host chooses for itself.")]
+CallId = Annotated[str, Field(pattern=r"^[0-9a-f-]{36}$", description="The id of a call.")]
+Wait = Annotated[float, Field(ge=0, le=30, description="How long to wait for something to do.")]
+LOG_BYTES = 1_048_576
+DAY_SECONDS = 86_400
+
+
+class Offered(Wire):
+    """What became of an offer. `taken`: names that operations have, which are not offered."""
+
+    taken: list[str]
+
+
+class Delivered(Wire):
+    """Whether the caller still waited for the answer."""
+
+    delivered: bool
+
+
+class ToolLog(Wire):
+    """The last lines that a function printed while it ran for a call; empty if it printed nothing."""
+
+    call_id: str
+    lines: list[str]
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def offer_tools(
+    ctx: Ctx,
+    host_id: HostId,
+    name: Annotated[str, Field(min_length=1, max_length=100, description="What people call the host.")],
+    tools: Annotated[list[OfferedTool], Field(max_length=1_000, description="The tools.")],
+    add: Annotated[bool, Field(description="Keep the tools that the host offers already.")] = False,
+) -> Offered:
+    """Offer functions of a process as tools. What was offered last under a name is called."""
+    free = [tool for tool in tools if tool.name not in ctx.catalogue]
+    ctx.tool_hosts.offer(host_id, name, free, add=add)
+    await _announce(ctx)
+    return Offered(taken=[tool.name for tool in tools if tool.name in ctx.catalogue])
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def withdraw_tools(
+    ctx: Ctx,
+    host_id: HostId,
+    names: Annotated[list[str] | None, Field(description="None: all tools, with the calls that run.")] = None,
+) -> Ok:
+    """Withdraw tools that a process has offered."""
+    ctx.tool_hosts.withdraw(host_id, names)
+    await _announce(ctx)
+    return Ok()
+
+
+@op(allow=Level.OPERATOR, reads=True, needs_server=True, tool=False)
+async def take_tool_calls(
+    ctx: Ctx,
+    host_id: HostId,
+    running: Annotated[list[str], Field(description="The calls that the host runs.")] = [],
+    wait_seconds: Wait = 0,
+) -> HostCalls:
+    """Get the calls that a process has to start or to interrupt, as long as it does not name them as running."""
+    return await ctx.tool_hosts.take(host_id, running, wait_seconds)
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def report_tool_progress(
+    ctx: Ctx,
+    host_id: HostId,
+    call_id: CallId,
+    progress: Annotated[float, Field(description="How much is done.")],
+    total: Annotated[float | None, Field(description="How much there is to do; None: unknown.")] = None,
+    message: Annotated[str | None, Field(max_length=1_000, description="What is being done.")] = None,
+) -> Ok:
+    """Report how far a call is to its caller."""
+    await ctx.tool_hosts.report(host_id, call_id, progress, total, message)
+    return Ok()
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def finish_tool_call(
+    ctx: Ctx,
+    host_id: HostId,
+    call_id: CallId,
+    answer: Annotated[Answer | None, Field(description="What the function returned.")] = None,
+    error: Annotated[
+        dict[str, Any] | None, Field(description="Code, message, details and status of a failure.")
+    ] = None,
+) -> Delivered:
+    """Answer a call."""
+    result = from_dict(error) if error is not None else answer or Answer(value=None)
+    return Delivered(delivered=ctx.tool_hosts.finish(host_id, call_id, result))
+
+
+@op(allow=Level.OPERATOR, reads=True, tool=False)
+async def get_tool_log(
+    ctx: Ctx,
+    call_id: CallId,
+    lines: Annotated[int, Field(ge=1, le=10_000, description="How many of the last lines.")] = 200,
+) -> ToolLog:
+    """Get what a notebook's function printed while it ran for a call, and the traceback if it failed."""
+    text = await asyncio.to_thread(_read, ctx.settings.tool_logs / f"{call_id}.log")
+    return ToolLog(call_id=call_id, lines=access.redact(text).splitlines()[-lines:])
+
+
+async def watch(ctx: Ctx) -> None:
+    """Note the hosts that no longer ask for calls."""
+    ctx.tool_hosts.tick()
+    await _announce(ctx)
+
+
+async def prune_logs(ctx: Ctx) -> None:
+    """Delete what functions printed longer ago than it is kept."""
+    before = ctx.store.now() / SECOND - ctx.settings.keep_tool_logs_days * DAY_SECONDS
+    await asyncio.to_thread(_prune, ctx.settings.tool_logs, before)
+
+
+async def _announce(ctx: Ctx) -> None:
+    """Emit an event if the tools have changed since the last one."""
+    if ctx.tool_hosts.has_changed:
+        ctx.tool_hosts.has_changed = False
+        await ctx.write(lambda tx: tx.emit("tools.changed", "tools", kind="function"))
+
+
+def _prune(directory: Path, before: float) -> None:
+    """Delete the logs that were written last before a time, in seconds since the epoch."""
+    for path in directory.glob("*.log"):
+        with suppress(OSError):  # another server has deleted it; or the directory cannot be written now
+            if path.lstat().st_mtime < before:
+                path.unlink()
+
+
+def _read(path: Path) -> str:
+    try:
+        return atomic_file.tail(path, LOG_BYTES)
+    except OSError:
+        return ""

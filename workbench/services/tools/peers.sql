@@ -1,0 +1,8 @@
+-- name: nodes
+SELECT rid, name, base_url, public_key, blocked_at, retry_at, last_error FROM koi_nodes;
+
+-- name: node
+SELECT rid, name, base_url, public_key, blocked_at, retry_at, last_error FROM koi_nodes WHERE rid = :rid;
+
+-- name: bundle
+SELECT manifest, contents FROM koi_bundles WHERE rid = :rid;

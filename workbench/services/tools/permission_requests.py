@@ -1,0 +1,99 @@
+"""Questions to the operator before a call: opened with the call, decided in the inbox, withdrawn with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from workbench.errors import BadInput
+from workbench.inert import inert
+from workbench.ops import Ctx
+from workbench.services import approvals
+from workbench.services.approvals import Approval
+from workbench.services.tools import lost_calls, permissions
+from workbench.services.tools.permissions import Standing
+from workbench.services.tools.tool import Call, Permission, Tool
+from workbench.store.base import Tx
+
+KIND = "tool_call"
+PEER_KIND = "peer_call"
+"""Of questions about calls that another node has sent; `services.personalities.calls.permissions` decides them."""
+ONCE = "once"
+WAIT_SECONDS = 3_600.0
+
+
+def ask(tx: Tx, tool: Tool, call: Call, arguments: str, standing: Standing) -> int:
+    """Ask whether a call may run; the id of the approval.
+
+    Args:
+        arguments: JSON text, with secrets masked.
+    """
+    payload = {
+        "tool": tool.name,
+        "title": inert(tool.title),
+        "description": inert(tool.description),
+        "source": tool.source,
+        "server": tool.server,
+        "call_id": call.id,
+        "caller": call.scope.caller.name,
+        "conversation_id": call.scope.conversation_id,
+        "arguments": json.loads(arguments),
+        "changes": [asdict(change) for change in standing.changes],
+        "fingerprint": tool.fingerprint,
+        "offer": tool.offer,
+    }
+    if (origin := call.scope.origin) is not None:
+        sent_by = {"node": origin.node, "call_id": origin.call_id, "caller": inert(origin.caller)}
+        return approvals.ask(tx, PEER_KIND, f"tool_call:{call.id}", {**payload, "origin": sent_by})
+    return approvals.ask(tx, KIND, f"tool_call:{call.id}", payload)
+
+
+async def decision(ctx: Ctx, approval_id: int) -> Approval:
+    """Wait for a decision, however long it takes."""
+    while True:
+        found = await ctx.feed.until(
+            lambda tx: approvals.find(tx, approval_id),
+            lambda approval: approval is None or approval.status != "pending",
+            "approval.*",
+            subject=f"approval:{approval_id}",
+            seconds=WAIT_SECONDS,
+        )
+        assert found is not None, "approvals are not deleted"
+        if found.status != "pending":
+            return found
+
+
+@approvals.decision_handler(KIND)
+async def decide_tool_call(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Let the call that waits go on, or refuse it; with `remember: always` also all later calls of the tool."""
+    approvals.check_choices(choices, {"remember"} if yes else {"reason"})
+    remember = choices.get("remember", ONCE)
+    if remember not in (ONCE, Permission.ALWAYS):
+        raise BadInput("INVALID_ARGUMENTS", "remember is once or always.", problems=[])
+    await lost_calls.interrupt(ctx)  # a call whose program has ended is not run any more
+    return await ctx.write(lambda tx: _decide(tx, approval, yes, str(choices.get("reason", "")), remember))
+
+
+def _decide(tx: Tx, approval: Approval, yes: bool, reason: str, remember: str) -> dict[str, Any]:
+    payload = approval.payload
+    outcome = {"tool": payload["tool"], "state": "allowed" if yes else "refused", "remember": remember}
+    made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome)
+    if remember == Permission.ALWAYS:
+        permissions.remember(tx, payload["tool"], Permission.ALWAYS, payload["fingerprint"], payload["offer"])
+        settle(tx, payload["tool"], Permission.ALWAYS, payload["fingerprint"])
+    return made
+
+
+def settle(tx: Tx, tool: str, permission: Permission, fingerprint: str) -> None:
+    """Decide the questions about a tool that are open, as the operator has decided about all its calls."""
+    for question in approvals.pending(tx, KIND):
+        if question.payload["tool"] != tool:
+            continue
+        if permission is Permission.NEVER:
+            outcome = {"tool": tool, "state": "refused", "remember": Permission.NEVER}
+            approvals.decide(tx, question, "rejected", "This tool may never be called.", outcome)
+        elif permission is Permission.ALWAYS and question.payload["fingerprint"] == fingerprint:
+            outcome = {"tool": tool, "state": "allowed", "remember": Permission.ALWAYS}
+            approvals.decide(tx, question, "approved", "", outcome)

@@ -1,0 +1,175 @@
+"""Connects to MCP servers: to those of the project while the servers run, to those of definitions when they are needed.
+
+Only to trusted ones. The operator is asked about the others, once.
+"""
+
+from __future__ import annotations
+
+import logging
+from asyncio import to_thread
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from workbench.definitions import Snapshot
+from workbench.ops import SYSTEM, Ctx
+from workbench.rules.definitions.mcp_servers import HttpServer
+from workbench.rules.definitions.trust import Need
+from workbench.services.definitions import secrets, trust
+from workbench.services.processes import sandbox, server_programs
+from workbench.services.tools.servers import project
+from workbench.settings import Settings
+from workbench.store.base import Tx
+from workbench.upstream.connection import Connect, Handlers, Limits, Upstream
+from workbench.upstream.connections import Key, Knowledge
+from workbench.upstream.target import Address, Target
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """Which servers of a definition are trusted.
+
+    Args:
+        fingerprints: of those that are, by name.
+        refusals: why the operator refused others, by name.
+        approval_id: the pending question about the rest.
+    """
+
+    fingerprints: Mapping[str, str]
+    refusals: Mapping[str, str]
+    approval_id: int | None
+
+
+async def sync(ctx: Ctx) -> None:
+    """Connect to the project's servers as the file lists them now, and disconnect from what is not used any more."""
+    async with ctx.upstreams.starting:
+        if not ctx.upstreams.is_open:
+            return
+        found = await project.read(ctx)
+        wanted = await trusted(ctx, found.snapshot, asks=True)
+        for name in ctx.upstreams.all(project.OWNER).keys() - wanted.fingerprints.keys():
+            ctx.upstreams.stop(Key(project.OWNER, name))
+        for name, fingerprint in wanted.fingerprints.items():
+            _start(ctx, Key(project.OWNER, name), found.snapshot, fingerprint)
+        ctx.upstreams.stop_idle(ctx.settings.tool_server_idle_seconds)
+
+
+async def of_definition(ctx: Ctx, snapshot: Snapshot) -> Mapping[str, Upstream]:
+    """The trusted servers of a definition by their names, connected to if possible; none unless the servers run."""
+    owner = snapshot.definition.metadata.id
+    async with ctx.upstreams.starting:
+        if not ctx.upstreams.is_open:
+            return {}
+        found = await trusted(ctx, snapshot, asks=True)
+        started = {
+            name: _start(ctx, Key(owner, name), snapshot, fingerprint)
+            for name, fingerprint in found.fingerprints.items()
+        }
+    for upstream in started.values():
+        await upstream.settled()
+    return started
+
+
+async def trusted(ctx: Ctx, snapshot: Snapshot, *, asks: bool = False) -> Trusted:
+    """Which servers of a definition are trusted.
+
+    Args:
+        asks: ask the operator about those that are neither trusted nor refused.
+    """
+    system = ctx.of(SYSTEM)
+    state = await (trust.ask(system, snapshot) if asks else trust.state(system, snapshot))
+    if asks and not state.missing:
+        needed = {need.fingerprint for need in state.needs}
+        await trust.withdraw_outdated(system, snapshot.definition.metadata.id, needed)
+    missing = {need.fingerprint for need in state.missing}
+    named = dict(_servers_of(state.needs))
+    return Trusted(
+        {name: need.fingerprint for name, need in named.items() if need.fingerprint not in missing},
+        {name: state.refusals[need.fingerprint] for name, need in named.items() if need.fingerprint in state.refusals},
+        state.approval_id,
+    )
+
+
+def _servers_of(needs: Iterable[Need]) -> Iterator[tuple[str, Need]]:
+    """The needs that are about a server itself, by its name."""
+    for need in needs:
+        section, _, name = need.name.partition(".")
+        if section == "mcpServers" and "." not in name:
+            yield name, need
+
+
+async def announce(ctx: Ctx) -> None:
+    """Record that the state or the tools of servers have changed, for those who follow the feed."""
+    changes = ctx.upstreams.take_changes()
+    if not changes:
+        return
+
+    def emit(tx: Tx) -> None:
+        for key in sorted(changes):
+            upstream = ctx.upstreams.get(key)
+            tx.emit(
+                "tool_server.changed",
+                f"tool_server:{key.name}",
+                server=key.name,
+                definition=key.owner or None,
+                state=upstream.state if upstream else "stopped",
+                tools=len(upstream.offers.tools) if upstream else 0,
+            )
+        tx.emit("tools.changed", "tools:mcp")
+
+    await ctx.of(SYSTEM).write(emit)
+
+
+def _start(ctx: Ctx, key: Key, snapshot: Snapshot, fingerprint: str) -> Upstream:
+    return ctx.upstreams.start(key, fingerprint, _connecting(ctx, key.name, snapshot), _limits(ctx.settings))
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        start=settings.tool_server_start_seconds,
+        answer=settings.tool_server_answer_seconds,
+        largest=settings.max_tool_result_bytes,
+    )
+
+
+def _connecting(ctx: Ctx, name: str, snapshot: Snapshot) -> Callable[[Knowledge], Connect]:
+    """How to connect to a trusted server. Its secrets are read each time, so a new one counts after a restart."""
+
+    def connecting(knowledge: Knowledge) -> Connect:
+        @asynccontextmanager
+        async def connect(handlers: Handlers) -> AsyncIterator[Client]:
+            from workbench.upstream.client import connected  # the MCP package takes long to import
+
+            async with (
+                _target(ctx, name, snapshot, knowledge) as target,
+                connected(target, handlers, ctx.settings.max_tool_result_bytes, knowledge.tail) as client,
+            ):
+                yield client
+
+        return connect
+
+    return connecting
+
+
+@asynccontextmanager
+async def _target(ctx: Ctx, name: str, snapshot: Snapshot, knowledge: Knowledge) -> AsyncIterator[Target]:
+    """Where a server is, with its secrets; the program of one in its box.
+
+    Raises:
+        Unavailable: ``SECRET_UNRESOLVED``, ``CONFINEMENT_UNAVAILABLE``, ``PROJECT_UNWRITABLE``.
+    """
+    known = await secrets.resolved(ctx, snapshot.definition, providers=(), servers=(name,))
+    knowledge.secrets = known.values
+    server = known.mcp_servers[name]
+    if isinstance(server, HttpServer):
+        yield Address(server.url, server.headers, server.type == "sse")
+        return
+    knowledge.confined = sandbox.confinement_of(ctx.settings).enforced
+    async with server_programs.scratch(ctx) as place:
+        yield await to_thread(server_programs.boxed, ctx.settings, server, place / "home")

@@ -1,0 +1,250 @@
+"""The operations on the MCP servers of the project. What the operator configures with them is trusted at once."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from workbench.definitions import Snapshot
+from workbench.errors import Conflict, NotFound
+from workbench.inert import inert
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op, problems_of
+from workbench.ops.operation import invalid_arguments
+from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.definitions.secrets import masked
+from workbench.rules.spelling import similar
+from workbench.rules.tools import servers as rules
+from workbench.rules.tools.servers import ServerList
+from workbench.services.definitions import trust
+from workbench.services.tools.servers import connections, project
+from workbench.services.tools.servers.connections import Trusted
+from workbench.services.tools.servers.project import OWNER
+from workbench.upstream.connections import Key
+
+Name = Annotated[str, Field(min_length=1, max_length=100, description="The server's name; see list_tool_servers.")]
+Config = Annotated[
+    dict[str, Any],
+    Field(
+        description="A program: command, args, env, cwd. A server at a URL: url, headers, type (streamable-http or "
+        "sse). Secrets as references: env://NAME, file://path, op://vault/item/field, keyring://service/name."
+    ),
+]
+SHOWN_LINE = 300
+State = Literal["ready", "starting", "failed", "stopped", "disabled", "untrusted", "refused", "invalid"]
+
+
+class ToolServer(Wire):
+    """An MCP server of the project.
+
+    `state`: untrusted: the operator decides about it in approval `approval_id`; stopped: the servers of the project do
+    not run. `problem` says why it cannot be used. `left_out` tools cannot be used; `tool_problems` says why. `confined`
+    is null for a server at a URL. `log` is the end of what its program wrote to its standard error.
+    """
+
+    name: str
+    type: str
+    target: str
+    config: dict[str, Any]
+    state: State
+    problem: str | None
+    approval_id: int | None
+    tools: list[str]
+    left_out: int
+    tool_problems: list[str]
+    about: str
+    restarts: int
+    confined: bool | None
+    log: str
+
+
+class ToolServers(Wire):
+    """The MCP servers of the project by name. `problem`: why their file cannot be used."""
+
+    servers: list[ToolServer]
+    path: str
+    problem: str | None
+
+
+class RemovedToolServer(Wire):
+    """An MCP server that was removed."""
+
+    name: str
+
+
+@op(allow=Level.OPERATOR, reads=True)
+async def list_tool_servers(ctx: Ctx) -> ToolServers:
+    """List the MCP servers whose tools the project uses, with their state and what is wrong with them."""
+    found = await project.read(ctx)
+    known = await connections.trusted(ctx, found.snapshot)
+    names = sorted({*found.listed.servers, *found.listed.problems} - {""})
+    return ToolServers(
+        servers=[_shown(ctx, found.listed, known, name) for name in names],
+        path=str(ctx.upstreams.file.path),
+        problem=found.listed.problems.get(""),
+    )
+
+
+@op(allow=Level.OPERATOR)
+async def add_tool_server(ctx: Ctx, name: Name, config: Config) -> ToolServer:
+    """Use the tools of another MCP server: a program that is started, or a server at a URL."""
+    _validated("add_tool_server", config)
+
+    def add(entries: dict[str, Any]) -> None:
+        if name in entries:
+            raise Conflict("TOOL_SERVER_EXISTS", f"There is an MCP server {name} already. Update or remove it.")
+        if problem := rules.problem_of_name(name, entries):
+            raise invalid_arguments("add_tool_server", [{"field": "name", "reason": problem}])
+        entries[name] = config
+
+    return await _change(ctx, name, add)
+
+
+@op(allow=Level.OPERATOR)
+async def update_tool_server(
+    ctx: Ctx,
+    name: Name,
+    config: Annotated[Config | None, Field(description="The whole configuration; null: as it is.")] = None,
+    enabled: Annotated[bool | None, Field(description="Whether it is used; null: as it is.")] = None,
+) -> ToolServer:
+    """Change the configuration of an MCP server, or switch it off and on."""
+    if config is not None:
+        _validated("update_tool_server", config)
+
+    def update(entries: dict[str, Any]) -> None:
+        entry = _require(entries, name)
+        switched_off = entry.get("disabled") is True if enabled is None else not enabled
+        kept = {key: value for key, value in (entry if config is None else config).items() if key != "disabled"}
+        entries[name] = kept | ({"disabled": True} if switched_off else {})
+
+    return await _change(ctx, name, update, rewrites=config is not None)
+
+
+@op(allow=Level.OPERATOR, destructive=True)
+async def remove_tool_server(ctx: Ctx, name: Name) -> RemovedToolServer:
+    """Use the tools of an MCP server no more, and remove its configuration."""
+
+    def remove(entries: dict[str, Any]) -> None:
+        _require(entries, name)
+        del entries[name]
+
+    await to_thread(ctx.upstreams.file.change, remove)
+    await _settle(ctx, name)
+    return RemovedToolServer(name=name)
+
+
+@op(allow=Level.OPERATOR, needs_server=True)
+async def restart_tool_server(ctx: Ctx, name: Name) -> ToolServer:
+    """Disconnect from an MCP server and connect again; its program is ended and started, with its secrets read anew."""
+    found = await project.read(ctx)
+    _require(found.listed.servers, name)
+    ctx.upstreams.stop(Key(OWNER, name))
+    await ctx.upstreams.stopped()
+    return await _settle(ctx, name)
+
+
+async def _change(ctx: Ctx, name: str, edit: Callable[[dict[str, Any]], None], *, rewrites: bool = True) -> ToolServer:
+    """Change the file. The operator's own words are trusted before they are in it, so that nothing is asked for."""
+    before = await project.read(ctx)
+    if rewrites:
+        await _trust(ctx, before.snapshot, name, await to_thread(ctx.upstreams.file.preview, edit))
+    await to_thread(ctx.upstreams.file.change, edit)
+    return await _settle(ctx, name)
+
+
+async def _trust(ctx: Ctx, before: Snapshot, name: str, after: ServerList) -> None:
+    """Trust one server as it is written; the others stay as they are."""
+    others = {key: server for key, server in before.definition.mcp_servers.items() if key != name}
+    was = before.definition.model_copy(update={"mcp_servers": others})
+    enabled = ServerList(after.servers)
+    made = await trust.writing(ctx, was, project.snapshot_of(ctx, enabled))
+    await ctx.write(lambda tx: trust.record_written(tx, ctx.caller, made))
+
+
+async def _settle(ctx: Ctx, name: str) -> ToolServer:
+    """Let a change take effect, if the servers run here; a server has answered, or its time to start is over."""
+    ctx.upstreams.note_change(Key(OWNER, name))
+    if ctx.server is not None:
+        await connections.sync(ctx)
+        await ctx.upstreams.stopped()
+        if (upstream := ctx.upstreams.get(Key(OWNER, name))) is not None:
+            await upstream.settled()
+    await connections.announce(ctx)
+    found = await project.read(ctx)
+    return _shown(ctx, found.listed, await connections.trusted(ctx, found.snapshot), name)
+
+
+def _shown(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> ToolServer:
+    server = listed.servers.get(name)
+    upstream, knowledge = ctx.upstreams.get(Key(OWNER, name)), ctx.upstreams.knowledge(Key(OWNER, name))
+    state, problem = _state(ctx, listed, known, name)
+    return ToolServer(
+        name=inert(name),
+        type=server.type if server else "",
+        target=_target(server),
+        config=_config(ctx, server, name) if server else {},
+        state=state,
+        problem=inert(knowledge.redacted(problem)) if problem else None,
+        approval_id=known.approval_id if state == "untrusted" else None,
+        tools=list(upstream.offers.names) if upstream else [],
+        left_out=upstream.offers.left_out if upstream else 0,
+        tool_problems=list(upstream.offers.problems) if upstream else [],
+        about=upstream.about if upstream else "",
+        restarts=upstream.restarts if upstream else 0,
+        confined=knowledge.confined,
+        log=inert(knowledge.redacted(knowledge.tail.text)),
+    )
+
+
+def _state(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> tuple[State, str | None]:
+    """Where a server stands, and why it cannot be used."""
+    upstream = ctx.upstreams.get(Key(OWNER, name))
+    if name in listed.problems:
+        return "invalid", listed.problems[name]
+    if name in listed.disabled:
+        return "disabled", None
+    if name in known.refusals:
+        return "refused", f"the operator refused it: {known.refusals[name] or 'no reason was given'}"
+    if name not in known.fingerprints:
+        return "untrusted", "its configuration was not written here, so the operator has to trust it"
+    if upstream is None:
+        return "stopped", None
+    return upstream.state.value, _with_last_line(upstream.problem, ctx.upstreams.knowledge(Key(OWNER, name)).tail.text)
+
+
+def _with_last_line(problem: str | None, log: str) -> str | None:
+    """Why a program cannot be used, with the end of what it wrote to its standard error, which often says why."""
+    lines = log.split("\n") if problem else []
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"{problem}; the program wrote: {last[:SHOWN_LINE]}" if last else problem
+
+
+def _config(ctx: Ctx, server: StdioServer | HttpServer, name: str) -> dict[str, Any]:
+    """The configuration with secrets that are written out masked."""
+    snapshot = project.snapshot_of(ctx, ServerList({name: server}))
+    shown = masked(snapshot.definition).mcp_servers[name]
+    return shown.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"type"})
+
+
+def _target(server: StdioServer | HttpServer | None) -> str:
+    if server is None:
+        return ""
+    return server.url if isinstance(server, HttpServer) else " ".join((server.command, *server.args))
+
+
+def _validated(operation: str, config: Mapping[str, Any]) -> None:
+    try:
+        rules.server(config)
+    except ValidationError as error:
+        raise invalid_arguments(operation, problems_of(error, "config")) from None
+
+
+def _require(entries: Mapping[str, Any], name: str) -> Any:
+    if name in entries:
+        return entries[name]
+    meant = similar(name, entries)
+    question = f" Did you mean {meant}?" if meant else " list_tool_servers lists those that there are."
+    raise NotFound("TOOL_SERVER_NOT_FOUND", f"There is no MCP server {name}.{question}")

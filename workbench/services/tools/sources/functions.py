@@ -1,0 +1,44 @@
+"""Functions of notebooks as tools. They run in the kernel that offered them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import cast
+
+from workbench.functions.hosts import HostedCall, OfferedTool
+from workbench.ops import Ctx
+from workbench.rules.tools.returned import Answer
+from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+
+
+async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+    """The functions that kernels offer."""
+    return [_tool(one, host, problem) for one, host, problem in ctx.tool_hosts.tools()]
+
+
+async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    """The function with a name."""
+    found = ctx.tool_hosts.find(name)
+    return _tool(*found) if found else None
+
+
+def _tool(offered: OfferedTool, host: str, problem: str | None) -> Tool:
+    return Tool(
+        name=offered.name,
+        title=offered.title or offered.name.replace("_", " ").capitalize(),
+        description=offered.description,
+        parameters=offered.parameters,
+        result=offered.result,
+        source=Source.LOCAL,
+        kind=Kind.FUNCTION,
+        hints=Hints(read_only=offered.read_only, destructive=not offered.read_only),
+        version=offered.version or None,
+        problem=problem,
+        run=partial(_run, offered.name),
+    )
+
+
+async def _run(name: str, ctx: Ctx, call: Call) -> Outcome:
+    hosted = HostedCall(call_id=call.id, tool=name, arguments=dict(call.arguments))
+    answer = cast(Answer, await ctx.tool_hosts.run(hosted, call.surroundings.progress))
+    return Outcome([{"type": "text", "text": answer.text}], answer.structured)

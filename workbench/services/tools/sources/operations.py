@@ -1,0 +1,52 @@
+"""The operations of Workbench as tools."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache, partial
+
+from workbench.model import Level
+from workbench.ops import Ctx, Op, dispatch
+from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+
+MOST = 500
+"""Operations of which the tools are kept: more than there are."""
+
+
+async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+    """The operations that a caller is offered."""
+    return [_tool(op) for op in ctx.catalogue.values() if _is_offered(op, scope)]
+
+
+async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    """An operation that a caller is offered."""
+    op = ctx.catalogue.get(name)
+    return _tool(op) if op is not None and _is_offered(op, scope) else None
+
+
+def _is_offered(op: Op, scope: Scope) -> bool:
+    """Whether an operation is a tool for a scope. The model of a conversation gets what planners get."""
+    if not op.tool or not op.permits(scope.caller):
+        return False
+    least = Level.READ if scope.caller.level > Level.ANONYMOUS else Level.ANONYMOUS
+    return op.allow >= least and (scope.is_person or op.allow < Level.OPERATOR)
+
+
+@lru_cache(MOST)
+def _tool(op: Op) -> Tool:
+    return Tool(
+        name=op.name,
+        title=op.title,
+        description=op.help,
+        parameters=op.input_schema,
+        result=op.output_schema,
+        source=Source.LOCAL,
+        kind=Kind.OPERATION,
+        hints=Hints(read_only=op.reads, destructive=op.destructive, open_world=False),
+        run=partial(_run, op),
+    )
+
+
+async def _run(op: Op, ctx: Ctx, call: Call) -> Outcome:
+    done = await dispatch(ctx.catalogue, ctx.of(call.scope.caller), op.name, call.arguments, decoded=True)
+    return Outcome([{"type": "text", "text": json.dumps(done, ensure_ascii=False)}], done)

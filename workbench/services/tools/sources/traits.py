@@ -1,0 +1,141 @@
+"""The callable traits of agents on the KOI network as tools: `agent__trait`.
+
+This node's own traits run here: the bound function of a notebook, or a value that is returned. Those of other nodes are
+called there. A trait of an agent that has the name of an MCP server is not called, because a grant of that name means
+the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any, cast
+
+from workbench.functions.hosts import Found, HostedCall, OfferedTool
+from workbench.koi.directory import Known
+from workbench.ops import Ctx
+from workbench.rules.personalities.profile import PersonalityTrait
+from workbench.rules.tools.names import SEPARATOR, qualified
+from workbench.rules.tools.results import as_json
+from workbench.rules.tools.returned import Answer
+from workbench.services.tools import peers
+from workbench.services.tools.servers import project
+from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.store.base import Row
+
+NAMES = 20_000
+"""Traits whose names as tools are kept."""
+ANYTHING: Mapping[str, Any] = {"type": "object"}
+"""The schema of the arguments of a trait that has none."""
+
+
+async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+    """The traits of the latest versions of all personalities; for a call of another node, this node's own."""
+    nodes = {row["rid"]: row for row in await ctx.read(lambda tx: tx.all(peers.SQL.nodes))}
+    taken = _server_names(ctx, scope)
+    found: dict[str, Tool] = {}
+    for known, trait in _callable(ctx, scope):
+        made = _tool(ctx, known, trait, nodes.get(str(known.profile.node_rid)), taken)
+        found.setdefault(made.name, made)
+    return list(found.values())
+
+
+async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    """The trait with this name as a tool."""
+    if SEPARATOR not in name and "-" not in name:
+        return None
+    for known, trait in _callable(ctx, scope):
+        if _name(known.profile.rid.name, trait.name) == name:
+            node = None if known.is_own else await peers.node(ctx, known.profile.node_rid)
+            return _tool(ctx, known, trait, node, _server_names(ctx, scope))
+    return None
+
+
+def _callable(ctx: Ctx, scope: Scope) -> Iterator[tuple[Known, PersonalityTrait]]:
+    return (found for found in ctx.node.directory.callable() if scope.origin is None or found[0].is_own)
+
+
+@lru_cache(NAMES)
+def _name(agent: str, trait: str) -> str:
+    return qualified(agent, trait)
+
+
+def _server_names(ctx: Ctx, scope: Scope) -> set[str]:
+    """The names of MCP servers, whose tools have names of the same form."""
+    of_definition = scope.definition.definition.mcp_servers if scope.definition is not None else {}
+    return {*ctx.upstreams.all(project.OWNER), *of_definition}
+
+
+def _tool(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None, taken: Container[str]) -> Tool:
+    made = _own(ctx, known, trait) if known.is_own else _others(ctx, known, trait, node)
+    agent = known.profile.rid.name
+    return replace(made, problem=f"an MCP server is named {agent}, too") if agent in taken else made
+
+
+def _own(ctx: Ctx, known: Known, trait: PersonalityTrait) -> Tool:
+    """A trait of this node: of a function if there is one, or of its value.
+
+    A trait with a version had a function, so it has no value to return without it.
+    """
+    agent = known.profile.rid.name
+    bound = _bound(ctx, agent, trait.name)
+    if bound is None:
+        problem = None if trait.version is None else "its kernel was stopped"
+        return _described(agent, trait, Source.LOCAL, problem, partial(_valued, trait.value))
+    function, _, problem = bound
+    return _described(agent, _current(trait, function), Source.LOCAL, problem, partial(_run, function.name))
+
+
+def _bound(ctx: Ctx, agent: str, trait: str) -> Found | None:
+    presence = ctx.node.presence
+    is_default = presence is not None and presence.identity.rid.name == agent
+    return next((one for one in ctx.tool_hosts.traits(agent, is_default=is_default) if one[0].name == trait), None)
+
+
+def _current(trait: PersonalityTrait, function: OfferedTool) -> PersonalityTrait:
+    """A trait as its function is now, which may be newer than what was published."""
+    now = {
+        "description": function.description,
+        "input_schema": function.parameters,
+        "output_schema": function.result,
+        "read_only": function.read_only,
+        "version": function.version or None,
+    }
+    return trait.model_copy(update=now)
+
+
+def _others(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None) -> Tool:
+    run = partial(peers.call_trait, known.profile, trait.name)
+    return _described(known.profile.rid.name, trait, Source.MCP, peers.problem(ctx, known.profile, node), run)
+
+
+def _described(agent: str, trait: PersonalityTrait, source: Source, problem: str | None, run: Any) -> Tool:
+    schema = trait.output_schema
+    return Tool(
+        name=_name(agent, trait.name),
+        title=f"{agent}: {trait.name}",
+        description=trait.description,
+        parameters=trait.input_schema if trait.input_schema is not None else ANYTHING,
+        result=schema if schema is not None and schema.get("type") == "object" else None,
+        source=source,
+        kind=Kind.TRAIT,
+        server=agent,
+        own_name=trait.name,
+        hints=Hints(read_only=trait.read_only, destructive=not trait.read_only),
+        version=trait.version,
+        problem=problem,
+        run=run,
+    )
+
+
+async def _run(function: str, ctx: Ctx, call: Call) -> Outcome:
+    hosted = HostedCall(call_id=call.id, tool=function, arguments=dict(call.arguments))
+    answer = cast(Answer, await ctx.tool_hosts.run(hosted, call.surroundings.progress))
+    return Outcome([{"type": "text", "text": answer.text}], answer.structured)
+
+
+async def _valued(value: Any, ctx: Ctx, call: Call) -> Outcome:
+    """The value of a trait that has no function (spec 5, 4.9)."""
+    text = value if isinstance(value, str) else as_json(value)
+    return Outcome([{"type": "text", "text": text}], value if isinstance(value, dict) else None)

@@ -1,0 +1,110 @@
+"""The tools of MCP servers: those of the project, and those of the definition for which tools are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from workbench.errors import Unavailable
+from workbench.ops import Ctx
+from workbench.rules.definitions.secrets import redacted, redacted_data
+from workbench.services.tools.servers import connections, project
+from workbench.services.tools.tool import Call, Elicit, Hints, Kind, Outcome, Scope, Source, Tool
+from workbench.upstream.call import Ask, Reply
+from workbench.upstream.connection import State, Upstream
+from workbench.upstream.connections import Key
+from workbench.upstream.offers import Offer
+
+
+async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+    """The tools that the servers listed last, also of those that are down."""
+    return [
+        _tool(ctx, key, upstream, name, offer)
+        for key, upstream in (await _servers(ctx, scope)).items()
+        for name, offer in zip(upstream.offers.names, upstream.offers.tools.values(), strict=True)
+    ]
+
+
+async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    """The tool with a name; waits for a server that is being started and could have it."""
+    for key, upstream in (await _servers(ctx, scope)).items():
+        if name not in upstream.offers.names and not name.startswith(f"{key.name}__"):
+            continue
+        await upstream.settled()
+        if (own := upstream.offers.names.get(name)) is not None:
+            return _tool(ctx, key, upstream, name, upstream.offers.tools[own])
+    return None
+
+
+async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
+    """The servers for a scope, by name. One of a definition hides that of the project with the same name."""
+    found = {name: (project.OWNER, upstream) for name, upstream in ctx.upstreams.all(project.OWNER).items()}
+    if scope.definition is not None:
+        owner = scope.definition.definition.metadata.id
+        own = await connections.of_definition(ctx, scope.definition)
+        found |= {name: (owner, upstream) for name, upstream in own.items()}
+    return {Key(owner, name): upstream for name, (owner, upstream) in sorted(found.items())}
+
+
+def _tool(ctx: Ctx, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
+    """A tool of a server. Nothing that the server says shows the secrets that it was given."""
+    known = ctx.upstreams.knowledge(key).secrets
+    return Tool(
+        name=name,
+        title=redacted(offer.title or offer.name, known),
+        description=redacted(offer.description, known),
+        parameters=redacted_data(offer.parameters, known) if known else offer.parameters,
+        result=redacted_data(offer.result, known) if known and offer.result is not None else offer.result,
+        source=Source.MCP,
+        kind=Kind.MCP,
+        server=key.name,
+        own_name=offer.name,
+        hints=_hints(offer.hints),
+        problem=redacted(_problem(key.name, upstream), known) or None,
+        run=partial(_run, key, offer.name),
+    )
+
+
+def _problem(name: str, upstream: Upstream) -> str:
+    """Why a server's tools cannot be called now; empty if they can."""
+    if upstream.state is State.READY:
+        return ""
+    return f"the MCP server {name} is {upstream.state}{f': {upstream.problem}' if upstream.problem else ''}"
+
+
+def _hints(said: Mapping[str, bool]) -> Hints:
+    """The hints of a server, with the defaults of the protocol."""
+    reads = said.get("readOnlyHint", False)
+    return Hints(
+        read_only=reads,
+        destructive=not reads and said.get("destructiveHint", True),
+        idempotent=said.get("idempotentHint", False),
+        open_world=said.get("openWorldHint", True),
+    )
+
+
+async def _run(key: Key, tool: str, ctx: Ctx, call: Call) -> Outcome:
+    upstream = ctx.upstreams.use(key)
+    if upstream is None:
+        raise Unavailable("TOOL_SERVER_DOWN", f"The MCP server {key.name} was stopped.", server=key.name)
+    around = call.surroundings
+    answer = await upstream.call(tool, dict(call.arguments), around.progress, _asking(around.elicit))
+    known = ctx.upstreams.knowledge(key).secrets
+    content = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in answer.content]
+    return Outcome(
+        redacted_data(content, known) if known else content,
+        redacted_data(answer.structured_content, known) if known else answer.structured_content,
+        bool(answer.is_error),
+    )
+
+
+def _asking(elicit: Elicit | None) -> Ask | None:
+    if elicit is None:
+        return None
+
+    async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
+        answer = await elicit(message, schema)
+        return Reply(answer["action"], answer.get("content"))
+
+    return ask

@@ -1,0 +1,199 @@
+"""A tool, as the catalogue has it: what it is called, what it takes, and how it is run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from workbench.definitions import Snapshot
+from workbench.model import Level
+from workbench.ops import Caller, Ctx
+from workbench.rules.tools.progress import Progress
+
+FINGERPRINT_LENGTH = 32
+NETWORK = "network"
+"""The grant for the traits of all other nodes."""
+
+
+class Source(StrEnum):
+    """Where a tool runs: here, or on an MCP server (spec 4)."""
+
+    LOCAL = "local"
+    MCP = "mcp"
+
+
+class Kind(StrEnum):
+    """What a tool is: an operation of Workbench, a function of a notebook, a tool that a definition exports, one of an
+    MCP server, or a callable trait of an agent on the KOI network."""
+
+    OPERATION = "operation"
+    FUNCTION = "function"
+    DEFINITION = "definition"
+    MCP = "mcp"
+    TRAIT = "trait"
+
+
+class Permission(StrEnum):
+    """Whether a tool may be called."""
+
+    ALWAYS = "always"
+    ASK = "ask"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a tool says about itself; that of an MCP server may be wrong."""
+
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+    open_world: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a call comes from that another node of the network has sent.
+
+    Args:
+        node: the RID of that node.
+        call_id: the call's id there.
+        caller: the name of the agent there, for people.
+        permission: what the operator allows that node now; called before the call runs.
+    """
+
+    node: str
+    call_id: str
+    caller: str
+    permission: Callable[[Ctx], Awaitable[Permission]] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """For whom the catalogue is: the caller, and the definition, conversation or other node for which it calls.
+
+    A call with an `origin` reaches this node's own traits only.
+    """
+
+    caller: Caller
+    definition: Snapshot | None = None
+    conversation_id: str | None = None
+    origin: Origin | None = None
+
+    @property
+    def is_person(self) -> bool:
+        """Whether the operator calls, and no model of a conversation."""
+        return self.caller.level is Level.OPERATOR and self.conversation_id is None
+
+
+Elicit = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""`elicit(message, schema)`: what the caller answers, as an MCP `ElicitResult`."""
+
+
+Follow = Callable[[str, int | None], None]
+"""`follow(call_id, approval_id)`: the call waits for this approval; None: it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a tool may use of its caller while it runs, and where the caller follows the call; None: the caller does not
+    offer it."""
+
+    progress: Progress | None = None
+    elicit: Elicit | None = None
+    follow: Follow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool."""
+
+    id: str
+    scope: Scope
+    arguments: Mapping[str, Any]
+    surroundings: Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a tool returned.
+
+    Args:
+        content: MCP content blocks, JSON-ready.
+        structured: the result as a JSON value; None if the tool returned only content.
+        is_error: the tool says that it failed.
+        version: of what ran, if that is known better than before the call.
+    """
+
+    content: list[dict[str, Any]]
+    structured: Any = None
+    is_error: bool = False
+    version: str | None = None
+
+    @property
+    def value(self) -> Any:
+        """The result as a JSON value: structured, or a text, or the content blocks."""
+        if self.structured is not None:
+            return self.structured
+        texts = [block["text"] for block in self.content if block.get("type") == "text"]
+        return "\n".join(texts) if len(texts) == len(self.content) else self.content
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool.
+
+    Args:
+        name: unique in the catalogue.
+        parameters: JSON Schema of the arguments, an object.
+        result: JSON Schema of the structured result; None if it is not known.
+        server: the name of its MCP server.
+        own_name: its name on that server.
+        version: changes with what the tool does, where that is known.
+        problem: why it cannot be called now; None if it can.
+        run: runs it. It may raise anything.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    source: Source
+    kind: Kind
+    run: Callable[[Ctx, Call], Awaitable[Outcome]] = field(repr=False)
+    title: str = ""
+    result: Mapping[str, Any] | None = None
+    server: str | None = None
+    own_name: str | None = None
+    hints: Hints = Hints()
+    version: str | None = None
+    problem: str | None = None
+
+    @cached_property
+    def offer(self) -> str:
+        """What the tool says about itself, as JSON: a permission is given for this."""
+        said = {"description": self.description, "parameters": self.parameters, "result": self.result}
+        return json.dumps(said, sort_keys=True, ensure_ascii=False, default=dict)
+
+    @cached_property
+    def schema(self) -> str:
+        """`parameters` as JSON text."""
+        return json.dumps(self.parameters, default=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies `offer`."""
+        return hashlib.sha256(self.offer.encode()).hexdigest()[:FINGERPRINT_LENGTH]
+
+    def is_granted_to(self, caller: Caller) -> bool:
+        """Whether a caller may use it, if its permission allows it."""
+        if caller.level is Level.OPERATOR or self.kind is Kind.OPERATION:
+            return True
+        own = {self.name, "*", "notebook" if self.kind is Kind.FUNCTION else self.server or self.name}
+        if self.kind is Kind.TRAIT and self.source is Source.MCP:
+            own.add(NETWORK)
+        return not own.isdisjoint(caller.tools)

@@ -1,0 +1,301 @@
+"""The connection to one MCP server: made, watched, and made again when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from workbench.client.retry import backoff
+from workbench.errors import WorkbenchError
+from workbench.rules.tools.progress import Progress
+from workbench.upstream import errors
+from workbench.upstream.call import DECLINED, Ask, Call, current
+from workbench.upstream.offers import Offers, list_offers
+
+if TYPE_CHECKING:
+    from mcp.client import Client, ClientRequestContext
+    from mcp.client.session import ElicitationFnT, MessageHandlerFnT
+    from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorData
+
+STEADY_SECONDS = 60.0
+"""A server that ran for so long is started again at once; others after ever longer pauses."""
+LIST_SECONDS = 1.0
+"""The least time between two lists of a server's tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What a client of a server does with what the server sends by itself.
+
+    Args:
+        note: takes notifications, and errors of the transport.
+        elicit: answers the server's questions to the person.
+        ended: called when the connection has ended.
+        era: ``auto``: the newest version of the protocol that both know; ``legacy``: one with a handshake.
+    """
+
+    note: MessageHandlerFnT
+    elicit: ElicitationFnT
+    ended: Callable[[], None]
+    era: str = "auto"
+
+
+Connect = Callable[[Handlers], AbstractAsyncContextManager["Client"]]
+"""A client of the server, connected."""
+
+log = logging.getLogger(__name__)
+
+
+class State(StrEnum):
+    """Where a server stands: it is being started, answers, does not answer, or was stopped."""
+
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Times in seconds, and the largest answer in bytes.
+
+    Args:
+        start: for the start, and for a list.
+        answer: for a call, or from one report of its progress to the next.
+        check: between two checks of a server that says nothing.
+    """
+
+    start: float = 10.0
+    answer: float = 60.0
+    check: float = 15.0
+    largest: int = 10 << 20
+
+
+class Upstream:
+    """One MCP server, and its tools as it listed them last, also while it is down.
+
+    Args:
+        name: for errors and the log.
+        connect: connects to it.
+        changed: called when its state or its tools have changed.
+    """
+
+    def __init__(self, name: str, connect: Connect, changed: Callable[[], None], limits: Limits = Limits()) -> None:
+        self.name = name
+        self._connect = connect
+        self._changed = changed
+        self._limits = limits
+        self._client: Client | None = None
+        self._news = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._calls: set[Call] = set()
+        self._is_legacy = False
+        self.state = State.STARTING
+        self.problem: str | None = None
+        self.offers = Offers()
+        self.about = ""
+        """Its own name and version, as it gave them."""
+        self.restarts = 0
+
+    async def run(self) -> None:
+        """Keep connected until this is cancelled. A server that fails is started again, after ever longer pauses."""
+        pauses, clock = backoff(), asyncio.get_running_loop().time
+        try:
+            while True:
+                began = clock()
+                try:
+                    async with self._connected() as client:
+                        await self._watch(client)
+                except Exception as error:  # whatever a server does to its client: others go on
+                    # Some older servers do not answer a question that they do not know.
+                    self._is_legacy = isinstance(error, TimeoutError) and not self._is_legacy
+                    self._set(State.FAILED, _reason(error, self._limits.start))
+                if clock() - began > STEADY_SECONDS:
+                    pauses = backoff()
+                await asyncio.sleep(next(pauses))
+                self.restarts += 1
+        finally:
+            self._set(State.STOPPED, None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        return bool(self._calls)
+
+    async def settled(self) -> None:
+        """Wait until a start that is under way has succeeded or failed."""
+        await self._settled.wait()
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], progress: Progress | None = None, ask: Ask | None = None
+    ) -> CallToolResult:
+        """Call a tool. Cancelling this cancels the tool.
+
+        Raises:
+            Unavailable: ``TOOL_SERVER_DOWN``: it does not answer, or ended before it did; ``TOOL_TIMEOUT``;
+                ``TOOL_RESULT_TOO_LARGE``; ``TOOL_RESULT_INVALID``; ``TOOL_SERVER_ERROR``.
+        """
+        from mcp.shared.exceptions import MCPError
+        from pydantic import ValidationError
+
+        if self._client is None:
+            raise errors.down(self.name, self.problem or f"it is {self.state}")
+        call = Call(self._limits.answer, progress, ask)
+        self._calls.add(call)
+        try:
+            async with call.under_way():
+                return await self._client.call_tool(
+                    tool, arguments, progress_callback=call.note_progress if progress else None
+                )
+        except TimeoutError:
+            raise errors.timeout(self.name, self._limits.answer) from None
+        except MCPError as error:
+            raise self._coded(error) from None
+        except (ValidationError, RuntimeError) as error:
+            raise errors.invalid_answer(self.name, _first_line(error)) from None
+        finally:
+            self._calls.discard(call)
+
+    def _coded(self, error: Any) -> WorkbenchError:
+        if errors.is_too_large(error):
+            return errors.too_large(self.name, self._limits.largest)
+        if errors.is_lost(error):
+            self._set(State.FAILED, "it ended before it had answered")
+            self._news.set()
+            return errors.down(self.name, "it ended before it had answered")
+        return errors.refused(self.name, error)
+
+    # Connecting.
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
+        async with AsyncExitStack() as stack:
+            self._set(State.STARTING, self.problem)
+            handlers = Handlers(self._note, self._elicit, self._news.set, "legacy" if self._is_legacy else "auto")
+            async with asyncio.timeout(self._limits.start):
+                client = await stack.enter_async_context(self._connect(handlers))
+                offers = await list_offers(client, self.name)
+            _require_not_cancelled()
+            self._client, self.offers = client, offers
+            self.about = _about(client)
+            self._set(State.READY, None)
+            try:
+                yield client
+            finally:
+                self._client = None
+
+    # Watching.
+
+    async def _watch(self, client: Client) -> None:
+        """List the tools again whenever the server says that they have changed; ends when the server is lost."""
+        listening = asyncio.create_task(self._listen(client))
+        try:
+            while True:
+                changed = await self._changed_soon()
+                if not changed and self._calls:  # it may do one thing at a time; its calls have deadlines of their own
+                    continue
+                async with asyncio.timeout(self._limits.start):
+                    offers = await list_offers(client, self.name)
+                _require_not_cancelled()
+                if offers != self.offers:
+                    self.offers = offers
+                    self._changed()
+                await asyncio.sleep(LIST_SECONDS)
+        finally:
+            listening.cancel()
+
+    async def _changed_soon(self) -> bool:
+        """Wait for a change; False if there is none until the next check."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.check):
+                await self._news.wait()
+        changed = self._news.is_set()
+        self._news.clear()
+        return changed
+
+    async def _listen(self, client: Client) -> None:
+        """Note the changes that a server of the newer protocol reports on a stream of their own."""
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+        from mcp.shared.exceptions import MCPError
+
+        for pause in backoff():
+            try:
+                async with client.listen(tools_list_changed=True) as events:
+                    self._news.set()  # what changed before is in no event
+                    async for _ in events:
+                        _require_not_cancelled()
+                        self._news.set()
+            except ListenNotSupportedError:
+                return
+            except (MCPError, SubscriptionLost, TimeoutError):
+                log.debug("%s does not report changes", self.name, exc_info=True)
+            _require_not_cancelled()
+            await asyncio.sleep(pause)
+
+    async def _note(self, message: Any) -> None:
+        from mcp.types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._news.set()
+
+    async def _elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+        """Pass a question of the server on to the person behind the call that it belongs to."""
+        from mcp.types import ElicitRequestFormParams, ElicitResult
+
+        call, reply = self._asking(), DECLINED
+        if call is not None and isinstance(params, ElicitRequestFormParams):
+            reply = await call.ask(errors.quoted(params.message), params.requested_schema)
+        content = dict(reply.content or {}) if reply.action == "accept" else None
+        return ElicitResult(action=reply.action, content=content)
+
+    def _asking(self) -> Call | None:
+        """The call that a question belongs to; None if that is not known because several are under way: an answer must
+        not come from another caller's person."""
+        if (call := current()) in self._calls:
+            return call
+        return next(iter(self._calls)) if len(self._calls) == 1 else None
+
+    def _set(self, state: State, problem: str | None) -> None:
+        if state is State.STARTING:
+            self._settled.clear()
+        else:
+            self._settled.set()
+        if (state, problem) != (self.state, self.problem):
+            self.state, self.problem = state, problem
+            log.info("%s is %s%s", self.name, state, f": {problem}" if problem else "")
+            self._changed()
+
+
+def _require_not_cancelled() -> None:
+    """End a task that was cancelled: anyio drops a cancellation that comes at the same time as an answer."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+def _about(client: Client) -> str:
+    about = client.server_info
+    return errors.quoted(f"{about.name} {about.version}") if about else ""
+
+
+def _reason(error: BaseException, start_seconds: float) -> str:
+    from mcp.shared.exceptions import MCPError
+
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"it did not answer within {start_seconds:g} s"
+    if isinstance(error, WorkbenchError):
+        return error.message.rstrip(".")
+    if isinstance(error, MCPError) and errors.is_lost(error):
+        return "the connection was closed"
+    return errors.quoted(_first_line(error))
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -1,0 +1,162 @@
+"""The connections to all MCP servers that are used now: those of the project, and those of definitions while needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from workbench.rules.definitions.secrets import redacted
+from workbench.upstream.connection import Connect, Limits, Upstream
+from workbench.upstream.program_transport import LogTail
+from workbench.upstream.servers_file import ServersFile
+
+
+class Key(NamedTuple):
+    """Identifies a server.
+
+    Args:
+        owner: the id of the definition that has it; empty for the project.
+    """
+
+    owner: str
+    name: str
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What is known of a server besides its connection.
+
+    Args:
+        tail: what its program writes to its standard error.
+        secrets: those that it was given when it was started last.
+        confined: whether its program runs confined; None for a server at a URL.
+    """
+
+    tail: LogTail = field(default_factory=LogTail)
+    secrets: frozenset[str] = frozenset()
+    confined: bool | None = None
+
+    def redacted(self, text: str) -> str:
+        """A text that the server wrote, with its secrets masked."""
+        return redacted(text, self.secrets)
+
+
+@dataclass(slots=True)
+class _Running:
+    upstream: Upstream
+    fingerprint: str
+    knowledge: Knowledge
+    task: asyncio.Task[None]
+    used_at: float
+
+
+class Upstreams:
+    """The connections of one open project. Everything happens on the loop that uses them.
+
+    Args:
+        file: names the servers of the project.
+    """
+
+    def __init__(self, file: ServersFile) -> None:
+        self.file = file
+        self._running: dict[Key, _Running] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._changes: set[Key] = set()
+        self.is_open = False
+        """Whether connections may be made: only while the servers of the project run here."""
+        self.starting = asyncio.Lock()
+        """Held while it is decided which servers run."""
+
+    def start(self, key: Key, fingerprint: str, connect: Callable[[Knowledge], Connect], limits: Limits) -> Upstream:
+        """Connect to a server, unless that is done already with the same configuration.
+
+        Args:
+            fingerprint: identifies the configuration.
+            connect: how to connect, and to note what becomes known of the server.
+        """
+        running = self._running.get(key)
+        if running is not None and running.fingerprint == fingerprint:
+            return running.upstream
+        self.stop(key)
+        knowledge = Knowledge()
+        upstream = Upstream(key.name, connect(knowledge), lambda: self._changes.add(key), limits)
+        task = asyncio.create_task(upstream.run(), name=f"MCP server {key.name}")
+        self._running[key] = _Running(upstream, fingerprint, knowledge, task, _now())
+        self._changes.add(key)
+        return upstream
+
+    def stop(self, key: Key) -> bool:
+        """Disconnect from a server; False if there was no connection. A program may take some seconds to end."""
+        running = self._running.pop(key, None)
+        if running is None:
+            return False
+        running.task.cancel()
+        self._ending.add(running.task)
+        running.task.add_done_callback(self._ending.discard)
+        self._changes.add(key)
+        return True
+
+    async def stopped(self) -> None:
+        """Wait until the programs of the servers that were stopped have ended."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    def use(self, key: Key) -> Upstream | None:
+        """The connection to a server, which is then in use."""
+        running = self._running.get(key)
+        if running is None:
+            return None
+        running.used_at = _now()
+        return running.upstream
+
+    def get(self, key: Key) -> Upstream | None:
+        """The connection to a server."""
+        running = self._running.get(key)
+        return running.upstream if running else None
+
+    def all(self, owner: str) -> Mapping[str, Upstream]:
+        """The servers of an owner by their names."""
+        return {key.name: running.upstream for key, running in self._running.items() if key.owner == owner}
+
+    def knowledge(self, key: Key) -> Knowledge:
+        """What is known of a server; nothing if it does not run."""
+        running = self._running.get(key)
+        return running.knowledge if running else Knowledge()
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The secrets that the servers were given."""
+        return frozenset().union(*(running.knowledge.secrets for running in self._running.values()))
+
+    def stop_idle(self, seconds: float) -> None:
+        """Disconnect from the servers of definitions that were not used for a while."""
+        before = _now() - seconds
+        for key, running in list(self._running.items()):
+            if key.owner and running.used_at < before and not running.upstream.is_busy:
+                self.stop(key)
+
+    def note_change(self, key: Key) -> None:
+        """Note that a server has changed, whether or not there is a connection to it."""
+        self._changes.add(key)
+
+    def take_changes(self) -> set[Key]:
+        """The servers whose configuration, state or tools have changed since this was called last."""
+        found, self._changes = self._changes, set()
+        return found
+
+    def open(self) -> None:
+        """Let connections be made from now on."""
+        self.is_open = True
+
+    async def close(self) -> None:
+        """Disconnect from all servers, and wait until their programs have ended. No more connections are made."""
+        self.is_open = False
+        async with self.starting:
+            for key in list(self._running):
+                self.stop(key)
+        await self.stopped()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

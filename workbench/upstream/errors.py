@@ -1,0 +1,80 @@
+"""The coded errors of calls that an upstream MCP server does not answer well.
+
+What a server wrote is quoted without the characters that act on a terminal, and cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.errors import Unavailable
+from workbench.inert import inert_line
+
+if TYPE_CHECKING:
+    from mcp.shared.exceptions import MCPError
+
+QUOTED = 500
+"""Characters of what a server says that an error quotes."""
+TOO_LARGE = "the answer is larger than"
+"""How the transports word that they refused an answer, which reaches a call as an error of the protocol."""
+
+_CONNECTION_CLOSED = -32000
+_SESSION_ENDED = "Session terminated"
+_EVENT_TOO_LARGE = "Server-sent event exceeded"
+
+
+def quoted(text: str) -> str:
+    """What a server wrote, to be quoted in an error."""
+    return inert_line(text.strip()[:QUOTED])
+
+
+def is_lost(error: MCPError) -> bool:
+    """Whether an error of the protocol means that the connection is lost, and has to be made again."""
+    return not is_too_large(error) and (error.code == _CONNECTION_CLOSED or error.message == _SESSION_ENDED)
+
+
+def is_too_large(error: MCPError) -> bool:
+    """Whether an error of the protocol means that the transport refused the answer because of its size."""
+    return TOO_LARGE in error.message or _EVENT_TOO_LARGE in error.message
+
+
+def down(server: str, reason: str) -> Unavailable:
+    """``TOOL_SERVER_DOWN``."""
+    return Unavailable("TOOL_SERVER_DOWN", f"The MCP server {server} cannot be used: {reason}.", server=server)
+
+
+def timeout(server: str, seconds: float) -> Unavailable:
+    """``TOOL_TIMEOUT``."""
+    return Unavailable(
+        "TOOL_TIMEOUT",
+        f"The MCP server {server} did not answer within {seconds:g} s. Ask it for less, or try again later.",
+        server=server,
+    )
+
+
+def too_large(server: str, largest: int) -> Unavailable:
+    """``TOOL_RESULT_TOO_LARGE``."""
+    return Unavailable(
+        "TOOL_RESULT_TOO_LARGE",
+        f"The answer of the MCP server {server} is larger than {largest:,} bytes. Ask it for less.",
+        server=server,
+    )
+
+
+def invalid_answer(server: str, reason: str) -> Unavailable:
+    """``TOOL_RESULT_INVALID``."""
+    return Unavailable(
+        "TOOL_RESULT_INVALID",
+        f"The MCP server {server} sent an answer that cannot be used: {quoted(reason)}.",
+        server=server,
+    )
+
+
+def refused(server: str, error: MCPError) -> Unavailable:
+    """``TOOL_SERVER_ERROR``: an error of the protocol, other than a result that is an error."""
+    return Unavailable(
+        "TOOL_SERVER_ERROR",
+        f"The MCP server {server} answered with an error: {quoted(error.message) or error.code}.",
+        server=server,
+        rpc_code=error.code,
+    )

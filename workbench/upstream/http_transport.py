@@ -1,0 +1,101 @@
+"""Messages to and from a server at a URL, with a limit for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import httpx2
+
+from workbench.rules.token_bucket import TokenBucket
+from workbench.upstream.errors import TOO_LARGE
+from workbench.upstream.target import Address
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+EVENTS_PER_SECOND = 200
+"""Events of a stream that are read; the server waits with further ones."""
+_PAUSE_SECONDS = 0.1
+_CONNECT_SECONDS = 10.0
+_EVENT_STREAM = "text/event-stream"
+
+
+@asynccontextmanager
+async def http_streams(address: Address, largest: int) -> AsyncGenerator[TransportStreams]:
+    """Connect to a server at a URL.
+
+    Args:
+        largest: bytes of a message from it.
+    """
+    from mcp.client.sse import sse_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        # A call has a deadline of its own. Compressed, an answer could be larger than its bytes.
+        return httpx2.AsyncClient(
+            event_hooks={"response": [_limiting(largest)]},
+            headers={**(headers or address.headers), "accept-encoding": "identity"},
+            timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
+        )
+
+    if address.is_sse:
+        async with sse_client(address.url, headers=dict(address.headers), httpx_client_factory=client) as streams:
+            yield streams
+        return
+    async with (
+        client() as http,
+        streamable_http_client(address.url, http_client=http, max_sse_event_size=largest) as streams,
+    ):
+        yield streams
+
+
+def _limiting(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+    """Makes an answer that is too large an error, and slows down a stream of too many events."""
+
+    async def limit(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise httpx2.DecodingError("its answer is compressed, which was not asked for", request=response.request)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        is_stream = response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM)
+        response.stream = _Paced(response.stream) if is_stream else _Cut(response.stream, largest)
+
+    return limit
+
+
+class _Cut(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, largest: int) -> None:
+        self._stream = stream
+        self._largest = largest
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > self._largest:
+                raise httpx2.StreamError(f"{TOO_LARGE} {self._largest} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Paced(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        clock = asyncio.get_running_loop().time
+        events = TokenBucket(EVENTS_PER_SECOND, 1.0, clock())
+        async for chunk in self._stream:
+            for _ in range(chunk.count(b"\n\n") + chunk.count(b"\r\n\r\n")):
+                while not events.take(clock()):
+                    await asyncio.sleep(_PAUSE_SECONDS)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

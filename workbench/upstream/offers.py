@@ -1,0 +1,151 @@
+"""A server's tools as it lists them, checked: nothing in a list is taken on trust."""
+
+from __future__ import annotations
+
+import json
+from asyncio import to_thread
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from workbench.inert import inert, inert_line
+from workbench.rules.tools.names import qualified
+from workbench.rules.wire import json_safety
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+    from mcp.types import Tool
+
+MOST_TOOLS = 1_000
+"""Of a server that offers more, the first are used."""
+MOST_PAGES = 200
+LONGEST_NAME = 200
+LONGEST_TITLE = 200
+LONGEST_DESCRIPTION = 10_000
+LARGEST_SCHEMA = 64 << 10
+"""Characters of a schema as JSON."""
+PROBLEMS_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A tool of a server. What it says of itself is inert, and cut.
+
+    Args:
+        name: as the server wrote it.
+        parameters: JSON Schema of the arguments, an object.
+        result: JSON Schema of the structured result, if the server gave a usable one.
+        hints: its annotations, such as ``readOnlyHint``; true or false each.
+    """
+
+    name: str
+    title: str | None
+    description: str
+    parameters: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+    hints: Mapping[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The tools of a server by their names, and why others are left out.
+
+    Args:
+        names: the name of each in the catalogue, with the name on the server.
+        problems: the first of them.
+        left_out: how many.
+    """
+
+    tools: Mapping[str, Offer] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+async def list_offers(client: Client, server: str) -> Offers:
+    """The tools that a server lists, page by page, up to `MOST_TOOLS`.
+
+    Raises:
+        MCPError, ValidationError: it does not list them, or not as the protocol says.
+    """
+    tools: dict[str, Offer] = {}
+    problems: list[str] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+        problems += await to_thread(_add_all, tools, page.tools)
+        if (cursor := page.next_cursor) is None:
+            break
+    else:
+        problems.append(f"its list does not end within {MOST_PAGES} pages")
+    names = {qualified(server, name): name for name in tools}
+    return Offers(tools, names, tuple(problems[:PROBLEMS_KEPT]), len(problems))
+
+
+def _add_all(tools: dict[str, Offer], page: Sequence[Tool]) -> list[str]:
+    """Add the tools of a page; why those that are left out are."""
+    return [problem for tool in page if (problem := _add(tools, tool))]
+
+
+def _add(tools: dict[str, Offer], tool: Tool) -> str | None:
+    """Add a tool; the reason if it is left out."""
+    name = inert_line(tool.name[:LONGEST_NAME])
+    if not tool.name or len(tool.name) > LONGEST_NAME or name != tool.name:
+        return f"the name {name!r} is empty, longer than {LONGEST_NAME} characters, or not printable"
+    if tool.name in tools:
+        return f"{name} is listed twice"
+    if len(tools) >= MOST_TOOLS:
+        return f"{name}: the first {MOST_TOOLS:,} tools are used"
+    if reason := _why_unusable(tool.input_schema):
+        return f"{name}: the schema of its arguments {reason}"
+    tools[tool.name] = _offer(tool)
+    return None
+
+
+def _offer(tool: Tool) -> Offer:
+    hints = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
+    title = tool.title or hints.get("title")
+    result = tool.output_schema
+    return Offer(
+        tool.name,
+        inert_line(title[:LONGEST_TITLE]) if isinstance(title, str) else None,
+        inert((tool.description or "").strip()[:LONGEST_DESCRIPTION]),
+        tool.input_schema,
+        None if result is None or _why_unusable(result) else result,
+        {name: value for name, value in hints.items() if isinstance(value, bool)},
+    )
+
+
+def _why_unusable(schema: Mapping[str, Any]) -> str | None:
+    """Why a schema cannot be used; None if it can."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        json_safety.check(dict(schema))
+        size = len(json.dumps(schema))
+    except (ValueError, RecursionError) as error:
+        return f"is not usable as JSON: {error}"
+    if size > LARGEST_SCHEMA:
+        return f"is larger than {LARGEST_SCHEMA:,} characters"
+    if schema.get("type", "object") != "object":
+        return "is not that of an object"
+    if foreign := _foreign_reference(schema):
+        return f"refers to {inert_line(foreign[:LONGEST_NAME])}, which is elsewhere"
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"is no JSON Schema: {inert_line(error.message[:LONGEST_NAME])}"
+    return None
+
+
+def _foreign_reference(schema: Any) -> str | None:
+    """A reference that does not begin with ``#``: following it would read a file or send a request."""
+    if isinstance(schema, Mapping):
+        for key in ("$ref", "$dynamicRef", "$recursiveRef"):
+            if isinstance(found := schema.get(key), str) and not found.startswith("#"):
+                return found
+        return next(filter(None, map(_foreign_reference, schema.values())), None)
+    if isinstance(schema, list):
+        return next(filter(None, map(_foreign_reference, schema)), None)
+    return None

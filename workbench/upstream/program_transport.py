@@ -1,0 +1,181 @@
+"""Messages to and from a program on its standard input and output.
+
+Other than the transport of the MCP package, it limits the length of a message, the rate of those that report progress,
+and what is kept of the log, and it ends the program with everything that it started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from asyncio import to_thread
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from workbench.errors import Unavailable
+from workbench.process import ProcessRef, ProcessTree, marked, new_mark
+from workbench.rules.token_bucket import TokenBucket
+from workbench.upstream.errors import TOO_LARGE
+from workbench.upstream.lines import Lines, TooLong
+from workbench.upstream.target import Program
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams
+    from mcp.shared.message import SessionMessage
+
+CHUNK = 1 << 16
+REPORTS_PER_SECOND = 100
+"""Reports of progress and messages of a log that are read; further ones are dropped before they are decoded."""
+LOG_CHUNKS = 8
+LOG_CHUNK = 1 << 10
+LEAVE_SECONDS = 2.0
+"""How long a program may take to end after its input was closed; then it gets SIGTERM."""
+TERMINATE_SECONDS = 2.0
+"""How long it may take after SIGTERM; then it is killed."""
+
+_REPORTS = (b'"notifications/progress"', b'"notifications/message"')
+_METHOD_WITHIN = 200
+"""Bytes at the start of a message in which the name of its method is searched for."""
+_PARSE_ERROR = -32700
+
+log = logging.getLogger(__name__)
+
+
+class LogTail:
+    """The end of what a program wrote to its standard error."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[bytes] = deque(maxlen=LOG_CHUNKS)
+
+    async def follow(self, stream: asyncio.StreamReader) -> None:
+        """Read until the program closes it."""
+        while chunk := await stream.read(LOG_CHUNK):
+            self._chunks.append(chunk)
+
+    @property
+    def text(self) -> str:
+        """What it wrote last."""
+        return b"".join(self._chunks).decode("utf-8", "replace")
+
+
+@asynccontextmanager
+async def program_streams(
+    program: Program, largest: int, tail: LogTail, ended: Callable[[], None]
+) -> AsyncGenerator[TransportStreams]:
+    """Start a program, and end it with all that it started.
+
+    Args:
+        largest: bytes of a message from it.
+        ended: called when it closes its output.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    import anyio
+
+    mark = new_mark()
+    process = await asyncio.create_subprocess_exec(
+        *program.command,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=program.directory,
+        env=marked(program.environment, mark),
+        start_new_session=True,
+    )
+    incoming_send, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
+    outgoing, outgoing_receive = anyio.create_memory_object_stream["SessionMessage"](0)
+    tree = ProcessTree(ProcessRef.of_new(process.pid, mark))
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    tasks = [
+        asyncio.create_task(_read(process.stdout, incoming_send, largest, ended)),
+        asyncio.create_task(_write(process.stdin, outgoing_receive, incoming_send)),
+        asyncio.create_task(tail.follow(process.stderr)),
+    ]
+    try:
+        yield incoming, outgoing
+    finally:
+        # The streams' own ends are closed by the session that used them. A second cancellation does not stop the end.
+        await asyncio.shield(asyncio.create_task(_end(process, tree, tasks)))
+        for stream in (incoming, incoming_send, outgoing, outgoing_receive):
+            stream.close()
+
+
+async def _read(
+    stream: asyncio.StreamReader,
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    largest: int,
+    ended: Callable[[], None],
+) -> None:
+    import anyio
+
+    lines, clock = Lines(largest), asyncio.get_running_loop().time
+    reports = TokenBucket(REPORTS_PER_SECOND, 1.0, clock())
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async with incoming:
+            while chunk := await stream.read(CHUNK):
+                for line in lines.feed(chunk):
+                    if isinstance(line, bytes) and _is_report(line) and not reports.take(clock()):
+                        continue
+                    if (message := _decoded(line, largest)) is not None:
+                        await incoming.send(message)
+    ended()
+    while await stream.read(CHUNK):  # it must not wait for a reader while it ends
+        pass
+
+
+def _is_report(line: bytes) -> bool:
+    return any(method in line[:_METHOD_WITHIN] for method in _REPORTS)
+
+
+def _decoded(line: bytes | TooLong, largest: int) -> SessionMessage | None:
+    """The message in a line; None for what is none, such as a program's own output."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+    if isinstance(line, TooLong):
+        error = ErrorData(code=_PARSE_ERROR, message=f"{TOO_LARGE} {largest} bytes")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=line.answers, error=error))
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        log.debug("a line that is no message: %.200r", line)
+        return None
+
+
+async def _write(
+    stream: asyncio.StreamWriter,
+    outgoing: MemoryObjectReceiveStream[SessionMessage],
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    try:
+        async for item in outgoing:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            stream.write(text.encode() + b"\n")
+            await stream.drain()
+    except OSError:
+        incoming.close()  # so that the session sees the end, instead of waiting for answers
+    finally:
+        stream.close()
+
+
+async def _end(process: Process, tree: ProcessTree, tasks: list[asyncio.Task[None]]) -> None:
+    assert process.stdin
+    process.stdin.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LEAVE_SECONDS):
+            await process.wait()
+    try:
+        await to_thread(tree.terminate, TERMINATE_SECONDS)
+    except Unavailable as error:
+        log.warning("cannot end the program of an MCP server: %s: %s", error.code, error.message)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    process._transport.close()  # type: ignore[attr-defined]  # a survivor may hold its pipes
