@@ -1,0 +1,114 @@
+/** One message: what the person wrote, or an answer with its text, what the model thinks, and its calls of tools. */
+
+import { errorContent } from "../lib/blocks.js";
+import { button } from "../lib/controls.js";
+import { h, setText } from "../lib/dom.js";
+import { icon } from "../lib/icons.js";
+import { loadMarkdown } from "../link/assets.js";
+import { Markdown } from "./markdown.js";
+import { ToolCard } from "./tool_card.js";
+
+const ENDINGS = {
+  stopped: "You stopped this answer.",
+  interrupted: "Workbench ended before the answer did.",
+};
+
+export class MessageView {
+  /** @param {any} desk @param {"user"|"assistant"} role @param {(button: HTMLElement) => void} onRetry */
+  constructor(desk, role, onRetry) {
+    this.desk = desk;
+    this.role = role;
+    /** Its parts on screen, in their order. */
+    this.parts = [];
+    this.who = h("div", { class: "wb-label" }, role === "user" ? "You" : "");
+    this.content = h("div", { class: "wb-stack" });
+    this.note = h("div", { class: "wb-message", hidden: true });
+    this.usage = h("span", { class: "wb-label" });
+    this.retry = button("Try again", "wb-link", () => onRetry(this.retry));
+    this.end = h("div", { class: "wb-line wb-message-end" }, this.usage, this.retry);
+    const parts = [this.who, this.content, this.note, this.end];
+    this.element = h("li", { class: `wb-chat-message wb-from-${role}` }, ...parts);
+    this.elements = [this.element];
+  }
+
+  /** @param {import("./transcript.js").Message} message @param {boolean} isLast whether it is the last of the conversation */
+  show(message, isLast) {
+    this.message = message;
+    message.parts.forEach((part, at) => this.showPart(part, at));
+    for (const { element } of this.parts.splice(message.parts.length)) element.remove();
+    if (this.role === "user") {
+      this.end.hidden = true;
+      return;
+    }
+    const { state, model, definition } = message;
+    setText(this.who, definition ?? model ?? "Answer");
+    this.drawNote(message);
+    setText(this.usage, state === "running" ? "" : usageText(message));
+    this.retry.hidden = !isLast || state === "running";
+    this.end.hidden = this.retry.hidden && !this.usage.textContent;
+  }
+
+  showPart(part, at) {
+    const known = this.parts[at];
+    if (known?.type === part.type) return known.show(part);
+    const made = {
+      type: part.type,
+      ...MAKE[part.type === "text" && this.role === "user" ? "plain" : part.type](this.desk),
+    };
+    if (known) known.element.replaceWith(made.element);
+    else this.content.append(made.element);
+    this.parts[at] = made;
+    return made.show(part);
+  }
+
+  drawNote({ state, parts, notice, error_code: code, error }) {
+    const key = JSON.stringify([state, parts.length, notice, code, error]);
+    if (key === this.drawnNote) return;
+    this.drawnNote = key;
+    const text = notice ?? ENDINGS[state] ?? (state === "running" && !parts.length ? "Waiting for the model…" : null);
+    const isError = state === "failed";
+    this.note.hidden = !isError && text === null;
+    this.note.classList.toggle("wb-error", isError);
+    const mark = state === "running" ? "in_progress" : "cancelled";
+    const content = isError ? errorContent({ code, message: error ?? "The answer failed." }) : [icon(mark), text];
+    this.note.replaceChildren(...content.filter(Boolean));
+  }
+
+  /** Bring up to date what is not part of the message: the questions about its tools. */
+  update(enabled, now) {
+    for (const { card } of this.parts) card?.update(enabled, now);
+  }
+
+  stop() {
+    for (const { card } of this.parts) card?.stop();
+  }
+}
+
+/** How each part is made: its element, and what shows it. */
+const MAKE = {
+  plain: () => {
+    const element = h("p", { class: "wb-prose" });
+    return { element, show: ({ text }) => setText(element, text) };
+  },
+  text: (desk) => {
+    const made = new Markdown(loadMarkdown(desk.channel), desk.announce);
+    return { element: made.element, show: ({ text }) => made.show(text) };
+  },
+  thinking: () => {
+    const text = h("p", { class: "wb-prose wb-muted" });
+    const summary = h("summary", { class: "wb-muted", tabindex: 0 }, "Thinking");
+    return { element: h("details", { class: "wb-thinking" }, summary, text), show: (part) => setText(text, part.text) };
+  },
+  tool: (desk) => {
+    const card = new ToolCard(desk);
+    return { element: card.element, card, show: (part) => card.show(part) };
+  },
+};
+
+/** "1,204 tokens in, 88 out · $0.0031"; what the provider did not report is left out. */
+function usageText({ model, input_tokens: read, output_tokens: written, cost_usd: cost }) {
+  const number = (value) => value.toLocaleString("en");
+  const tokens = [read && `${number(read)} tokens in`, written && `${number(written)} out`].filter(Boolean).join(", ");
+  const price = typeof cost === "number" ? `$${cost.toFixed(cost < 0.1 ? 4 : 2)}` : null;
+  return [model, tokens, price].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,216 @@
+"""The chat in the panel: conversations that stream, call tools, wait for permission, are stopped and retried."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Locator, expect
+
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import view
+
+Open = Callable[..., BareDesk]
+SAYS = [{"say": "# Findings\n\nThere are **three** species:\n\n- Adelie\n- Gentoo\n\n| a | b |\n|---|---|\n| 1 | 2 |"}]
+OPERATIONS = ["*", "workbench"]
+
+
+def define(desk: BareDesk, script: list[dict[str, Any]], name: str = "helper") -> str:
+    """A definition whose model follows a script; its path."""
+    directory = Path(desk.host.settings.project) / ".aiswarm" / "agents" / name
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "agent.yaml").write_text(
+        f"metadata:\n  id: {name}\n  name: {name.title()}\n"
+        f"settings:\n  model: test:script\n  script: {json.dumps(script)}\n"
+    )
+    return f"./agents/{name}"
+
+
+def conversation(desk: BareDesk, script: list[dict[str, Any]] | None = None, **choices: Any) -> str:
+    about = {"model": "test:echo"} if script is None else {"definition": define(desk, script)}
+    made: str = desk.host.call("create_conversation", **about | choices)["id"]
+    return made
+
+
+def opened(desk: BareDesk, title: str = "New conversation") -> Locator:
+    """The pane of a conversation, after a click on its title."""
+    view(desk.element, "Chat")
+    desk.element.locator(".wb-conversations").get_by_role("button", name=title, exact=True).click()
+    return desk.element.locator(".wb-conversation")
+
+
+def write(pane: Locator, text: str) -> None:
+    pane.get_by_label("Message", exact=True).fill(text)
+    pane.get_by_label("Message", exact=True).press("Enter")
+
+
+def test_a_conversation_is_begun_and_its_answer_is_shown_as_it_was_written(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    define(desk, SAYS)
+    view(desk.element, "Chat")
+    desk.element.get_by_role("button", name="New conversation…").first.click()
+    form = desk.element.get_by_role("form", name="New conversation")
+    form.get_by_role("button", name="Begin").click()
+    expect(form).to_contain_text("MODEL_REQUIRED")
+    expect(form.get_by_label("Model", exact=True)).to_be_focused()
+    form.get_by_label("Definition").select_option("./agents/helper", timeout=40_000)
+    form.get_by_role("button", name="Begin").click()
+    pane = desk.element.locator(".wb-conversation")
+    expect(pane.get_by_label("Message", exact=True)).to_be_focused()
+    write(pane, "What did you find?")
+    expect(pane.get_by_role("heading", name="Findings")).to_be_visible()
+    expect(pane.locator("strong")).to_have_text("three")
+    expect(pane.locator(".wb-bullets li")).to_have_text(["Adelie", "Gentoo"])
+    expect(pane.locator("td")).to_have_text(["1", "2"])
+    expect(pane.get_by_role("heading", name="What did you find?")).to_be_visible()
+    expect(pane.get_by_label("Message", exact=True)).to_have_value("")
+
+
+def test_the_call_of_a_tool_stays_in_the_transcript_and_opens(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    script = [{"say": "I look.", "calls": [{"tool": "get_personas"}]}, {"say": "There are four."}]
+    conversation(desk, script, tools=OPERATIONS)
+    pane = opened(desk)
+    write(pane, "Who can work here?")
+    expect(pane).to_contain_text("There are four.")
+    call = pane.get_by_role("button", name=re.compile("^get_personas"))
+    expect(call).to_contain_text("done")
+    call.press("Enter")
+    expect(pane.locator(".wb-tool-body")).to_contain_text('"id": "implementer"')
+    write(pane, "And now?")
+    expect(pane.get_by_role("button", name=re.compile("^get_personas"))).to_have_count(2)
+    expect(call.first).to_have_attribute("aria-expanded", "true")
+
+
+def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    task = {"title": "Count", "persona_id": "tester"}
+    script = [{"calls": [{"tool": "create_task", "input": task}]}, {"say": "It is planned."}]
+    conversation(desk, script, tools=OPERATIONS)
+    pane = opened(desk)
+    write(pane, "Plan it.")
+    expect(pane.get_by_role("button", name=re.compile("^create_task"))).to_contain_text("waits for your permission")
+    question = pane.get_by_role("listitem", name="create_task", exact=True)
+    expect(question).to_contain_text('"persona_id": "tester"')
+    assert desk.host.call("list_tasks")["tasks"] == []
+    question.get_by_role("button", name="Allow once: create_task").click()
+    expect(pane).to_contain_text("It is planned.")
+    assert [task["title"] for task in desk.host.call("list_tasks")["tasks"]] == ["Count"]
+
+
+def test_an_answer_is_stopped_and_asked_for_again(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    conversation(desk, [{"say": "One two " + "word " * 1_000, "pause": 0.05}])
+    pane = opened(desk)
+    write(pane, "Count.")
+    expect(pane).to_contain_text("One two")
+    pane.get_by_role("button", name="Stop the answer").click()
+    expect(pane).to_contain_text("You stopped this answer.")
+    expect(pane.get_by_label("Message", exact=True)).to_be_focused()
+    define(desk, [{"say": "All of it."}])
+    pane.get_by_role("button", name="Try again").click()
+    expect(pane).to_contain_text("All of it.")
+    expect(pane).not_to_contain_text("One two")
+    expect(pane.get_by_role("button", name="Stop the answer")).to_be_hidden()
+
+
+def test_what_is_typed_stays_while_answers_come_and_other_conversations_are_read(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    conversation(desk, [{"say": "A " + "slow " * 1_000, "pause": 0.05}], title="First")
+    conversation(desk, title="Second")
+    pane = opened(desk, "First")
+    write(pane, "Begin.")
+    expect(pane).to_contain_text("A slow")
+    message = pane.get_by_label("Message", exact=True)
+    message.fill("Half a sen")
+    message.press("Enter")
+    expect(message).to_have_value("Half a sen")
+    opened(desk, "Second")
+    expect(message).to_have_value("")
+    write(pane, "Hello")
+    expect(pane).to_contain_text("You said: Hello")
+    opened(desk, "First")
+    expect(message).to_have_value("Half a sen")
+    pane.get_by_role("button", name="Stop the answer").click()
+    expect(pane.get_by_role("button", name="Send", exact=True)).to_be_enabled()
+    message.press("Enter")
+    expect(pane.locator(".wb-from-user")).to_have_text([re.compile("Begin."), re.compile("Half a sen")])
+
+
+def test_a_message_that_cannot_be_sent_stays_typed(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    conversation(desk)
+    pane = opened(desk)
+    desk.fail("send_message")
+    write(pane, "Hello")
+    expect(pane.locator(".wb-error:visible")).to_contain_text("STORE_BUSY")
+    expect(pane.get_by_label("Message", exact=True)).to_have_value("Hello")
+    desk.restore()
+    pane.get_by_label("Message", exact=True).press("Enter")
+    expect(pane).to_contain_text("You said: Hello")
+    expect(pane.locator(".wb-error:visible")).to_have_count(0)
+
+
+def test_a_conversation_that_goes_on_elsewhere_is_followed(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    made = conversation(desk)
+    pane = opened(desk)
+    expect(pane).to_contain_text("Nothing is written yet.")
+    desk.host.call("send_message", conversation_id=made, content="From a cell")
+    expect(pane).to_contain_text("You said: From a cell")
+    view(desk.element, "Tasks")
+    desk.host.call("send_message", conversation_id=made, content="While it is hidden")
+    view(desk.element, "Chat")
+    expect(pane).to_contain_text("You said: While it is hidden")
+    desk.host.call("delete_conversation", conversation_id=made)
+    expect(pane).to_be_hidden()
+
+
+def test_an_answer_that_fails_says_why_and_can_be_tried_again(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    conversation(desk, model="openai:gpt-none")
+    pane = opened(desk)
+    write(pane, "Hello")
+    error = pane.locator(".wb-chat-message .wb-error:visible")
+    expect(error).to_be_visible()
+    expect(error.locator("code").first).to_have_text(re.compile("^[A-Z_]+$"))
+    pane.get_by_role("button", name="Settings…").click()
+    form = pane.get_by_role("form", name="Settings")
+    form.get_by_label("Model", exact=True).fill("test:echo")
+    form.get_by_role("button", name="Save").click()
+    pane.get_by_role("button", name="Try again").click()
+    expect(pane).to_contain_text("You said: Hello")
+
+
+def test_what_a_model_writes_is_shown_and_not_obeyed(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    evil = "<img src=x onerror=alert(1)> ![pixel](http://127.0.0.1:9/x.png) [click](javascript:alert(1)) \u202eevil"
+    conversation(desk, [{"say": evil}])
+    pane = opened(desk)
+    requested: list[str] = []
+    desk.page.on("request", lambda request: requested.append(request.url))
+    write(pane, "Show me.")
+    expect(pane).to_contain_text("<img src=x onerror=alert(1)>")
+    expect(pane).to_contain_text("\\u202eevil")
+    assert pane.locator("img").count() == 0
+    assert pane.locator("a").evaluate_all("links => links.map((one) => one.protocol)") == ["http:"]
+    assert [url for url in requested if not url.startswith("blob:")] == []
+
+
+def test_a_conversation_is_saved_as_a_notebook_and_deleted_after_a_second_question(open_bare_desk: Open) -> None:
+    desk = open_bare_desk()
+    conversation(desk)
+    pane = opened(desk)
+    write(pane, "Hello")
+    expect(pane).to_contain_text("You said: Hello")
+    with desk.page.expect_download() as started:
+        pane.get_by_role("button", name="Save as Notebook").click()
+    assert "You said: Hello" in Path(started.value.path()).read_text()
+    pane.get_by_role("button", name="Delete…").click()
+    pane.get_by_role("button", name="Delete the conversation").click()
+    expect(desk.element.get_by_text("No conversations yet.")).to_be_visible()
+    expect(desk.element.get_by_role("button", name="New conversation…").first).to_be_focused()
+    assert desk.host.call("list_conversations")["conversations"] == []

@@ -1,0 +1,70 @@
+"""A server is killed in the middle of an answer: no frame that a reader had is lost, and the answer can be retried."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.chaos.test_kill_matrix import Project, Victim
+from tests.services.chat.conftest import define
+from workbench.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
+
+ROUNDS = 2
+WORDS = [{"say": " ".join(f"word{n}" for n in range(2_000)), "pause": 0.005}]
+
+
+@pytest.fixture
+def project(repository: Path) -> Iterator[Project]:
+    made = Project(repository, Random(7))
+    made.serve(Victim.SERVER)
+    yield made
+    kill(made)
+
+
+def kill(project: Project) -> None:
+    """Kill the server of a project."""
+    assert project.server is not None
+    project.server.kill()
+    project.server.wait()
+
+
+@pytest.mark.timeout(240)
+async def test_frames_that_a_reader_has_are_in_the_answer_that_the_next_server_finds(
+    project: Project, settings: Settings
+) -> None:
+    path = define(settings, WORDS)
+    for _ in range(ROUNDS):
+        conversation = (await project.call("create_conversation", definition=path))["id"]
+        await project.call("send_message", conversation_id=conversation, content="Count")
+        had = await read(project, conversation, 0, project.random.randint(2, 30))
+        await asyncio.to_thread(kill, project)
+        project.serve(Victim.SERVER)
+        rest = await read(project, conversation, had[-1]["number"], None)
+        frames = had + rest
+        assert [frame["number"] for frame in frames] == list(range(1, len(frames) + 1))
+        assert (frames[-1]["type"], frames[-1]["data"]["code"]) == ("error", "ANSWER_INTERRUPTED")
+        answer = (await project.call("list_messages", conversation_id=conversation))["messages"][-1]
+        text = "".join(frame["data"]["content"] for frame in frames if frame["type"] == "token")
+        assert (answer["state"], answer["content"]) == ("interrupted", text)
+        await project.call("retry_answer", conversation_id=conversation, message_id=answer["id"])
+        await project.call("stop_answer", conversation_id=conversation)
+
+
+async def read(project: Project, conversation: str, after: int, count: int | None) -> list[dict[str, Any]]:
+    """The frames after one: at least so many, or, with None, all up to the end of the answer."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = await project.call("read_frames", conversation_id=conversation, after=after, wait_seconds=20)
+        found += page["frames"]
+        after = page["next_after"]
+        if count is None and found and found[-1]["type"] == "error":
+            return found
+        if count is not None and len(found) >= count:
+            return found

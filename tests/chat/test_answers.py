@@ -1,0 +1,89 @@
+"""The answer of a model that is chosen by name, for callers on an event loop."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import aclosing
+
+import pytest
+
+from workbench.chat import answers
+from workbench.chat.answers import Choice
+from workbench.chat.frames import Completed, Token, ToolStarted
+from workbench.chat.question import Question
+from workbench.chat.tools import NoTools
+
+pytestmark = pytest.mark.anyio
+
+TEST = Choice("test:script", {}, {"script": [{"say": "One two."}, {"say": "Three."}]})
+
+
+async def test_a_conversation_goes_on_after_an_interruption() -> None:
+    async with aclosing(answers.answer(TEST, Question("", "Hello"), NoTools())) as frames:
+        first = await anext(frames)
+    history = await answers.extended(None, "Hello", [first, ToolStarted("c1", "add", "{}")])
+    again = Question("", "And?", history)
+    found = [frame async for frame in answers.answer(TEST, again, NoTools())]
+    assert found[0] == Token("Three.")
+    assert isinstance(found[-1], Completed)
+
+
+IMPORTS = """
+import asyncio, sys, time
+from workbench.chat import answers
+from workbench.chat.question import Question
+from workbench.chat.tools import NoTools
+
+assert "pydantic_ai" not in sys.modules
+
+async def main():
+    ticks = 0
+    async def tick():
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.005)
+            ticks += 1
+    ticking = asyncio.create_task(tick())
+    frames = answers.answer(answers.Choice("test:x", {}, {}), Question("", "Hello"), NoTools())
+    async for frame in frames:
+        break
+    assert "pydantic_ai" in sys.modules
+    assert ticks > 3, ticks
+    await frames.aclose()
+
+asyncio.run(main())
+"""
+ABSENT = """
+import asyncio, sys
+from workbench.chat import answers
+from workbench.chat.question import Question
+from workbench.chat.tools import NoTools
+from workbench.errors import Unavailable
+
+sys.modules[sys.argv[1]] = None
+
+async def main():
+    try:
+        async for frame in answers.answer(answers.Choice(sys.argv[2], {"ANTHROPIC_API_KEY": "k"}, {}),
+                                          Question("", "Hello"), NoTools()):
+            pass
+    except Unavailable as error:
+        assert error.code == "CHAT_NOT_INSTALLED", error
+        assert "workbench-agents[chat]" in error.message
+    else:
+        raise AssertionError("no error")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_the_libraries_are_imported_on_first_use_beside_the_loop() -> None:
+    subprocess.run([sys.executable, "-c", IMPORTS], check=True, timeout=50)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("package", "model"), [("pydantic_ai", "test:x"), ("anthropic", "anthropic:x")])
+def test_a_package_that_is_not_installed_has_a_code(package: str, model: str) -> None:
+    subprocess.run([sys.executable, "-c", ABSENT, package, model], check=True, timeout=50)

@@ -1,0 +1,133 @@
+"""One answer of a model: text, tool calls and results, as they come. The model is the scripted one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from workbench.chat.engine import Limits, Question, answer
+from workbench.chat.frames import Completed, Frame, Token, ToolCompleted, ToolStarted
+from workbench.chat.models import model
+from workbench.chat.tools import NoTools, ToolOffer
+from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
+
+pytestmark = pytest.mark.anyio
+
+
+class Adding:
+    """One tool that adds, and one that fails."""
+
+    def __init__(self) -> None:
+        self.called: list[tuple[str, dict[str, Any]]] = []
+
+    async def offers(self) -> list[ToolOffer]:
+        return [ToolOffer(name, "A tool.", {"type": "object"}) for name in ("add", "fail")]
+
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+        self.called.append((name, arguments))
+        if name == "fail":
+            raise Unavailable("TOOL_TIMEOUT", "It took too long.")
+        return json.dumps(arguments["a"] + arguments["b"])
+
+
+async def frames(script: Any, toolbox: Any = None, prompt: str = "Hello", **more: Any) -> list[Frame]:
+    """All frames of an answer."""
+    limits = Limits(**{name: more.pop(name) for name in ("steps", "seconds") if name in more})
+    question = Question("Be brief.", prompt, **more)
+    chosen = model("test:script", {}, {"script": script})
+    return [frame async for frame in answer(chosen, question, toolbox or NoTools(), limits)]
+
+
+def text(found: list[Frame]) -> str:
+    return "".join(frame.text for frame in found if isinstance(frame, Token))
+
+
+async def test_text_comes_word_by_word_and_ends_with_the_whole() -> None:
+    found = await frames([{"say": "One two three."}])
+    assert [frame for frame in found if isinstance(frame, Token)] == [Token("One"), Token(" two"), Token(" three.")]
+    assert isinstance(found[-1], Completed)
+    assert (found[-1].text, found[-1].is_whole) == ("One two three.", True)
+
+
+async def test_a_word_that_comes_again_keeps_its_space() -> None:
+    assert text(await frames([{"say": "no, no, no"}])) == "no, no, no"
+
+
+async def test_without_a_script_the_model_repeats_what_it_is_told() -> None:
+    assert text(await frames(None, prompt="Good morning")) == "You said: Good morning"
+
+
+async def test_tools_are_called_at_once_and_their_results_reach_the_model() -> None:
+    calls = [{"tool": "add", "input": {"a": 1, "b": 2}}, {"tool": "add", "input": {"a": 3, "b": 4}}]
+    toolbox = Adding()
+    found = await frames([{"say": "Adding.", "calls": calls}, {"say": "Done."}], toolbox)
+    started = {frame.call_id: frame for frame in found if isinstance(frame, ToolStarted)}
+    completed = {frame.call_id: frame for frame in found if isinstance(frame, ToolCompleted)}
+    assert len(started) == 2
+    assert {call_id: frame.result for call_id, frame in completed.items()} == {"call_0_0": "3", "call_0_1": "7"}
+    assert json.loads(started["call_0_1"].arguments) == {"a": 3, "b": 4}
+    assert text(found) == "Adding.Done."
+
+
+async def test_a_tool_that_fails_is_told_to_the_model_which_goes_on() -> None:
+    found = await frames([{"calls": [{"tool": "fail"}]}, {"say": "Then not."}], Adding())
+    [completed] = [frame for frame in found if isinstance(frame, ToolCompleted)]
+    assert (completed.is_error, completed.result) == (True, "TOOL_TIMEOUT: It took too long.")
+    assert text(found) == "Then not."
+
+
+async def test_a_tool_that_does_not_exist_is_told_to_the_model() -> None:
+    found = await frames([{"calls": [{"tool": "nothing"}]}, {"say": "Then not."}], Adding())
+    assert text(found) == "Then not."
+
+
+async def test_a_conversation_goes_on_with_its_history() -> None:
+    script = [{"say": "First."}, {"say": "Second."}]
+    first = await frames(script)
+    assert isinstance(first[-1], Completed)
+    history = json.loads(json.dumps(first[-1].history))
+    assert text(await frames(script, history=history)) == "Second."
+
+
+async def test_an_answer_that_takes_too_many_steps_or_too_long_ends_with_a_code() -> None:
+    with pytest.raises(Conflict, match="CHAT_LIMIT"):
+        await frames([{"calls": [{"tool": "add", "input": {"a": 1, "b": 1}}]}], Adding(), steps=3)
+    with pytest.raises(WorkbenchError, match="CHAT_LIMIT"):
+        await frames([{"say": "a b c", "pause": 30}], seconds=0.05)
+
+
+async def test_stopping_an_answer_stops_its_tools() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    class Waiting(Adding):
+        async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            return ""
+
+    task = asyncio.create_task(frames([{"calls": [{"tool": "add"}]}], Waiting()))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "code"),
+    [
+        ("", {}, "MODEL_REQUIRED"),
+        ("nothing:x", {}, "PROVIDER_UNKNOWN"),
+        ("test:x", {"script": [{"say": 1}]}, "INVALID_CONFIGURATION"),
+        ("test:x", {"script": {"say": "x"}}, "INVALID_CONFIGURATION"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused(name: str, settings: dict[str, Any], code: str) -> None:
+    with pytest.raises(BadInput, match=code):
+        model(name, {}, settings)

@@ -1,0 +1,193 @@
+"""`%%chat` and `wb.chat`, in a kernel that serves a project, with the provider `test`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kernel.conftest import Kernel, started
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
+
+SCRIPT = """
+assistant = wb.definitions.create("assistant", description="Answers")
+assistant.settings["model"] = "test:script"
+assistant.settings["script"] = [{"say": "It is *fine*."}, {"say": "Still fine."}]
+slow = wb.definitions.create("slow", description="Takes its time")
+slow.settings["model"] = "test:script"
+slow.settings["script"] = [{"say": "one two three four five six seven eight nine ten", "pause": 2}]
+"""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """A kernel that serves a project with two definitions."""
+    home = tmp_path_factory.mktemp("chat")
+    (home / "project").mkdir()
+    with started(home, cwd=home / "project") as kernel:
+        kernel.run("%workbench start --port 0")
+        kernel.run(SCRIPT)
+        yield kernel
+        kernel.run("%workbench stop")
+
+
+def outputs(kernel: Kernel, code: str) -> list[dict[str, Any]]:
+    """The output messages of a cell that succeeds, in order."""
+    found: list[dict[str, Any]] = []
+    reply = kernel.client.execute_interactive(code, output_hook=found.append, timeout=100)["content"]
+    assert reply["status"] == "ok", reply
+    shown = ("display_data", "update_display_data", "execute_result", "stream")
+    return [message for message in found if message["msg_type"] in shown]
+
+
+def test_a_cell_shows_the_answer_and_continues_the_conversation(running: Kernel) -> None:
+    assert running.run("%%chat assistant --new\nHow is it?") == "It is *fine*."
+    assert running.run("%%chat assistant\nAnd now?") == "Still fine."
+    assert running.run("%%chat -o last\nAnd now?") == "It is *fine*."
+    assert running.run("last.text, last.state") == "('It is *fine*.', 'completed')"
+    assert running.run("len(wb.chats.open(None).messages)") == "6"
+
+
+def test_in_a_batch_run_the_answer_is_one_output(running: Kernel) -> None:
+    [output] = outputs(running, "%%chat assistant --new\nHow is it?")
+    assert output["content"]["data"] == {"text/plain": "It is *fine*.", "text/html": "<p>It is <em>fine</em>.</p>\n"}
+
+
+def test_in_a_page_the_text_grows_in_its_output(running: Kernel) -> None:
+    running.run("import os; os.environ['WORKBENCH_FRONTEND'] = '1'")
+    try:
+        running.run("slow.settings['script'] = [{'say': 'one two three', 'pause': 0.4}]")
+        first, *more = outputs(running, "%%chat slow --new\nCount")
+    finally:
+        running.run("del os.environ['WORKBENCH_FRONTEND']")
+    assert first["msg_type"] == "display_data"
+    assert {message["msg_type"] for message in more} == {"update_display_data"}
+    assert {message["content"]["transient"]["display_id"] for message in (first, *more)} == {
+        first["content"]["transient"]["display_id"]
+    }
+    texts = [message["content"]["data"]["text/plain"] for message in (first, *more)]
+    assert texts == sorted(texts, key=len)
+    assert len(texts) > 1
+    assert texts[-1] == "one two three"
+
+
+@pytest.mark.parametrize("page", ["0", "1"])
+def test_an_interrupt_stops_the_answer_and_keeps_what_came(running: Kernel, page: str) -> None:
+    running.run(f"os = __import__('os'); os.environ['WORKBENCH_FRONTEND'] = '{page}'")
+    running.run("slow.settings['script'] = [{'say': 'one two three four five', 'pause': 1}]")
+    running.run("chat = wb.chat('slow')")
+    running.run(INTERRUPT)
+    text, error = running.attempt("chat.ask('Count')")
+    running.run("del os.environ['WORKBENCH_FRONTEND']")
+    assert error is not None
+    assert error.startswith("KeyboardInterrupt")
+    assert "The answer was stopped." in text
+    assert running.run("chat.messages[-1]['state']") == "'stopped'"
+    kept = running.run("chat.messages[-1]['content']").strip("'")
+    assert kept.startswith("one")
+    assert not kept.endswith("five")
+    assert running.run("chat.info['answer_id'] is None") == "True"
+
+
+INTERRUPT = """
+import signal, threading, time
+def interrupt():
+    while not (chat.messages and chat.messages[-1]["content"].startswith("one")):
+        time.sleep(0.02)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+"""
+
+
+def test_an_answer_that_fails_fails_the_cell_with_its_code(running: Kernel) -> None:
+    _, error = running.attempt("%%chat --model openai:gpt-x\nHello")
+    assert error is not None
+    assert "INVALID_CONFIGURATION: " in error or "SECRET" in error
+    running.run("keyless = wb.chats.open(None)")
+    assert running.run("keyless.messages[-1]['state']") == "'failed'"
+    assert "✗" not in running.run("keyless")
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        ("%%chat nobody\nHello", "AGENT_NOT_FOUND"),
+        ("%%chat --model nowhere:x\nHello", "PROVIDER_UNKNOWN"),
+        ("%%chat --continue 1\nHello", "CONVERSATION_NOT_FOUND"),
+        ("%%chat assistant --nw\nHello", "BAD_COMMAND"),
+        ("%workbench chat assistant", "BAD_COMMAND"),
+    ],
+)
+def test_a_mistake_is_one_line_with_a_code(running: Kernel, cell: str, code: str) -> None:
+    error = running.fail(cell)
+    assert error["evalue"].startswith(f"{code}: ")
+    assert error["traceback"] == [error["evalue"]]
+
+
+def test_a_conversation_is_an_object(running: Kernel) -> None:
+    running.run("talk = wb.chat('assistant', title='Weather')")
+    assert running.run("talk.ask('How is it?')") == "It is *fine*."
+    assert running.run("talk").splitlines() == ["Weather", "", "> How is it?", "", "It is *fine*."]
+    assert running.run("talk.retry().text").endswith("'It is *fine*.'")
+    assert running.run("len(talk.messages)") == "2"
+    assert running.run("talk.update(title='Climate').info['title']") == "'Climate'"
+    assert "It is *fine*." in running.run("print(talk.export())")
+    assert running.run("import json; len(json.loads(talk.export('notebook'))['cells']) > 1") == "True"
+    assert "Climate" in running.run("%workbench conversations")
+    running.run("talk.delete()")
+    assert running.fail("talk.messages")["evalue"].startswith("CONVERSATION_NOT_FOUND: ")
+
+
+def test_the_command_asks_too(running: Kernel) -> None:
+    assert running.run("%workbench chat assistant 'How is it?' --new") == "It is *fine*."
+    assert running.run("%workbench chat --continue {wb.chats.open(None).id} 'And now?'") == "Still fine."
+
+
+def test_a_deleted_conversation_is_begun_again(running: Kernel) -> None:
+    running.run("%%chat assistant --new\nHow is it?")
+    running.run("wb.chats.open(None).delete()")
+    assert running.run("%%chat assistant\nHow is it?") == "It is *fine*."
+
+
+def test_a_kernel_that_is_attached_chats_too(running: Kernel, tmp_path: Path) -> None:
+    project = running.run("print(wb.settings.project)").strip()
+    with started(tmp_path, cwd=Path(project), env=os.environ) as other:
+        assert "Attached to process" in other.run("%workbench start")
+        assert other.run("%%chat assistant\nHow is it?") == "It is *fine*."
+        other.run("%workbench stop")
+
+
+def test_a_tool_is_asked_for_in_the_page_and_the_cell_says_what_was_decided(running: Kernel) -> None:
+    running.run("@wb.tool\ndef add(a: int, b: int) -> int:\n    return a + b")
+    running.run(
+        "slow.settings['script'] = [{'calls': [{'tool': 'add', 'input': {'a': 1, 'b': 2}}]}, {'say': 'It is 3.'}]"
+    )
+    running.run(APPROVE)
+    running.run("import os; os.environ['WORKBENCH_FRONTEND'] = '1'")
+    try:
+        shown = [message["content"]["data"]["text/plain"] for message in outputs(running, "%%chat slow --new\nAdd")]
+    finally:
+        running.run("del os.environ['WORKBENCH_FRONTEND']")
+    assert '→ add(a=1, b=2)\n← add: {"result":3}' in shown
+    assert "Approved by operator: the tool call of add." in shown
+    assert shown[-1] == "It is 3."
+
+
+APPROVE = """
+import threading
+from kernel_ext.panels.question import Question
+asked, display = threading.Event(), Question._ipython_display_
+def displayed(self):
+    display(self)
+    asked.set()
+Question._ipython_display_ = displayed
+def approve():
+    asked.wait()
+    [one] = wb.call("list_approvals", kind="tool_call")["approvals"]
+    wb.call("approve", approval_id=one["id"])
+threading.Thread(target=approve, daemon=True).start()
+"""

@@ -1,0 +1,91 @@
+"""The protocol of conversations as data: what a client sends, and what it gets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import BadInput, NotFound
+from workbench.rules.wire import chat_message
+from workbench.rules.wire.chat_message import Ping, Retry, Say, Stop, Subscribe, Unsubscribe
+
+SENT: list[tuple[dict[str, Any], Any]] = [
+    ({"type": "message", "conversation_id": "c", "content": "Hi"},
+     Say(type="message", conversation_id="c", content="Hi")),
+    ({"type": "message", "conversation_id": "c", "content": "Hi", "request_id": 1, "colour": "red"},
+     Say(type="message", conversation_id="c", content="Hi", request_id=1)),
+    ({"type": "subscribe", "conversation_id": "c"}, Subscribe(type="subscribe", conversation_id="c", after=None)),
+    ({"type": "subscribe", "conversation_id": "c", "after": 7},
+     Subscribe(type="subscribe", conversation_id="c", after=7)),
+    ({"type": "unsubscribe", "conversation_id": "c"}, Unsubscribe(type="unsubscribe", conversation_id="c")),
+    ({"type": "stop", "conversation_id": "c"}, Stop(type="stop", conversation_id="c")),
+    ({"type": "retry", "conversation_id": "c", "message_id": "m"},
+     Retry(type="retry", conversation_id="c", message_id="m")),
+    ({"type": "ping"}, Ping(type="ping")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "meant"), SENT)
+def test_a_message_of_a_client_is_read(sent: dict[str, Any], meant: Any) -> None:
+    assert chat_message.parse(json.dumps(sent)) == meant
+
+
+OBJECTS = st.dictionaries(
+    st.sampled_from(["type", "conversation_id", "content", "after", "request_id", "message_id"]),
+    st.one_of(
+        st.none(),
+        st.integers(),
+        st.text(max_size=5),
+        st.sampled_from(["message", "subscribe", "unsubscribe", "stop", "retry", "ping"]),
+        st.lists(st.integers(), max_size=2),
+    ),
+)
+
+
+@given(st.one_of(st.text(), OBJECTS.map(json.dumps)))
+def test_anything_else_is_refused_with_a_reason(text: str) -> None:
+    try:
+        command = chat_message.parse(text)
+    except BadInput as error:
+        assert error.code == "BAD_MESSAGE"
+    else:
+        assert command.type in text
+
+
+def test_a_frame_has_the_fields_of_its_message_and_its_number() -> None:
+    stored = {"number": 3, "message_id": "m", "type": "token", "data": {"content": "Hi"}, "at": "2026-01-01T00:00:00Z"}
+    assert chat_message.frame("c", stored) == {
+        "type": "token",
+        "content": "Hi",
+        "conversation_id": "c",
+        "message_id": "m",
+        "number": 3,
+    }
+
+
+def test_only_a_message_with_a_request_id_is_acknowledged() -> None:
+    stop = Stop(type="stop", conversation_id="c")
+    assert chat_message.done(stop, "stop") == {}
+    assert chat_message.done(stop.model_copy(update={"request_id": 5}), "stop") == {
+        "type": "accepted",
+        "action": "stop",
+        "conversation_id": "c",
+        "request_id": 5,
+    }
+
+
+def test_an_error_names_what_it_is_about() -> None:
+    problem = NotFound("CONVERSATION_NOT_FOUND", "No.")
+    assert chat_message.error(problem, "c", 1) == {
+        "type": "error",
+        "message": "No.",
+        "code": "CONVERSATION_NOT_FOUND",
+        "status": 404,
+        "conversation_id": "c",
+        "request_id": 1,
+    }
+    assert "conversation_id" not in chat_message.error(problem, None)

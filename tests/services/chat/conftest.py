@@ -1,0 +1,83 @@
+"""A served project with a conversation, whose model is the scripted one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import Served
+from workbench.app import Workbench
+from workbench.settings import Settings
+
+TERMINAL = ("complete", "error")
+
+
+class Chat:
+    """A conversation, as its person uses it."""
+
+    def __init__(self, workbench: Workbench, conversation_id: str) -> None:
+        self.workbench = workbench
+        self.id = conversation_id
+        self.read = 0
+
+    async def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """An operation on it."""
+        return await self.workbench.call(name, conversation_id=self.id, **arguments)
+
+    async def send(self, content: str) -> dict[str, Any]:
+        """Send a message without waiting for the answer."""
+        return await self.call("send_message", content=content)
+
+    async def frames(self, until: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+        """The next frames, up to one that is enough."""
+        found: list[dict[str, Any]] = []
+        while True:
+            page = await self.call("read_frames", after=self.read, wait_seconds=30, limit=1)
+            for frame in page["frames"]:
+                self.read = frame["number"]
+                found.append(frame)
+                if until(frame):
+                    return found
+
+    async def ended(self) -> list[dict[str, Any]]:
+        """The next frames, up to the end of an answer."""
+        return await self.frames(lambda frame: frame["type"] in TERMINAL)
+
+    async def ask(self, content: str) -> dict[str, Any]:
+        """Send a message and wait for its answer."""
+        await self.send(content)
+        await self.ended()
+        return (await self.messages())[-1]
+
+    async def messages(self, **more: Any) -> list[dict[str, Any]]:
+        """Its messages."""
+        found: list[dict[str, Any]] = (await self.call("list_messages", **more))["messages"]
+        return found
+
+
+def define(settings: Settings, script: list[dict[str, Any]], name: str = "helper", more: str = "") -> str:
+    """Write a definition whose model follows a script; its path."""
+    path = settings.home / "agents" / name / "agent.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f"metadata:\n  id: {name}\n  name: {name.title()}\n"
+        f"settings:\n  model: test:script\n  script: {json.dumps(script)}\n{more}"
+    )
+    return f"./agents/{name}"
+
+
+@pytest.fixture
+def begin(served: Served, settings: Settings) -> Callable[..., Any]:
+    """`await begin([{"say": "Hello."}])`: a conversation with a definition whose model follows a script."""
+
+    async def begun(script: list[dict[str, Any]] | None = None, more: str = "", **choices: Any) -> Chat:
+        about: dict[str, Any] = (
+            {"model": "test:echo"} if script is None else {"definition": define(settings, script, more=more)}
+        )
+        made = await served.workbench.call("create_conversation", **about | choices)
+        return Chat(served.workbench, made["id"])
+
+    return begun

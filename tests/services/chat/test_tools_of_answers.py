@@ -1,0 +1,119 @@
+"""The tools of an answer: those that the conversation chose, with the operator's permission where it is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.services.chat.conftest import Chat
+from workbench.services.chat.toolbox import as_text
+from workbench.services.tools.tool import Outcome
+
+pytestmark = pytest.mark.anyio
+
+Begin = Callable[..., Any]
+
+
+def calling(tool: str, **arguments: Any) -> list[dict[str, Any]]:
+    """A model that calls a tool, then says something."""
+    return [{"say": "Wait.", "calls": [{"tool": tool, "input": arguments}]}, {"say": "Done."}]
+
+
+def of_type(frames: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [frame["data"] for frame in frames if frame["type"] == kind]
+
+
+async def tool_part(chat: Chat) -> dict[str, Any]:
+    """The only call of the last message."""
+    [found] = [part for part in (await chat.messages())[-1]["parts"] if part["type"] == "tool"]
+    part: dict[str, Any] = found
+    return part
+
+
+async def test_an_operation_that_reads_is_called_if_the_conversation_asks_for_workbench(begin: Begin) -> None:
+    chat = await begin(calling("list_tasks"), tools=["workbench"])
+    await chat.send("Which tasks are there?")
+    frames = await chat.ended()
+    [start], [complete] = of_type(frames, "tool_start"), of_type(frames, "tool_complete")
+    assert (start["tool_name"], start["tool_input"], start["source"]) == ("list_tasks", "{}", "local")
+    assert start["call_id"] == complete["call_id"]
+    assert json.loads(complete["tool_result"])["tasks"] == []
+    assert (complete["is_error"], of_type(frames, "complete")[0]["state"]) == (False, "completed")
+    part = await tool_part(chat)
+    assert (part["state"], part["tool_name"], part["record_id"]) == ("completed", "list_tasks", complete["record_id"])
+
+
+async def test_without_a_choice_the_model_has_no_operations(begin: Begin) -> None:
+    chat = await begin(calling("list_tasks"))
+    await chat.send("Which tasks are there?")
+    [complete] = of_type(await chat.ended(), "tool_complete")
+    assert complete["is_error"]
+    assert (await tool_part(chat))["state"] == "failed"
+
+
+async def test_operations_of_the_operator_and_definitions_are_never_offered(begin: Begin) -> None:
+    for name in ("approve", "agent_create", "send_message", "update_agent"):
+        chat = await begin(calling(name), tools=["workbench", name])
+        await chat.send("Do it.")
+        assert of_type(await chat.ended(), "tool_complete")[0]["is_error"], name
+
+
+async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answer(begin: Begin) -> None:
+    chat = await begin(
+        calling("create_task", title="Tidy up", persona_id="tester"), tools=["workbench"], limits={"seconds": 5}
+    )
+    await chat.send("Make a task.")
+    [waiting] = of_type(await chat.frames(lambda frame: frame["type"] == "tool_waiting"), "tool_waiting")
+    part = await tool_part(chat)
+    assert (part["state"], part["approval_id"]) == ("waiting", waiting["approval_id"])
+    question = await chat.workbench.call("get_approval", approval_id=waiting["approval_id"])
+    assert question["payload"]["arguments"] == {"title": "Tidy up", "persona_id": "tester"}
+    assert question["requester"] == "chat:Helper"
+    await chat.workbench.call("approve", approval_id=waiting["approval_id"])
+    assert not of_type(await chat.ended(), "tool_complete")[0]["is_error"]
+    assert [task["title"] for task in (await chat.workbench.call("list_tasks"))["tasks"]] == ["Tidy up"]
+
+
+async def test_a_call_that_is_refused_is_known_to_the_model_which_goes_on(begin: Begin) -> None:
+    chat = await begin(calling("create_task", title="Tidy up", persona_id="tester"), tools=["workbench"])
+    await chat.send("Make a task.")
+    [waiting] = of_type(await chat.frames(lambda frame: frame["type"] == "tool_waiting"), "tool_waiting")
+    await chat.workbench.call("reject", approval_id=waiting["approval_id"], reason="Not now.")
+    frames = await chat.ended()
+    [complete] = of_type(frames, "tool_complete")
+    assert complete["is_error"]
+    assert complete["tool_result"] == "TOOL_DENIED: The operator refused this call of create_task: Not now.."
+    assert frames[-1]["data"]["state"] == "completed"
+
+
+async def test_stopping_an_answer_that_waits_withdraws_the_question(begin: Begin) -> None:
+    chat = await begin(calling("create_task", title="Tidy up", persona_id="tester"), tools=["workbench"])
+    await chat.send("Make a task.")
+    [waiting] = of_type(await chat.frames(lambda frame: frame["type"] == "tool_waiting"), "tool_waiting")
+    await chat.call("stop_answer")
+    question = await chat.workbench.call("get_approval", approval_id=waiting["approval_id"])
+    assert question["status"] == "failed"
+    assert (await tool_part(chat))["state"] == "cancelled"
+
+
+async def test_references_on_request_are_read_with_a_tool(begin: Begin) -> None:
+    chat = await begin(calling("get_reference", reference_name="style"))
+    reference = {"name": "style", "text": "Short sentences.", "include": "agent"}
+    await chat.workbench.call("agent_add_reference", agentTarget="helper", reference=reference)
+    await chat.send("How do we write?")
+    [complete] = of_type(await chat.ended(), "tool_complete")
+    assert "Short sentences." in complete["tool_result"]
+
+
+def test_a_model_reads_text_and_only_the_names_of_pictures() -> None:
+    blocks = [
+        {"type": "text", "text": "A plot:"},
+        {"type": "image", "data": "A" * 400, "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": "file:///a.md", "text": "# A"}},
+        {"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "AAAA", "mimeType": "application/x"}},
+    ]
+    assert as_text(Outcome(blocks)) == "A plot:\n[image/png, 300 bytes]\n# A\n[application/x, 3 bytes]"
+    assert as_text(Outcome([], {"sum": 3})) == '{"sum":3}'

@@ -1,0 +1,94 @@
+"""The answer of a model that is chosen by name, for callers on an event loop: the libraries are imported in a thread.
+
+This module imports nothing that takes long; everything else of the engine is reached through it or imported by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+from workbench.chat.frames import Frame, History, Retrying
+from workbench.chat.models import model, not_installed
+from workbench.chat.question import Limits, Question
+from workbench.chat.tools import Toolbox
+from workbench.errors import WorkbenchError
+from workbench.rules.definitions.secrets import is_secret, redacted
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which model answers.
+
+    Args:
+        name: ``provider:model``.
+        config: the provider's configuration, with its secrets.
+        settings: those of the definition; some are the provider's own, such as `script` of the provider `test`.
+    """
+
+    name: str
+    config: Mapping[str, str]
+    settings: Mapping[str, Any]
+
+
+async def answer(
+    choice: Choice, question: Question, toolbox: Toolbox, limits: Limits = Limits()
+) -> AsyncGenerator[Frame, None]:
+    """See `engine.answer`. The first answer of a process takes seconds longer, in which the loop stays free.
+
+    What the provider reports of its failures is without the secrets of its configuration.
+
+    Raises:
+        WorkbenchError: see `models.model` and `engine.answer`.
+    """
+    try:
+        async with aclosing(_answer(choice, question, toolbox, limits)) as frames:
+            async for frame in frames:
+                yield replace(frame, message=_redacted(choice, frame.message)) if type(frame) is Retrying else frame
+    except WorkbenchError as error:
+        error.message = _redacted(choice, error.message)
+        raise
+
+
+async def _answer(choice: Choice, question: Question, toolbox: Toolbox, limits: Limits) -> AsyncGenerator[Frame, None]:
+    engine = await asyncio.to_thread(_imported, "engine")
+    chosen = await asyncio.to_thread(model, choice.name, choice.config, choice.settings)
+    async with aclosing(engine.answer(chosen, question, toolbox, limits)) as frames:
+        async for frame in frames:
+            yield frame
+
+
+async def extended(history: History | None, prompt: str, frames: Iterable[Frame]) -> History:
+    """See `transcript.extended`.
+
+    Raises:
+        Conflict: ``HISTORY_UNREADABLE``. Unavailable: ``CHAT_NOT_INSTALLED``.
+    """
+    found: History = (await asyncio.to_thread(_imported, "transcript")).extended(history, prompt, frames)
+    return found
+
+
+def _redacted(choice: Choice, text: str) -> str:
+    provider = choice.name.partition(":")[0]
+    return redacted(text, [value for key, value in choice.config.items() if is_secret(provider, key)])
+
+
+async def load(choice: Choice) -> None:
+    """Import what an answer of a model needs, in a thread. The first time in a process this takes seconds.
+
+    Raises:
+        WorkbenchError: see `models.model`.
+    """
+    await asyncio.to_thread(_imported, "engine")
+    await asyncio.to_thread(model, choice.name, choice.config, choice.settings)
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(f"workbench.chat.{name}")
+    except ImportError as error:
+        raise not_installed(error) from None

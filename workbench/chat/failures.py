@@ -1,0 +1,51 @@
+"""What went wrong with a model, as coded errors."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic_ai import exceptions as ai
+
+from workbench.errors import BadInput, Conflict, Refused, TooMany, Unavailable, WorkbenchError
+
+REASON_LIMIT = 500
+RETRY_SECONDS = 30.0
+"""When to try again if the provider does not say."""
+
+
+def coded(error: BaseException) -> WorkbenchError:
+    """The coded error for what a model's provider, or the engine, raised."""
+    reason = f"{type(error).__name__}: {error}"[:REASON_LIMIT]
+    match error:
+        case WorkbenchError():
+            return error
+        case ai.ModelAuthenticationError():
+            return Refused("PROVIDER_KEY_REFUSED", "The provider refuses the key. Check it in the definition.")
+        case ai.ModelQuotaExceededError():
+            return Unavailable("PROVIDER_QUOTA", f"The provider's quota is used up. {reason}")
+        case ai.ModelRateLimitError():
+            wait = math.ceil(error.retry_after or RETRY_SECONDS)
+            return TooMany(
+                "PROVIDER_RATE_LIMIT",
+                f"The provider gets too many requests. Try again in {wait} s.",
+                retry_after_seconds=wait,
+            )
+        case ai.ModelNotFoundError():
+            return BadInput("MODEL_NOT_FOUND", f"The provider has no such model. {reason}")
+        case ai.ModelContextWindowExceededError():
+            return Conflict("CONVERSATION_TOO_LONG", "The conversation is too long for this model. Begin a new one.")
+        case ai.ModelRequestRejectedError():
+            return BadInput("PROVIDER_REJECTED", f"The provider rejects the request. {reason}")
+        case ai.ModelTimeoutError() | ai.ModelRequestTimeout():
+            return Unavailable("PROVIDER_TIMEOUT", "The provider did not answer in time. Try again.")
+        case ai.ModelConnectionError():
+            return Unavailable("PROVIDER_UNREACHABLE", f"The provider cannot be reached. {reason}")
+        case ai.UsageLimitExceeded() | ai.OutputTokenLimitExceeded():
+            return Conflict("CHAT_LIMIT", f"The answer reached a limit of its conversation. {reason}")
+        case ai.ContentFilterError():
+            return Conflict("CONTENT_FILTERED", "The provider's filter stopped the answer.")
+        case ai.ModelAPIError():
+            return Unavailable("PROVIDER_FAILED", f"The provider failed. {reason}")
+        case ai.UnexpectedModelBehavior():
+            return Unavailable("PROVIDER_ANSWER_INVALID", f"The provider's answer cannot be read. {reason}")
+    return Unavailable("CHAT_FAILED", f"The answer failed. {reason}")

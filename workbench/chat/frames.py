@@ -1,0 +1,112 @@
+"""What an answer consists of, in the order in which it comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+History = dict[str, Any]
+"""A conversation as the engine keeps it: JSON-ready, with the version of its form; see `transcript`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of the model's reasoning, from providers that show it. It is no part of the text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """The model calls a tool. `arguments` is JSON text, as the model wrote it."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCompleted:
+    """A tool's result is known, in the words that the model reads."""
+
+    call_id: str
+    name: str
+    result: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """A request has failed before anything of its answer came, and is sent again.
+
+    Args:
+        code: that of the failure, such as ``PROVIDER_RATE_LIMIT``.
+        attempt: the number of the next attempt; the first one is 1.
+        attempts: how many there are at most.
+        seconds: the wait before it.
+    """
+
+    code: str
+    message: str
+    attempt: int
+    attempts: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer has cost. Tokens that the provider did not report, and an unknown price, are None."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    requests: int
+    cost_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What the answer has cost up to now, after each step of the model."""
+
+    usage: Usage
+
+
+class End(StrEnum):
+    """Why an answer ended: the model finished, it reached its limit of tokens, the provider's filter stopped it, or
+    the connection was lost before the provider reported the end."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    FILTERED = "filtered"
+    CUT = "cut"
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The end of an answer.
+
+    Args:
+        text: that of the last step; the tokens have that of all steps.
+        history: the conversation with this answer; pass it with the next question.
+    """
+
+    text: str
+    usage: Usage
+    history: History
+    end: End = End.STOP
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of it is missing."""
+        return self.end is End.STOP
+
+
+Frame = Token | Thought | ToolStarted | ToolCompleted | Retrying | Used | Completed

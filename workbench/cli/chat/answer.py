@@ -1,0 +1,165 @@
+"""An answer that is followed while it is made, frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self
+
+from workbench.cli.chat.parts import as_page, as_text
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.inert import as_html, inert
+from workbench.rules.chat.transcript import FrameKind, TextPart, ToolPart, Transcript
+
+Frame = Mapping[str, Any]
+
+
+class Caller(Protocol):
+    """What runs operations as the operator: a terminal's client, or a notebook's session."""
+
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run an operation.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        ...
+
+
+class Answer:
+    """An answer of a conversation.
+
+    `message` is what list_messages says about it, once it has ended: its state, error and usage.
+
+    Args:
+        started: the answer, as send_message or retry_answer returned it.
+        after: the number of the conversation's last frame before it.
+    """
+
+    def __init__(self, caller: Caller, started: Mapping[str, Any], after: int) -> None:
+        self.conversation_id: str = started["conversation_id"]
+        self.id: str = started["id"]
+        self.message: Mapping[str, Any] | None = None
+        self._caller = caller
+        self._after = after
+        self._transcript = Transcript()
+
+    @classmethod
+    def asked(cls, caller: Caller, conversation_id: str, question: str) -> Self:
+        """Ask something in a conversation.
+
+        Raises:
+            WorkbenchError: what the operation send_message raises.
+        """
+        after = _last_frame(caller, conversation_id)
+        sent = caller.call("send_message", conversation_id=conversation_id, content=question)
+        return cls(caller, sent["answer"], after)
+
+    @classmethod
+    def retried(cls, caller: Caller, conversation_id: str) -> Self:
+        """Ask the last question of a conversation again.
+
+        Raises:
+            WorkbenchError: what the operation retry_answer raises.
+        """
+        after = _last_frame(caller, conversation_id)
+        return cls(caller, caller.call("retry_answer", conversation_id=conversation_id), after)
+
+    @property
+    def text(self) -> str:
+        """What the model has said so far, without what it thought."""
+        return self._transcript.text
+
+    @property
+    def parts(self) -> Sequence[TextPart | ToolPart]:
+        """The text and the calls of tools so far, in order."""
+        return self._transcript.parts(ended=self.message is not None)
+
+    @property
+    def tool_calls(self) -> list[ToolPart]:
+        """The calls of tools so far."""
+        return [part for part in self.parts if isinstance(part, ToolPart)]
+
+    @property
+    def state(self) -> str:
+        """``running``, ``completed``, ``stopped``, ``interrupted`` or ``failed``."""
+        return "running" if self.message is None else str(self.message["state"])
+
+    def read(self, wait_seconds: float = 0.0) -> list[Frame]:
+        """The frames that have come since the last read; waits for a first one.
+
+        Raises:
+            NotFound: ``CONVERSATION_NOT_FOUND``: it was deleted. Other errors: the server cannot be reached.
+        """
+        found = self._caller.call(
+            "read_frames", conversation_id=self.conversation_id, after=self._after, wait_seconds=wait_seconds
+        )
+        self._after = found["next_after"]
+        frames = [frame for frame in found["frames"] if frame["message_id"] == self.id]
+        for frame in frames:
+            self._transcript.add(frame["type"], frame["data"])
+        has_end = any(frame["type"] in (FrameKind.COMPLETE, FrameKind.ERROR) for frame in frames)
+        if has_end or (not found["frames"] and found["answer_id"] != self.id):
+            self.message = self._read_message()
+        return frames
+
+    def stop(self) -> None:
+        """Stop the answer, and wait until it has ended; what has come of it is kept.
+
+        Raises:
+            WorkbenchError: see `read`, and what the operation stop_answer raises.
+        """
+        if self.message is None:
+            self._caller.call("stop_answer", conversation_id=self.conversation_id)
+            self.wait()
+
+    def wait(self) -> Self:
+        """Wait until it has ended.
+
+        Raises:
+            WorkbenchError: see `read`.
+        """
+        while self.message is None:
+            self.read(wait_seconds=20)
+        return self
+
+    @property
+    def failure(self) -> WorkbenchError | None:
+        """Why it failed, or was interrupted by the end of the server."""
+        if self.message is None or self.state in ("completed", "stopped"):
+            return None
+        return Unavailable(
+            self.message["error_code"] or "ANSWER_INTERRUPTED", self.message["error"] or "It was cut off."
+        )
+
+    def ending(self) -> str:
+        """How it ended, unless it was completed."""
+        return ending(self.message) if self.message else ""
+
+    def plain(self) -> str:
+        """It for a terminal."""
+        return "\n".join(filter(None, (*map(as_text, self.parts), inert(self.ending()))))
+
+    def html(self) -> str:
+        """It for a notebook."""
+        ending = f"<p><em>{as_html(self.ending())}</em></p>" if self.ending() else ""
+        return "".join(map(as_page, self.parts)) + ending
+
+    def __repr__(self) -> str:
+        return self.plain()
+
+    def _read_message(self) -> Mapping[str, Any]:
+        found = self._caller.call("list_messages", conversation_id=self.conversation_id, replaced=True)
+        return next(message for message in found["messages"] if message["id"] == self.id)
+
+
+def ending(message: Frame) -> str:
+    """How the answer of a message ended, unless it was completed or is being made."""
+    if message["state"] in ("running", "completed"):
+        return ""
+    if message["error_code"]:
+        return f"{message['error_code']}: {message['error']}"
+    return f"The answer was {message['state']}."
+
+
+def _last_frame(caller: Caller, conversation_id: str) -> int:
+    return int(caller.call("get_conversation", conversation_id=conversation_id)["last_frame"])

@@ -1,0 +1,198 @@
+"""`conversations`: list, show, retry, stop, rename, export, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+from pydantic import TypeAdapter
+
+from workbench.cli.chat.answer import Answer, Caller, ending
+from workbench.cli.chat.parts import as_page, as_text
+from workbench.cli.chat.terminal import print_answer
+from workbench.cli.client import OperatorClient, ProjectClient
+from workbench.cli.global_options import root
+from workbench.cli.output import (
+    Fn,
+    Note,
+    NounGroup,
+    Shown,
+    Text,
+    confirmed,
+    counted,
+    drop_none,
+    output_unwritable,
+    pass_client,
+)
+from workbench.errors import WorkbenchError
+from workbench.inert import as_html
+from workbench.rules.chat.transcript import Part
+from workbench.tables import Table
+
+COLUMNS = {
+    "id": "conversation",
+    "title": "title",
+    "with": "with",
+    "messages": "messages",
+    "used": "tokens",
+    "cost": "cost",
+    "updated_at": "changed",
+}
+PARTS: TypeAdapter[list[Any]] = TypeAdapter(list[Part])
+FORMATS = ("markdown", "notebook")
+MOST = 500
+"""The most messages that are shown; an export has all."""
+
+
+class Target(click.ParamType[str]):
+    """A conversation, by its id; Tab offers the newest."""
+
+    name = "conversation"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        """See `click.ParamType.shell_complete`."""
+        with suppress(WorkbenchError):
+            found = (ctx.obj or ProjectClient()).call("list_conversations", limit=20)["conversations"]
+            return [CompletionItem(one["id"], help=one["title"]) for one in found if one["id"].startswith(incomplete)]
+        return []
+
+
+target: Callable[[Fn], Fn] = click.argument("conversation_id", metavar="CONVERSATION", type=Target())
+"""The argument of commands about one conversation."""
+
+
+@dataclass(frozen=True, repr=False)
+class Conversation(Text):
+    """A conversation as it is shown: its messages, oldest first."""
+
+    markup: str = ""
+
+    def _repr_html_(self) -> str:
+        return self.markup
+
+
+def read_conversation(caller: Caller, conversation_id: str) -> Conversation:
+    """A conversation with its newest messages.
+
+    Raises:
+        NotFound: ``CONVERSATION_NOT_FOUND``.
+    """
+    about = caller.call("get_conversation", conversation_id=conversation_id)
+    messages = caller.call("list_messages", conversation_id=conversation_id, limit=MOST)["messages"]
+    title = about["title"] or "An empty conversation"
+    text = "\n\n".join([title, *map(_message_text, messages)])
+    markup = f"<h4>{as_html(title)}</h4>" + "".join(map(_message_html, messages))
+    return Conversation(text, {**about, "messages": messages}, markup=markup)
+
+
+@root.group(cls=NounGroup)
+def conversations() -> None:
+    """Conversations with models: list, show, retry, stop, rename, export, delete. `chat` begins and continues them."""
+
+
+@conversations.command("list")
+@click.option("--search", metavar="TEXT", default=None, help="Only those whose title or definition matches.")
+@click.option("--limit", type=click.IntRange(1, 500), default=None, help="At most this many (default: 50).")
+@pass_client
+def list_conversations(client: OperatorClient, **options: Any) -> Shown:
+    """List the conversations, the one that was continued last first."""
+    found = client.call("list_conversations", **drop_none(**options))
+    rows = [one | _facts(one) for one in found["conversations"]]
+    note = "There are more; --limit or --search shows them." if found["next_cursor"] else ""
+    return Table.of(rows, COLUMNS, "There are no conversations. `workbench chat` begins one.", found, note)
+
+
+@conversations.command("show")
+@target
+@pass_client
+def show_conversation(client: OperatorClient, conversation_id: str) -> Shown:
+    """Show the messages of a conversation."""
+    return read_conversation(client, conversation_id)
+
+
+@conversations.command()
+@target
+@pass_client
+def retry(client: OperatorClient, conversation_id: str) -> Shown:
+    """Ask the last question of a conversation again, and print the answer."""
+    print_answer(client, Answer.retried(client, conversation_id))
+    return None
+
+
+@conversations.command()
+@target
+@pass_client
+def stop(client: OperatorClient, conversation_id: str) -> Shown:
+    """Stop the answer that is being made."""
+    return Note("No answer is being made now.", client.call("stop_answer", conversation_id=conversation_id))
+
+
+@conversations.command()
+@target
+@click.argument("title")
+@pass_client
+def rename(client: OperatorClient, conversation_id: str, title: str) -> Shown:
+    """Give a conversation another title."""
+    made = client.call("update_conversation", conversation_id=conversation_id, title=title)
+    return Note(f"{conversation_id} is now {made['title']!r}.", made)
+
+
+@conversations.command()
+@target
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default=None, help="By default markdown, or as FILE says."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
+@pass_client
+def export(client: OperatorClient, conversation_id: str, form: str | None, output: Path | None) -> Shown:
+    """Print a conversation as Markdown or as a notebook, or save it."""
+    chosen = form or ("notebook" if output and output.suffix == ".ipynb" else "markdown")
+    made = client.call("export_conversation", conversation_id=conversation_id, format=chosen)
+    if output is None:
+        return Text(made["content"].rstrip("\n"), made)
+    try:
+        output.write_text(made["content"], "utf-8", newline="")
+    except OSError as error:
+        raise output_unwritable(str(output), error) from None
+    return Note(f"Saved the conversation to {output}.", made)
+
+
+@conversations.command()
+@click.argument("conversation_ids", metavar="CONVERSATION...", nargs=-1, required=True, type=Target())
+@click.option("--yes", is_flag=True, help="Delete without a question.")
+@pass_client
+def delete(client: OperatorClient, conversation_ids: tuple[str, ...], yes: bool) -> Shown:
+    """Delete conversations with their messages. The calls of their tools stay recorded."""
+    confirmed(f"{counted(len(conversation_ids), 'conversation')} and all messages will be deleted.", yes)
+    made = [client.call("delete_conversation", conversation_id=one) for one in conversation_ids]
+    return Note(f"Deleted {counted(len(made), 'conversation')}.", made)
+
+
+def _facts(one: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition or model of a conversation, and the tokens it has used, where they were reported."""
+    usage = one["usage"]
+    tokens = [usage["input_tokens"], usage["output_tokens"]]
+    return {
+        "with": one["definition"] or one["model"],
+        "used": None if None in tokens else sum(tokens),
+        "cost": None if usage["cost_usd"] is None else f"${usage['cost_usd']:.4f}",
+    }
+
+
+def _message_text(message: Mapping[str, Any]) -> str:
+    if message["role"] == "user":
+        return "\n".join(f"> {line}" for line in message["content"].splitlines())
+    lines = [*map(as_text, PARTS.validate_python(message["parts"])), ending(message)]
+    return "\n".join(filter(None, lines))
+
+
+def _message_html(message: Mapping[str, Any]) -> str:
+    if message["role"] == "user":
+        return f'<blockquote style="white-space: pre-wrap">{as_html(message["content"])}</blockquote>'
+    end = f"<p><em>{as_html(ending(message))}</em></p>" if ending(message) else ""
+    return "".join(map(as_page, PARTS.validate_python(message["parts"]))) + end

@@ -1,0 +1,109 @@
+"""The parts of an answer as they are shown: text, and a card for each call of a tool. What they say is shown inert."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.cli.chat.markup import as_markup
+from workbench.inert import as_html, inert
+from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
+
+SHOWN_VALUE = 60
+SHOWN_LINE = 200
+"""Characters of an argument, and of a line. A card in a notebook has the rest."""
+_CARD = "border: 1px solid #8886; border-radius: 4px; margin: 4px 0; padding: 2px 8px"
+_WRAPPED = "margin: 2px 0; max-height: 24em; overflow: auto; white-space: pre-wrap"
+_ENDINGS = {CallState.COMPLETED: "←", CallState.FAILED: "✗", CallState.CANCELLED: "✗"}
+_STATES = {
+    CallState.RUNNING: "running",
+    CallState.WAITING: "waits for your permission",
+    CallState.COMPLETED: "✓ completed",
+    CallState.FAILED: "✗ failed",
+    CallState.CANCELLED: "✗ cancelled",
+}
+
+
+def as_text(part: TextPart | ToolPart) -> str:
+    """A part for a terminal, without empty lines around it."""
+    if isinstance(part, ToolPart):
+        return "\n".join(filter(None, (call_line(part), end_line(part))))
+    text = part.text if part.type == "text" else f"({part.text.strip()})"
+    return inert(text.strip("\n"))
+
+
+def as_page(part: TextPart | ToolPart) -> str:
+    """A part as HTML. A card is one line, which opens to show the whole arguments and the result."""
+    if isinstance(part, ToolPart):
+        return _card(part)
+    if part.type == "thinking":
+        return f"<details><summary><em>thinking</em></summary>{as_markup(part.text)}</details>"
+    return as_markup(part.text)
+
+
+def call_line(part: ToolPart) -> str:
+    """``→ add(a=1, b=2)``"""
+    source = " · MCP" if part.source == "mcp" else ""
+    return inert(f"→ {part.tool_name}({_arguments(part.tool_input)}){source}")
+
+
+def end_line(part: ToolPart) -> str:
+    """``← add: 3``; empty while it runs."""
+    if part.state is CallState.WAITING:
+        return inert(f"? {part.tool_name} waits for your permission: `workbench approve {part.approval_id}`")
+    if part.state is CallState.RUNNING:
+        return ""
+    result = "cancelled" if part.state is CallState.CANCELLED else part.tool_result or ""
+    return inert(f"{_ENDINGS[part.state]} {part.tool_name}: {_line(result, SHOWN_LINE)}")
+
+
+def _card(part: ToolPart) -> str:
+    source = ("MCP · " + part.server if part.server else "MCP") if part.source == "mcp" else ""
+    took = f"{part.duration_ms / 1_000:.2f} s" if part.duration_ms is not None else ""
+    facts = " · ".join(as_html(fact) for fact in (source, _STATES[part.state], took) if fact)
+    values = [indented(part.tool_input), part.tool_result or ""]
+    body = "".join(f'<pre style="{_WRAPPED}">{as_html(value)}</pre>' for value in values if value)
+    name = f"<code>{as_html(part.tool_name)}</code>"
+    return f'<details style="{_CARD}"><summary>{name} <small>{facts}</small></summary>{body}</details>'
+
+
+def _arguments(text: str) -> str:
+    """``a=1, b="two"``"""
+    found = _decoded(text)
+    if not isinstance(found, Mapping):
+        return _line(text, SHOWN_LINE)
+    shown = (f"{name}={_line(json.dumps(value, ensure_ascii=False), SHOWN_VALUE)}" for name, value in found.items())
+    return _line(", ".join(shown), SHOWN_LINE)
+
+
+def indented(text: str) -> str:
+    """Arguments in JSON, one on each line; another text as it is."""
+    found = _decoded(text)
+    return text if found is None else json.dumps(found, indent=2, ensure_ascii=False)
+
+
+def changed_lines(changes: Sequence[Mapping[str, Any]]) -> str:
+    """How a tool differs from what was allowed: for each place, what was there before and what is there now."""
+    lines = ["The tool is not what you allowed: what it says about itself has changed."]
+    for change in changes:
+        lines.append(f"  {change['path']}")
+        for sign, value in (("-", change["before"]), ("+", change["after"])):
+            if value is not None:
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                lines += [f"  {sign} {line}" for line in text.splitlines()]
+    return inert("\n".join(lines))
+
+
+def _decoded(text: str) -> Any:
+    """The value of a text in JSON; None if it is something else, such as the beginning of a longer one."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _line(text: str, limit: int) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -1,0 +1,1 @@
+"""Pure rules about conversations: what their messages consist of, and their limits."""

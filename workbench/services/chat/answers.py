@@ -1,0 +1,141 @@
+"""Asking: a message is sent, its answer is begun, stopped, and retried."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op
+from workbench.rules.chat.limits import require_left
+from workbench.rules.chat.transcript import FrameKind
+from workbench.services.chat import frames, messages, recovery, run
+from workbench.services.chat.conversation import SQL, Conversation, ConversationId, require_conversation, spent
+from workbench.services.chat.frames import NewFrame
+from workbench.services.chat.messages import Message
+from workbench.store.base import Tx
+
+TITLE_LENGTH = 60
+
+Content = Annotated[str, Field(min_length=1, max_length=200_000, description="What you write, in Markdown.")]
+
+
+class Stopped(Wire):
+    """The last message of the conversation, null if it has none."""
+
+    message: Message | None
+
+
+class Sent(Wire):
+    """A message that was sent, and its answer, which is being made; read_frames follows it."""
+
+    message: Message
+    answer: Message
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def send_message(ctx: Ctx, conversation_id: ConversationId, content: Content) -> Sent:
+    """Write a message in a conversation; its answer is begun. read_frames follows the answer, stop_answer stops it.
+
+    What keeps the answer from being made, such as a key that is missing, ends it with a code; retry_answer tries again.
+    """
+    if not content.strip():
+        raise BadInput("INVALID_ARGUMENTS", "The message is empty.", problems=[])
+    return await ctx.repositories.shielded(_send(ctx, conversation_id, content))
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
+    """Stop the answer that is being made, with the tools that it runs; what has come of it stays.
+
+    If no answer is being made, nothing changes.
+    """
+    await ctx.answers.stop(conversation_id)
+
+    def change(tx: Tx) -> Stopped:
+        require_conversation(tx, conversation_id)
+        recovery.settle_lost(tx, ctx, conversation_id)
+        return Stopped(message=messages.last_message(tx, conversation_id))
+
+    return await ctx.write(change)
+
+
+@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+async def retry_answer(
+    ctx: Ctx,
+    conversation_id: ConversationId,
+    message_id: Annotated[
+        str | None,
+        Field(description="The answer to replace, if it still is the last message; null: whichever that is."),
+    ] = None,
+) -> Message:
+    """Ask the last question again. The new answer replaces the last one, which list_messages with `replaced` shows."""
+    return await ctx.repositories.shielded(_retry(ctx, conversation_id, message_id))
+
+
+async def _send(ctx: Ctx, conversation_id: str, content: str) -> Sent:
+    def change(tx: Tx) -> Sent:
+        _require_ready(require_conversation(tx, conversation_id))
+        sent = messages.add(tx, conversation_id, "user", content)
+        frames.add(tx, conversation_id, sent, [NewFrame(FrameKind.MESSAGE, {"content": content})])
+        tx.emit("message.sent", f"conversation:{conversation_id}", message_id=sent)
+        answer = _begin(tx, ctx, conversation_id, _title(content))
+        return Sent(message=messages.require_message(tx, sent), answer=answer)
+
+    with ctx.answers.beginning(conversation_id):
+        made = await ctx.write(change)
+        run.start(ctx, conversation_id, made.answer.id)
+    ctx.answers.wake(conversation_id)
+    return made
+
+
+async def _retry(ctx: Ctx, conversation_id: str, message_id: str | None) -> Message:
+    def change(tx: Tx) -> Message:
+        _require_ready(require_conversation(tx, conversation_id))
+        last = messages.last_message(tx, conversation_id)
+        if last is None or message_id not in (None, last.id):
+            raise Conflict("NOTHING_TO_RETRY", "This is not the last message of the conversation. Read it again.")
+        if last.role == "assistant":
+            tx.run(messages.SQL.replace, id=last.id, now=tx.now)
+        return _begin(tx, ctx, conversation_id, "")
+
+    with ctx.answers.beginning(conversation_id):
+        made = await ctx.write(change)
+        run.start(ctx, conversation_id, made.id)
+    return made
+
+
+def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str) -> Message:
+    """Add an answer that is running.
+
+    Args:
+        title: that of the conversation, if it has none.
+    """
+    assert ctx.server is not None
+    answer = messages.add(tx, conversation_id, "assistant", "", ctx.server.nonce)
+    tx.run(SQL.touch, id=conversation_id, title=title, now=tx.now)
+    tx.emit("answer.started", f"conversation:{conversation_id}", message_id=answer)
+    return messages.require_message(tx, answer)
+
+
+def _require_ready(conversation: Conversation) -> None:
+    """Refuse another answer while one is being made, and beyond the conversation's limits.
+
+    Raises:
+        Conflict: ``ANSWER_RUNNING``, ``CHAT_LIMIT``.
+    """
+    if conversation.answer_id is not None:
+        raise Conflict(
+            "ANSWER_RUNNING",
+            "An answer is being made in this conversation. Wait for it, or stop it with stop_answer.",
+            message_id=conversation.answer_id,
+        )
+    require_left(conversation.limits, spent(conversation.usage))
+
+
+def _title(content: str) -> str:
+    """The title of a conversation that begins with a message: its first line, as far as there is room."""
+    line = content.strip().splitlines()[0]
+    return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"

@@ -1,0 +1,90 @@
+"""A conversation: what it is, and its row."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench.errors import NotFound
+from workbench.model import Micros, Wire
+from workbench.rules.chat.limits import ConversationLimits, Spent
+from workbench.store.base import Reader, Row
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+ConversationId = Annotated[str, Field(max_length=100, description="The conversation's id; see list_conversations.")]
+
+
+class Usage(Wire):
+    """What a conversation has used, also for answers that were stopped, failed or replaced.
+
+    Tokens and costs are what the providers reported: null if none did. `unmeasured` and `unpriced` count the answers
+    whose tokens or costs are unknown.
+    """
+
+    answers: int
+    requests: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    unmeasured: int
+    unpriced: int
+
+
+class Conversation(Wire):
+    """A conversation.
+
+    `definition` is the name of its definition, null for a model alone. `model` is the model that was chosen for it,
+    null for that of the definition. `answer_id` is the answer that is being made. `last_frame` is the number of its
+    newest frame; see read_frames.
+    """
+
+    id: str
+    title: str
+    definition: str | None
+    definition_id: str | None
+    definition_path: str | None
+    model: str | None
+    include: list[str]
+    tools: list[str]
+    limits: ConversationLimits
+    messages: int
+    answer_id: str | None
+    last_frame: int
+    usage: Usage
+    created_at: Micros
+    updated_at: Micros
+
+
+def require_conversation(tx: Reader, conversation_id: str) -> Conversation:
+    """A conversation.
+
+    Raises:
+        NotFound: ``CONVERSATION_NOT_FOUND``.
+    """
+    row = tx.one(SQL.get, id=conversation_id)
+    if row is None:
+        raise NotFound(
+            "CONVERSATION_NOT_FOUND",
+            f"There is no conversation {conversation_id!r}; it may have been deleted. list_conversations lists them.",
+        )
+    return conversation_of(row)
+
+
+def conversation_of(row: Row) -> Conversation:
+    """A conversation from its row."""
+    values: dict[str, Any] = {name: row[name] for name in Conversation.model_fields.keys() & row.keys()}
+    return Conversation(
+        **values
+        | {name: json.loads(row[name]) for name in ("include", "tools", "limits")}
+        | {"last_frame": row["frames"], "usage": Usage(**{name: row[name] for name in Usage.model_fields})}
+    )
+
+
+def spent(usage: Usage) -> Spent:
+    """What a conversation has used, as its limits count it."""
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    return Spent(usage.answers, tokens, usage.cost_usd or 0.0, usage.unpriced)

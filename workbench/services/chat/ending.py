@@ -1,0 +1,116 @@
+"""The end of an answer: how it ended is recorded, with the rest of its frames, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from workbench.chat.frames import End, Usage
+from workbench.chat.running import Ending, Running
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.ops import Ctx
+from workbench.rules.chat.transcript import FrameKind, Transcript
+from workbench.services.chat import frames, messages
+from workbench.services.chat.frames import NewFrame
+from workbench.services.chat.recorder import Recorder
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+TRIES = 30
+PAUSE_SECONDS = 2.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an answer ended.
+
+    Args:
+        usage: None: nothing is known.
+        end: why the model ended it, for one that is completed.
+        history: the conversation with it, as the engine keeps it, for one that is completed.
+    """
+
+    state: Literal["completed", "stopped", "interrupted", "failed"]
+    usage: Usage | None = None
+    end: End | None = None
+    error: WorkbenchError | None = None
+    history: Mapping[str, Any] | None = None
+
+
+INTERRUPTED = Outcome(
+    "interrupted", error=Unavailable("ANSWER_INTERRUPTED", "The server ended before the answer did. Try again.")
+)
+
+
+def from_outside(running: Running, usage: Usage | None) -> Outcome:
+    """How an answer ended that was ended from outside."""
+    if running.ending is Ending.STOPPED:
+        return Outcome("stopped", usage)
+    return Outcome("interrupted", usage, error=INTERRUPTED.error)
+
+
+async def record(ctx: Ctx, running: Running, recorder: Recorder, outcome: Outcome) -> None:
+    """Record how an answer ended. While the store fails, it is tried again, for a minute."""
+    rest, conversation_id, message_id = recorder.take(), running.conversation_id, running.message_id
+
+    def change(tx: Tx) -> None:
+        ended(tx, conversation_id, message_id, outcome, recorder.transcript, rest)
+
+    for attempt in range(1, TRIES + 1):
+        try:
+            await ctx.write(change)
+            break
+        except Unavailable as error:
+            if attempt == TRIES or running.ending is Ending.INTERRUPTED:
+                log.error("the end of the answer %s could not be recorded: %s", message_id, error)
+                return
+            await asyncio.sleep(PAUSE_SECONDS)
+    ctx.answers.wake(conversation_id)
+
+
+def ended(
+    tx: Tx,
+    conversation_id: str,
+    message_id: str,
+    outcome: Outcome,
+    transcript: Transcript,
+    rest: list[NewFrame],
+) -> None:
+    """Record the end of an answer with its last frames, unless it has ended before, or its conversation was deleted."""
+    usage = outcome.usage or Usage(None, None, 0, None)
+    values = {
+        "state": outcome.state,
+        "content": transcript.text,
+        "parts": messages.PARTS.dump_json(transcript.parts(ended=True)).decode(),
+        "history": json.dumps(outcome.history) if outcome.history is not None else None,
+        "error_code": outcome.error.code if outcome.error else None,
+        "error": outcome.error.message if outcome.error else None,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "requests": usage.requests,
+        "cost_usd": None if usage.cost_usd is None else float(usage.cost_usd),
+    }
+    if not tx.run(messages.SQL.end, values, id=message_id, now=tx.now):
+        return
+    frames.add(tx, conversation_id, message_id, [*rest, _last(conversation_id, message_id, outcome, values)])
+    tx.run(SQL.forget_histories, conversation=conversation_id)
+    tx.run(SQL.touch, conversation=conversation_id, now=tx.now)
+    about = {name: values[name] for name in ("state", "error_code", "input_tokens", "output_tokens", "cost_usd")}
+    tx.emit("answer.ended", f"conversation:{conversation_id}", message_id=message_id, **about)
+
+
+def _last(conversation_id: str, message_id: str, outcome: Outcome, values: Mapping[str, Any]) -> NewFrame:
+    """The frame that ends an answer."""
+    about = {"message_id": message_id, "conversation_id": conversation_id, "state": outcome.state}
+    if outcome.error is not None:
+        reason = {"code": outcome.error.code, "message": outcome.error.message, "details": outcome.error.details}
+        return NewFrame(FrameKind.ERROR, about | reason)
+    usage = {name: values[name] for name in ("input_tokens", "output_tokens", "requests", "cost_usd")}
+    return NewFrame(FrameKind.COMPLETE, about | {"end": outcome.end, "usage": usage})

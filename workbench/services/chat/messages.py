@@ -1,0 +1,136 @@
+"""The messages of conversations: what the person wrote, and the answers with their text and calls of tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from workbench.model import LARGEST_INT, Level, Micros, Wire, uuid7
+from workbench.ops import Ctx, op
+from workbench.rules.chat.transcript import Part, TextPart, ToolPart, Transcript
+from workbench.services.chat import frames
+from workbench.services.chat.conversation import ConversationId, require_conversation
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+PARTS: TypeAdapter[list[TextPart | ToolPart]] = TypeAdapter(list[Part])
+
+Role = Literal["user", "assistant"]
+MessageState = Literal["sent", "running", "completed", "stopped", "interrupted", "failed"]
+
+
+class Message(Wire):
+    """A message.
+
+    What you wrote has the role `user` and the state `sent`. An answer has the role `assistant`: it is `running`, until
+    it is `completed`, `stopped` by you, `interrupted` by the end of the server, or `failed` with `error_code` and
+    `error`. `content` is its text, `parts` the text and the calls of tools in order. Usage that the provider did not
+    report is null. `replaced_at`: another answer took its place.
+    """
+
+    id: str
+    conversation_id: str
+    number: int
+    role: Role
+    state: MessageState
+    content: str
+    parts: list[Part]
+    model: str | None
+    definition_hash: str | None
+    error_code: str | None
+    error: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    requests: int | None
+    cost_usd: float | None
+    created_at: Micros
+    ended_at: Micros | None
+    replaced_at: Micros | None
+
+
+class Messages(Wire):
+    """Messages, oldest first. For those before them pass `next_before` as `before`, until it is null.
+
+    `last_frame`: the messages contain the frames up to this number; pass it to read_frames as `after`.
+    """
+
+    messages: list[Message]
+    next_before: int | None
+    last_frame: int
+
+
+@op(allow=Level.OPERATOR, reads=True, tool=False)
+async def list_messages(
+    ctx: Ctx,
+    conversation_id: ConversationId,
+    before: Annotated[
+        int | None, Field(ge=0, le=LARGEST_INT, description="Only messages with a smaller number; null: the newest.")
+    ] = None,
+    limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 100,
+    replaced: Annotated[bool, Field(description="Also answers that another one replaced.")] = False,
+) -> Messages:
+    """List the newest messages of a conversation, the newest last. An answer that is being made is as far as it is."""
+    newest = LARGEST_INT if before is None else before
+    where = {"conversation": conversation_id, "before": newest, "replaced": int(replaced), "limit": limit + 1}
+
+    def question(tx: Reader) -> Messages:
+        conversation = require_conversation(tx, conversation_id)
+        rows = tx.all(SQL.page_before, where)
+        shown = [_message(tx, row) for row in rows[limit - 1 :: -1]]
+        following = shown[0].number if len(rows) > limit else None
+        return Messages(messages=shown, next_before=following, last_frame=conversation.last_frame)
+
+    return await ctx.read(question)
+
+
+def require_message(tx: Reader, message_id: str) -> Message:
+    """A message that exists."""
+    row = tx.one(SQL.get, id=message_id)
+    assert row is not None
+    return _message(tx, row)
+
+
+def last_message(tx: Reader, conversation_id: str) -> Message | None:
+    """The newest message of a conversation that is not replaced."""
+    row = tx.one(SQL.last, conversation=conversation_id)
+    return _message(tx, row) if row else None
+
+
+def all_messages(tx: Reader, conversation_id: str) -> list[Message]:
+    """The messages of a conversation that are not replaced, oldest first."""
+    where = {"conversation": conversation_id, "before": LARGEST_INT, "replaced": 0, "limit": LARGEST_INT}
+    return [_message(tx, row) for row in reversed(tx.all(SQL.page_before, where))]
+
+
+def add(tx: Tx, conversation_id: str, role: Role, content: str, server: str | None = None) -> str:
+    """Add a message, an answer as running; its id."""
+    made, state = str(uuid7(tx.now)), "running" if role == "assistant" else "sent"
+    values = {"id": made, "conversation": conversation_id, "role": role, "state": state, "content": content}
+    tx.run(SQL.add, values, server=server, now=tx.now)
+    return made
+
+
+def transcript_of(tx: Reader, message_id: str) -> Transcript:
+    """What has come of an answer so far."""
+    made = Transcript()
+    for kind, data in frames.of_message(tx, message_id):
+        made.add(kind, data)
+    return made
+
+
+def _message(tx: Reader, row: Row) -> Message:
+    values: dict[str, Any] = {name: row[name] for name in Message.model_fields}
+    return Message(**values | _content(tx, row))
+
+
+def _content(tx: Reader, row: Row) -> dict[str, Any]:
+    """The text and the parts of a message; those of an answer that is being made are in its frames."""
+    if row["state"] == "running":
+        made = transcript_of(tx, row["id"])
+        return {"content": made.text, "parts": made.parts(ended=False)}
+    if row["parts"] is None:
+        return {"parts": [TextPart(text=row["content"])]}
+    return {"parts": json.loads(row["parts"])}

@@ -1,0 +1,90 @@
+"""What a model is asked: the last message, and the conversation before it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from workbench.chat.answers import extended
+from workbench.chat.frames import Frame, History, Token, ToolCompleted, ToolStarted
+from workbench.rules.chat.transcript import FrameKind
+from workbench.services.chat import frames
+from workbench.store.base import Reader, Row
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A message of the person, and what is known of its answer."""
+
+    prompt: str
+    frames: Sequence[Frame]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What precedes an answer.
+
+    Args:
+        prompt: the message to answer.
+        history: the newest history that the engine kept; None if there is none.
+        exchanges: those since then, oldest first: their answers were stopped, failed, or were interrupted.
+    """
+
+    prompt: str
+    history: History | None
+    exchanges: Sequence[Exchange]
+
+
+def past(tx: Reader, conversation_id: str, message_id: str, *, anew: bool = False) -> Past:
+    """What precedes an answer. Answers that were replaced are left out.
+
+    Args:
+        anew: without what the engine kept, which another version of it may have written.
+    """
+    made: list[tuple[str, Row | None]] = []
+    for row in tx.all(SQL.before, conversation=conversation_id, message=message_id):
+        if row["role"] == "user":
+            made.append((row["content"], None))
+        else:
+            made[-1] = (made[-1][0], row)
+    *before, (prompt, _) = made
+    kept = [n for n, (_, answer) in enumerate(before) if answer and answer["history"] and not anew]
+    first = kept[-1] if kept else -1
+    history = json.loads(_history(before[first][1])) if kept else None
+    return Past(prompt, history, [_exchange(tx, content, answer) for content, answer in before[first + 1 :]])
+
+
+async def history_of(known: Past) -> History | None:
+    """The conversation before a question, as the engine takes it; None at the beginning.
+
+    Raises:
+        Conflict: ``HISTORY_UNREADABLE``: read the past `anew`.
+    """
+    made = known.history
+    for exchange in known.exchanges:
+        made = await extended(made, exchange.prompt, exchange.frames)
+    return made
+
+
+def _history(answer: Row | None) -> str:
+    assert answer is not None
+    return str(answer["history"])
+
+
+def _exchange(tx: Reader, content: str, answer: Row | None) -> Exchange:
+    return Exchange(content, list(_engine_frames(tx, answer["id"])) if answer else [])
+
+
+def _engine_frames(tx: Reader, message_id: str) -> Iterator[Frame]:
+    for kind, data in frames.of_message(tx, message_id):
+        match kind:
+            case FrameKind.TOKEN:
+                yield Token(data["content"])
+            case FrameKind.TOOL_START:
+                yield ToolStarted(data["call_id"], data["tool_name"], data["tool_input"])
+            case FrameKind.TOOL_COMPLETE:
+                yield ToolCompleted(data["call_id"], data["tool_name"], data["tool_result"], data["is_error"])

@@ -1,0 +1,76 @@
+"""Stores the frames of an answer as they come: what comes within a moment together, before any reader gets it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from workbench.chat.running import Running
+from workbench.errors import WorkbenchError
+from workbench.ops import Ctx
+from workbench.rules.chat.transcript import FrameKind, Transcript
+from workbench.services.chat import frames
+from workbench.services.chat.frames import NewFrame
+
+GATHER_SECONDS = 0.03
+_TEXT = (FrameKind.TOKEN, FrameKind.THINKING)
+
+
+class Recorder:
+    """The frames of one answer. `add` stores nothing itself, so it never waits.
+
+    If frames cannot be stored, the answer is cancelled, and `error` says why.
+    """
+
+    def __init__(self, ctx: Ctx, running: Running) -> None:
+        self.transcript = Transcript()
+        self.error: WorkbenchError | None = None
+        self._ctx = ctx
+        self._running = running
+        self._pending: list[NewFrame] = []
+        self._news = asyncio.Event()
+
+    def add(self, kind: FrameKind, **data: Any) -> None:
+        """Add a frame; text that follows text that is not stored yet belongs to the same frame."""
+        self.transcript.add(kind, data)
+        last = self._pending[-1] if self._pending else None
+        if last is not None and kind in _TEXT and last.kind is kind:
+            self._pending[-1] = NewFrame(kind, {"content": last.data["content"] + data["content"]})
+        else:
+            self._pending.append(NewFrame(kind, data))
+        self._news.set()
+
+    def take(self) -> list[NewFrame]:
+        """The frames that are not stored yet; the caller stores them."""
+        taken, self._pending = self._pending, []
+        return taken
+
+    @asynccontextmanager
+    async def storing(self) -> AsyncIterator[None]:
+        """Store the frames while the block runs. What comes last is left to `take`."""
+        task = asyncio.create_task(self._store())
+        try:
+            yield
+        finally:
+            self._news.set()
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _store(self) -> None:
+        try:
+            while True:
+                await self._news.wait()
+                await asyncio.sleep(GATHER_SECONDS)
+                self._news.clear()
+                if made := self.take():
+                    await self._ctx.repositories.shielded(self._append(made))
+        except WorkbenchError as error:
+            self.error = error
+            self._running.cancel()
+
+    async def _append(self, made: list[NewFrame]) -> None:
+        conversation_id, message_id = self._running.conversation_id, self._running.message_id
+        await self._ctx.write(lambda tx: frames.append(tx, conversation_id, message_id, made))
+        self._ctx.answers.wake(conversation_id)

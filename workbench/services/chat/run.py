@@ -1,0 +1,197 @@
+"""Makes an answer: reads what is asked, asks the model, stores what comes, and records how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass
+from decimal import Decimal
+
+from workbench.chat.answers import answer, load
+from workbench.chat.frames import (
+    Completed,
+    Frame,
+    Retrying,
+    Thought,
+    Token,
+    ToolCompleted,
+    ToolStarted,
+    Usage,
+    Used,
+)
+from workbench.chat.question import Limits, Question
+from workbench.chat.running import Ending, Running
+from workbench.definitions import Snapshot
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.ops import Ctx
+from workbench.rules.chat.limits import money_left, tokens_left
+from workbench.rules.chat.transcript import FrameKind
+from workbench.rules.definitions import composition
+from workbench.services.chat import ending, messages, question
+from workbench.services.chat.conversation import Conversation, require_conversation, spent
+from workbench.services.chat.deadline import Deadline
+from workbench.services.chat.ending import Outcome
+from workbench.services.chat.recorder import Recorder
+from workbench.services.chat.toolbox import ConversationTools
+from workbench.services.definitions import changes, models
+from workbench.services.definitions.models import ReadyModel
+
+SECONDS = 600.0
+"""How long an answer may take, unless its conversation has another limit."""
+LONGEST = 30 * 86_400.0
+"""The engine's own limit, which also counts the time in which an answer waits for the operator."""
+
+log = logging.getLogger(__name__)
+
+
+def start(ctx: Ctx, conversation_id: str, message_id: str) -> None:
+    """Make an answer in a task of its own. Its row says that it is running."""
+    running = Running(conversation_id, message_id)
+    ctx.answers.start(running, _make(ctx, running))
+
+
+async def _make(ctx: Ctx, running: Running) -> None:
+    running.is_begun = True
+    recorder = Recorder(ctx, running)
+    outcome = await _outcome(ctx, running, recorder)
+    if running.ending is not Ending.DISCARDED:
+        await ctx.repositories.shielded(ending.record(ctx, running, recorder, outcome))
+
+
+async def _outcome(ctx: Ctx, running: Running, recorder: Recorder) -> Outcome:
+    """Make the answer; how it ended."""
+    made = _Answer(ctx, running, recorder)
+    try:
+        if running.ending is None:
+            async with recorder.storing():
+                return await made.ended()
+    except asyncio.CancelledError:
+        if task := asyncio.current_task():
+            task.uncancel()
+        if recorder.error is not None:
+            return Outcome("failed", made.usage, error=recorder.error)
+    except WorkbenchError as error:
+        return Outcome("failed", made.usage, error=error)
+    except Exception:
+        log.exception("the answer %s failed", running.message_id)
+        failure = Unavailable("CHAT_FAILED", "The answer failed; the server's log says why. Try again.")
+        return Outcome("failed", made.usage, error=failure)
+    return ending.from_outside(running, made.usage)
+
+
+@dataclass
+class _Answer:
+    """One answer.
+
+    Args:
+        usage: what it has used so far; None: nothing is known.
+    """
+
+    ctx: Ctx
+    running: Running
+    recorder: Recorder
+    usage: Usage | None = None
+
+    async def ended(self) -> Outcome:
+        """Make the answer; how it ended by itself.
+
+        Raises:
+            WorkbenchError: it failed.
+        """
+        ctx = self.ctx
+        conversation = await ctx.read(lambda tx: require_conversation(tx, self.running.conversation_id))
+        snapshot = await _definition(ctx, conversation)
+        ready = await models.ready(ctx, snapshot, conversation.model)
+        known = {"id": self.running.message_id, "model": ready.choice.name, "hash": snapshot.hash if snapshot else None}
+        await ctx.write(lambda tx: tx.run(messages.SQL.note_model, known))
+        await load(ready.choice)
+        deadline = Deadline(conversation.limits.seconds or SECONDS)
+        tools = ConversationTools(ctx, conversation, snapshot, self.recorder, deadline)
+        try:
+            async with deadline.enforced():
+                completed = await self._completed(conversation, snapshot, ready, tools)
+            models.require_whole(completed)
+        except WorkbenchError as error:
+            error.message = ready.redacted(error.message)
+            raise
+        return Outcome("completed", completed.usage, end=completed.end, history=completed.history)
+
+    async def _completed(
+        self, conversation: Conversation, snapshot: Snapshot | None, ready: ReadyModel, tools: ConversationTools
+    ) -> Completed:
+        """Ask the model, with the history that the engine kept if it still can read it."""
+        limits = _limits(conversation, snapshot)
+        try:
+            return await self._asked(ready, await self._question(conversation, snapshot), limits, tools)
+        except Conflict as error:
+            if error.code != "HISTORY_UNREADABLE":
+                raise
+        return await self._asked(ready, await self._question(conversation, snapshot, anew=True), limits, tools)
+
+    async def _question(self, conversation: Conversation, snapshot: Snapshot | None, *, anew: bool = False) -> Question:
+        """What the engine is asked.
+
+        Args:
+            anew: without the history that the engine kept.
+        """
+        conversation_id, message_id = self.running.conversation_id, self.running.message_id
+        known = await self.ctx.read(lambda tx: question.past(tx, conversation_id, message_id, anew=anew))
+        definition = snapshot.definition if snapshot else None
+        return Question(
+            instructions=composition.system_prompt(definition, conversation.include, offers=True) if definition else "",
+            prompt=known.prompt,
+            history=await question.history_of(known),
+            **(models.sampling(definition) if definition else {}),
+        )
+
+    async def _asked(self, ready: ReadyModel, asked: Question, limits: Limits, tools: ConversationTools) -> Completed:
+        completed: Completed | None = None
+        async with aclosing(answer(ready.choice, asked, tools, limits)) as found:
+            async for frame in found:
+                self._record(frame, tools)
+                if isinstance(frame, Completed):
+                    completed = frame
+        assert completed is not None
+        return completed
+
+    def _record(self, frame: Frame, tools: ConversationTools) -> None:
+        add = self.recorder.add
+        match frame:
+            case Token(text):
+                add(FrameKind.TOKEN, content=text)
+            case Thought(text):
+                add(FrameKind.THINKING, content=text)
+            case Retrying():
+                waits = {"attempt": frame.attempt, "attempts": frame.attempts, "seconds": frame.seconds}
+                add(FrameKind.RETRY, code=frame.code, message=frame.message, **waits)
+            case Used(usage) | Completed(usage=usage):
+                self.usage = usage
+            case ToolStarted():
+                tools.started(frame)
+            case ToolCompleted():
+                tools.completed(frame)
+
+
+async def _definition(ctx: Ctx, conversation: Conversation) -> Snapshot | None:
+    """The definition of a conversation, as it is now.
+
+    Raises:
+        WorkbenchError: see `changes.current`.
+    """
+    if conversation.definition_id is None:
+        return None
+    return await changes.current(ctx, conversation.definition_id, conversation.definition_path)
+
+
+def _limits(conversation: Conversation, snapshot: Snapshot | None) -> Limits:
+    """What the engine may use for this answer."""
+    used, limits = spent(conversation.usage), conversation.limits
+    money = money_left(limits, used)
+    steps = {"steps": snapshot.definition.settings.max_chat_turns} if snapshot else {}
+    return Limits(
+        output_tokens=tokens_left(limits, used),
+        cost_usd=None if money is None else Decimal(str(money)),
+        seconds=LONGEST,
+        **steps,
+    )

@@ -1,0 +1,196 @@
+"""The tools of an answer: those of the catalogue that its conversation chose, and how their calls become frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.chat.frames import ToolCompleted, ToolStarted
+from workbench.chat.tools import ToolOffer
+from workbench.definitions import Snapshot
+from workbench.errors import NotFound, Unavailable
+from workbench.model import Access, Capability, Level, iso
+from workbench.ops import Caller, Ctx
+from workbench.rules.chat.transcript import FrameKind
+from workbench.rules.definitions.model import Include
+from workbench.rules.definitions.tool_rules import is_on_request
+from workbench.rules.tools.results import as_json, shortened
+from workbench.rules.wire import json_safety
+from workbench.services.chat.conversation import Conversation
+from workbench.services.chat.deadline import Deadline
+from workbench.services.chat.recorder import Recorder
+from workbench.services.tools import calls, catalogue
+from workbench.services.tools.calls import Finished
+from workbench.services.tools.tool import Kind, Outcome, Scope, Source, Surroundings, Tool
+
+WORKBENCH = "workbench"
+READING = frozenset({"get_rule", "get_reference"})
+"""Operations with which a model reads those entries of its definition that it is to ask for."""
+
+
+@dataclass
+class _FollowedCall:
+    """A call of the model that runs. `record_id`: its id among all calls."""
+
+    record_id: str | None = None
+    began_at: int | None = None
+    finished: Finished | None = None
+
+
+class ConversationTools:
+    """The toolbox of one answer, as the engine asks for it.
+
+    Args:
+        deadline: stands still while a call waits for the operator.
+    """
+
+    def __init__(
+        self, ctx: Ctx, conversation: Conversation, snapshot: Snapshot | None, recorder: Recorder, deadline: Deadline
+    ) -> None:
+        self._ctx = ctx
+        self._chosen = frozenset(conversation.tools)
+        self._reads = READING if _has_entries_on_request(snapshot) else frozenset()
+        self._scope = Scope(_caller(snapshot), snapshot, conversation.id)
+        self._recorder = recorder
+        self._deadline = deadline
+        self._tools: dict[str, Tool] = {}
+        self._calls: dict[str, _FollowedCall] = {}
+        self._started: set[str] = set()
+
+    async def offers(self) -> list[ToolOffer]:
+        """See `Toolbox`."""
+        found = await catalogue.offered(self._ctx, self._scope) if self._chosen or self._reads else []
+        self._tools = {tool.name: tool for tool in found if tool.problem is None and self._is_chosen(tool)}
+        return [ToolOffer(tool.name, tool.description, tool.parameters) for tool in self._tools.values()]
+
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:
+        """See `Toolbox`."""
+        if name not in self._tools:
+            raise NotFound("UNKNOWN_TOOL", f"There is no tool {name!r} in this conversation.")
+        self.started(ToolStarted(call_id, name, as_json(arguments)))
+        call = self._calls[call_id] = _FollowedCall()
+        with self._following(call_id, call) as surroundings:
+            call.finished = await calls.call(self._ctx, self._scope, name, arguments, surroundings)
+        outcome = call.finished.outcome
+        text = as_text(outcome)
+        if outcome.is_error:
+            raise Unavailable("TOOL_ERROR", text)
+        return text
+
+    def started(self, frame: ToolStarted) -> None:
+        """Record that the model calls a tool, once: the call and the engine's frame report it, in either order.
+
+        A call that is refused, such as of an unknown tool, has only the frame.
+        """
+        if frame.call_id in self._started:
+            return
+        self._started.add(frame.call_id)
+        tool = self._tools.get(frame.name)
+        self._add(FrameKind.TOOL_START, frame.call_id, frame.name, tool_input=self._shown_input(tool, frame.arguments))
+
+    def completed(self, frame: ToolCompleted) -> None:
+        """Record the result of a call, with its secrets masked, as far as it is shown."""
+        call = self._calls.pop(frame.call_id, _FollowedCall())
+        took = None if call.began_at is None else (self._ctx.store.now() - call.began_at) / 1_000
+        self._add(
+            FrameKind.TOOL_COMPLETE,
+            frame.call_id,
+            frame.name,
+            tool_result=shortened(self._shown_result(call, frame), self._ctx.settings.tool_shown_chars),
+            is_error=frame.is_error,
+            duration_ms=took,
+            record_id=call.record_id,
+        )
+
+    @contextmanager
+    def _following(self, call_id: str, call: _FollowedCall) -> Iterator[Surroundings]:
+        """Follow a call: it waits for the operator, then it runs."""
+        with ExitStack() as waiting:
+
+            def follow(record_id: str, approval_id: int | None) -> None:
+                call.record_id = record_id
+                if approval_id is None:
+                    waiting.close()
+                    call.began_at = self._ctx.store.now()
+                    return
+                waiting.enter_context(self._deadline.paused())
+                self._recorder.add(
+                    FrameKind.TOOL_WAITING, call_id=call_id, approval_id=approval_id, record_id=record_id
+                )
+
+            yield Surroundings(follow=follow)
+
+    def _add(self, kind: FrameKind, call_id: str, name: str, **more: Any) -> None:
+        tool = self._tools.get(name)
+        source, server = (tool.source, tool.server) if tool else (Source.LOCAL, None)
+        about = {"call_id": call_id, "tool_name": name, "source": source.value, "server": server}
+        self._recorder.add(kind, **about, **more, timestamp=iso(self._ctx.store.now()))
+
+    def _shown_input(self, tool: Tool | None, arguments: str) -> str:
+        """The arguments that a model wrote, as they are shown: JSON text with secrets masked."""
+        try:
+            decoded = json_safety.decode(arguments)
+        except ValueError:
+            return as_json(self._ctx.secrets.masked(arguments))
+        return as_json(self._ctx.secrets.masked(decoded, tool.parameters if tool else {}))
+
+    def _shown_result(self, call: _FollowedCall, frame: ToolCompleted) -> str:
+        """The result of a call, as it is shown: text, or JSON text, with secrets masked."""
+        if call.finished is None:
+            return str(self._ctx.secrets.masked(frame.result))
+        schema = call.finished.tool.result
+        value = self._ctx.secrets.masked(call.finished.outcome.value, schema if schema is not None else True)
+        return value if isinstance(value, str) else as_json(value)
+
+    def _is_chosen(self, tool: Tool) -> bool:
+        """Whether the conversation offers a tool to its model."""
+        if tool.kind is Kind.OPERATION:
+            return tool.name in self._reads or not self._chosen.isdisjoint({WORKBENCH, tool.name})
+        if self._is_on_request(tool) and tool.name not in self._chosen:
+            return False
+        group = "notebook" if tool.kind is Kind.FUNCTION else tool.server or tool.name
+        return not self._chosen.isdisjoint({"*", tool.name, group})
+
+    def _is_on_request(self, tool: Tool) -> bool:
+        """Whether the definition has the tool offered only where the conversation names it."""
+        snapshot, own_name = self._scope.definition, tool.own_name or tool.name
+        return snapshot is not None and is_on_request(snapshot.definition, tool.server, own_name)
+
+
+def _caller(snapshot: Snapshot | None) -> Caller:
+    """As whom the model of a conversation calls: it sees what the operator sees, and may not write definitions."""
+    if snapshot is None:
+        return Caller(Level.OPERATOR, "chat", access=Access.SESSION_LEVEL)
+    metadata, reads = snapshot.definition.metadata, _has_entries_on_request(snapshot)
+    return Caller(
+        Level.OPERATOR,
+        f"chat:{metadata.name}",
+        access=Access.SESSION_LEVEL,
+        capabilities=frozenset({Capability.OWN_DEFINITION}) if reads else frozenset(),
+        definition=metadata.id,
+    )
+
+
+def _has_entries_on_request(snapshot: Snapshot | None) -> bool:
+    if snapshot is None:
+        return False
+    entries = (*snapshot.definition.rules, *snapshot.definition.references)
+    return any(entry.include is Include.AGENT for entry in entries)
+
+
+def as_text(outcome: Outcome) -> str:
+    """What a model reads of a result. Pictures and other data are only named."""
+    if outcome.structured is not None:
+        return as_json(outcome.structured)
+    return "\n".join(map(_block_text, outcome.content))
+
+
+def _block_text(block: Mapping[str, Any]) -> str:
+    match block:
+        case {"type": "text", "text": str(text)} | {"resource": {"text": str(text)}}:
+            return text
+        case {"data": str(data), "mimeType": str(media)} | {"resource": {"blob": str(data), "mimeType": str(media)}}:
+            return f"[{media}, {len(data) * 3 // 4:,} bytes]"
+    return as_json(block)
