@@ -1,0 +1,218 @@
+"""`wb.personalities`: the agents of the KOI network, and the profiles of this project's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.result import Result
+from workbench.errors import NotFound
+from workbench.tables import Table
+
+PAGE = 500
+LONGEST = 80
+"""Characters of a value in a table."""
+NO_DIFFERENCE: Mapping[str, Any] = {"added": [], "removed": [], "changed": [], "fields": []}
+
+
+class Personalities(Mapping[str, "NotebookPersonality"]):
+    """The agents of the network by name. A cell shows them as a table."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def __getitem__(self, name: str) -> NotebookPersonality:
+        """An agent.
+
+        Raises:
+            Missing: ``PERSONALITY_NOT_FOUND``.
+        """
+        found = NotebookPersonality(self._caller, name)
+        found.require()
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def publish(self, name: str, **options: Any) -> NotebookPersonality:
+        """Publish the profile of an agent of this project, or change what it is made of.
+
+        Args:
+            options: arguments of the operation `publish_personality`: `agent_id`, `definition`, `version`, `traits`.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        self._caller.call("publish_personality", name=name, **options)
+        return NotebookPersonality(self._caller, name)
+
+    def search(self, text: str) -> Table:
+        """The agents with a text in their name or in one of their traits."""
+        return self._table(text)
+
+    def _names(self) -> list[str]:
+        """The names of all agents, and of this project's own that are not published yet."""
+        names: list[str] = []
+        cursor = None
+        while True:
+            found = self._caller.call("list_personalities", limit=PAGE, cursor=cursor)
+            names += [one["name"] for one in found["personalities"]]
+            cursor = found["next_cursor"]
+            if cursor is None:
+                return names + [name for name in found["unpublished"] if name not in names]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self._names()
+
+    def __repr__(self) -> str:
+        return repr(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self, *search: str) -> Table:
+        table: Table = self._caller.run(["personalities", "list", "--", *search])
+        return table
+
+
+class NotebookPersonality:
+    """An agent of the network. A cell shows its latest version: traits, tools, and where it comes from."""
+
+    def __init__(self, caller: Caller, name: str) -> None:
+        self._caller = caller
+        self.name = name
+
+    @property
+    def info(self) -> Result:
+        """Its latest version: profile, versions and provenance; see the operation `get_personality`.
+
+        Raises:
+            NotFound: ``PERSONALITY_NOT_FOUND``, also for a profile that is not published yet.
+        """
+        return self._caller.call("get_personality", name=self.name)
+
+    @property
+    def traits(self) -> dict[str, Any]:
+        """The values of its traits that are no tools, by name."""
+        return {one["name"]: one["value"] for one in self._traits() if not one["is_callable"]}
+
+    @property
+    def tools(self) -> dict[str, dict[str, Any]]:
+        """Its tools by name: description and `input_schema`."""
+        return {one["name"]: one for one in self._traits() if one["is_callable"]}
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Where it comes from: the nodes that own and sent it, its hash, when it was seen first and last."""
+        provenance: dict[str, Any] = self.info["provenance"]
+        return provenance
+
+    @property
+    def versions(self) -> list[str]:
+        """Its versions, the latest first."""
+        versions: list[str] = self.info["versions"]
+        return versions
+
+    @property
+    def changes(self) -> Table:
+        """How it has changed, newest first."""
+        table: Table = self._caller.run(["personalities", "history", "--", self.name])
+        return table
+
+    def diff(self, before: str | None = None, after: str | None = None) -> Table:
+        """What the last change has changed; or what differs between two versions.
+
+        Args:
+            after: None: the latest version.
+
+        Raises:
+            NotFound: ``PERSONALITY_NOT_FOUND``.
+        """
+        if before is not None:
+            return _shown(self._difference(before, after))
+        found = self._caller.call("list_personality_changes", name=self.name, version=after, limit=1)["changes"]
+        return _shown(found[0]["difference"] if found and found[0]["difference"] else NO_DIFFERENCE)
+
+    def update_traits(self, traits: Mapping[str, Any] | None = None, /, **more: Any) -> NotebookPersonality:
+        """Change traits of an agent of this project, by name; None removes one, and all others stay.
+
+        Raises:
+            WorkbenchError: what the operation `update_traits` raises.
+        """
+        self._caller.call("update_traits", name=self.name, traits={**(traits or {}), **more})
+        return self
+
+    def withdraw(self) -> Result:
+        """Withdraw the profile of an agent of this project: the network forgets it.
+
+        Raises:
+            WorkbenchError: what the operation `withdraw_personality` raises.
+        """
+        return self._caller.call("withdraw_personality", name=self.name)
+
+    def require(self) -> None:
+        """Check that it exists.
+
+        Raises:
+            Missing: ``PERSONALITY_NOT_FOUND``.
+        """
+        try:
+            _ = self.info
+        except NotFound as error:
+            if self.name not in self._caller.call("list_personalities", limit=1)["unpublished"]:
+                raise Missing(error.code, error.message, **error.details) from None
+
+    def _traits(self) -> list[dict[str, Any]]:
+        try:
+            traits: list[dict[str, Any]] = self.info["profile"]["traits"]
+        except NotFound:
+            traits = self._unpublished()["traits"]
+        return traits
+
+    def _unpublished(self) -> Result:
+        """A profile of this project that is not published yet."""
+        return self._caller.call("get_own_personality", name=self.name)
+
+    def _difference(self, *versions: str | None) -> dict[str, Any]:
+        """What differs between two versions."""
+        # Imported here: the rules of KOI load its library.
+        from workbench.rules.personalities.differences import difference as between
+        from workbench.rules.personalities.profile import PersonalityProfile
+
+        found = [self._caller.call("get_personality", name=self.name, version=version) for version in versions]
+        return between(*(PersonalityProfile.model_validate(one["profile"]) for one in found)).model_dump(mode="json")
+
+    def __repr__(self) -> str:
+        return str(self._described())
+
+    def _repr_html_(self) -> str:
+        return str(self._described()._repr_html_())
+
+    def _described(self) -> Table | Result:
+        try:
+            table: Table = self._caller.run(["personalities", "show", "--", self.name])
+        except NotFound:
+            return self._unpublished()
+        return table
+
+
+def _shown(difference: Mapping[str, Any]) -> Table:
+    """What differs between two states of a profile, as a table."""
+    rows = [[trait["name"], "added", "", _brief(trait["value"])] for trait in difference["added"]]
+    rows += [[trait["name"], "removed", _brief(trait["value"]), ""] for trait in difference["removed"]]
+    changed = [(trait["name"], field) for trait in difference["changed"] for field in trait["fields"]]
+    changed += [("(profile)", field) for field in difference["fields"]]
+    rows += [[name, field["name"], _brief(field["before"]), _brief(field["after"])] for name, field in changed]
+    return Table(["trait", "what", "before", "after"], rows, "Nothing differs.", difference)
+
+
+def _brief(value: Any) -> str:
+    """A value on one line."""
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    line = " ".join(text[: 4 * LONGEST].split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

@@ -1,0 +1,166 @@
+"""The network in the panel: joined and left there, with its nodes as a graph and a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from kernel_ext.host import KernelHost
+from tests.browser.bare_desk import BareDesk
+from tests.browser.desk_lab import wait_until
+
+Open = Callable[..., BareDesk]
+MEAN = {
+    "name": "mean",
+    "description": "The mean of numbers.",
+    "parameters": {"type": "object", "properties": {"values": {"type": "array"}}},
+    "version": "v1",
+    "trait": "ada",
+}
+
+
+@pytest.fixture
+def desk(open_bare_desk: Open) -> BareDesk:
+    desk = open_bare_desk()
+    desk.element.get_by_role("tab", name="Personalities").click()
+    desk.element.get_by_role("button", name="Network", exact=True).click()
+    return desk
+
+
+def join(desk: BareDesk, coordinator: KernelHost) -> None:
+    assert coordinator.info is not None
+    desk.element.get_by_role("button", name="Join a network…").click()
+    form = desk.element.get_by_role("form", name="Join a network")
+    form.get_by_label("Address of the first contact").fill(f"{coordinator.info.url}/koi-net")
+    form.get_by_label("Name of this node").fill("lab")
+    form.get_by_role("button", name="Join").click()
+
+
+def test_a_project_is_in_no_network_until_it_joins_one_and_leaves_it(desk: BareDesk, coordinator: KernelHost) -> None:
+    expect(desk.element).to_contain_text("This project is in no network")
+    join(desk, coordinator)
+    expect(desk.element).to_contain_text("Joined as lab, 1 other node")
+    network = desk.host.call("get_network")
+    expect(desk.element.locator(".wb-own-node")).to_contain_text(network["rid"])
+    graph = desk.element.get_by_role("listbox", name=re.compile("Nodes of the network"))
+    expect(graph.get_by_role("option", name="coordinator")).to_contain_text("Reachable")
+    desk.element.get_by_role("button", name="Leave…").click()
+    desk.element.get_by_role("button", name="Leave the network").click()
+    expect(desk.element.get_by_role("button", name="Join a network…")).to_be_visible()
+    assert not desk.host.call("get_network")["joined"]
+
+
+def test_a_wrong_address_is_shown_in_the_form_and_what_was_typed_stays(desk: BareDesk) -> None:
+    desk.element.get_by_role("button", name="Join a network…").click()
+    form = desk.element.get_by_role("form", name="Join a network")
+    form.get_by_label("Address of the first contact").fill("coordinator")
+    form.get_by_label("Address of the first contact").press("Enter")
+    expect(form).to_contain_text("BAD_FIRST_CONTACT")
+    expect(form.get_by_label("Address of the first contact")).to_have_value("coordinator")
+
+
+def test_a_node_is_opened_with_the_keyboard_and_blocked(desk: BareDesk, coordinator: KernelHost) -> None:
+    join(desk, coordinator)
+    graph = desk.element.get_by_role("listbox", name=re.compile("Nodes of the network"))
+    expect(graph.get_by_role("option", name="coordinator")).to_be_visible()
+    graph.focus()
+    for key in ("Home", "ArrowRight", "Enter"):
+        graph.press(key)
+    pane = desk.element.get_by_role("region", name="coordinator", exact=True)
+    expect(pane.get_by_role("heading", name="coordinator")).to_be_focused()
+    pane.get_by_role("button", name="Block…").click()
+    pane.get_by_role("button", name="Block coordinator").click()
+    expect(pane).to_contain_text("Blocked by operator")
+    expect(graph.get_by_role("option", name="coordinator")).to_contain_text("Blocked")
+    desk.element.get_by_role("button", name="Table").click()
+    expect(desk.element.get_by_role("row").filter(has_text="coordinator")).to_contain_text("Blocked")
+    pane.get_by_role("button", name="Unblock").click()
+    expect(desk.element.get_by_role("row").filter(has_text="coordinator")).to_contain_text("Reachable")
+    pane.get_by_role("heading", name="coordinator").press("Escape")
+    expect(desk.element.get_by_role("button", name="coordinator", exact=True)).to_be_focused()
+
+
+def test_what_a_node_publishes_elsewhere_appears_here(desk: BareDesk, coordinator: KernelHost) -> None:
+    join(desk, coordinator)
+    expect(desk.element).to_contain_text("Joined as lab, 1 other node")
+    desk.element.get_by_role("button", name="Personalities", exact=True).click()
+    coordinator.call("publish_personality", name="penguin-counter", traits={"mood": "curious"})
+    found = desk.element.get_by_role("listitem", name="penguin-counter", exact=True)
+    expect(found).to_contain_text("moodcurious")
+    expect(found).to_contain_text("coordinator")
+    coordinator.call("withdraw_personality", name="penguin-counter")
+    expect(found).to_be_hidden()
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    made = ThreadPoolExecutor(2)
+    yield made
+    made.shutdown(wait=False, cancel_futures=True)
+
+
+def answer(host: KernelHost, value: Any) -> None:
+    """Run the next call of a function, as its kernel does."""
+    [call] = host.call("take_tool_calls", host_id="k", wait_seconds=30)["calls"]
+    host.call("finish_tool_call", host_id="k", call_id=call["call_id"], answer={"value": value})
+
+
+def offer(host: KernelHost, to: KernelHost) -> None:
+    """Offer a function of a kernel as a trait, and wait until the other node knows it."""
+    host.call("offer_tools", host_id="k", name="kernel 1", tools=[MEAN])
+    wait_until(lambda: "ada__mean" in str(to.call("list_tools")), "the other node knows the trait")
+
+
+def test_a_call_from_another_node_asks_in_the_inbox_and_its_permission_is_changed_there(
+    desk: BareDesk, coordinator: KernelHost, threads: ThreadPoolExecutor
+) -> None:
+    join(desk, coordinator)
+    expect(desk.element).to_contain_text("Joined as lab, 1 other node")
+    offer(desk.host, coordinator)
+    call = threads.submit(coordinator.call, "call_tool", name="ada__mean", arguments={"values": [1, 3]})
+    desk.element.get_by_role("tab", name=re.compile("^Inbox")).click()
+    card = desk.element.get_by_role("listitem", name="ada__mean", exact=True)
+    expect(card).to_contain_text("called by operator on the node coordinator")
+    expect(card).to_contain_text('"values": [')
+    card.get_by_role("button", name="Always allow this node: ada__mean").click()
+    expect(card).to_contain_text("for this node from now on without asking you")
+    answer(desk.host, 2.0)
+    assert call.result(30)["result"] == "2.0"
+    desk.element.get_by_role("tab", name=re.compile("^Personalities")).click()
+    desk.element.get_by_role("option", name="coordinator").click()
+    pane = desk.element.get_by_role("region", name="coordinator", exact=True)
+    chosen = pane.get_by_role("group", name="Permission to call ada__mean")
+    expect(chosen.get_by_role("button", name="Always")).to_have_attribute("aria-pressed", "true")
+    pane.get_by_label("Calls of ada__mean a minute").fill("7")
+    pane.get_by_label("Calls of ada__mean a minute").press("Enter")
+    expect(desk.element.get_by_role("status")).to_contain_text("ada__mean: always.")
+    chosen.get_by_role("button", name="Never").click()
+    expect(chosen.get_by_role("button", name="Never")).to_have_attribute("aria-pressed", "true")
+    [rule] = desk.host.call("get_peer", peer="coordinator")["permissions"]
+    assert (rule["trait"], rule["permission"], rule["calls_per_minute"]) == ("ada__mean", "never", 7)
+    chosen.get_by_role("button", name="As others").click()
+    expect(pane.get_by_label("Calls of ada__mean a minute")).to_be_hidden()
+
+
+def test_a_tool_of_another_node_is_tried_on_its_page(
+    desk: BareDesk, coordinator: KernelHost, threads: ThreadPoolExecutor
+) -> None:
+    join(desk, coordinator)
+    expect(desk.element).to_contain_text("Joined as lab, 1 other node")
+    offer(coordinator, desk.host)
+    coordinator.call("set_peer_permission", peer="lab", permission="always")
+    desk.element.get_by_role("button", name="Personalities", exact=True).click()
+    desk.element.get_by_role("button", name="ada", exact=True).click()
+    page = desk.element.get_by_role("region", name="ada", exact=True)
+    page.get_by_role("button", name="mean", exact=True).click()
+    form = page.get_by_role("form", name="Try ada__mean")
+    form.get_by_label("values (optional)").fill("[1, 3]")
+    form.get_by_role("button", name="Run").click()
+    threads.submit(answer, coordinator, 2.0).result(30)
+    expect(form).to_contain_text("Done after")
+    expect(form).to_contain_text("2.0")

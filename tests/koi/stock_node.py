@@ -1,0 +1,239 @@
+"""A stock koi-net node in a process of its own. Run by koi-net's Python, which has no Workbench: see `tests.oracle`.
+
+    python stock_node.py DIRECTORY {agent,coordinator,partial}
+
+`DIRECTORY/config.yaml` configures it. Nothing of koi-net is changed: a node is one of its classes with one of its
+configuration schemas, and handlers of this file. A coordinator has a handler that answers a handshake with the
+coordinator's own profile; koi-net leaves that to its users.
+
+Commands are JSON lines on stdin, `{"do": name, …}`; each is answered by one JSON line on stdout, `{"ok": …}` or
+`{"error": …}`. What the node has processed appears in between, as `{"final": rid, …}`. koi-net's own output goes to
+stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+LINES = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(2, 1)  # koi-net logs to stdout
+LOCK = threading.Lock()
+
+from rid_lib import RID, RIDType  # noqa: E402
+from rid_lib.core import ORN  # noqa: E402
+from rid_lib.ext import Bundle  # noqa: E402
+from rid_lib.types import KoiNetNode  # noqa: E402
+
+
+class AgentPersonality(ORN):
+    """As in spec 5. It has to exist before koi-net reads its name in a configuration."""
+
+    namespace = "agent.personality"
+
+    def __init__(self, name: str, version: str) -> None:
+        self.name, self.version = name, version
+
+    @property
+    def reference(self) -> str:
+        return f"{self.name}/{self.version}"
+
+    @classmethod
+    def from_reference(cls, reference: str) -> AgentPersonality:
+        name, version = reference.split("/")
+        return cls(name, version)
+
+
+import koi_net  # noqa: E402
+from koi_net.components.cache import Cache  # noqa: E402
+from koi_net.components.event_queue import EventQueue  # noqa: E402
+from koi_net.components.identity import NodeIdentity  # noqa: E402
+from koi_net.components.interfaces import HandlerType, KnowledgeHandler  # noqa: E402
+from koi_net.config import FullNodeConfig, PartialNodeConfig  # noqa: E402
+from koi_net.core import FullNode, PartialNode  # noqa: E402
+from koi_net.protocol import Event, EventType, KnowledgeObject  # noqa: E402
+from koi_net.protocol.api.models import ApiModels  # noqa: E402
+from pydantic import TypeAdapter  # noqa: E402
+
+
+def write(line: dict[str, Any]) -> None:
+    """Send a line to the test."""
+    with LOCK:
+        LINES.write(json.dumps(line) + "\n")
+
+
+@dataclass
+class Reporter(KnowledgeHandler):
+    """Reports what has passed through the whole pipeline. `at`: monotonic seconds, the same for all processes."""
+
+    handler_type = HandlerType.Final
+
+    def handle(self, kobj: KnowledgeObject) -> None:
+        source = None if kobj.source is None else str(kobj.source)
+        line = {"final": str(kobj.rid), "type": kobj.normalized_event_type, "source": source, "at": time.monotonic()}
+        write(line)
+
+
+@dataclass
+class HandshakeHandler(KnowledgeHandler):
+    """Answers a node that introduces itself with this node's own profile."""
+
+    identity: NodeIdentity
+    cache: Cache
+    event_queue: EventQueue
+
+    handler_type = HandlerType.Network
+    rid_types = (KoiNetNode,)
+    event_types = (EventType.NEW,)
+
+    def handle(self, kobj: KnowledgeObject) -> None:
+        if kobj.source is not None and kobj.rid != self.identity.rid:
+            own = self.cache.read(self.identity.rid)
+            self.event_queue.push(Event.from_bundle(EventType.NEW, own), target=kobj.rid)
+
+
+class Agent(FullNode):
+    config_schema = FullNodeConfig
+    reporter = Reporter
+
+
+class Coordinator(FullNode):
+    config_schema = FullNodeConfig
+    reporter = Reporter
+    handshake_handler = HandshakeHandler
+
+
+class Partial(PartialNode):
+    config_schema = PartialNodeConfig
+    reporter = Reporter
+
+
+ROLES = {"agent": Agent, "coordinator": Coordinator, "partial": Partial}
+
+
+class Commands:
+    """What a test can have the node do."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def info(self) -> dict[str, Any]:
+        """Who it is, and what it runs."""
+        return {
+            "rid": str(self.node.identity.rid),
+            "profile": self.node.identity.profile.model_dump(mode="json"),
+            "koi_net": [koi_net.__file__, version("koi-net"), version("rid-lib"), sys.version.split()[0]],
+            "state": str(self.node._lifecycle.state),
+        }
+
+    def publish(self, rid: str, contents: dict[str, Any]) -> dict[str, Any]:
+        """Make a bundle, and process it as its own; koi-net decides whether it is NEW or an UPDATE. The bundle."""
+        bundle = Bundle.generate(RID.from_string(rid), contents)
+        self.node.kobj_queue.push(bundle=bundle)
+        return bundle.model_dump(mode="json")
+
+    def publish_all(self, contents: dict[str, dict[str, Any]]) -> float:
+        """Publish resources, by RID; when it began."""
+        began = time.monotonic()
+        for rid, one in contents.items():
+            self.publish(rid, one)
+        return began
+
+    def forget(self, rid: str) -> None:
+        """Forget a resource, and say so to others."""
+        self.node.kobj_queue.push(rid=RID.from_string(rid), event_type=EventType.FORGET)
+
+    def cached(self, rid: str) -> dict[str, Any] | None:
+        """A bundle in the node's cache."""
+        found = self.node.cache.read(RID.from_string(rid))
+        return None if found is None else found.model_dump(mode="json")
+
+    def rids(self, *types: str) -> list[str]:
+        """The RIDs in the node's cache."""
+        kinds = [RIDType.from_string(name) for name in types]
+        return sorted(map(str, self.node.cache.list_rids(kinds)))
+
+    def handshake(self, rid: str) -> None:
+        """Introduce itself to a node."""
+        self.node.handshaker.handshake_with(RID.from_string(rid))
+
+    def know(self, bundle: dict[str, Any]) -> None:
+        """Process a bundle as if it came from the network, such as the profile of a node."""
+        found = Bundle.model_validate(bundle)
+        self.node.kobj_queue.push(bundle=found, source=found.rid)
+
+    def send(self, node: str, events: list[dict[str, Any]]) -> None:
+        """Broadcast events to one node, past the queue."""
+        self._requests.broadcast_events(RID.from_string(node), events=[Event.model_validate(one) for one in events])
+
+    def fetch_rids(self, node: str, rid_types: list[str]) -> dict[str, Any]:
+        """Ask a node; koi-net checks the answer."""
+        kinds = [RIDType.from_string(name) for name in rid_types]
+        found: dict[str, Any] = self._requests.fetch_rids(RID.from_string(node), rid_types=kinds).model_dump(
+            mode="json"
+        )
+        return found
+
+    def fetch_manifests(self, node: str, rids: list[str]) -> dict[str, Any]:
+        """Ask a node; koi-net checks the answer."""
+        asked = [RID.from_string(rid) for rid in rids]
+        found: dict[str, Any] = self._requests.fetch_manifests(RID.from_string(node), rids=asked).model_dump(
+            mode="json"
+        )
+        return found
+
+    def fetch_bundles(self, node: str, rids: list[str]) -> dict[str, Any]:
+        """Ask a node; koi-net checks the answer."""
+        asked = [RID.from_string(rid) for rid in rids]
+        found: dict[str, Any] = self._requests.fetch_bundles(RID.from_string(node), rids=asked).model_dump(mode="json")
+        return found
+
+    def poll(self, node: str) -> dict[str, Any]:
+        """Poll a node; koi-net checks the answer."""
+        found: dict[str, Any] = self._requests.poll_events(RID.from_string(node)).model_dump(mode="json")
+        return found
+
+    def sign(self, payload: dict[str, Any], target: str) -> str:
+        """An envelope as koi-net sends it."""
+        made = self.node.secure_manager.create_envelope(
+            payload=TypeAdapter(ApiModels).validate_python(payload), target=RID.from_string(target)
+        )
+        text: str = made.model_dump_json(exclude_none=True)
+        return text
+
+    @property
+    def _requests(self) -> Any:
+        return self.node.request_handler
+
+
+def main() -> None:
+    """Run a node until stdin ends, or the command `stop`."""
+    directory, role = Path(sys.argv[1]), sys.argv[2]
+    node = ROLES[role](root_dir=directory)
+    node.start()
+    commands = Commands(node)
+    write({"ready": commands.info()})
+    try:
+        for line in sys.stdin:
+            asked = json.loads(line)
+            name = asked.pop("do")
+            if name == "stop":
+                break
+            try:
+                write({"ok": getattr(commands, name)(*asked.pop("with", []), **asked)})
+            except Exception as error:
+                write({"error": type(error).__name__, "message": str(error)})
+    finally:
+        node.stop()
+        write({"stopped": True})
+
+
+if __name__ == "__main__":
+    main()

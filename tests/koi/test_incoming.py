@@ -1,0 +1,268 @@
+"""Envelopes from other nodes: whatever they contain, they are read or refused; what is malformed costs only itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rid_lib.ext.utils import sha256_hash_json
+
+from workbench.errors import BadInput
+from workbench.koi.envelope import signed
+from workbench.koi.identity import Identity, load_or_create
+from workbench.koi.incoming import DEEPEST, LARGE, LONGEST_REASON, opened, received
+from workbench.koi.payloads import (
+    Bundle,
+    BundlesPayload,
+    Event,
+    EventsPayload,
+    EventType,
+    FetchBundles,
+    Payload,
+    PollEvents,
+    RidsPayload,
+)
+from workbench.koi.rids import ForeignRid
+from workbench.rules.personalities.rid import AgentPersonality
+
+GOOD = {"rid": "orn:agent.personality:ada/1", "event_type": "NEW"}
+MANIFEST = {"rid": GOOD["rid"], "timestamp": "2026-11-23T00:00:00Z", "sha256_hash": "00"}
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@pytest.fixture(scope="module")
+def ada(tmp_path_factory: pytest.TempPathFactory) -> Identity:
+    """A node."""
+    return load_or_create(tmp_path_factory.mktemp("ada") / "key.pem", "ada")
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Objects in objects."""
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+def as_sent(sender: Identity, payload: str) -> bytes:
+    """An envelope with a payload as text, which is signed as it is."""
+    text = f'{{"payload":{payload},"source_node":"{sender.rid}","target_node":"{sender.rid}"}}'
+    return f'{text[:-1]},"signature":"{sender.sign(text.encode())}"}}'.encode()
+
+
+def events(sender: Identity, *sent: Any) -> bytes:
+    """A signed envelope with events."""
+    return as_sent(sender, json.dumps({"type": "events_payload", "events": sent}, separators=(",", ":")))
+
+
+# Round trips
+
+
+@settings(max_examples=25)
+@given(contents=st.dictionaries(st.text(), json_values))
+def test_what_is_signed_and_sent_is_read_as_it_was(ada: Identity, contents: dict[str, Any]) -> None:
+    bundle = Bundle.generate(AgentPersonality("ada", "1"), contents)
+    event = Event(rid=bundle.rid, event_type=EventType.NEW, manifest=bundle.manifest, contents=contents)
+    for payload in (EventsPayload(events=[event]), BundlesPayload(bundles=[bundle])):
+        incoming = opened(signed(ada, payload, ada.rid))
+        assert incoming.malformed == ()
+        assert incoming.envelope.payload == payload
+        assert incoming.as_sent == incoming.envelope.unsigned_text()
+        assert incoming.is_signed_with(ada.public_key)
+    assert sha256_hash_json(contents) == bundle.manifest.sha256_hash
+
+
+@given(raw=st.binary() | st.text().map(str.encode) | json_values.map(lambda value: json.dumps(value).encode()))
+def test_whatever_arrives_is_read_or_refused(raw: bytes) -> None:
+    with pytest.raises(BadInput) as caught:
+        opened(raw)
+    assert caught.value.code == "KOI_MALFORMED"
+
+
+@settings(max_examples=25)
+@given(
+    strange=st.lists(json_values | st.fixed_dictionaries({**dict.fromkeys(GOOD, json_values), "manifest": json_values}))
+)
+def test_strange_events_cost_no_other_its_place(ada: Identity, strange: list[Any]) -> None:
+    text = json.dumps({"type": "events_payload", "events": [*strange, GOOD]})
+    incoming = opened(as_sent(ada, text))
+    payload = incoming.envelope.payload
+    assert isinstance(payload, EventsPayload)
+    assert len(payload.events) + len(incoming.malformed) == len(strange) + 1
+    assert str(payload.events[-1].rid) == GOOD["rid"]
+    assert incoming.is_signed_with(ada.public_key)
+
+
+# One malformed item
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        "orn:agent.personality:ada/1",
+        {},
+        {"rid": GOOD["rid"]},
+        GOOD | {"rid": 1},
+        GOOD | {"event_type": "OLD"},
+        GOOD | {"manifest": {}},
+        GOOD | {"manifest": MANIFEST | {"timestamp": "yesterday"}},
+        GOOD | {"manifest": MANIFEST | {"sha256_hash": None}},
+        GOOD | {"contents": []},
+        GOOD | {"contents": nested(DEEPEST)},
+        GOOD | {"contents": {"number": 10**400}},
+        GOOD | {"manifest": MANIFEST | {"more": nested(DEEPEST)}},
+    ],
+    ids=lambda wrong: str(wrong)[:60],
+)
+def test_a_malformed_event_costs_only_itself_and_the_signature_still_covers_it(ada: Identity, wrong: Any) -> None:
+    incoming = opened(events(ada, GOOD, wrong, GOOD))
+    payload = incoming.envelope.payload
+    assert isinstance(payload, EventsPayload)
+    assert [str(event.rid) for event in payload.events] == [GOOD["rid"]] * 2
+    [dropped] = incoming.malformed
+    assert dropped.code == "KOI_MALFORMED"
+    assert dropped.reason.startswith("events[1]: ")
+    assert len(dropped.reason) < LONGEST_REASON + 20
+    assert incoming.is_signed_with(ada.public_key)
+
+
+def test_a_number_without_end_costs_only_its_event(ada: Identity) -> None:
+    raw = events(ada, GOOD | {"contents": {"number": "HUGE"}}, GOOD).replace(b'"HUGE"', b"1e999")
+    assert [dropped.reason for dropped in opened(raw).malformed] == ["events[0]: a number is too large"]
+
+
+def test_contents_as_deep_as_allowed_are_read(ada: Identity) -> None:
+    assert opened(events(ada, GOOD | {"contents": nested(DEEPEST - 1)})).malformed == ()
+
+
+@pytest.mark.parametrize(
+    ("payload", "left"),
+    [
+        ({"type": "rids_payload", "rids": [1, GOOD["rid"]]}, {"rids": [GOOD["rid"]]}),
+        ({"type": "fetch_bundles", "rids": [None, GOOD["rid"]]}, {"rids": [GOOD["rid"]]}),
+        ({"type": "manifests_payload", "manifests": [{}], "not_found": [GOOD["rid"], {}]}, {"manifests": []}),
+        ({"type": "bundles_payload", "bundles": [{"manifest": MANIFEST}], "deferred": [1]}, {"bundles": []}),
+    ],
+    ids=lambda payload: str(payload.get("type", "")),
+)
+def test_so_do_other_malformed_items(ada: Identity, payload: dict[str, Any], left: dict[str, Any]) -> None:
+    incoming = opened(as_sent(ada, json.dumps(payload)))
+    assert incoming.malformed
+    assert left.items() <= incoming.envelope.payload.model_dump(mode="json").items()
+
+
+def test_a_rid_that_this_node_has_no_use_for_is_kept_as_text(ada: Identity) -> None:
+    payload = opened(signed(ada, RidsPayload(rids=[ForeignRid("no RID")]), ada.rid)).envelope.payload
+    assert isinstance(payload, RidsPayload)
+    assert [str(rid) for rid in payload.rids] == ["no RID"]
+
+
+# What is refused as a whole
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"text"',
+        b"{}",
+        b'{"payload":null}',
+        b'{"payload":[]}',
+        b'{"payload":{}}',
+        b'{"payload":{"type":"events_payload","events":{}}}',
+        b'{"payload":{"type":"events_payload","events":NaN}}',
+        b'{"payload":{"type":"poll_events","limit":-1}}',
+        b'{"payload":{"type":"poll_events","limit":' + b"9" * 5_000 + b"}}",
+        b"[" * 100_000,
+        b"\xef\xbb\xbf{}",
+        b'{"payload":{"type":"poll_events"},"source_node":"orn:koi-net.node:a+b","target_node":"x","signature":""}',
+        b'{"payload":"\xff"}',
+        b'{"payload":"\\ud800"}',
+    ],
+    ids=lambda raw: raw[:50].decode("latin-1"),
+)
+def test_what_is_no_envelope_is_refused_with_a_reason(raw: bytes) -> None:
+    with pytest.raises(BadInput, match="no envelope of KOI-net") as caught:
+        opened(raw)
+    assert len(caught.value.message) < LONGEST_REASON + 100
+
+
+@pytest.mark.anyio
+async def test_the_loop_goes_on_while_a_large_envelope_is_read(ada: Identity) -> None:
+    small, large = events(ada, GOOD), events(ada, *[GOOD] * 2_000)
+    assert len(small) < LARGE < len(large)
+    reading, turns = asyncio.create_task(received(large)), 0
+    while not reading.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 2
+    assert (await reading).is_signed_with(ada.public_key)
+    assert (await received(small)).is_signed_with(ada.public_key)
+    with pytest.raises(BadInput):
+        await received(b" " * (LARGE + 1))
+
+
+# Signatures
+
+
+TAMPERED: dict[str, Callable[[bytes], bytes]] = {
+    "another payload": lambda raw: raw.replace(b"ada/1", b"ada/2"),
+    "another event type": lambda raw: raw.replace(b'"NEW"', b'"FORGET"'),
+    "a second payload at the end": lambda raw: raw[:-1] + b',"payload":{"type":"poll_events"}}',
+    "a second payload after the signature": lambda raw: raw[:-1] + b',"payload":{"type":"events_payload","events":[]}}',
+    "a second payload at the beginning": lambda raw: b'{"payload":{"type":"poll_events"},' + raw[1:],
+    "another signature": lambda raw: raw[:-1] + b',"signature":"AAAA"}',
+    "no signature": lambda raw: raw[: raw.rindex(b',"signature"')] + b',"signature":""}',
+    "not base64": lambda raw: raw[: raw.rindex(b',"signature"')] + ',"signature":"é"}'.encode(),
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED)
+def test_an_envelope_that_was_tampered_with_does_not_verify(ada: Identity, tamper: Callable[[bytes], bytes]) -> None:
+    raw = events(ada, GOOD)
+    assert opened(raw).is_signed_with(ada.public_key)
+    tampered = opened(tamper(raw))
+    before = opened(raw).envelope.payload
+    assert not tampered.is_signed_with(ada.public_key) or tampered.envelope.payload == before
+
+
+def test_fields_that_are_not_known_are_covered_if_they_were_signed_and_harmless_if_not(ada: Identity) -> None:
+    by_the_signer = as_sent(ada, '{"type":"poll_events","limit":0,"more":[1,2]}')
+    by_another = signed(ada, PollEvents(), ada.rid).replace(b'"limit":0', b'"limit":0,"more":1')
+    for raw in (by_the_signer, by_another):
+        assert opened(raw).is_signed_with(ada.public_key)
+        assert opened(raw).envelope.payload == PollEvents()
+
+
+def test_a_signature_is_for_its_sender_and_its_receiver_alone(ada: Identity, tmp_path: Path) -> None:
+    bob = load_or_create(tmp_path / "bob.pem", "bob")
+    payload: Payload = FetchBundles(rids=[AgentPersonality("ada", "1")])
+    for raw in (
+        signed(ada, payload, ada.rid).replace(
+            b'"target_node":"' + str(ada.rid).encode(), f'"target_node":"{bob.rid}'.encode()
+        ),
+        signed(ada, payload, ada.rid).replace(
+            b'"source_node":"' + str(ada.rid).encode(), f'"source_node":"{bob.rid}'.encode()
+        ),
+    ):
+        assert not opened(raw).is_signed_with(ada.public_key)
+        assert not opened(raw).is_signed_with(bob.public_key)

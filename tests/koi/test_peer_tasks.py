@@ -1,0 +1,66 @@
+"""Tasks that exchange something with peers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from workbench.koi.peer_tasks import PeerTasks
+
+pytestmark = pytest.mark.anyio
+
+
+async def _fail() -> None:
+    raise RuntimeError("a defect")
+
+
+async def _wait() -> None:
+    await asyncio.Event().wait()
+
+
+async def _done() -> None:
+    return
+
+
+async def test_one_of_a_kind_runs_for_a_peer_and_others_beside_it() -> None:
+    tasks = PeerTasks()
+    assert tasks.start("delivery", "ada", _wait)
+    assert not tasks.start("delivery", "ada", _wait)
+    assert tasks.start("delivery", "ben", _wait)
+    assert tasks.start("meeting", "ada", _wait)
+    await tasks.close()
+    assert not tasks.start("delivery", "eve", _wait)
+
+
+async def test_a_task_that_has_ended_may_be_started_again() -> None:
+    ended = asyncio.Event()
+    tasks = PeerTasks(ended.set)
+    assert tasks.start("delivery", "ada", _done)
+    await ended.wait()
+    assert tasks.start("delivery", "ada", _done)
+    await tasks.close()
+
+
+async def test_a_defect_does_not_fill_the_log_because_its_task_is_started_again_only_after_a_pause(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    released = asyncio.Event()
+    tasks = PeerTasks(released.set, failed_seconds=3_600)
+    assert tasks.start("delivery", "ada", _fail)
+    while not caplog.records:
+        await asyncio.sleep(0)
+    assert not tasks.start("delivery", "ada", _fail)
+    assert not released.is_set()
+    assert tasks.start("delivery", "ben", _done)
+    await tasks.close()
+
+
+async def test_after_the_pause_a_task_that_failed_may_be_started_again(caplog: pytest.LogCaptureFixture) -> None:
+    released = asyncio.Event()
+    tasks = PeerTasks(released.set, failed_seconds=0)
+    assert tasks.start("delivery", "ada", _fail)
+    await released.wait()
+    assert [record.getMessage() for record in caplog.records] == ["delivery ada failed"]
+    assert tasks.start("delivery", "ada", _done)
+    await tasks.close()

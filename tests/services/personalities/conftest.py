@@ -1,0 +1,45 @@
+"""A node with a key of its own, and others that send it messages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Clock
+from tests.services.personalities.nodes import Here, Other
+from workbench.app import Workbench
+from workbench.koi.identity import load_or_create
+from workbench.koi.node import Presence
+from workbench.koi.requests import PeerClient
+from workbench.settings import Settings
+
+
+@pytest.fixture
+async def here(clock: Clock, tmp_path: Path) -> AsyncIterator[Here]:
+    """A node, with a key of its own."""
+    project = tmp_path / "project"
+    project.mkdir()
+    async with Workbench.open(Settings(project=project), clock=clock) as workbench:
+        identity = load_or_create(tmp_path / "here.pem", "here")
+        client = PeerClient(identity, seconds=5, largest=1_000_000)
+        workbench._ctx.node.presence = Presence(identity, "http://127.0.0.1:2/koi-net", client)
+        yield Here(workbench, workbench._ctx, clock)
+        await client.close()
+
+
+@pytest.fixture
+def other(tmp_path: Path, clock: Clock) -> Callable[[str], Other]:
+    """Other nodes, by name."""
+    return lambda name: Other(load_or_create(tmp_path / f"{name}.pem", name), clock)
+
+
+@pytest.fixture
+def ada(other: Callable[[str], Other]) -> Other:
+    return other("ada")
+
+
+@pytest.fixture
+def bob(other: Callable[[str], Other]) -> Other:
+    return other("bob")

@@ -1,0 +1,129 @@
+"""Projects that are nodes of one network, each served on a port of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.oracle import stock
+from workbench.app import Workbench
+from workbench.settings import Settings
+from workbench.shells.serve import Servers
+
+__all__ = ["stock"]
+
+QUICK = {"koi_retry_base_seconds": 0.05, "koi_retry_cap_seconds": 0.2, "koi_reconcile_seconds": 60.0}
+
+
+@dataclass
+class Station:
+    """A project that is served, or was."""
+
+    name: str
+    project: Path
+    more: dict[str, Any]
+    workbench: Workbench
+    stack: AsyncExitStack
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Its endpoints."""
+        assert self.workbench.server is not None
+        return f"{self.workbench.server.url}/koi-net"
+
+    @property
+    def rid(self) -> str:
+        """Its RID."""
+        presence = self.workbench._ctx.node.presence
+        assert presence is not None
+        return str(presence.identity.rid)
+
+    async def publish(self, name: str, **traits: Any) -> None:
+        """Publish a personality in version 1, or change it."""
+        await self.call("publish_personality", name=name, version="1", traits=traits)
+
+    async def withdraw(self, name: str) -> None:
+        """Withdraw a personality."""
+        await self.call("withdraw_personality", name=name)
+
+    def registry(self) -> dict[str, dict[str, Any]]:
+        """The traits of every personality that it knows."""
+        return {
+            known.profile.rid.reference: {trait.name: trait.value for trait in known.profile.traits}
+            for latest in self.workbench._ctx.node.directory.latest()
+            for known in self.workbench._ctx.node.directory.versions(latest.profile.rid.name)
+        }
+
+    async def has(self, **expected: dict[str, Any]) -> None:
+        """Return once it knows these personalities, by name, in version 1, and no other."""
+        await until(lambda: self.registry() == {f"{name}/1": traits for name, traits in expected.items()})
+
+    async def call(self, op: str, /, **arguments: Any) -> dict[str, Any]:
+        """An operation, as the operator."""
+        return await self.workbench.call(op, **arguments)
+
+    async def stop(self) -> None:
+        """Stop serving, and close."""
+        await self.stack.aclose()
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    """Return once something holds. The deadline is that of the test."""
+    while True:
+        found = holds()
+        if isinstance(found, Awaitable):
+            found = await found
+        if found:
+            return
+        await asyncio.sleep(0.005)
+
+
+def free_port() -> int:
+    """A port that is free, and that the system gives to no other program while a node is restarted."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with suppress(OSError), socket.socket() as bound:
+            bound.bind(("127.0.0.1", port))
+            return port
+
+
+Network = Callable[..., Awaitable[Station]]
+
+
+@pytest.fixture
+async def network(tmp_path: Path) -> AsyncIterator[Network]:
+    """`await network("ada", hub)`: a project that is served and has joined. One name means one project.
+
+    Args:
+        moves: it gets another port than before.
+    """
+    async with AsyncExitStack() as stations:
+        ports: dict[str, int] = {}
+
+        async def started(
+            name: str, first_contact: Station | str | None = None, moves: bool = False, **more: Any
+        ) -> Station:
+            project = tmp_path / name
+            project.mkdir(exist_ok=True)
+            stack = await stations.enter_async_context(AsyncExitStack())
+            contact = first_contact.url if isinstance(first_contact, Station) else first_contact or ""
+            settings = Settings(
+                project=project, port=0, koi=True, koi_name=name, koi_first_contact=contact, **{**QUICK, **more}
+            )
+            workbench = await stack.enter_async_context(Workbench.open(settings))
+            servers = await stack.enter_async_context(Servers(workbench))
+            if moves or name not in ports:
+                ports[name] = free_port()
+            await servers.start(ports[name])
+            return Station(name, project, more, workbench, stack, ports[name])
+
+        yield started

@@ -1,0 +1,119 @@
+"""Whatever is missed while a node is down, or has lost what it knew, heals."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+
+import pytest
+
+from tests.services.personalities.exchange.conftest import Network, Station, until
+from workbench.store.queries import Query
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+
+async def test_a_node_that_was_down_learns_what_it_missed(network: Network) -> None:
+    hub = await network("hub")
+    ada = await network("ada", hub)
+    await ada.publish("helper", mood="kind")
+    await ada.publish("guide")
+    await hub.has(helper={"mood": "kind"}, guide={})
+    await hub.stop()
+    await ada.publish("helper", mood="brisk")
+    await ada.withdraw("guide")
+    await ada.publish("scout")
+    hub = await network("hub")
+    await hub.has(helper={"mood": "brisk"}, scout={})
+
+
+async def test_a_restarted_node_is_the_same_and_keeps_what_it_knew(network: Network) -> None:
+    hub = await network("hub")
+    ada = await network("ada", hub)
+    await ada.publish("helper")
+    await hub.has(helper={})
+    rid = hub.rid
+    for station in (ada, hub):
+        await station.stop()
+    hub = await network("hub")
+    assert (hub.rid, hub.registry()) == (rid, {"helper/1": {}})
+
+
+async def test_events_of_both_sides_arrive_after_both_were_restarted(network: Network) -> None:
+    hub = await network("hub")
+    contact = hub.url
+    ada = await network("ada", contact)
+    await ada.publish("helper")
+    await hub.has(helper={})
+    await hub.stop()
+    await ada.withdraw("helper")
+    await ada.publish("scout")
+    await ada.stop()
+    hub = await network("hub")
+    await hub.publish("guide")
+    ada = await network("ada", contact)
+    await hub.has(guide={}, scout={})
+    await ada.has(guide={}, scout={})
+
+
+async def test_a_node_with_another_address_is_found_again(network: Network) -> None:
+    hub = await network("hub")
+    ada = await network("ada", hub)
+    await ada.publish("helper")
+    await hub.has(helper={})
+    await ada.stop()
+    ada = await network("ada", hub, moves=True)
+    await until(lambda: _knows_address(hub, ada))
+    await hub.publish("guide")
+    await ada.has(guide={}, helper={})
+
+
+async def test_what_an_owner_withdrew_and_could_not_say_is_forgotten(network: Network) -> None:
+    hub = await network("hub")
+    ada = await network("ada", hub)
+    await ada.publish("helper")
+    await hub.has(helper={})
+    await hub.stop()
+    await ada.withdraw("helper")
+    await ada.workbench.store.write(lambda tx: tx.run(Query("lose", "DELETE FROM koi_outbox")))
+    hub = await network("hub")
+    await hub.has()
+
+
+async def test_a_first_contact_that_has_lost_everything_is_greeted_anew(network: Network) -> None:
+    hub = await network("hub")
+    ada = await network("ada", hub)
+    await ada.publish("helper")
+    await hub.has(helper={})
+    await hub.stop()
+    _forget_all(hub)
+    hub = await network("hub")
+    await hub.has(helper={})
+    await hub.publish("guide")
+    await ada.has(guide={}, helper={})
+
+
+async def test_a_node_that_has_lost_everything_learns_it_anew(network: Network) -> None:
+    hub = await network("hub")
+    ada = await network("ada", hub)
+    await hub.publish("guide")
+    await ada.has(guide={})
+    await ada.stop()
+    _forget_all(ada)
+    ada = await network("ada", hub)
+    await ada.has(guide={})
+    await ada.publish("helper")
+    await hub.has(guide={}, helper={})
+
+
+async def _knows_address(hub: Station, node: Station) -> bool:
+    peers = (await hub.call("list_peers"))["peers"]
+    return [peer["base_url"] for peer in peers] == [node.url]
+
+
+def _forget_all(station: Station) -> None:
+    """Lose all that a stopped node knew of the network, but not its key."""
+    with contextlib.closing(sqlite3.connect(station.project / ".aiswarm" / "coordination.db")) as db:
+        for table in ("personalities", "koi_bundles", "koi_nodes", "koi_edges", "koi_outbox", "koi_tombstones"):
+            db.execute(f"DELETE FROM {table}")
+        db.commit()

@@ -1,0 +1,44 @@
+"""Two projects on one network: they meet, and each learns what the other publishes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.services.personalities.exchange.conftest import Network, until
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_nodes_meet_and_approve_edges_in_both_directions(network: Network) -> None:
+    hub = await network("hub")
+    ada = await network("ada", hub)
+
+    async def agreed() -> bool:
+        found = [(await one.call("get_network"))["edges"] for one in (hub, ada)]
+        return all(sorted(edge["status"] for edge in edges) == ["APPROVED", "APPROVED"] for edges in found)
+
+    await until(agreed)
+    [peer] = (await ada.call("list_peers"))["peers"]
+    assert (peer["rid"], peer["name"], peer["is_relay"], peer["state"]) == (hub.rid, "hub", True, "reachable")
+    assert (peer["sends_to_us"], peer["gets_from_us"]) == ("APPROVED", "APPROVED")
+    assert (await ada.call("get_network"))["first_contact"] == {"url": hub.url, "rid": hub.rid, "error": None}
+
+
+async def test_what_one_publishes_changes_and_withdraws_the_other_learns(network: Network) -> None:
+    hub = await network("hub")
+    ada = await network("ada", hub)
+    await ada.publish("helper", mood="kind")
+    await hub.has(helper={"mood": "kind"})
+    await ada.publish("helper", mood="brisk")
+    await hub.has(helper={"mood": "brisk"})
+    await hub.publish("guide", pace=1)
+    await ada.has(helper={"mood": "brisk"}, guide={"pace": 1})
+    await ada.withdraw("helper")
+    await hub.has(guide={"pace": 1})
+
+
+async def test_what_was_published_before_they_met_is_learned(network: Network) -> None:
+    hub = await network("hub")
+    await hub.publish("guide")
+    ada = await network("ada", hub)
+    await ada.has(guide={})

@@ -1,0 +1,162 @@
+"""A node without a network: what others would send is signed with their keys, and given to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rid_lib import RID
+from rid_lib.types import KoiNetNode
+
+from tests.conftest import Clock
+from workbench.app import Workbench
+from workbench.koi.envelope import signed
+from workbench.koi.identity import Identity
+from workbench.koi.nodes import EdgeProfile, EdgeStatus, EdgeType, NodeProfile, NodeType, edge_rid
+from workbench.koi.payloads import Bundle, ErrorResponse, Event, EventsPayload, EventType, Payload
+from workbench.koi.requests import BROADCAST
+from workbench.koi.rids import PERSONALITY
+from workbench.ops import Ctx
+from workbench.rules.personalities.rid import AgentPersonality
+from workbench.services.personalities import receiving
+from workbench.services.personalities.peers import rows as peers
+from workbench.services.personalities.pipeline.run import Handled, handle
+from workbench.store.base import Row
+from workbench.store.queries import Query
+
+NEW, UPDATE, FORGET = EventType.NEW, EventType.UPDATE, EventType.FORGET
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another node: its key, and what it would send."""
+
+    identity: Identity
+    clock: Clock
+
+    @property
+    def rid(self) -> KoiNetNode:
+        return self.identity.rid
+
+    def bundle(self, rid: RID, contents: dict[str, Any], at: int | None = None) -> Bundle:
+        return Bundle.generate(rid, contents, at or self.clock.now)
+
+    def profile(self, name: str, version: str = "1", **traits: Any) -> dict[str, Any]:
+        """The contents of a personality of its own."""
+        listed = [{"name": key, "value": value, "type": type(value).__name__} for key, value in traits.items()]
+        return {"rid": f"{PERSONALITY}:{name}/{version}", "node_rid": str(self.rid), "traits": listed}
+
+    def personality(self, name: str, version: str = "1", at: int | None = None, **traits: Any) -> Event:
+        """A NEW personality of its own."""
+        return event(NEW, self.bundle(AgentPersonality(name, version), self.profile(name, version, **traits), at))
+
+    def node(self, **changed: Any) -> Bundle:
+        """Its own node."""
+        made = NodeProfile(
+            base_url="http://127.0.0.1:1/koi-net", node_type=NodeType.FULL, public_key=self.identity.public_key
+        )
+        return self.bundle(self.rid, made.model_dump(mode="json") | changed)
+
+    def handshake(self) -> list[Event]:
+        return [Event(rid=self.rid, event_type=FORGET), event(NEW, self.node())]
+
+    def edge(
+        self, source: KoiNetNode, target: KoiNetNode, status: EdgeStatus = EdgeStatus.PROPOSED, *types: str
+    ) -> Event:
+        made = EdgeProfile(
+            source=source,
+            target=target,
+            edge_type=EdgeType.WEBHOOK,
+            status=status,
+            rid_types=list(types) or [PERSONALITY],
+        )
+        return event(NEW, self.bundle(edge_rid(source, target), made.model_dump(mode="json")))
+
+
+def event(event_type: EventType, bundle: Bundle) -> Event:
+    """An event with a bundle."""
+    return Event(rid=bundle.rid, event_type=event_type, manifest=bundle.manifest, contents=bundle.contents)
+
+
+def forget(name: str, version: str = "1") -> Event:
+    """A personality is forgotten, as koi-net says it."""
+    return Event(rid=AgentPersonality(name, version), event_type=FORGET)
+
+
+@dataclass
+class Here:
+    """The node of the open project."""
+
+    workbench: Workbench
+    ctx: Ctx
+    clock: Clock
+
+    @property
+    def identity(self) -> Identity:
+        assert self.ctx.node.presence is not None
+        return self.ctx.node.presence.identity
+
+    @property
+    def rid(self) -> KoiNetNode:
+        return self.identity.rid
+
+    async def publish(self, name: str, version: str = "1", **traits: Any) -> Handled:
+        """Publish a personality of its own."""
+        listed = [{"name": key, "value": value, "type": type(value).__name__} for key, value in traits.items()]
+        contents = {"rid": f"{PERSONALITY}:{name}/{version}", "node_rid": str(self.rid), "traits": listed}
+        rid = AgentPersonality(name, version)
+        return await handle(self.ctx, [Event(rid=rid, event_type=NEW, contents=contents)], None)
+
+    async def receive(self, sender: Other, *events: Event) -> tuple[int, bytes]:
+        """Receive events that another node has signed."""
+        return await self.ask(sender, BROADCAST, EventsPayload(events=list(events)))
+
+    async def ask(self, sender: Other, path: str, payload: Payload) -> tuple[int, bytes]:
+        return await receiving.answer(self.ctx, path, signed(sender.identity, payload, self.rid))
+
+    async def make_relay(self, node: Other) -> None:
+        """Trust a node to pass on what others own."""
+        await self.ctx.write(lambda tx: tx.run(peers.SQL.set_relay, rid=str(node.rid)))
+
+    async def rows(self, text: str, **values: Any) -> list[Row]:
+        return await self.ctx.read(lambda tx: tx.all(Query("test", text), values))
+
+    async def refusals(self) -> dict[str, int]:
+        return {
+            row["code"]: row["count"]
+            for row in await self.rows("SELECT code, SUM(count) AS count FROM koi_refusals GROUP BY code")
+        }
+
+    async def run(self, text: str) -> None:
+        await self.ctx.write(lambda tx: tx.run(Query("test", text)))
+
+    async def outbox(self) -> set[tuple[str, str, str]]:
+        found = await self.rows("SELECT node, rid, event_type FROM koi_outbox")
+        return {
+            (KoiNetNode.from_reference(row["node"].split(":", 2)[2]).name, row["rid"], row["event_type"])
+            for row in found
+        }
+
+    async def events(self) -> list[tuple[str, str]]:
+        found = await self.rows("SELECT kind, subject FROM events ORDER BY id")
+        kinds = ("personality.", "peer.", "edge.")
+        return [(row["kind"], row["subject"]) for row in found if row["kind"].startswith(kinds)]
+
+    async def registry(self) -> set[str]:
+        """The personalities that it knows; the same in the store, in memory and as they are derived."""
+        rows = await self.rows("SELECT rid FROM koi_bundles WHERE rid_type = 'orn:agent.personality'")
+        derived = await self.rows("SELECT rid, name, is_latest FROM personalities")
+        found = {row["rid"].removeprefix(f"{PERSONALITY}:") for row in rows}
+        assert {row["rid"].removeprefix(f"{PERSONALITY}:") for row in derived} == found
+        directory = self.ctx.node.directory
+        names = {row["name"] for row in derived}
+        held = {known.profile.rid.reference for name in names for known in directory.versions(name)}
+        assert held == found
+        latest = {row["rid"] for row in derived if row["is_latest"]}
+        assert latest == {str(known.profile.rid) for known in directory.latest()}
+        return found
+
+
+def protocol_error(body: bytes) -> str:
+    """The error of the protocol in an answer."""
+    return str(ErrorResponse.model_validate_json(body).error)

@@ -1,0 +1,126 @@
+"""Who is told of a change: of this node's own its neighbours, of what others own those who subscribe to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.services.personalities.nodes import FORGET, NEW, Here, Other, forget
+from workbench.koi.identity import Identity
+from workbench.koi.node import Presence
+from workbench.koi.nodes import EdgeStatus, edge_rid
+from workbench.koi.payloads import Event, PollEvents
+from workbench.koi.requests import POLL
+from workbench.koi.rids import NODE, PERSONALITY
+from workbench.services.personalities.pipeline.run import handle
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+
+
+@pytest.fixture
+def cid(other: Callable[[str], Other]) -> Other:
+    return other("cid")
+
+
+async def subscribe(here: Here, node: Other, *types: str) -> None:
+    """Make a node known that subscribes to types of RIDs."""
+    await here.receive(node, *node.handshake(), node.edge(here.rid, node.rid, EdgeStatus.PROPOSED, *types))
+
+
+async def sent(here: Here) -> set[tuple[str, str]]:
+    """What waits in the outbox: for whom, and about which personality. It is emptied."""
+    found = {(node, rid.rpartition(":")[2]) for node, rid, _ in await here.outbox() if PERSONALITY in rid}
+    await here.run("DELETE FROM koi_outbox")
+    return found
+
+
+async def test_what_one_node_owns_is_passed_on_to_subscribers_but_not_to_it(
+    here: Here, ada: Other, bob: Other, cid: Other
+) -> None:
+    await subscribe(here, ada, PERSONALITY)
+    await subscribe(here, bob, PERSONALITY)
+    await subscribe(here, cid, NODE)
+    await here.receive(ada, ada.personality("helper"))
+    assert await sent(here) == {("bob", "helper/1")}
+    await here.receive(ada, forget("helper"))
+    assert await sent(here) == {("bob", "helper/1")}
+
+
+async def test_what_a_relay_sends_goes_neither_back_to_it_nor_to_the_owner(
+    here: Here, ada: Other, bob: Other, cid: Other
+) -> None:
+    for one in (ada, bob, cid):
+        await subscribe(here, one, PERSONALITY)
+    await here.make_relay(bob)
+    await here.receive(bob, ada.personality("helper"))
+    assert await sent(here) == {("cid", "helper/1")}
+
+
+async def test_what_this_node_owns_goes_to_all_neighbours_that_are_not_blocked(
+    here: Here, ada: Other, bob: Other, cid: Other
+) -> None:
+    await subscribe(here, ada, NODE)
+    await here.receive(bob, *bob.handshake(), bob.edge(bob.rid, here.rid))
+    await here.receive(cid, *cid.handshake())
+    await here.publish("own")
+    assert await sent(here) == {("ada", "own/1"), ("bob", "own/1")}
+    await here.workbench.call("block_peer", peer=str(bob.rid))
+    await handle(here.ctx, [forget("own")], None)
+    assert await sent(here) == {("ada", "own/1")}
+
+
+async def test_of_an_edge_of_this_node_its_other_end_is_told(here: Here, ada: Other, bob: Other) -> None:
+    await subscribe(here, ada, PERSONALITY)
+    await here.receive(bob, *bob.handshake())
+    rid = edge_rid(here.rid, ada.rid)
+    [row] = await here.rows("SELECT contents FROM koi_bundles WHERE rid = :rid", rid=str(rid))
+    approved = json.loads(row["contents"]) | {"status": "APPROVED"}
+    await handle(here.ctx, [Event(rid=rid, event_type=NEW, contents=approved)], None)
+    assert ("ada", str(rid), "UPDATE") in await here.outbox()
+    assert [node for node, about, _ in await here.outbox() if about == str(rid)] == ["ada"]
+    assert ("edge.approved", f"edge:{rid}") in await here.events()
+
+
+async def test_a_node_that_leaves_tells_its_neighbours_what_leaves_with_it(here: Here, ada: Other) -> None:
+    await subscribe(here, ada, PERSONALITY)
+    await here.publish("own")
+    await here.run("DELETE FROM koi_outbox")
+    contents = ada.node().contents | {"public_key": here.identity.public_key, "base_url": None}
+    await handle(here.ctx, [Event(rid=here.rid, event_type=NEW, contents=contents)], None)
+    await handle(here.ctx, [Event(rid=here.rid, event_type=FORGET)], None)
+    assert {(rid, kind) for _, rid, kind in await here.outbox()} == {
+        (f"{PERSONALITY}:own/1", "FORGET"),
+        (str(edge_rid(here.rid, ada.rid)), "FORGET"),
+        (str(here.rid), "FORGET"),
+    }
+    assert await here.registry() == set()
+
+
+async def test_a_poll_gets_what_waits_and_a_forget_is_dated(here: Here, ada: Other) -> None:
+    await subscribe(here, ada, PERSONALITY)
+    await here.publish("own", "1")
+    await here.publish("own", "2")
+    here.clock.forward(1)
+    await handle(here.ctx, [forget("own", "1")], None)
+    events = json.loads((await here.ask(ada, POLL, PollEvents()))[1])["payload"]["events"]
+    said = [(one["rid"].rpartition(":")[2], one["event_type"]) for one in events]
+    assert said == [("own/2", "NEW"), ("own/1", "FORGET")]
+    assert events[1]["manifest"]["timestamp"] > events[0]["manifest"]["timestamp"]
+
+
+async def test_a_node_with_another_name_and_the_same_key_owns_what_it_owned(here: Here, ada: Other) -> None:
+    await here.publish("own")
+    await here.receive(ada, *ada.handshake(), ada.personality("helper"))
+    assert here.ctx.node.presence is not None
+    presence = here.ctx.node.presence
+    renamed = Identity(presence.identity.key, type(here.rid)("renamed", here.rid.hash))
+    here.ctx.node.presence = Presence(renamed, presence.base_url, presence.client)
+    here.clock.forward(1)
+    assert (await here.publish("own", mood="keen")).refused == []
+    lovelace = Other(Identity(ada.identity.key, type(ada.rid)("lovelace", ada.rid.hash)), here.clock)
+    await here.receive(lovelace, *lovelace.handshake(), lovelace.personality("helper", mood="keen"))
+    assert await here.refusals() == {}
+    owned = await here.rows("SELECT owner FROM personalities ORDER BY rid")
+    assert [row["owner"] for row in owned] == [str(lovelace.rid), str(renamed.rid)]

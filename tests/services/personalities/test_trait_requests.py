@@ -1,0 +1,229 @@
+"""Requests to call a trait that are refused: each with a code, and without any effect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.services.personalities.two_nodes import Side, side
+from workbench.errors import Unavailable
+from workbench.koi.envelope import signed
+from workbench.koi.incoming import opened
+from workbench.koi.payloads import Payload, PollEvents, TraitCall, TraitResult
+from workbench.model import SECOND, iso
+from workbench.rules.personalities.rid import AgentPersonality
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+MOOD = {"description": "How it feels.", "value": "calm"}
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Side]:
+    """The project whose trait is called."""
+    async with side(tmp_path / "here", "here") as opened_side:
+        await opened_side.publish("bob", mood=MOOD, age={"value": 7, "is_callable": False})
+        yield opened_side
+
+
+@pytest.fixture
+async def there(tmp_path: Path, here: Side) -> AsyncIterator[Side]:
+    """The project that may call it."""
+    async with side(tmp_path / "there", "there", here) as opened_side:
+        await here.workbench.call("set_peer_permission", peer=opened_side.rid, permission="always")
+        yield opened_side
+
+
+def call_of(there: Side, **more: Any) -> TraitCall:
+    """A call that is in order, but for `more`."""
+    described = {
+        "call_id": "c1",
+        "sent_at": iso(there.ctx.store.now()),
+        "rid": AgentPersonality("bob", "1"),
+        "trait": "mood",
+        "arguments": {},
+        "caller": "eve",
+        "seconds": 30.0,
+    }
+    return TraitCall.model_validate(described | more)
+
+
+async def post(here: Side, body: bytes | str, path: str = "bob/tools/call/mood", **headers: str) -> httpx2.Response:
+    """Send a request to the server here."""
+    async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+        return await client.post(f"{here.info.url}/agents/{path}", content=body, headers=headers)
+
+
+async def send(here: Side, there: Side, payload: Payload, path: str = "bob/tools/call/mood") -> httpx2.Response:
+    """Send a payload that the node there has signed."""
+    return await post(here, signed(there.identity, payload, here.identity.rid), path)
+
+
+def result_of(response: httpx2.Response, here: Side) -> TraitResult:
+    """The result in an answer that the node here has signed."""
+    assert response.status_code == 200
+    incoming = opened(response.content)
+    assert incoming.is_signed_with(here.identity.public_key)
+    assert isinstance(incoming.envelope.payload, TraitResult)
+    return incoming.envelope.payload
+
+
+def code_of(response: httpx2.Response, here: Side) -> str:
+    """The code of the error in a signed answer."""
+    error = result_of(response, here).error
+    assert error is not None
+    return str(error["code"])
+
+
+async def records(one: Side) -> list[dict[str, Any]]:
+    """The calls that were recorded."""
+    return list((await one.workbench.call("list_tool_calls"))["calls"])
+
+
+async def test_a_call_in_order_is_answered_and_is_not_run_again(here: Side, there: Side) -> None:
+    body = signed(there.identity, call_of(there), here.identity.rid)
+    result = result_of(await post(here, body), here)
+    assert (result.call_id, result.content, result.error) == ("c1", [{"type": "text", "text": "calm"}], None)
+    assert code_of(await post(here, body), here) == "CALL_REPLAYED"
+    here.ctx.node.received_calls._received.clear()  # as after a restart
+    assert code_of(await post(here, body), here) == "CALL_REPLAYED"
+    assert len(await records(here)) == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'{"payload": {"type": "trait_call"}}', b"\xff"])
+async def test_what_is_not_signed_is_refused(here: Side, there: Side, body: bytes) -> None:
+    response = await post(here, body)
+    assert (response.status_code, response.json()["error"]["code"]) == (401, "CALL_NOT_SIGNED")
+    assert await records(here) == []
+
+
+async def test_envelopes_that_koi_net_would_refuse_get_its_errors(here: Side, there: Side, tmp_path: Path) -> None:
+    body = signed(there.identity, call_of(there), here.identity.rid)
+    assert (await post(here, body.replace(b'"eve"', b'"eva"'))).json()["error"] == "invalid_signature"
+    wrong_target = signed(there.identity, call_of(there), there.identity.rid)
+    assert (await post(here, wrong_target)).json()["error"] == "invalid_target"
+    async with side(tmp_path / "stranger", "stranger") as stranger:
+        assert (await send(here, stranger, call_of(stranger))).json()["error"] == "unknown_node"
+    assert await records(here) == []
+
+
+@pytest.mark.parametrize("seconds", [-61, 61])
+async def test_a_call_that_is_old_or_from_the_future_is_refused(here: Side, there: Side, seconds: int) -> None:
+    sent_at = iso(there.ctx.store.now() + seconds * SECOND)
+    assert code_of(await send(here, there, call_of(there, sent_at=sent_at)), here) == "CALL_TOO_OLD"
+
+
+@pytest.mark.parametrize("sent_at", ["yesterday", "", "99999-01-01", "0001-01-01"])
+async def test_a_time_that_is_none_is_refused(here: Side, there: Side, sent_at: str) -> None:
+    code = code_of(await send(here, there, call_of(there, sent_at=sent_at)), here)
+    assert code in ("KOI_MALFORMED", "CALL_TOO_OLD")
+    assert await records(here) == []
+
+
+async def test_the_call_that_is_signed_is_for_the_trait_that_the_address_names(here: Side, there: Side) -> None:
+    for more in ({"trait": "other"}, {"rid": AgentPersonality("ada", "1")}, {"rid": here.identity.rid}):
+        assert code_of(await send(here, there, call_of(there, **more)), here) == "KOI_MALFORMED"
+
+
+async def test_another_payload_is_refused(here: Side, there: Side) -> None:
+    response = await send(here, there, PollEvents())
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "KOI_MALFORMED")
+
+
+@pytest.mark.parametrize(("agent", "trait"), [("nobody", "mood"), ("bob", "hope"), ("bob", "age")])
+async def test_only_callable_traits_of_this_node_are_called(here: Side, there: Side, agent: str, trait: str) -> None:
+    call = call_of(there, rid=AgentPersonality(agent, "1"), trait=trait)
+    assert code_of(await send(here, there, call, f"{agent}/tools/call/{trait}"), here) == "UNKNOWN_TOOL"
+
+
+async def test_no_node_calls_through_this_one_what_a_third_one_owns(here: Side, there: Side) -> None:
+    await there.publish("eve", mood=MOOD)
+    await here.knows("eve", "mood")
+    call = call_of(there, rid=AgentPersonality("eve", "1"))
+    assert code_of(await send(here, there, call, "eve/tools/call/mood"), here) == "UNKNOWN_TOOL"
+
+
+async def test_arguments_are_checked_and_a_refusal_counts_as_no_call(here: Side, there: Side) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    await here.publish("cleo", mood={**MOOD, "input_schema": schema})
+    call = call_of(there, rid=AgentPersonality("cleo", "1"))
+    assert code_of(await send(here, there, call, "cleo/tools/call/mood"), here) == "INVALID_ARGUMENTS"
+    assert await records(here) == []
+
+
+async def test_a_call_waits_only_as_long_as_its_caller(here: Side, there: Side) -> None:
+    await here.workbench.call("set_peer_permission", peer=there.rid, permission="ask")
+    assert code_of(await send(here, there, call_of(there, seconds=0.2)), here) == "TOOL_TIMEOUT"
+    assert (await here.workbench.call("list_approvals", kind="peer_call"))["approvals"] == []
+
+
+async def test_a_node_that_is_blocked_is_refused_in_a_signed_answer(here: Side, there: Side) -> None:
+    await here.workbench.call("block_peer", peer=there.rid)
+    assert code_of(await send(here, there, call_of(there)), here) == "KOI_BLOCKED"
+
+
+async def test_a_project_that_takes_no_part_answers_no_calls(here: Side, there: Side) -> None:
+    body = signed(there.identity, call_of(there), here.identity.rid)
+    here.ctx.node.presence = None
+    response = await post(here, body)
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "KOI_NOT_JOINED")
+
+
+async def test_a_client_with_a_token_sends_plain_arguments(here: Side) -> None:
+    token = f"Bearer {here.workbench.operator_token}"
+    response = await post(here, b'{"anything": 1}', Authorization=token)
+    assert (response.status_code, response.json()["result"]) == (200, "calm")
+    assert (await post(here, b"", "bob/tools/call/age", Authorization=token)).json()["error"]["code"] == "UNKNOWN_TOOL"
+    assert (await post(here, b"[1]", Authorization=token)).json()["error"]["code"] == "BAD_MESSAGE"
+    wrong = await post(here, b"{}", Authorization="Bearer wbo_wrong")
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (401, "INVALID_TOKEN")
+
+
+async def test_an_agent_with_a_token_needs_the_grant(here: Side) -> None:
+    made = await here.workbench.call("register", name="eve", persona_id="implementer")
+    token = f"Bearer {made['token']}"
+    assert (await post(here, b"{}", Authorization=token)).status_code in (401, 403)
+    await here.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "eve"})
+    assert (await post(here, b"{}", Authorization=token)).status_code == 403
+    await here.workbench.call("update_agent", agent_id="eve", changes={"tools": ["bob"]})
+    await here.workbench.call("set_tool_permission", name="bob__mood", permission="always")
+    assert (await post(here, b"{}", Authorization=token)).json()["result"] == "calm"
+
+
+async def test_a_node_that_forgot_this_one_is_introduced_to_it_again(here: Side, tmp_path: Path) -> None:
+    async with side(tmp_path / "late", "late") as late:
+        await late.believe(here, here.info.url, "bob", mood=MOOD)
+        call = asyncio.create_task(late.workbench.call("call_tool", name="bob__mood", arguments={}))
+        async with here.workbench.feed.subscribe("approval.*") as news:
+            while not (asked := (await here.workbench.call("list_approvals", kind="peer_call"))["approvals"]):
+                await anext(news)
+        await here.workbench.call("approve", approval_id=asked[0]["id"])
+        assert (await call)["result"] == "calm"
+
+
+@pytest.mark.parametrize("status", ["200 OK", "307 Temporary Redirect\r\nLocation: {here}", "400 Bad Request"])
+async def test_nothing_is_sent_to_an_address_where_the_node_itself_does_not_answer(
+    here: Side, tmp_path: Path, status: str
+) -> None:
+    reached = []
+
+    async def service(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.append((await reader.readuntil(b"\r\n")).decode())
+        head = status.format(here=f"{here.info.url}/koi-net/rids/fetch")
+        writer.write(f"HTTP/1.1 {head}\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnull".encode())
+        writer.close()
+
+    server = await asyncio.start_server(service, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, side(tmp_path / "late", "late") as late:
+        await late.believe(here, address, "bob", mood=MOOD)
+        with pytest.raises(Unavailable, match="KOI_BAD_ANSWER"):
+            await late.workbench.call("call_tool", name="bob__mood", arguments={"a": 1})
+    paths = {line.split()[1] for line in reached}
+    assert "/koi-net/rids/fetch" in paths
+    assert not any(path.startswith("/agents") for path in paths)

@@ -1,0 +1,77 @@
+"""The personalities that this node knows, in memory: a copy of the store for those that ask often, such as lists of
+tools.
+
+It knows which version of a name is the latest, and which trait a tool name means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from workbench.rules.personalities.profile import PersonalityProfile, PersonalityTrait
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A personality.
+
+    Args:
+        manifest_at: the time of its manifest, microseconds UTC.
+        is_own: it is one of this node's.
+    """
+
+    profile: PersonalityProfile
+    manifest_at: int
+    is_own: bool
+
+
+class Directory:
+    """Personalities by RID. The latest of a name is the one whose manifest is newest."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, dict[str, Known]] = {}
+
+    def put(self, known: Known) -> None:
+        """Add a personality, or replace it."""
+        rid = known.profile.rid
+        self._by_name.setdefault(rid.name, {})[rid.version] = known
+
+    def remove(self, name: str, version: str) -> None:
+        """Forget a version."""
+        versions = self._by_name.get(name, {})
+        versions.pop(version, None)
+        if not versions:
+            self._by_name.pop(name, None)
+
+    def replace(self, all_known: Iterable[Known]) -> None:
+        """Forget everything, and know these."""
+        self._by_name.clear()
+        for known in all_known:
+            self.put(known)
+
+    def latest(self) -> Iterator[Known]:
+        """The latest version of every name, by name."""
+        for name in sorted(self._by_name):
+            yield _latest(self._by_name[name])
+
+    def find(self, name: str) -> Known | None:
+        """The latest version of a name."""
+        versions = self._by_name.get(name)
+        return _latest(versions) if versions else None
+
+    def versions(self, name: str) -> list[Known]:
+        """All versions of a name, the latest first."""
+        return sorted(self._by_name.get(name, {}).values(), key=_age, reverse=True)
+
+    def callable(self) -> Iterator[tuple[Known, PersonalityTrait]]:
+        """The callable traits of the latest versions."""
+        return ((known, trait) for known in self.latest() for trait in known.profile.tools)
+
+
+def _latest(versions: dict[str, Known]) -> Known:
+    return max(versions.values(), key=_age)
+
+
+def _age(known: Known) -> tuple[int, str]:
+    return known.manifest_at, known.profile.rid.version

@@ -1,0 +1,71 @@
+"""The node of an open project while it takes part in a network: its identity, and its address."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from workbench.errors import WorkbenchError
+from workbench.koi.directory import Directory
+from workbench.koi.identity import Identity
+from workbench.koi.peer_tasks import PeerTasks
+from workbench.koi.received_calls import ReceivedCalls
+from workbench.koi.requests import PeerClient
+
+
+@dataclass(slots=True)
+class Meeting:
+    """How the search for the first contact goes. `retry_at`: on the loop's clock."""
+
+    failures: int = 0
+    retry_at: float = 0.0
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Presence:
+    """Who this node is on the network, while it takes part."""
+
+    identity: Identity
+    base_url: str
+    """``http://host:port/koi-net``."""
+    client: PeerClient
+    tasks: PeerTasks = field(default_factory=PeerTasks)
+    greeted: set[str] = field(default_factory=set)
+    """The nodes that have introduced themselves, and are not answered yet."""
+    compared: dict[str, float] = field(default_factory=dict)
+    """When each peer was compared with what is known here; on the loop's clock."""
+    polled: dict[str, float] = field(default_factory=dict)
+    """When each peer was polled."""
+    answered: dict[str, set[int]] = field(default_factory=dict)
+    """What each peer was sent when it polled last, by the ids in the outbox."""
+    meeting: Meeting = field(default_factory=Meeting)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while it is decided what to do for peers, and while the node leaves."""
+
+
+@dataclass(slots=True)
+class Node:
+    """This project's node. Everything happens on the loop that opened the project.
+
+    Args:
+        presence: None while it takes no part.
+        directory: the personalities that it knows, as the store has them.
+        has_mail: set when something was put into the outbox, or is to be done for a peer.
+        problem: why it takes no part though it is to.
+        received_calls: what other nodes have called here lately.
+        publishing: held while this project's own profiles are compared with those that are published, and published.
+    """
+
+    presence: Presence | None = None
+    directory: Directory = field(default_factory=Directory)
+    has_mail: asyncio.Event = field(default_factory=asyncio.Event)
+    publishing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    problem: WorkbenchError | None = None
+    received_calls: ReceivedCalls = field(default_factory=ReceivedCalls)
+
+    def greeted(self, peer: str) -> None:
+        """Note that a node has introduced itself: it is to be answered."""
+        if self.presence is not None:
+            self.presence.greeted.add(peer)
+            self.has_mail.set()

@@ -1,0 +1,193 @@
+"""Requests to other nodes: signed envelopes over HTTP, by one client that keeps its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+import httpx2
+from cachetools import LRUCache
+from pydantic import ValidationError
+from rid_lib.types import KoiNetNode
+
+from workbench.errors import BadInput, Refused, Unavailable
+from workbench.koi.envelope import signed
+from workbench.koi.identity import Identity, belongs
+from workbench.koi.incoming import Incoming, received
+from workbench.koi.payloads import Bundle, BundlesPayload, ErrorResponse, FetchBundles, Payload
+from workbench.koi.rids import parse_node
+
+BROADCAST, POLL = "/events/broadcast", "/events/poll"
+RIDS, MANIFESTS, BUNDLES = "/rids/fetch", "/manifests/fetch", "/bundles/fetch"
+LARGEST_PORT = 65_535
+HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+"""Answers are not compressed: a small one could expand to a very large one."""
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=3.0)
+"""Connections are given up before the peer does so, which is after 5 s in koi-net."""
+PEERS = 10_000
+"""Of so many peers it is known that they have answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another node. `base_url` ends with ``/koi-net``."""
+
+    rid: KoiNetNode
+    base_url: str
+    public_key: str
+
+
+class PeerClient:
+    """Sends requests as one node, over connections that it keeps. Close it when done.
+
+    Args:
+        seconds: how long a peer may take for its whole answer.
+        largest: bytes of the largest answer.
+    """
+
+    def __init__(self, identity: Identity, *, seconds: float, largest: int) -> None:
+        self._identity = identity
+        self._seconds = seconds
+        self._largest = largest
+        self._answered: LRUCache[Peer, bool] = LRUCache(PEERS)
+        self._http = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(None, connect=seconds),
+            limits=LIMITS,
+            headers=HEADERS,
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def ask(self, peer: Peer, path: str, payload: Payload, *, seconds: float | None = None) -> Payload | None:
+        """Send a payload; the answer's payload without what is malformed, or None if the answer has none.
+
+        Raises: as `exchange`.
+        """
+        answer = await self.exchange(peer, path, payload, seconds=seconds)
+        return None if answer is None else answer.envelope.payload
+
+    async def exchange(
+        self, peer: Peer, path: str, payload: Payload, *, seconds: float | None = None
+    ) -> Incoming | None:
+        """Send a payload; the answer, whose signature is checked, or None if it is ``null``.
+
+        Raises:
+            Refused: ``KOI_REFUSED``; `details.error` is the protocol's: ``unknown_node``, …
+            Unavailable: ``KOI_UNREACHABLE``, ``KOI_BAD_ANSWER``.
+        """
+        raw = await self._answer(peer, path, payload, seconds)
+        return None if raw.strip() in (b"", b"null") else await self._checked(peer, raw)
+
+    async def identify(self, base_url: str) -> KoiNetNode:
+        """The RID of the node at a URL, as it says itself. Other implementations than Workbench do not say it.
+
+        Raises:
+            Unavailable: ``KOI_UNREACHABLE``, ``KOI_RID_UNKNOWN``.
+        """
+        status, raw = await self._request("GET", base_url, None, self._seconds)
+        try:
+            if status != httpx2.codes.OK:
+                raise ValueError(f"its status is {status}")
+            return parse_node(json.loads(raw)["rid"])
+        except (ValueError, KeyError, TypeError):
+            raise Unavailable(
+                "KOI_RID_UNKNOWN",
+                f"The node at {base_url} does not say what its RID is. Give it: join_network(first_contact_rid=…), or "
+                "the setting koi_first_contact_rid.",
+            ) from None
+
+    async def meet(self, rid: KoiNetNode, base_url: str) -> Bundle:
+        """The bundle of a node whose key is not known yet, from itself.
+
+        Its answer has to be signed with the key in the bundle, which has to be the key of the RID.
+
+        Raises: as `exchange`.
+        """
+        peer = Peer(rid, base_url, "")
+        raw = await self._answer(peer, BUNDLES, FetchBundles(rids=[rid]), None)
+        incoming = await self._from(peer, raw)
+        payload = incoming.envelope.payload
+        if not isinstance(payload, BundlesPayload) or not (found := [b for b in payload.bundles if b.rid == rid]):
+            raise _bad_answer(rid, "it has not the node's own bundle")
+        key = found[0].contents.get("public_key")
+        if not isinstance(key, str) or not belongs(key, rid) or not incoming.is_signed_with(key):
+            raise _bad_answer(rid, "its signature does not fit")
+        return found[0]
+
+    def has_answered(self, peer: Peer) -> bool:
+        """Whether a signed answer came from this address: it is the node's own, and not one that it merely names."""
+        return peer in self._answered
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _answer(self, peer: Peer, path: str, payload: Payload, seconds: float | None) -> bytes:
+        body = signed(self._identity, payload, peer.rid)
+        status, raw = await self._request("POST", peer.base_url + path, body, seconds or self._seconds)
+        if status == httpx2.codes.BAD_REQUEST:
+            raise _refusal(peer, raw)
+        if status != httpx2.codes.OK:
+            raise _bad_answer(peer.rid, f"its status is {status}", status=status)
+        return raw
+
+    async def _request(self, method: str, url: str, body: bytes | None, seconds: float) -> tuple[int, bytes]:
+        try:
+            _require_port(url)
+            async with asyncio.timeout(seconds), self._http.stream(method, url, content=body) as response:
+                raw = bytearray()
+                async for part in response.aiter_raw():
+                    raw += part
+                    if len(raw) > self._largest:
+                        raise _bad_answer(url, f"it is larger than {self._largest:,} bytes")
+                return response.status_code, bytes(raw)
+        except TimeoutError:
+            raise _unreachable(url, f"no answer within {seconds:g} s") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+            raise _unreachable(url, str(error) or type(error).__name__) from None
+
+    async def _checked(self, peer: Peer, raw: bytes) -> Incoming:
+        """An answer, if it is an envelope from the peer and for this node, with its signature."""
+        incoming = await self._from(peer, raw)
+        if not incoming.is_signed_with(peer.public_key):
+            raise _bad_answer(peer.rid, "its signature does not fit")
+        self._answered[peer] = True
+        return incoming
+
+    async def _from(self, peer: Peer, raw: bytes) -> Incoming:
+        """An answer, if it is an envelope from the peer and for this node."""
+        try:
+            incoming = await received(raw)
+        except BadInput as error:
+            raise _bad_answer(peer.rid, error.message) from None
+        envelope = incoming.envelope
+        if envelope.source_node != peer.rid or envelope.target_node != self._identity.rid:
+            raise _bad_answer(peer.rid, "it is from another node, or for another one")
+        return incoming
+
+
+def _require_port(url: str) -> None:
+    """Check that an address has a port that can exist; the HTTP client does not.
+
+    Raises:
+        InvalidURL: it has not.
+    """
+    if (httpx2.URL(url).port or 0) > LARGEST_PORT:
+        raise httpx2.InvalidURL("there is no such port")
+
+
+def _refusal(peer: Peer, raw: bytes) -> Refused | Unavailable:
+    try:
+        error = ErrorResponse.model_validate_json(raw).error
+    except ValidationError:
+        return _bad_answer(peer.rid, "its status is 400, and it gives no reason", status=400)
+    return Refused("KOI_REFUSED", f"{peer.rid} refused the request: {error}.", error=error)
+
+
+def _bad_answer(sender: object, reason: str, **details: int) -> Unavailable:
+    return Unavailable("KOI_BAD_ANSWER", f"The answer of {sender} is wrong: {reason}.", **details)
+
+
+def _unreachable(url: str, reason: str) -> Unavailable:
+    return Unavailable("KOI_UNREACHABLE", f"{url} cannot be reached: {reason}.")

@@ -1,0 +1,1 @@
+"""Personalities of agents (spec 5), without I/O."""

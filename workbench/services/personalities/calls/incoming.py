@@ -1,0 +1,193 @@
+"""Calls of this node's traits by other nodes: authenticated by their signature, permitted per node and trait, run as
+calls of tools, and answered signed.
+
+A call that is not from a known node gets an error of the protocol, as the endpoints of KOI-net give it; every other
+refusal is a coded error in a signed answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from rid_lib.types import KoiNetNode
+
+from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
+from workbench.inert import inert
+from workbench.koi.envelope import signed
+from workbench.koi.incoming import Incoming, opened
+from workbench.koi.payloads import ErrorResponse, TraitCall, TraitResult
+from workbench.koi.received_calls import FRESH_SECONDS, replayed
+from workbench.model import SECOND, Capability, Level
+from workbench.ops import Caller, Ctx
+from workbench.rules.personalities.rid import AgentPersonality
+from workbench.rules.tools.names import qualified
+from workbench.services.personalities import receiving
+from workbench.services.personalities.calls import permissions
+from workbench.services.personalities.calls.permissions import blocked
+from workbench.services.tools import calls
+from workbench.services.tools.tool import Origin, Permission, Scope
+from workbench.store.queries import beside
+
+T = TypeVar("T")
+
+SQL = beside(__file__)
+HASH_SHOWN = 8
+"""Characters of a node's hash in the name of its calls: any node can choose any name."""
+
+
+async def answer(ctx: Ctx, agent: str, trait: str, raw: bytes) -> tuple[int, bytes]:
+    """Run a call that another node has sent in an envelope; the status, and JSON. Cancelling this cancels the call.
+
+    Raises:
+        Unauthenticated: ``CALL_NOT_SIGNED``. BadInput: ``KOI_MALFORMED``. Unavailable: ``KOI_NOT_JOINED``.
+    """
+    presence = ctx.node.presence
+    if presence is None:
+        raise Unavailable("KOI_NOT_JOINED", "This project takes no part in a KOI network, so it answers no calls.")
+    incoming = _opened(raw)
+    sender, call = incoming.envelope.source_node, incoming.envelope.payload
+    if not isinstance(call, TraitCall):
+        raise BadInput("KOI_MALFORMED", "This endpoint takes calls of traits.")
+    try:
+        await receiving.check(ctx, incoming)
+        result = await _result(ctx, sender, call, agent, trait)
+    except WorkbenchError as error:
+        if (protocol := receiving.protocol_error(error)) is not None:
+            return 400, ErrorResponse(error=protocol).model_dump_json().encode()
+        result = TraitResult(call_id=call.call_id, error=ctx.secrets.masked(error.as_dict()))
+    return 200, await asyncio.to_thread(signed, presence.identity, result, sender)
+
+
+def _opened(raw: bytes) -> Incoming:
+    try:
+        return opened(raw)
+    except BadInput as error:
+        raise Unauthenticated(
+            "CALL_NOT_SIGNED",
+            "Send the call in a signed envelope of KOI-net, or its arguments as JSON with your bearer token. "
+            + error.message,
+        ) from None
+
+
+async def _result(ctx: Ctx, sender: KoiNetNode, call: TraitCall, agent: str, trait: str) -> TraitResult:
+    """What a call of a known node returns.
+
+    Raises:
+        Refused: ``KOI_BLOCKED``, ``CALL_TOO_OLD``. Conflict: ``CALL_REPLAYED``. BadInput: ``KOI_MALFORMED``.
+        TooMany: ``RATE_LIMITED``, ``TOO_MANY_CALLS``. NotFound: ``UNKNOWN_TOOL``. Unavailable: ``TOOL_TIMEOUT``.
+        WorkbenchError: see `calls.call`.
+    """
+    node, name, received = str(sender), qualified(agent, trait), ctx.node.received_calls
+    rule = await permissions.require(ctx, node, name)
+    _require_about(call, agent, trait)
+    _require_fresh(call, ctx.store.now())
+    received.admit(node, call.call_id, ctx.store.now())
+    received.spend(node, rule.trait, rule.calls_per_minute, ctx.store.now())
+    await _require_new(ctx, node, call)
+    require_own(ctx, agent, trait)
+    seconds = min(call.seconds, ctx.settings.koi_call_seconds)
+    with received.open(node, ctx.settings.koi_parallel_calls):
+        try:
+            async with asyncio.timeout(seconds):
+                return await _unless_blocked(ctx, node, _run(ctx, sender, call, name))
+        except TimeoutError:
+            raise Unavailable("TOOL_TIMEOUT", f"{name} did not end within {seconds:g} s. It is interrupted.") from None
+
+
+def _require_about(call: TraitCall, agent: str, trait: str) -> None:
+    """Check that what is signed is what the address names.
+
+    Raises:
+        BadInput: ``KOI_MALFORMED``.
+    """
+    if not isinstance(call.rid, AgentPersonality) or (call.rid.name, call.trait) != (agent, trait):
+        raise BadInput("KOI_MALFORMED", "The call is about another trait than the address to which it was sent.")
+
+
+def _require_fresh(call: TraitCall, now: int) -> None:
+    """Check that a call was sent just now.
+
+    Raises:
+        BadInput: ``KOI_MALFORMED``. Refused: ``CALL_TOO_OLD``.
+    """
+    try:
+        sent = datetime.fromisoformat(call.sent_at)
+        age = now / SECOND - (sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise BadInput("KOI_MALFORMED", "sent_at is a time in the form of ISO 8601.") from None
+    if abs(age) > FRESH_SECONDS:
+        raise Refused(
+            "CALL_TOO_OLD",
+            f"By the clock of this node, the call was sent {age:.0f} s ago; at most {FRESH_SECONDS} s are accepted. "
+            "Compare the clocks of both machines.",
+        )
+
+
+async def _require_new(ctx: Ctx, node: str, call: TraitCall) -> None:
+    """Check that a call was not received by an earlier process, either.
+
+    Raises:
+        Conflict: ``CALL_REPLAYED``.
+    """
+    if await ctx.read(lambda tx: tx.one(SQL.recorded, node=node, call=call.call_id)):
+        raise replayed()
+
+
+def require_own(ctx: Ctx, agent: str, trait: str) -> None:
+    """Check that this node has a trait that can be called.
+
+    Raises:
+        NotFound: ``UNKNOWN_TOOL``.
+    """
+    known = ctx.node.directory.find(agent)
+    found = known.profile.get_trait(trait) if known is not None and known.is_own else None
+    if found is None or not found.is_callable:
+        raise NotFound("UNKNOWN_TOOL", f"This node has no agent {agent!r} with a callable trait {trait!r}.")
+
+
+async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str) -> TraitResult:
+    """Call the tool, with the permission that the node has when it runs."""
+
+    async def permission(ctx: Ctx) -> Permission:
+        return (await permissions.require(ctx, str(sender), name)).permission
+
+    caller = Caller(
+        Level.WORKER,
+        f"peer:{inert(sender.name)}+{sender.hash[:HASH_SHOWN]}",
+        capabilities=frozenset({Capability.TOOLS}),
+        tools=frozenset({name}),
+    )
+    origin = Origin(str(sender), call.call_id, inert(call.caller), permission)
+    done = await calls.call(ctx, Scope(caller, origin=origin), name, call.arguments)
+    schema = done.tool.result if done.tool.result is not None else True
+    mask = partial(ctx.secrets.masked, done.outcome.structured, schema)
+    return TraitResult(
+        call_id=call.call_id,
+        content=await asyncio.to_thread(ctx.secrets.masked, done.outcome.content),
+        structured=await asyncio.to_thread(mask),
+        is_error=done.outcome.is_error,
+        version=done.outcome.version or done.tool.version,
+    )
+
+
+async def _unless_blocked(ctx: Ctx, node: str, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which is cancelled when the node is blocked.
+
+    Raises:
+        Refused: ``KOI_BLOCKED``.
+    """
+    async with ctx.feed.subscribe("peer.blocked", subject=f"peer:{node}") as news:
+        working, blocking = asyncio.create_task(work), asyncio.create_task(anext(news))
+        try:
+            await asyncio.wait({working, blocking}, return_when=asyncio.FIRST_COMPLETED)
+            if blocking.done():
+                raise blocked()
+            return await working
+        finally:
+            working.cancel()
+            blocking.cancel()
+            await asyncio.gather(working, blocking, return_exceptions=True)

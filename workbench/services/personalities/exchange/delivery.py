@@ -1,0 +1,59 @@
+"""Sends what waits for a peer: some events in each request, one request at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from workbench.errors import Unavailable
+from workbench.koi.payloads import EventsPayload
+from workbench.koi.requests import BROADCAST, Peer
+from workbench.ops import Ctx
+from workbench.services.personalities.exchange import handshake
+from workbench.services.personalities.peers import outbox
+from workbench.services.personalities.peers.outbox import Waiting
+
+FAULT_OF_EVENTS = frozenset({400, 413, 415, 422})
+"""Statuses of answers by which a peer says that it will never accept the same request."""
+
+log = logging.getLogger(__name__)
+
+
+async def deliver(ctx: Ctx, peer: Peer) -> None:
+    """Send everything that waits for a peer, in order.
+
+    Raises: as `PeerClient.exchange`; what was not sent waits.
+    """
+    limit = ctx.settings.max_koi_batch_events
+    while waiting := await ctx.read(lambda tx: outbox.first(tx, str(peer.rid), limit)):
+        batch = list(_within(waiting, ctx.settings.max_koi_batch_bytes))
+        await _send(ctx, peer, batch)
+        sent = [one.id for one in batch]
+        await ctx.write(lambda tx: outbox.remove(tx, sent))  # noqa: B023 (it runs before the next round)
+
+
+def _within(waiting: Sequence[Waiting], largest: int) -> Iterator[Waiting]:
+    """The first events, up to a size together; at least one."""
+    size = 0
+    for one in waiting:
+        size += one.size
+        if size > largest and size > one.size:
+            return
+        yield one
+
+
+async def _send(ctx: Ctx, peer: Peer, batch: Sequence[Waiting]) -> None:
+    """Send events together; one by one if they are refused together. One that is refused alone is dropped."""
+    events = [one.event for one in batch if one.event is not None]
+    if not events:
+        return
+    try:
+        await handshake.ask(ctx, peer, BROADCAST, EventsPayload(events=events))
+    except Unavailable as error:
+        if error.details.get("status") not in FAULT_OF_EVENTS:
+            raise
+        if len(batch) == 1:
+            log.warning("%s does not accept an event of %s: %s", peer.rid, events[0].rid, error.message)
+            return
+        for one in batch:
+            await _send(ctx, peer, [one])

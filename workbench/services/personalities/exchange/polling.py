@@ -1,0 +1,45 @@
+"""Polling: answers the polls of other nodes, and polls those whose edge to this one has the type POLL."""
+
+from __future__ import annotations
+
+from rid_lib.types import KoiNetNode
+
+from workbench.koi.payloads import Event, EventsPayload, PollEvents
+from workbench.koi.requests import POLL, Peer
+from workbench.ops import Ctx
+from workbench.services.personalities.exchange import handshake
+from workbench.services.personalities.peers import outbox
+from workbench.services.personalities.pipeline import run
+
+
+async def answer(ctx: Ctx, node: KoiNetNode, limit: int) -> list[Event]:
+    """What waits for a node that polls.
+
+    The protocol has no acknowledgement: an answer may be lost on its way. So each event is in two answers; whoever has
+    it already ignores the second.
+
+    Args:
+        limit: most events; 0: as many as one request may have.
+    """
+    most = ctx.settings.max_koi_batch_events
+    known = handshake.present(ctx).answered
+    waiting = await ctx.read(lambda tx: outbox.first(tx, str(node), min(limit, most) if limit > 0 else most))
+    ids, before = {one.id for one in waiting}, known.get(str(node), set())
+    known[str(node)] = ids - before
+    if again := ids & before:
+        await ctx.write(lambda tx: outbox.remove(tx, again))
+    return [one.event for one in waiting if one.event is not None]
+
+
+async def poll(ctx: Ctx, peer: Peer) -> None:
+    """Fetch what waits at a peer for this node.
+
+    Raises: as `PeerClient.exchange`.
+    """
+    most = ctx.settings.max_koi_batch_events
+    while True:
+        answered = await handshake.ask(ctx, peer, POLL, PollEvents(limit=most))
+        events = answered.events if isinstance(answered, EventsPayload) else []
+        await run.handle(ctx, events, peer.rid)
+        if len(events) < most:
+            return

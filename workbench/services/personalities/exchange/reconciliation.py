@@ -1,0 +1,109 @@
+"""Compares the personalities that a peer has with those that are known here, so that whatever was missed heals.
+
+What it has and this node lacks is fetched. What it owns and has no more is forgotten. What belongs to this node is sent
+to it if it lacks it, or has what was withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rid_lib.types import KoiNetNode
+
+from workbench.koi import rids
+from workbench.koi.payloads import Event, EventType, FetchManifests, Manifest, ManifestsPayload
+from workbench.koi.requests import MANIFESTS, Peer
+from workbench.ops import Ctx
+from workbench.services.personalities import bundles
+from workbench.services.personalities.exchange import handshake
+from workbench.services.personalities.peers import outbox, rows
+from workbench.services.personalities.pipeline import run
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What this node knows: personalities, and those that were forgotten, by RID."""
+
+    bundles: Mapping[str, Row]
+    forgotten: Mapping[str, Row]
+
+
+async def compare(ctx: Ctx, peer: Peer) -> None:
+    """Compare what a peer has with what is known here, and heal the differences.
+
+    Raises: as `PeerClient.exchange`.
+    """
+    me, node = str(handshake.present(ctx).identity.rid), str(peer.rid)
+    # Read before the peer is asked: what it publishes meanwhile is not taken for forgotten.
+    before = await ctx.read(_known)
+    answer = await handshake.ask(ctx, peer, MANIFESTS, FetchManifests(rid_types=[rids.PERSONALITY]))
+    if not isinstance(answer, ManifestsPayload):
+        return
+    theirs = {str(one.rid): one for one in answer.manifests if str(one.rid).startswith(f"{rids.PERSONALITY}:")}
+    now = await ctx.read(_known)
+    await _take(ctx, peer.rid, [*_lost(before, theirs, node), *_missed(now, theirs, me)])
+    await ctx.write(lambda tx: _send(tx, now, theirs, me=me, node=node))
+    for owner in await ctx.read(lambda tx: _absent_owners(tx, before, theirs, node)):
+        await _ask_owner(ctx, owner, before)
+    ctx.node.has_mail.set()
+
+
+def _known(tx: Reader) -> Known:
+    return Known({row["rid"]: row for row in tx.all(SQL.known)}, {row["rid"]: row for row in tx.all(SQL.forgotten)})
+
+
+def _lost(known: Known, theirs: Mapping[str, Manifest], node: str) -> Iterator[Event]:
+    """What a node owns, as known here, and has no more: it is forgotten, unless there is something newer by then."""
+    for rid, row in known.bundles.items():
+        if row["owner"] == node and rid not in theirs:
+            manifest = bundles.manifest_of(rids.parse(rid), row["manifest_at"], outbox.NOTHING)
+            yield Event(rid=rids.parse(rid), event_type=EventType.FORGET, manifest=manifest)
+
+
+def _missed(known: Known, theirs: Mapping[str, Manifest], me: str) -> Iterator[Event]:
+    """What a node has and is not known here, or older. Its contents are fetched."""
+    for rid, manifest in theirs.items():
+        row, forgotten = known.bundles.get(rid), known.forgotten.get(rid)
+        if forgotten is not None and (forgotten["owner"] == me or manifest.at <= forgotten["manifest_at"]):
+            continue
+        if row is None or (
+            row["owner"] != me and row["sha256"] != manifest.sha256_hash and row["manifest_at"] < manifest.at
+        ):
+            yield Event(rid=manifest.rid, event_type=EventType.UPDATE, manifest=manifest)
+
+
+async def _take(ctx: Ctx, source: KoiNetNode, events: list[Event]) -> None:
+    size = ctx.settings.max_koi_batch_events
+    for start in range(0, len(events), size):
+        await run.handle(ctx, events[start : start + size], source)
+
+
+def _send(tx: Tx, known: Known, theirs: Mapping[str, Manifest], *, me: str, node: str) -> None:
+    """Queue what of this node's own a peer lacks or has in another form, and what was withdrawn and it still has."""
+    subscribes = tx.one(SQL.subscribes, me=me, node=node)
+    for rid, row in known.bundles.items():
+        other = theirs.get(rid)
+        if row["owner"] == me and (other.sha256_hash != row["sha256"] if other else subscribes and subscribes["n"]):
+            outbox.put(tx, node, rids.parse(rid), EventType.UPDATE if other else EventType.NEW)
+    for rid in theirs.keys() & known.forgotten.keys() - known.bundles.keys():
+        if known.forgotten[rid]["owner"] == me:
+            outbox.put(tx, node, rids.parse(rid), EventType.FORGET)
+
+
+def _absent_owners(tx: Reader, known: Known, theirs: Mapping[str, Manifest], node: str) -> list[Peer]:
+    """The owners of what came from a relay that has it no more: it may have missed or lost it, so they are asked."""
+    owners = {row["owner"] for rid, row in known.bundles.items() if row["origin"] == node and rid not in theirs}
+    found = (rows.find(tx, owner) for owner in sorted(owners - {node}))
+    return [peer for row in found if row is not None and (peer := rows.address(row)) is not None]
+
+
+async def _ask_owner(ctx: Ctx, owner: Peer, known: Known) -> None:
+    answer = await handshake.ask(ctx, owner, MANIFESTS, FetchManifests(rid_types=[rids.PERSONALITY]))
+    if isinstance(answer, ManifestsPayload):
+        theirs = {str(one.rid): one for one in answer.manifests}
+        await _take(ctx, owner.rid, list(_lost(known, theirs, str(owner.rid))))

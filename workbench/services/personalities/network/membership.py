@@ -1,0 +1,68 @@
+"""Whether this project takes part in a network, under which name, and whom it contacts first."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from workbench.ops import Ctx
+from workbench.settings import Settings
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+SETTINGS = "settings"
+"""Who has decided it, if no operator has."""
+LONGEST_NAME = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """That this project takes part.
+
+    Args:
+        rid: who the first contact has to be; None: not known yet.
+        by_settings: the settings say so, and not the operator.
+    """
+
+    name: str
+    url: str | None
+    rid: str | None
+    by_settings: bool = False
+
+
+async def of(ctx: Ctx) -> Membership | None:
+    """What the operator has decided; otherwise, what the settings say. None: it takes no part."""
+    return await ctx.read(lambda tx: _chosen(tx, ctx.settings))
+
+
+def save(tx: Tx, chosen: Membership, by: str) -> None:
+    """Record that this project takes part."""
+    tx.run(SQL.set, name=chosen.name, url=chosen.url, rid=chosen.rid, by=by, now=tx.now)
+
+
+def end(tx: Tx, settings: Settings, by: str) -> None:
+    """Record that this project takes no part any more."""
+    tx.run(SQL.leave, name=default_name(settings), by=by, now=tx.now)
+
+
+def default_name(settings: Settings) -> str:
+    """The name of the setting, or else that of the project's directory."""
+    return settings.koi_name or re.sub(r"[^A-Za-z0-9._-]+", "-", settings.project.name)[:LONGEST_NAME] or "workbench"
+
+
+def endpoints(url: str) -> str:
+    """The URL of a node, without a slash at its end."""
+    return url.strip().rstrip("/")
+
+
+def _chosen(tx: Reader, settings: Settings) -> Membership | None:
+    row = tx.one(SQL.get)
+    if row is not None and row["changed_by"] != SETTINGS:
+        return Membership(row["name"], row["first_contact_url"], row["first_contact_rid"]) if row["joined"] else None
+    if not settings.koi:
+        return None
+    url = endpoints(settings.koi_first_contact) or None
+    pinned = row["first_contact_rid"] if row is not None and row["first_contact_url"] == url else None
+    name = row["name"] if row is not None else default_name(settings)
+    return Membership(name, url, settings.koi_first_contact_rid or pinned, by_settings=True)

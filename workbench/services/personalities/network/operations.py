@@ -1,0 +1,262 @@
+"""This project's node: it joins a network, takes part while the servers run, and leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.koi import rids
+from workbench.koi.identity import load_or_create
+from workbench.koi.node import Presence
+from workbench.koi.nodes import EdgeStatus, EdgeType, NodeProfile, NodeProvides, NodeType
+from workbench.koi.payloads import Event, EventType
+from workbench.koi.peer_tasks import PeerTasks
+from workbench.koi.requests import PeerClient
+from workbench.model import Level, Wire
+from workbench.ops import Ctx, op
+from workbench.services.personalities import self_node
+from workbench.services.personalities.exchange import farewell, first_contact, handshake
+from workbench.services.personalities.network import membership
+from workbench.services.personalities.network.membership import Membership
+from workbench.services.personalities.peers import outbox, rows
+from workbench.services.personalities.pipeline import directory, run
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+log = logging.getLogger(__name__)
+
+Url = Annotated[
+    str,
+    Field(
+        max_length=2_000,
+        description="Its URL, such as http://127.0.0.1:9000/koi-net. Omit it: others contact this node.",
+    ),
+]
+
+
+class Edge(Wire):
+    """`source` sends the events of `rid_types` to `target`, both RIDs; `target` fetches them if `edge_type` is POLL."""
+
+    rid: str
+    source: str
+    target: str
+    edge_type: EdgeType
+    status: EdgeStatus
+    rid_types: list[str]
+
+
+class FirstContact(Wire):
+    """The node that is contacted first. `rid`: who it has to be; null until it was found. `error`: of the last try."""
+
+    url: str
+    rid: str | None
+    error: str | None
+
+
+class Network(Wire):
+    """This project's node. `is_online`: it takes part now, which it does while the servers run.
+
+    `problem`: why it does not, though it has joined. `peers`, `personalities`: how many are known. `waiting`: events
+    that are still to be sent. `refused`: messages that were refused.
+    """
+
+    joined: bool
+    is_online: bool
+    name: str | None
+    rid: str | None
+    base_url: str | None
+    first_contact: FirstContact | None
+    problem: str | None
+    peers: int
+    personalities: int
+    waiting: int
+    refused: int
+    edges: list[Edge]
+
+
+@op(allow=Level.OPERATOR, reads=True, tool=False)
+async def get_network(ctx: Ctx) -> Network:
+    """Show this project's node on the KOI network: its RID and address, its edges, and what waits to be sent."""
+    chosen = await membership.of(ctx)
+    presence, problem = ctx.node.presence, ctx.node.problem
+    counts, edges = await ctx.read(_state)
+    contact = None
+    if chosen is not None and chosen.url is not None:
+        contact = FirstContact(url=chosen.url, rid=chosen.rid, error=presence.meeting.error if presence else None)
+    return Network(
+        joined=chosen is not None,
+        is_online=presence is not None,
+        name=chosen.name if chosen else None,
+        rid=str(presence.identity.rid) if presence else None,
+        base_url=presence.base_url if presence else None,
+        first_contact=contact,
+        problem=problem.message if problem else None,
+        edges=edges,
+        **counts,
+    )
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def join_network(
+    ctx: Ctx,
+    first_contact: Url | None = None,
+    first_contact_rid: Annotated[
+        str | None, Field(max_length=300, description="Who it has to be. Omit it: the node that is found there first.")
+    ] = None,
+    name: Annotated[
+        str | None, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="Of this node. Omit it: the setting koi_name.")
+    ] = None,
+) -> Network:
+    """Take part in a KOI network: publish this project's personalities, and learn of those of others."""
+    chosen = _checked(ctx, first_contact, first_contact_rid, name)
+    before = await membership.of(ctx)
+    if before is not None and (before.name, before.url) != (chosen.name, chosen.url):
+        raise Conflict("KOI_JOINED", "This project takes part in a network already. Leave it first: leave_network.")
+    await ctx.write(lambda tx: membership.save(tx, chosen, tx.actor))
+    if ctx.server is not None and ctx.node.presence is None:
+        await _opened(ctx, chosen)
+    if ctx.node.presence is not None and chosen.url is not None and chosen.rid is None:
+        await _identify(ctx, chosen.url)
+    return await get_network(ctx)
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def leave_network(ctx: Ctx) -> Network:
+    """Leave the KOI network: withdraw this project's personalities there, and forget those of others."""
+    presence = ctx.node.presence
+    if presence is not None:
+        async with presence.turn:
+            await farewell.say(ctx, presence)
+            await closed(ctx)
+    await ctx.write(lambda tx: _leave(tx, ctx))
+    ctx.node.directory.replace(())
+    return await get_network(ctx)
+
+
+def introduction(ctx: Ctx) -> dict[str, str]:
+    """Who this node is, for those who know only its address: its `rid`, and the `public_key` of it.
+
+    Raises:
+        Unavailable: ``KOI_NOT_JOINED``.
+    """
+    identity = handshake.present(ctx).identity
+    return {"rid": str(identity.rid), "public_key": identity.public_key}
+
+
+async def opened(ctx: Ctx) -> None:
+    """Take part while the servers run, if the project has joined. A failure is shown, and stops nothing else."""
+    try:
+        chosen = await membership.of(ctx)
+        if chosen is not None:
+            if chosen.by_settings:
+                await ctx.write(lambda tx: membership.save(tx, chosen, membership.SETTINGS))
+            await _opened(ctx, chosen)
+    except WorkbenchError as error:
+        ctx.node.problem = error
+        log.warning("this project does not take part in its KOI network: %s", error.message)
+
+
+async def closed(ctx: Ctx) -> None:
+    """Take no part for now: end all requests. What is still to be sent is kept."""
+    presence, ctx.node.presence = ctx.node.presence, None
+    if presence is not None:
+        await presence.tasks.close()
+        await presence.client.close()
+
+
+def _checked(ctx: Ctx, url: str | None, rid: str | None, name: str | None) -> Membership:
+    """What the operator has decided.
+
+    Raises:
+        BadInput: ``BAD_FIRST_CONTACT``.
+    """
+    contact = membership.endpoints(url) if url else None
+    if contact is not None and not contact.startswith(("http://", "https://")):
+        raise BadInput("BAD_FIRST_CONTACT", "The first contact is a URL such as http://127.0.0.1:9000/koi-net.")
+    if rid is not None and contact is None:
+        raise BadInput("BAD_FIRST_CONTACT", "Give the URL of the first contact, and not its RID alone.")
+    if rid is not None:
+        try:
+            rids.parse_node(rid)
+        except ValueError as error:
+            raise BadInput("BAD_FIRST_CONTACT", f"{rid!r} is not the RID of a node: {error}.") from None
+    return Membership(name or membership.default_name(ctx.settings), contact, rid)
+
+
+async def _identify(ctx: Ctx, url: str) -> None:
+    """Ask the first contact for its RID. One that cannot be reached is tried again later.
+
+    Raises:
+        Unavailable: ``KOI_RID_UNKNOWN``; the project has not joined then.
+    """
+    try:
+        await first_contact.identify(ctx, url)
+    except WorkbenchError as error:
+        if error.code != "KOI_RID_UNKNOWN":
+            return
+        await leave_network(ctx)
+        raise
+
+
+async def _opened(ctx: Ctx, chosen: Membership) -> None:
+    settings, server = ctx.settings, ctx.server
+    if server is None:
+        return
+    identity = await asyncio.to_thread(load_or_create, self_node.key_file(settings), chosen.name)
+    client = PeerClient(identity, seconds=settings.koi_answer_seconds, largest=settings.max_koi_answer_bytes)
+    base_url = membership.endpoints(settings.koi_base_url) or f"{server.url}/koi-net"
+    ctx.node.presence = Presence(identity, base_url, client, PeerTasks(ctx.node.has_mail.set))
+    ctx.node.problem = None
+    try:
+        await _announce(ctx, ctx.node.presence, chosen)
+    except BaseException:
+        await closed(ctx)
+        raise
+
+
+async def _announce(ctx: Ctx, presence: Presence, chosen: Membership) -> None:
+    """Publish this node, which may have another address than before, and what it owns to the first contact."""
+    me = presence.identity.rid
+    types = [rids.PERSONALITY] if chosen.url else [rids.PERSONALITY, rids.NODE, rids.EDGE]
+    profile = NodeProfile(
+        base_url=presence.base_url,
+        node_type=NodeType.FULL,
+        provides=NodeProvides(event=types, state=types),
+        public_key=presence.identity.public_key,
+    )
+
+    def prepare(tx: Tx) -> None:
+        tx.run(rows.SQL.retry_all)
+        tx.run(rows.SQL.set_relay, rid=chosen.rid or "")
+        outbox.empty_of_strangers(tx)
+
+    await ctx.write(prepare)
+    event = Event(rid=me, event_type=EventType.NEW, contents=profile.model_dump(mode="json", by_alias=True))
+    await run.handle(ctx, [event], None)
+    await directory.fill(ctx, me)
+    if chosen.rid is not None:
+        contact = chosen.rid
+        await ctx.write(lambda tx: outbox.put_known(tx, contact, [rids.PERSONALITY], me=str(me), everything=False))
+    ctx.node.has_mail.set()
+
+
+def _leave(tx: Tx, ctx: Ctx) -> None:
+    """Drop what is known of the network, but not which nodes are blocked."""
+    membership.end(tx, ctx.settings, tx.actor)
+    for row in tx.all(SQL.personalities):
+        tx.emit("personality.forgotten", f"personality:{row['name']}/{row['version']}", reason="left_network")
+    for drop in (SQL.drop_outbox, SQL.drop_edges, SQL.drop_personalities, SQL.drop_bundles):
+        tx.run(drop)
+
+
+def _state(tx: Reader) -> tuple[dict[str, int], list[Edge]]:
+    counts = tx.one(SQL.counts)
+    edges = [Edge.model_validate({**row, "rid_types": json.loads(row["rid_types"])}) for row in tx.all(SQL.edges)]
+    return dict(counts or {}), edges

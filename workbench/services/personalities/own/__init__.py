@@ -1,0 +1,5 @@
+"""The profiles of this project's own agents: the operations, and how they are published."""
+
+from workbench.services.personalities.own import operations
+
+__all__ = ["operations"]

@@ -1,0 +1,5 @@
+"""Peers: the nodes of the network that this one knows, and what is still to be sent to them."""
+
+from workbench.services.personalities.peers import operations
+
+__all__ = ["operations"]

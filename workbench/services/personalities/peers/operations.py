@@ -1,0 +1,176 @@
+"""Operations on peers: list them, and decide which of them are blocked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workbench.errors import BadInput, NotFound
+from workbench.koi import rids
+from workbench.koi.nodes import EdgeStatus, NodeType
+from workbench.model import Level, Micros, Wire
+from workbench.ops import Ctx, op
+from workbench.rules.personalities.rid import AgentPersonality
+from workbench.services.personalities.peers import outbox, rows
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+PeerRef = Annotated[str, Field(min_length=1, max_length=300, description="RID of the peer, or its name if unique.")]
+
+
+class Peer(Wire):
+    """A node of the network.
+
+    `state`: reachable; unreachable since its last error, and tried again at `retry_at`; blocked; polling: it fetches
+    what is for it; or left. `sends_to_us`, `gets_from_us`: the edges with it, if there are any. `personalities`: of its
+    own, as known here. `waiting`: events that are still to be sent to it. `refused`: its messages that were refused.
+    """
+
+    rid: str
+    name: str
+    node_type: NodeType
+    base_url: str | None
+    is_relay: bool
+    state: Literal["reachable", "unreachable", "blocked", "polling", "left"]
+    sends_to_us: EdgeStatus | None
+    gets_from_us: EdgeStatus | None
+    personalities: int
+    waiting: int
+    refused: int
+    first_seen: Micros
+    last_seen: Micros
+    failures: int
+    retry_at: Micros | None
+    last_error: str | None
+    blocked_at: Micros | None
+    blocked_by: str | None
+
+
+class Peers(Wire):
+    """Peers, by name."""
+
+    peers: list[Peer]
+
+
+class Refusal(Wire):
+    """How many messages of a peer were refused for a reason."""
+
+    code: str
+    count: int
+    last_at: Micros
+    last_reason: str
+
+
+class PeerPermission(Wire):
+    """What a peer may call here. `trait`: ``agent__trait``, or * for all others."""
+
+    trait: str
+    permission: str
+    calls_per_minute: int
+    decided_by: str
+    decided_at: Micros
+
+
+class PeerDetails(Wire):
+    """A peer, what was refused of it, and what it may call."""
+
+    peer: Peer
+    refusals: list[Refusal]
+    permissions: list[PeerPermission]
+
+
+@op(allow=Level.OPERATOR, reads=True, tool=False)
+async def list_peers(ctx: Ctx) -> Peers:
+    """List the nodes of the network that this one knows: their edges, state and what waits for them."""
+    rows = await ctx.read(lambda tx: tx.all(SQL.list, me=_me(ctx), rid=None))
+    return Peers(peers=[_peer(row) for row in rows])
+
+
+@op(allow=Level.OPERATOR, reads=True, tool=False)
+async def get_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
+    """Show a node of the network: its state, what was refused of it and why, and what it may call."""
+    return await ctx.read(lambda tx: _details(tx, resolve(tx, peer), _me(ctx)))
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def block_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
+    """Block a node: accept nothing from it, send nothing to it, and drop what it has published."""
+    rid, dropped = await ctx.write(lambda tx: _block(tx, resolve(tx, peer)))
+    for one in dropped:
+        ctx.node.directory.remove(one.name, one.version)
+    return await get_peer(ctx, rid)
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def unblock_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
+    """Unblock a node. What it has published is fetched again."""
+    rid = await ctx.write(lambda tx: _unblock(tx, resolve(tx, peer)))
+    ctx.node.has_mail.set()
+    return await get_peer(ctx, rid)
+
+
+def resolve(tx: Reader, ref: str) -> str:
+    """The RID of a peer, given it or a name.
+
+    Raises:
+        NotFound: ``PEER_NOT_FOUND``. BadInput: ``PEER_AMBIGUOUS``: several have this name.
+    """
+    found = [row["rid"] for row in tx.all(SQL.named, ref=ref)]
+    if not found:
+        raise NotFound("PEER_NOT_FOUND", f"No node of the network that is known here is {ref!r}. See list_peers.")
+    if len(found) > 1 and ref not in found:
+        raise BadInput("PEER_AMBIGUOUS", f"Several nodes are named {ref!r}; give the RID of one.", candidates=found)
+    return ref if ref in found else str(found[0])
+
+
+def _block(tx: Tx, rid: str) -> tuple[str, list[AgentPersonality]]:
+    """Block a node. No tombstones are made, so that what it has published can come back."""
+    if not tx.run(rows.SQL.block, rid=rid, now=tx.now, by=tx.actor):
+        return rid, []
+    outbox.empty(tx, rid)
+    dropped = [
+        found for row in tx.all(SQL.owned, rid=rid) if isinstance(found := rids.parse(row["rid"]), AgentPersonality)
+    ]
+    for drop in (SQL.drop_personalities, SQL.drop_bundles, SQL.drop_edge_bundles, SQL.drop_edges):
+        tx.run(drop, rid=rid)
+    tx.emit("peer.blocked", f"peer:{rid}", personalities=len(dropped))
+    for one in dropped:
+        tx.emit("personality.forgotten", f"personality:{one.reference}", reason="peer_blocked")
+    return rid, dropped
+
+
+def _unblock(tx: Tx, rid: str) -> str:
+    if tx.run(rows.SQL.unblock, rid=rid):
+        tx.emit("peer.unblocked", f"peer:{rid}")
+    return rid
+
+
+def _me(ctx: Ctx) -> str | None:
+    return str(ctx.node.presence.identity.rid) if ctx.node.presence else None
+
+
+def _details(tx: Reader, rid: str, me: str | None) -> PeerDetails:
+    [row] = tx.all(SQL.list, me=me, rid=rid)
+    return PeerDetails(
+        peer=_peer(row),
+        refusals=[Refusal.model_validate(one) for one in tx.all(SQL.refusals, rid=rid)],
+        permissions=[PeerPermission.model_validate(one) for one in tx.all(SQL.permissions, rid=rid)],
+    )
+
+
+def _peer(row: Row) -> Peer:
+    described = {name: row[name] for name in Peer.model_fields if name in row}
+    return Peer.model_validate({**described, "is_relay": bool(row["is_relay"]), "state": _state(row)})
+
+
+def _state(row: Row) -> str:
+    if row["blocked_at"] is not None:
+        return "blocked"
+    if not row["is_known"]:
+        return "left"
+    if row["node_type"] == NodeType.PARTIAL:
+        return "polling"
+    return "unreachable" if row["failures"] else "reachable"

@@ -1,0 +1,2 @@
+-- name: personalities
+SELECT contents, manifest_at, owner FROM koi_bundles WHERE rid_type = 'orn:agent.personality';

@@ -1,0 +1,90 @@
+"""An event on its way through the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rid_lib import RID
+from rid_lib.types import KoiNetNode
+
+from workbench.koi.nodes import EdgeProfile, NodeProfile
+from workbench.koi.payloads import EventType, Manifest
+from workbench.rules.personalities.profile import PersonalityProfile
+from workbench.services.personalities.refusals import Refusal
+from workbench.settings import Settings
+
+Profile = PersonalityProfile | NodeProfile | EdgeProfile
+
+
+class Dropped(Exception):
+    """An event is refused."""
+
+    def __init__(self, code: Refusal, reason: str) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the events of a batch have in common.
+
+    Args:
+        me: this node.
+        source: the node that sent them; None: this node itself.
+    """
+
+    me: KoiNetNode
+    source: KoiNetNode | None
+    settings: Settings
+
+    @property
+    def origin(self) -> str:
+        """The RID of the node that they are from."""
+        return str(self.source or self.me)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Contents that fit their RID.
+
+    Args:
+        text: JSON.
+        sha256: of their canonical form.
+    """
+
+    profile: Profile
+    text: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An event, with what is known about it so far.
+
+    Args:
+        manifest: None for this node's own, which get one when they are stored, and for a FORGET without one.
+        contents: None for a FORGET, and if the store has the same already.
+    """
+
+    rid: RID
+    event_type: EventType
+    manifest: Manifest | None
+    contents: Contents | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an event has changed.
+
+    Args:
+        event_type: as seen from here: NEW if it was not known, UPDATE if it was.
+        manifest_at: of the manifest, or of what was forgotten; microseconds UTC.
+        profile: None for a FORGET, except of an edge.
+    """
+
+    rid: RID
+    event_type: EventType
+    manifest_at: int
+    owner: str
+    profile: Profile | None = None

@@ -1,0 +1,51 @@
+"""The Network stage: which nodes learn of a change. What they are to be sent is put into the outbox."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from workbench.koi.nodes import EdgeProfile
+from workbench.services.personalities.pipeline.item import Batch, Change
+from workbench.store.base import Reader
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The nodes that this one sends events to.
+
+    Args:
+        all: those that share an edge with it, and its first contact.
+        subscribers: for each, the types of RIDs that it has subscribed to.
+    """
+
+    all: frozenset[str]
+    subscribers: dict[str, frozenset[str]]
+
+    def of(self, rid_type: str) -> set[str]:
+        """The subscribers of a type."""
+        return {node for node, types in self.subscribers.items() if rid_type in types}
+
+
+def neighbours(tx: Reader, me: str) -> Neighbours:
+    """The neighbours of this node, without those that are blocked."""
+    edges = tx.all(SQL.subscribers, me=me)
+    return Neighbours(
+        frozenset(row["rid"] for row in tx.all(SQL.neighbours, me=me)),
+        {row["target"]: frozenset(json.loads(row["rid_types"])) for row in edges},
+    )
+
+
+def recipients(batch: Batch, nodes: Neighbours, change: Change) -> set[str]:
+    """Who learns of a change: of this node's own all neighbours, of an edge its other end, of others' subscribers."""
+    found, not_to = nodes.of(str(type(change.rid))), {batch.origin, str(batch.me)}
+    if isinstance(change.profile, EdgeProfile):
+        if batch.source is None:
+            found |= {str(change.profile.source), str(change.profile.target)}
+        return found - not_to
+    if change.owner == str(batch.me):
+        found |= nodes.all
+    return found - not_to - {change.owner}

@@ -1,0 +1,27 @@
+"""What is kept about other nodes, and how much of it: nothing grows without bound."""
+
+from __future__ import annotations
+
+from workbench.ops import SYSTEM, Ctx
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+MOST_TOMBSTONES = 100_000
+MOST_SIGNATURES = 200_000
+MOST_HISTORY = 100_000
+"""Changes of all personalities."""
+MOST_STRANGERS = 1_000
+"""Nodes that are not known any more whose refusals are kept."""
+
+
+async def prune(ctx: Ctx) -> None:
+    """Delete the oldest of what there is too much of."""
+    await ctx.store.write(_prune, actor=SYSTEM.name)
+
+
+def _prune(tx: Tx) -> None:
+    tx.run(SQL.prune_tombstones, kept=MOST_TOMBSTONES)
+    tx.run(SQL.prune_signatures, kept=MOST_SIGNATURES)
+    tx.run(SQL.prune_history, kept=MOST_HISTORY)
+    tx.run(SQL.prune_refusals, kept=MOST_STRANGERS)

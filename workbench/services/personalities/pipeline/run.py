@@ -1,0 +1,288 @@
+"""The pipeline: events in, changes of the store out, a batch in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from rid_lib import RID
+from rid_lib.types import KoiNetNode
+
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.koi.payloads import Event, EventType, Manifest
+from workbench.koi.rids import EDGE, PERSONALITY, parse
+from workbench.ops import Ctx
+from workbench.rules.personalities.rid import AgentPersonality
+from workbench.services.personalities import bundles, refusals
+from workbench.services.personalities.bundles import Stored
+from workbench.services.personalities.peers import outbox
+from workbench.services.personalities.pipeline import bundle, directory, fetch, final, manifest, network, owners, rid
+from workbench.services.personalities.pipeline.fetch import Fetched
+from workbench.services.personalities.pipeline.item import Batch, Change, Contents, Dropped, Item
+from workbench.services.personalities.pipeline.network import Neighbours
+from workbench.services.personalities.pipeline.owners import Trust
+from workbench.services.personalities.refusals import Refusal, Refused
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+CHECKED_AT_ONCE = 20
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Handled:
+    """What has become of a batch. What is in neither list changed nothing.
+
+    Args:
+        introduced: the sender has introduced itself, by a handshake or for the first time.
+        queued: something was put into the outbox.
+    """
+
+    changes: list[Change] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    introduced: bool = False
+    queued: bool = False
+
+
+async def handle(ctx: Ctx, events: Sequence[Event], source: KoiNetNode | None) -> Handled:
+    """Take in events: check them, store what is new, tell the neighbours, announce it.
+
+    An event that is refused is counted, and harms no other. What events lack is fetched from their sender.
+
+    Args:
+        events: in order. This node's own need no manifest.
+        source: the node that sent them, whose signature was checked; None: this node itself.
+
+    Raises:
+        Unavailable: ``KOI_NOT_JOINED``; ``STORE_…``, and then nothing was changed.
+    """
+    if ctx.node.presence is None:
+        raise Unavailable("KOI_NOT_JOINED", "This project takes no part in a KOI network. Join one first.")
+    batch = Batch(ctx.node.presence.identity.rid, source, ctx.settings)
+    handshake = source is not None and rid.is_handshake(events, source)
+    if handshake:
+        events = [event for event in events if event.rid != source or event.event_type is not EventType.FORGET]
+    fetched = await fetch.missing(ctx, source, events) if source else Fetched({}, {})
+    items, refused = await _checked(events, fetched, batch, ctx.store.now())
+    # A cancelled wait does not undo the commit, so what follows from it is done in any case.
+    return await asyncio.shield(asyncio.create_task(_committed(ctx, batch, items, refused, handshake)))
+
+
+async def _committed(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[Refused], handshake: bool) -> Handled:
+    """Run the other stages, and note in memory what they have changed."""
+    handled = await _stored(ctx, batch, items, refused)
+    handled.introduced = handshake or any(
+        change.rid == batch.source and change.event_type is EventType.NEW for change in handled.changes
+    )
+    if handled.introduced:
+        ctx.node.greeted(str(batch.source))
+    directory.apply(ctx.node.directory, batch.me, handled.changes)
+    if handled.queued:
+        ctx.node.has_mail.set()
+    return handled
+
+
+async def _checked(
+    events: Sequence[Event], fetched: Fetched, batch: Batch, now: int
+) -> tuple[list[Item], list[Refused]]:
+    """The events that pass all checks that need no store."""
+    items: list[Item] = []
+    refused: list[Refused] = []
+    for number, event in enumerate(events):
+        if number % CHECKED_AT_ONCE == 0:
+            await asyncio.sleep(0)  # others may use the loop meanwhile
+        try:
+            items.append(_item(event, fetched, batch, now))
+        except Dropped as dropped:
+            refused.append(_refused(event.rid, dropped))
+        except Exception:
+            log.exception("an event about %s could not be checked", event.rid)
+            refused.append(Refused(str(event.rid), Refusal.FAILED, "it could not be checked"))
+    return items, refused
+
+
+def _item(event: Event, fetched: Fetched, batch: Batch, now: int) -> Item:
+    rid.check(event.rid, batch)
+    stated = event.manifest or fetched.manifests.get(event.rid)
+    contents = event.contents
+    if event.rid in fetched.bundles:
+        stated, contents = fetched.bundles[event.rid].manifest, fetched.bundles[event.rid].contents
+    if batch.source is None:
+        stated = None
+    elif stated is not None:
+        manifest.check(event.rid, stated, batch, now)
+    if event.event_type is EventType.FORGET:
+        return Item(event.rid, event.event_type, stated)
+    if stated is None and batch.source is not None:
+        raise Dropped(Refusal.NO_MANIFEST, fetched.problem)
+    read = None if contents is None else bundle.read(event.rid, stated, contents, batch)
+    return Item(event.rid, event.event_type, stated, read)
+
+
+async def _stored(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[Refused]) -> Handled:
+    """Run the other stages, all items in one transaction. If one fails, each gets one of its own."""
+    actor = f"peer:{batch.source.name}" if batch.source else ctx.caller.name
+    try:
+        return await ctx.store.write(partial(_run, batch, items, refused), actor=actor)
+    except WorkbenchError:
+        raise
+    except Exception:
+        log.exception("a batch of %d events from %s failed", len(items), batch.origin)
+    handled = await ctx.store.write(partial(_run, batch, (), refused), actor=actor)
+    for item in items:
+        try:
+            alone = await ctx.store.write(partial(_run, batch, (item,), ()), actor=actor)
+        except WorkbenchError:
+            raise
+        except Exception:
+            failed = Refused(str(item.rid), Refusal.FAILED, "an error in this node")
+            alone = await ctx.store.write(partial(_run, batch, (), (failed,)), actor=actor)
+        handled.changes += alone.changes
+        handled.refused += alone.refused
+        handled.queued = handled.queued or alone.queued
+    return handled
+
+
+def _run(batch: Batch, items: Sequence[Item], refused: Sequence[Refused], tx: Tx) -> Handled:
+    handled = Handled(refused=list(refused))
+    if items:
+        _Run(tx, batch, handled).all(items)
+    if batch.source is not None:
+        refusals.count(tx, str(batch.source), handled.refused)
+    return handled
+
+
+def _refused(rid: RID, dropped: Dropped) -> Refused:
+    return Refused(str(rid), dropped.code, dropped.reason)
+
+
+class _Run:
+    """The stages that need the store, for the items of a batch."""
+
+    def __init__(self, tx: Tx, batch: Batch, handled: Handled) -> None:
+        self._tx = tx
+        self._batch = batch
+        self._handled = handled
+        self._nodes: Neighbours | None = None
+
+    def all(self, items: Sequence[Item]) -> None:
+        for item in items:
+            try:
+                trust = owners.trust_in(self._tx, self._batch)
+                if item.event_type is EventType.FORGET:
+                    self._forget(trust, item)
+                else:
+                    self._take(trust, item)
+            except Dropped as dropped:
+                self._handled.refused.append(_refused(item.rid, dropped))
+
+    def _take(self, trust: Trust, item: Item) -> None:
+        """Take in a bundle that is NEW or an UPDATE."""
+        known = bundles.find(self._tx, item.rid)
+        if item.contents is None:
+            self._require_known(item, known)
+            return
+        stated = item.manifest or self._own_manifest(item.rid, item.contents, known)
+        if known is not None and known.sha256 == item.contents.sha256 and known.owner == str(self._batch.me):
+            return  # this node's own, or as it was before, came back
+        owner = owners.authorise(self._tx, trust, item.rid, item.contents.profile)
+        forgotten = (
+            bundles.forgotten_at(self._tx, item.rid) if known is None and item.rid != trust.batch.source else None
+        )
+        event_type = manifest.compare(item.contents.sha256, stated.at, known, forgotten)
+        if event_type is None:
+            bundles.touch(self._tx, item.rid)
+        else:
+            if event_type is EventType.NEW:
+                owners.limit(self._tx, self._batch, item.rid, owner)
+            self._store(item.rid, event_type, stated, item.contents, owner)
+
+    def _require_known(self, item: Item, known: Stored | None) -> None:
+        """Refuse an event without contents, unless those that its manifest states are known."""
+        if known is None or item.manifest is None or known.sha256 != item.manifest.sha256_hash:
+            raise Dropped(Refusal.NO_CONTENTS, "the sender does not provide them")
+
+    def _own_manifest(self, rid: RID, contents: Contents, known: Stored | None) -> Manifest:
+        """A manifest that is newer than all that was known of a RID."""
+        before = known.manifest_at if known else bundles.forgotten_at(self._tx, rid) or 0
+        return bundles.manifest_of(rid, max(self._tx.now, before + 1), contents.sha256)
+
+    def _store(self, rid: RID, event_type: EventType, stated: Manifest, contents: Contents, owner: str) -> None:
+        made = Stored(
+            rid=str(rid),
+            rid_type=str(type(rid)),
+            manifest=stated.model_dump_json(exclude_none=True),
+            manifest_at=stated.at,
+            sha256=contents.sha256,
+            contents=contents.text,
+            owner=owner,
+            origin=self._batch.origin,
+        )
+        bundles.put(self._tx, made)
+        final.stored(self._tx, self._batch, rid, event_type, made, contents.profile)
+        self._changed(Change(rid, event_type, made.manifest_at, owner, contents.profile))
+
+    def _forget(self, trust: Trust, item: Item) -> None:
+        known = bundles.find(self._tx, item.rid)
+        owner = owners.authorise_forget(self._tx, trust, item.rid, known)
+        at = item.manifest.at if item.manifest else None
+        if known is None:
+            if owner is not None and at is not None:
+                bundles.bury(self._tx, str(item.rid), str(type(item.rid)), owner, at)
+            return
+        if at is not None and at < known.manifest_at:
+            raise Dropped(Refusal.OUTDATED, "what is known is newer")
+        if isinstance(item.rid, KoiNetNode):
+            if item.rid != self._batch.source and self._has_edge(item.rid):
+                return  # this node knows better than a relay whether its neighbours are there
+            before = self._neighbours()
+            self._leave(item.rid)
+            self._nodes = before
+        self._remove(item.rid, known, at)
+
+    def _has_edge(self, node: KoiNetNode) -> bool:
+        """Whether this node shares an edge with another one."""
+        return str(node) in self._neighbours().all and node != self._batch.me
+
+    def _leave(self, node: KoiNetNode) -> None:
+        """Remove the edges of a node that leaves, and its personalities if it says so itself.
+
+        A relay may only have lost sight of it; it passes on what became of the personalities as well.
+        """
+        if node in (self._batch.source, self._batch.me):
+            for one in bundles.of_owner(self._tx, str(node), PERSONALITY):
+                self._remove(parse(one.rid), one, None)
+        for row in self._tx.all(SQL.edges_of, node=str(node)):
+            edge = bundles.find(self._tx, row["rid"])
+            if edge is not None:
+                self._remove(parse(edge.rid), edge, None)
+
+    def _remove(self, rid: RID, known: Stored, at: int | None) -> None:
+        """Forget a bundle, up to a time or up to what is known; this node's own up to now."""
+        until = max(known.manifest_at, at or 0)
+        if known.owner == str(self._batch.me) and known.rid_type != EDGE:  # only this node dates it
+            until = max(until, self._tx.now)
+        profile = final.forgotten(self._tx, self._batch, rid, known)
+        self._changed(Change(rid, EventType.FORGET, until, known.owner, profile))
+        bundles.forget(self._tx, known, until)
+
+    def _changed(self, change: Change) -> None:
+        """Tell the neighbours."""
+        to = network.recipients(self._batch, self._neighbours(), change)
+        for node in sorted(to):
+            outbox.put(self._tx, node, change.rid, change.event_type)
+        self._handled.queued = self._handled.queued or bool(to)
+        self._handled.changes.append(change)
+        if not isinstance(change.rid, AgentPersonality):
+            self._nodes = None
+
+    def _neighbours(self) -> Neighbours:
+        if self._nodes is None:
+            self._nodes = network.neighbours(self._tx, str(self._batch.me))
+        return self._nodes

@@ -1,0 +1,238 @@
+"""Answers the requests of other nodes: the five endpoints of KOI-net."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from rid_lib.types import KoiNetNode
+
+from workbench.errors import BadInput, Refused, Unavailable, WorkbenchError
+from workbench.koi.envelope import signed
+from workbench.koi.identity import belongs
+from workbench.koi.incoming import Incoming, received
+from workbench.koi.node import Presence
+from workbench.koi.nodes import NodeProfile
+from workbench.koi.payloads import (
+    BundlesPayload,
+    ErrorResponse,
+    ErrorType,
+    EventsPayload,
+    EventType,
+    FetchBundles,
+    FetchManifests,
+    FetchRids,
+    ManifestsPayload,
+    Payload,
+    PollEvents,
+    RidsPayload,
+)
+from workbench.koi.requests import BROADCAST, BUNDLES, MANIFESTS, POLL, RIDS
+from workbench.ops import Ctx
+from workbench.services.personalities import bundles, refusals
+from workbench.services.personalities.exchange import polling
+from workbench.services.personalities.pipeline import run
+from workbench.services.personalities.receiving.replays import is_replayed
+from workbench.services.personalities.refusals import Refusal
+from workbench.services.personalities.refusals import Refused as Counted
+from workbench.store.base import Reader
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+OK, BAD_REQUEST = 200, 400
+MOST_BYTES = 4_194_304
+"""Contents in one answer; what does not fit is deferred."""
+
+
+_PROTOCOL: Mapping[str, ErrorType] = {
+    Refusal.UNKNOWN_NODE: ErrorType.UNKNOWN_NODE,
+    Refusal.INVALID_KEY: ErrorType.INVALID_KEY,
+    Refusal.INVALID_SIGNATURE: ErrorType.INVALID_SIGNATURE,
+    Refusal.INVALID_TARGET: ErrorType.INVALID_TARGET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request whose sender is known."""
+
+    ctx: Ctx
+    source: KoiNetNode
+
+
+async def answer(ctx: Ctx, path: str, raw: bytes) -> tuple[int, bytes]:
+    """The status and the body of the answer to a request of another node.
+
+    A request that is refused is counted. The reasons that the protocol names are answered as an `ErrorResponse`.
+
+    Args:
+        path: after ``/koi-net``, such as ``/events/broadcast``; one of those in `koi.requests`.
+
+    Raises:
+        BadInput: ``KOI_MALFORMED``. Refused: ``KOI_BLOCKED``, ``KOI_REPLAYED``. Unavailable: ``KOI_NOT_JOINED``.
+    """
+    try:
+        incoming = await _admitted(ctx, path, raw)
+        return OK, await _answered(ctx, path, incoming)
+    except _Turned as turned:
+        return turned.status, turned.body
+
+
+class _Turned(Exception):
+    """An envelope is refused with an error of the protocol."""
+
+    def __init__(self, error: ErrorType) -> None:
+        super().__init__(error)
+        self.status = BAD_REQUEST
+        self.body = ErrorResponse(error=error).model_dump_json().encode()
+
+
+def protocol_error(error: WorkbenchError) -> ErrorType | None:
+    """What the protocol calls a reason of `check`, if it has a name for it."""
+    return _PROTOCOL.get(error.code)
+
+
+async def check(ctx: Ctx, incoming: Incoming) -> None:
+    """Check that an envelope is from a known node that is not blocked, is signed by it, and is for this one.
+
+    A node that is not known may introduce itself in the envelope.
+
+    Raises:
+        Refused: ``KOI_BLOCKED``, or the code of another `Refusal`. It is counted.
+        Unavailable: ``KOI_NOT_JOINED``.
+    """
+    presence, envelope = _presence(ctx), incoming.envelope
+    row = await ctx.store.read_inline(lambda tx: tx.one(SQL.sender, rid=str(envelope.source_node)))
+    known = bool(row and row["is_known"])
+    key = row["public_key"] if row and known else _introduced_key(incoming)
+    code = None
+    if key is None:
+        code, reason = Refusal.UNKNOWN_NODE, "the sender is not known"
+    elif not belongs(key, envelope.source_node):
+        code, reason = Refusal.INVALID_KEY, "the key is not that of the sender's RID"
+    elif not incoming.is_signed_with(key):
+        code, reason = Refusal.INVALID_SIGNATURE, "the signature does not fit"
+    elif envelope.target_node != presence.identity.rid:
+        code, reason = Refusal.INVALID_TARGET, f"it is for {envelope.target_node}"
+    elif row and row["blocked_at"] is not None:
+        code, reason = Refusal.BLOCKED, "the sender is blocked"
+    if code is None:
+        return
+    await _count(ctx, str(envelope.source_node) if row else refusals.UNKNOWN, code, reason)
+    raise Refused(str(code), f"The message is refused: {reason}.")
+
+
+def _presence(ctx: Ctx) -> Presence:
+    if ctx.node.presence is None:
+        raise Unavailable("KOI_NOT_JOINED", "This project takes no part in a KOI network. Join one first.")
+    return ctx.node.presence
+
+
+def _introduced_key(incoming: Incoming) -> str | None:
+    """The public key of a sender that introduces itself: by a NEW event with its own profile."""
+    payload, source = incoming.envelope.payload, incoming.envelope.source_node
+    if not isinstance(payload, EventsPayload):
+        return None
+    for event in payload.events:
+        if event.rid == source and event.event_type is EventType.NEW and event.manifest and event.contents:
+            try:
+                return NodeProfile.model_validate(event.contents).public_key
+            except ValidationError:
+                return None
+    return None
+
+
+async def _admitted(ctx: Ctx, path: str, raw: bytes) -> Incoming:
+    _presence(ctx)
+    try:
+        incoming = await received(raw)
+        if not isinstance(incoming.envelope.payload, _REQUESTS[path]):
+            raise BadInput(Refusal.MALFORMED, f"A request to {path} has another payload.")
+    except BadInput as error:
+        await _count(ctx, refusals.UNKNOWN, Refusal.MALFORMED, error.message)
+        raise
+    try:
+        await check(ctx, incoming)
+    except Refused as error:
+        if (protocol := protocol_error(error)) is not None:
+            raise _Turned(protocol) from None
+        raise
+    if await is_replayed(ctx, incoming.envelope):
+        await _count(ctx, str(incoming.envelope.source_node), Refusal.REPLAYED, "it was received before")
+        raise Refused(str(Refusal.REPLAYED), "The message is refused: it was received before.")
+    return incoming
+
+
+async def _answered(ctx: Ctx, path: str, incoming: Incoming) -> bytes:
+    presence, envelope = _presence(ctx), incoming.envelope
+    for part in incoming.malformed:
+        await _count(ctx, str(envelope.source_node), Refusal.MALFORMED, part.reason)
+    payload = await _ANSWERS[path](Received(ctx, envelope.source_node), envelope.payload)
+    return b"null" if payload is None else signed(presence.identity, payload, envelope.source_node)
+
+
+async def _broadcast(received: Received, payload: Payload) -> None:
+    assert isinstance(payload, EventsPayload)
+    await run.handle(received.ctx, payload.events, received.source)
+
+
+async def _poll(received: Received, payload: Payload) -> EventsPayload:
+    assert isinstance(payload, PollEvents)
+    return EventsPayload(events=await polling.answer(received.ctx, received.source, payload.limit))
+
+
+async def _fetch_rids(received: Received, payload: Payload) -> RidsPayload:
+    assert isinstance(payload, FetchRids)
+    return RidsPayload(rids=await received.ctx.read(lambda tx: bundles.rids(tx, payload.rid_types)))
+
+
+async def _fetch_manifests(received: Received, payload: Payload) -> ManifestsPayload:
+    assert isinstance(payload, FetchManifests)
+    if not payload.rids:
+        found = await received.ctx.read(lambda tx: bundles.manifests(tx, payload.rid_types))
+        return ManifestsPayload(manifests=found)
+    known = await received.ctx.read(lambda tx: bundles.find_all(tx, payload.rids))
+    found_rids = {one.rid for one in known}
+    missing = [rid for rid in payload.rids if str(rid) not in found_rids]
+    return ManifestsPayload(manifests=[one.bundle.manifest for one in known], not_found=missing)
+
+
+async def _fetch_bundles(received: Received, payload: Payload) -> BundlesPayload:
+    assert isinstance(payload, FetchBundles)
+    return await received.ctx.read(lambda tx: _bundles(tx, payload))
+
+
+def _bundles(tx: Reader, request: FetchBundles) -> BundlesPayload:
+    found = BundlesPayload(bundles=[])
+    size = 0
+    for rid in dict.fromkeys(request.rids):
+        known = bundles.find(tx, rid)
+        if known is None:
+            found.not_found.append(rid)
+        elif size and size + len(known.contents) > MOST_BYTES:
+            found.deferred.append(rid)
+        else:
+            size += len(known.contents)
+            found.bundles.append(known.bundle)
+    return found
+
+
+async def _count(ctx: Ctx, node: str, code: Refusal, reason: str) -> None:
+    await ctx.store.write(lambda tx: refusals.count(tx, node, [Counted("", code, reason)]))
+
+
+_REQUESTS: Mapping[str, type[Payload]] = {
+    BROADCAST: EventsPayload,
+    POLL: PollEvents,
+    RIDS: FetchRids,
+    MANIFESTS: FetchManifests,
+    BUNDLES: FetchBundles,
+}
+_ANSWERS: Mapping[str, Callable[[Received, Payload], Awaitable[Payload | None]]] = {
+    BROADCAST: _broadcast,
+    POLL: _poll,
+    RIDS: _fetch_rids,
+    MANIFESTS: _fetch_manifests,
+    BUNDLES: _fetch_bundles,
+}

@@ -1,0 +1,77 @@
+"""Messages of other nodes that are refused: why, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+UNKNOWN = ""
+"""Under what the messages of senders that are not known are counted: they may call themselves anything."""
+LONGEST_REASON = 300
+"""Characters."""
+
+
+class Refusal(StrEnum):
+    """Why a message, or one event of it, is refused. The codes never change their meaning."""
+
+    meaning: str
+
+    def __new__(cls, code: str, meaning: str) -> Self:
+        """A code with its meaning."""
+        made = str.__new__(cls, code)
+        made._value_ = code
+        made.meaning = meaning
+        return made
+
+    MALFORMED = "KOI_MALFORMED", "It is no envelope with a request for this endpoint."
+    UNKNOWN_NODE = "KOI_UNKNOWN_NODE", "The sender is not known, and does not introduce itself."
+    INVALID_KEY = "KOI_INVALID_KEY", "The public key is not the one that the RID of the node names."
+    INVALID_SIGNATURE = "KOI_INVALID_SIGNATURE", "The signature of the envelope is not the sender's."
+    INVALID_TARGET = "KOI_INVALID_TARGET", "The envelope is for another node."
+    BLOCKED = "KOI_BLOCKED", "The sender, or the owner of what it sends, is blocked."
+    REPLAYED = "KOI_REPLAYED", "The same signed message was received before."
+    RID_INVALID = "KOI_RID_INVALID", "The RID is malformed, too long, or of a type that is not accepted."
+    OWN_RID = "KOI_OWN_RID", "Only this node changes its own profile, its personalities and its edges to others."
+    NO_MANIFEST = "KOI_NO_MANIFEST", "There is no manifest, and the sender does not provide one."
+    NO_CONTENTS = "KOI_NO_CONTENTS", "There are no contents, and the sender does not provide them."
+    WRONG_RID = "KOI_WRONG_RID", "Manifest or contents are of another RID than the event."
+    HASH_MISMATCH = "KOI_HASH_MISMATCH", "The contents do not have the hash that the manifest states."
+    TOO_LARGE = "KOI_TOO_LARGE", "The contents are larger than `max_koi_profile_bytes`."
+    CONTENTS_INVALID = "KOI_CONTENTS_INVALID", "The contents are not those of a personality, a node or an edge."
+    FROM_THE_FUTURE = "KOI_FROM_THE_FUTURE", "The manifest is dated later than now, by more than `koi_skew_seconds`."
+    OUTDATED = "KOI_OUTDATED", "What is known is newer."
+    FORGOTTEN = "KOI_FORGOTTEN", "It was forgotten, and is not newer than what was forgotten."
+    NOT_THE_OWNER = "KOI_NOT_THE_OWNER", "The sender is neither the owner nor a trusted relay."
+    NAME_TAKEN = "KOI_NAME_TAKEN", "The name of the personality belongs to another node."
+    TOO_MANY = "KOI_TOO_MANY", "There are as many personalities, nodes or edges as this node keeps."
+    FAILED = "KOI_FAILED", "An error in this node; its log has the details."
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An event that was refused."""
+
+    rid: str
+    code: Refusal
+    reason: str
+
+
+def count(tx: Tx, node: str, refused: Iterable[Refused]) -> None:
+    """Count what was refused of a node (its RID; `UNKNOWN` for one that is not known)."""
+    for one in refused:
+        tx.run(SQL.count, node=node, code=str(one.code), now=tx.now, reason=_short(one))
+
+
+def _short(one: Refused) -> str:
+    return f"{one.rid}: {one.reason}".removeprefix(": ")[:LONGEST_REASON]
+
+
+def of_node(tx: Reader, node: str) -> list[Row]:
+    """What was refused of a node: `code`, `count`, `last_at`, `last_reason`, the latest first."""
+    return tx.all(SQL.of_node, node=node)
