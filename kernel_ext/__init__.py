@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(ipython: InteractiveShell) -> None:
-    """Register `%workbench`, `%%plan`, `%%persona` and `%%wsql`."""
+    """Register `%workbench`, `%%plan`, `%%persona`, `%%wsql` and `%%chat`."""
     from kernel_ext import magics
 
     magics.load(ipython)

@@ -32,6 +32,13 @@ def unused(options: Sequence[str], info: ServerInfo) -> str:
     return f"{' and '.join(options)} had no effect, because the servers already ran at {info.url}."
 
 
+def taken(names: Sequence[str]) -> str:
+    """Functions of the notebook that are no tools, because of their names."""
+    if not names:
+        return ""
+    return f"Not offered as tools, because operations of Workbench have these names: {', '.join(names)}."
+
+
 def other_project(here: Path) -> str:
     """What to do to change to the project of the current directory."""
     return f"The current directory belongs to another project: `%workbench start --project {here}` changes to that."

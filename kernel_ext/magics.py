@@ -1,4 +1,4 @@
-"""The magics `%workbench`, `%%plan`, `%%persona` and `%%wsql`; the subcommands are those of the command line."""
+"""The magics `%workbench`, `%%plan`, `%%persona`, `%%wsql`, `%%chat`; the subcommands are those of the command line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,13 @@ def unload(shell: InteractiveShell) -> None:
     magics = getattr(shell, _ATTRIBUTE, None)
     if magics is None or _is_reloading():
         return
-    for kind, name in (("line", "workbench"), ("cell", "plan"), ("cell", "persona"), ("cell", "wsql")):
+    for kind, name in (
+        ("line", "workbench"),
+        ("cell", "plan"),
+        ("cell", "persona"),
+        ("cell", "wsql"),
+        ("cell", "chat"),
+    ):
         shell.magics_manager.magics[kind].pop(name, None)
     delattr(shell, _ATTRIBUTE)
     kernel_status.restore(getattr(shell, "kernel", None))
@@ -227,16 +233,36 @@ class WorkbenchMagics(Magics):
             self.shell.user_ns[args.out] = frame
         return frame
 
+    @cell_magic
+    @raising
+    @magic_arguments()
+    @argument(
+        "definition", nargs="?", help="the agent's definition; by default the conversation that was continued last"
+    )
+    @argument("--model", default=None, help="ask this model, as PROVIDER:MODEL")
+    @argument(
+        "--tools", action="append", default=[], help="offer only these: see `%%workbench chat --help`; repeatable"
+    )
+    @argument("--include", action="append", default=[], help="use this rule or reference of the definition; repeatable")
+    @argument("--new", action="store_true", help="begin a new conversation")
+    @argument("--continue", dest="conversation", default=None, help="continue the conversation with this id")
+    @argument("-o", "--out", help="bind the answer to this variable")
+    def chat(self, line: str, cell: str) -> None:
+        """Ask the agent of a definition, or a model, and show the answer as it comes.
+
+        The conversation of this notebook with it goes on. An interrupt stops the answer.
+        """
+        chosen = vars(parsed(WorkbenchMagics.chat, line))
+        out = chosen.pop("out")
+        answer = self.session.chats.open(**chosen).send(cell.strip())
+        if out:
+            self.shell.user_ns[out] = answer
+        answer.show()
+
     def complete(self, shell: Any, event: Any) -> list[str]:
-        """Complete subcommands, then the commands of a group, then options."""
-        given = event.line.split()[1:]
-        done = given if event.line.endswith(" ") else given[:-1]
-        commands = self.session.tree.commands
-        if not done:
-            return list(commands)
-        command = commands.get(done[0])
-        below = getattr(command, "commands", {})
-        if below and len(done) == 1:
-            return list(below)
-        command = below.get(done[1], command) if below else command
-        return [] if command is None else [option for p in command.params for option in p.opts if option[:1] == "-"]
+        """Complete subcommands, options and their values as in a shell."""
+        from click.shell_completion import ShellComplete
+
+        *complete, incomplete = re.split(r"\s+", event.text_until_cursor.lstrip())
+        command = ShellComplete(self.session.tree, {"obj": self.session}, "%workbench", "")
+        return [item.value for item in command.get_completions(complete[1:], incomplete) if item.type == "plain"]

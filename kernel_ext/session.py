@@ -16,13 +16,18 @@ import click
 
 from kernel_ext import answers
 from kernel_ext.bad_command import bad_command
+from kernel_ext.chat import Chat, Chats, chat_command
 from kernel_ext.decisions import wait_for_decisions
+from kernel_ext.definitions import Definitions
 from kernel_ext.host import KernelHost, not_started
+from kernel_ext.personalities import Personalities
 from kernel_ext.result import Result
+from kernel_ext.tools.notebook import NotebookTools
 from workbench import cli
 from workbench.analytics.live import Live, Update, as_frame, read_closed, refresh
 from workbench.analytics.reports import Report, report
 from workbench.errors import WorkbenchError
+from workbench.functions.progress import progress
 from workbench.graph import Graph
 from workbench.model import ServerInfo
 from workbench.settings import Settings
@@ -36,20 +41,30 @@ if TYPE_CHECKING:
 
     from kernel_ext.panels.desk import Desk
 
-NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker"}
-"""Commands that are not available in a kernel: they would block it, have their own magic, repeat `start`, or print a
-secret that the notebook would store."""
+NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker", "chat"}
+"""Commands that are not available in a kernel: they would block it, have their own magic or form, repeat `start`, or
+print a secret that the notebook would store."""
 ANSWER_SECONDS = 2.0
 
 
 class Session:
-    """A notebook's interface to a project: start and stop, call operations, query."""
+    """A notebook's interface to a project: start and stop, call operations, query.
+
+    `definitions` are the definitions of agents, and `tools` what can be called, by name; `tool` makes a function one of
+    them. `chats` are the conversations that `%%chat` continues, and `personalities` the agents of the KOI network.
+    """
 
     def __init__(self) -> None:
         self._host: KernelHost | None = None
         self._live, self._live_with_files = Live(), Live(files=True)
         self._desks: list[Desk] = []
         self.tree = _tree()
+        self.definitions = Definitions(self)
+        self.chats = Chats(self)
+        self.personalities = Personalities(self)
+        self.tools = NotebookTools(self.call)
+        self.tool = self.tools.tool
+        self.progress = progress
         # atexit is too late: the executors that stopping needs are closed by then.
         # Callbacks run last in, first out, so the executors' own, registered by their import, has to come first.
         threading._register_atexit(self._stop_at_exit)  # type: ignore[attr-defined]
@@ -132,7 +147,8 @@ class Session:
         ran_before = self._host.attached or before == info
         options = {"--port": port, "--end-workers": end_workers} if ran_before else {}
         ignored = [name for name, is_given in options.items() if is_given]
-        parts = [where, answers.unused(ignored, info), notice(settings.project)]
+        taken = answers.taken(self.tools.open(self._host))
+        parts = [where, answers.unused(ignored, info), taken, notice(settings.project)]
         return cli.Note(" ".join(filter(None, parts)), info.model_dump())
 
     def stop(self, *, end_workers: bool = False) -> cli.Note:
@@ -167,6 +183,7 @@ class Session:
     def _stop(self, host: KernelHost, end_workers: bool) -> None:
         with ExitStack() as stack:
             stack.callback(host.stop, end_workers=end_workers)
+            stack.callback(self.tools.close)
             while self._desks:
                 stack.callback(self._desks.pop().close)
 
@@ -214,6 +231,20 @@ class Session:
             WorkbenchError: what the operation raises.
         """
         return Result(self.host.call(name, **arguments))
+
+    def chat(self, definition: str | None = None, *, conversation: str | None = None, **options: Any) -> Chat:
+        """Begin a conversation with the agent of a definition, or with a model; or continue one.
+
+        Args:
+            conversation: the id of the one to continue.
+            options: other arguments of the operation `create_conversation`, such as `model`, `tools` and `limits`.
+
+        Raises:
+            WorkbenchError: what the operation raises. NotFound: ``CONVERSATION_NOT_FOUND``.
+        """
+        if conversation is None:
+            return Chat(self, self.call("create_conversation", definition=definition, **options)["id"])
+        return Chat(self, conversation).update(**options)
 
     def find_server(self) -> ServerInfo | None:
         """The server of the project, while this kernel serves it or is attached to it."""
@@ -265,7 +296,7 @@ class Session:
         return as_frame(self._query(query, files, frames))
 
     def report(self, name: str) -> Report:
-        """A standard report: tasks, totals, gantt.
+        """A standard report: tasks, totals, gantt, tools, tool_sources.
 
         Raises:
             BadInput: ``UNKNOWN_REPORT``.
@@ -363,7 +394,7 @@ def _tree() -> click.Group:
     for command in cli.COMMANDS:
         if command.name not in NOT_HERE:
             group.add_command(command)
-    for command in (start, stop, panel, show_report):
+    for command in (start, stop, panel, show_report, chat_command):
         group.add_command(command)
     return group
 
@@ -400,5 +431,5 @@ def panel(session: Session) -> Any:
 @click.argument("name")
 @click.pass_obj
 def show_report(session: Session, name: str) -> Report:
-    """Show a standard report: tasks, totals, gantt."""
+    """Show a standard report: tasks, totals, gantt, tools, tool_sources."""
     return session.report(name)

@@ -18,14 +18,20 @@ from kernel_ext.panels.sources import READERS, Call
 from workbench.cli.grants import session_text
 from workbench.cli.integration import cautions
 from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.rules.tools.results import as_json, shortened
 from workbench.tables import State, Table
 
 if TYPE_CHECKING:
     from kernel_ext.host import KernelHost
 
 SHOWN_AGENTS = 50
+SHOWN_DEFINITIONS = 50
 SHOWN_TASKS = 50
 """The most rows of the static tables; the panel itself shows all."""
+SHOWN_ARGUMENTS = 200
+"""Longer arguments of a tool call are cut in the static tables."""
+OPTIONAL = ("Definitions", "Worktrees", "Processes")
+"""The static tables that are left out when they are empty."""
 INDENT = "· "
 END_SECONDS = 2.0
 """How long a stop may wait for the last state of a panel without a page."""
@@ -40,7 +46,7 @@ class Desk(Panel):
 
     _esm = STATIC / "desk.js"
     _css = STATIC / "desk.css"
-    _summarised: ClassVar[Sequence[str]] = ("approvals", "agents", "tasks", "worktrees", "processes")
+    _summarised: ClassVar[Sequence[str]] = ("approvals", "agents", "definitions", "tasks", "worktrees", "processes")
     """The tables that `sections` needs."""
 
     def __init__(self, host: KernelHost) -> None:
@@ -91,15 +97,16 @@ class Desk(Panel):
         self.keep_last_state(self.sections(tables))
 
     def sections(self, tables: Tables) -> list[tuple[str, Table]]:
-        """What is shown where the panel is not live: titled tables. A project may be without the last two."""
+        """What is shown where the panel is not live: titled tables. A project may be without some of them."""
         found = [
             ("Waiting for you", inbox_table(list(tables["approvals"].values()))),
             ("Agents", agent_table(list(tables["agents"].values()))),
+            ("Definitions", definition_table(_known(tables.get("definitions", {})))),
             (task_heading(tables["tasks"]), task_table(tables["tasks"])),
             ("Worktrees", worktree_table(_known(tables.get("worktrees", {})))),
             ("Processes", process_table(_known(tables.get("processes", {})))),
         ]
-        return [(title, table) for title, table in found if table.rows or title not in ("Worktrees", "Processes")]
+        return [(title, table) for title, table in found if table.rows or title not in OPTIONAL]
 
 
 def _known(table: Mapping[str, Row]) -> Mapping[str, Row]:
@@ -162,6 +169,15 @@ def task_table(tasks: Mapping[Any, Row]) -> Table:
     if len(tasks) > SHOWN_TASKS:
         rows.append(["", f"… and {len(tasks) - SHOWN_TASKS:,} more", "", "", "", "", ""])
     return Table(["Id", "Task", "State", "Persona", "Worktree", "Agent", "Progress"], rows, "No tasks yet.")
+
+
+def definition_table(definitions: Mapping[str, Row]) -> Table:
+    """The first definitions by name; of one that cannot be read, why."""
+    ordered = sorted(definitions.values(), key=lambda row: (row.get("name", ""), row["id"]))
+    rows = [[row.get("name"), row.get("mode"), row.get("problem") or row.get("description")] for row in ordered]
+    more = len(rows) - SHOWN_DEFINITIONS
+    note = f"… and {more:,} more" if more > 0 else ""
+    return Table(["Definition", "Mode", "Description"], rows[:SHOWN_DEFINITIONS], "No definitions.", note=note)
 
 
 def worktree_table(worktrees: Mapping[str, Row]) -> Table:
@@ -227,7 +243,8 @@ def _process_state(row: Row) -> str:
 
 def _name(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
-    return str(payload.get("name") or payload.get("worktree") or approval["subject"])
+    names = (payload.get(key) for key in ("name", "worktree", "definition", "tool"))
+    return str(next(filter(None, names), approval["subject"]))
 
 
 def _request(approval: Mapping[str, Any]) -> str:
@@ -239,4 +256,10 @@ def _request(approval: Mapping[str, Any]) -> str:
         files = len(payload["files"])
         note = "".join(f", {caution}" for caution in cautions(payload))
         return f"{payload['branch']} → {payload['target']}: {payload['ahead']} commits, {files} files{note}"
+    if approval["kind"] == "trust":
+        return "; ".join(need["summary"] for need in payload["needs"])
+    if approval["kind"] in ("tool_call", "peer_call"):
+        origin = payload.get("origin")  # the node that sent the call
+        caller = f"{origin['caller']} on {origin['node']}" if origin else payload["caller"]
+        return f"called by {caller} with {shortened(as_json(payload['arguments']), SHOWN_ARGUMENTS)}"
     return ""

@@ -56,5 +56,7 @@ class Question(Desk):
 
 def _decision(approval: Mapping[str, Any]) -> str:
     reason = f": {approval['reason']}" if approval.get("reason") else "."
-    name = approval["payload"].get("name") or approval["payload"].get("worktree") or approval["subject"]
-    return f"{approval['status'].capitalize()} by {approval['decided_by']}: the {approval['kind']} of {name}{reason}"
+    payload = approval["payload"]
+    name = payload.get("name") or payload.get("worktree") or payload.get("tool") or approval["subject"]
+    kind = approval["kind"].replace("_", " ")
+    return f"{approval['status'].capitalize()} by {approval['decided_by']}: the {kind} of {name}{reason}"

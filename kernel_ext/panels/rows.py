@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from workbench.rules.personalities.highlights import highlights
+from workbench.rules.personalities.profile import PersonalityTrait
+
 Row = dict[str, Any]
 Tables = Mapping[str, Mapping[Any, Row]]
 """Rows by their `id`, by the name of their table."""
@@ -68,6 +71,22 @@ def agent_row(agent: Mapping[str, Any]) -> Row:
     return {name: value for name, value in agent.items() if value is not None and name != "capabilities"}
 
 
+def definition_row(agent: Mapping[str, Any]) -> Row:
+    """The row of a definition (`agent_list`): its id is its path, which is unique."""
+    names = {"definition_id": agent["id"], "name": agent["name"], "mode": agent["mode"]}
+    about = {"description": agent["description"]} if agent["description"] else {}
+    return {"id": agent["path"]} | names | about
+
+
+_ABOUT_LENGTH = 300
+"""Longer descriptions of tools are cut; `get_tool` returns all of it."""
+
+
+def tool_row(tool: Mapping[str, Any]) -> Row:
+    """The row of a tool in the catalogue: its id is its name, which is unique."""
+    return dict(tool) | {"description": tool["description"][:_ABOUT_LENGTH]}
+
+
 _LISTED_FILES = 200
 """The most uncommitted files in the row of a worktree; `uncommitted` is the number of all."""
 
@@ -84,6 +103,23 @@ def conflict_rows(found: Mapping[str, Any]) -> dict[str, Row]:
     """Pairs that would conflict (`list_conflicts`). The row with the empty id has the number of checked pairs."""
     pairs = by_id({"id": f"{pair['one']}\n{pair['other']}", **pair} for pair in found["pairs"])
     return {"": {"id": "", "checked": found["checked"]}} | pairs
+
+
+def unpublished_row(own: Mapping[str, Any]) -> Row:
+    """An own personality (`get_own_personality`) that no network has received yet, as if it were listed.
+
+    Its provenance has no more than the freshness `unpublished`.
+    """
+    traits = [PersonalityTrait.model_validate(trait) for trait in own["traits"]]
+    return {
+        "id": own["name"],
+        **{key: own[key] for key in ("rid", "name", "version")},
+        "versions": [own["version"]],
+        "traits": len(traits),
+        "tools": [trait.name for trait in traits if trait.is_callable],
+        "highlights": [one.model_dump() for one in highlights(traits)],
+        "provenance": {"freshness": "unpublished"},
+    }
 
 
 _MOVING = frozenset({"cpu_seconds", "cpu_percent", "memory_bytes", "children", "log_tail"})

@@ -6,13 +6,26 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_ext.panels.rows import Row, agent_row, by_id, conflict_rows, process_row, task_rows, worktree_row
+from kernel_ext.panels.rows import (
+    Row,
+    agent_row,
+    by_id,
+    conflict_rows,
+    definition_row,
+    process_row,
+    task_rows,
+    tool_row,
+    unpublished_row,
+    worktree_row,
+)
 
 Call = Callable[..., Awaitable[dict[str, Any]]]
 """Runs an operation by name."""
 Read = Callable[[Call], Coroutine[Any, Any, Mapping[Any, Row]]]
 """Reads a table."""
 
+CONVERSATIONS = 200
+"""The most conversations in the table; `list_conversations` searches all of them."""
 CLOCK = "clock"
 """Represents time among the nouns of events: some values, such as when an agent was last active, change without one."""
 
@@ -56,6 +69,13 @@ async def _allowlist(call: Call) -> Mapping[Any, Row]:
     return by_id({"id": one, "fixed": one in found["fixed"]} for one in found["ids"])
 
 
+async def _definitions(call: Call) -> Mapping[Any, Row]:
+    """The definitions by path, and a row with the reason for each that cannot be read."""
+    found = await call("agent_list")
+    problems = ({"id": problem, "problem": problem} for problem in found["problems"])
+    return by_id([*map(definition_row, found["agents"]), *problems])
+
+
 async def _unattended(call: Call) -> Mapping[Any, Row]:
     """One row while no agent is left for open tasks, and one that has ended could do them."""
     found = await call("get_unattended_work")
@@ -66,6 +86,18 @@ async def read_tasks(call: Call) -> Mapping[Any, Row]:
     """All tasks, with their dependencies."""
     tasks = await pages(call, "list_tasks", "tasks", {"limit": 1_000})
     return task_rows(tasks, (await call("get_task_graph"))["dependencies"])
+
+
+async def _servers(call: Call) -> Mapping[Any, Row]:
+    """The MCP servers by name, and with the empty id what is wrong with their file."""
+    found = await call("list_tool_servers")
+    problem = [{"id": "", "error": {"message": found["problem"]}}] if found["problem"] else []
+    return by_id([*(server | {"id": server["name"]} for server in found["servers"]), *problem])
+
+
+async def _conversations(call: Call) -> Mapping[Any, Row]:
+    """The conversations that were continued last."""
+    return by_id((await call("list_conversations", limit=CONVERSATIONS))["conversations"])
 
 
 async def _conflicts(call: Call) -> Mapping[Any, Row]:
@@ -104,33 +136,69 @@ _LISTED: dict[str, Source] = {
         key="name",
         row=worktree_row,
     ),
+    "catalogue": Source(
+        "list_tools",
+        "tools",
+        frozenset({"tool_host", "tool_server", "personality", "peer", "network", CLOCK}),
+        key="name",
+        row=tool_row,
+    ),
+    "permissions": Source("list_tool_permissions", "permissions", frozenset({"tool", CLOCK}), key="tool"),
+    "peers": Source("list_peers", "peers", frozenset({"peer", "edge", "network", "personality", CLOCK}), key="rid"),
     "closed": Source("list_closed_worktrees", "worktrees", frozenset({"worktree"}), arguments={"limit": 200}),
 }
+
+
+async def _personalities(call: Call) -> Mapping[Any, Row]:
+    """The latest version of each personality, and this project's own that no network has received yet."""
+    found = await pages(call, "list_personalities", "personalities", {"limit": 500})
+    unpublished = (await call("list_personalities", limit=1))["unpublished"]
+    own = [unpublished_row(await call("get_own_personality", name=name)) for name in unpublished]
+    return by_id([*(row | {"id": row["name"]} for row in found), *own])
+
+
+async def _network(call: Call) -> Mapping[Any, Row]:
+    """One row: this project's node, and the edges that it knows."""
+    return by_id([await call("get_network") | {"id": "network"}])
+
 
 READERS: Mapping[str, Read] = {
     **{name: source.read for name, source in _LISTED.items()},
     "conflicts": _conflicts,
+    "conversations": _conversations,
+    "network": _network,
+    "personalities": _personalities,
+    "servers": _servers,
     "allowlist": _allowlist,
+    "definitions": _definitions,
     "tasks": read_tasks,
     "unattended": _unattended,
 }
 """How each table is read."""
 
-SLOW = ("worktrees", "conflicts", "processes")
-"""Tables that need git or the operating system; the others do not wait for them.
+SLOW = ("worktrees", "conflicts", "processes", "definitions", "catalogue", "permissions", "servers", "personalities")
+"""Tables that need git, the operating system or many files, or that other nodes fill; the others do not wait for them.
 
 If one cannot be read, its row with the empty id holds the error: `{"id": "", "error": …}`.
 """
 
+_OTHER_KINDS = frozenset({"answer.*", "message.*"})
+"""Events about conversations whose kinds begin with another noun. Calls of tools have `tool.*`, as permissions have."""
+
 _NOUNS: Mapping[str, Collection[str]] = {
     **{name: source.nouns for name, source in _LISTED.items()},
     "conflicts": {"worktree"},
+    "conversations": {"conversation"},
+    "network": {"network", "peer", "edge", "personality", CLOCK},
+    "personalities": {"personality", "profile", "peer", "network", CLOCK},
+    "servers": {"tool_server", "approval", CLOCK},
     "allowlist": {"allowlist"},
+    "definitions": {"definition", CLOCK},
     "tasks": {"task"},
     "unattended": {"task", "agent"},
 }
 
-EVENT_KINDS = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"})
+EVENT_KINDS = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"} | _OTHER_KINDS)
 """The events that may change a table."""
 
 

@@ -3,6 +3,8 @@
 import { Admin } from "./admin/admin.js";
 import { Untrusted } from "./admin/untrusted.js";
 import { Agents } from "./agents/agents.js";
+import { Chat } from "./chat/chat.js";
+import { Definitions } from "./definitions/definitions.js";
 import { Inbox } from "./inbox/inbox.js";
 import { Question } from "./inbox/question.js";
 import { button } from "./lib/controls.js";
@@ -12,14 +14,16 @@ import { Tabs } from "./lib/tabs.js";
 import { Channel } from "./link/channel.js";
 import { keepLastState } from "./link/last_state.js";
 import { Store } from "./link/store.js";
+import { Personalities } from "./personalities/personalities.js";
 import { Projects } from "./projects/projects.js";
 import { Outline } from "./tasks/outline.js";
 import { Progress } from "./tasks/progress.js";
 import { Tasks } from "./tasks/tasks.js";
 import { Unattended } from "./tasks/unattended.js";
+import { Tools } from "./tools/tools.js";
 import { Worktrees } from "./worktrees/worktrees.js";
 
-const [INBOX, TASKS, WORKTREES, AGENTS, PROJECTS, ADMIN] = [0, 1, 2, 3, 4, 5];
+const [INBOX, TASKS, WORKTREES, AGENTS, DEFINITIONS, TOOLS, CHAT, PERSONALITIES, PROJECTS, ADMIN] = Array(10).keys();
 const LINK_LABELS = {
   connecting: "Connecting…",
   live: "Live",
@@ -41,6 +45,10 @@ class View extends Frame {
     this.unattended = new Unattended({ store, channel, announce });
     this.worktrees = new Worktrees(store, channel, announce);
     this.agents = new Agents(store, channel, announce, signal);
+    this.definitions = new Definitions(store, channel, announce, signal);
+    this.tools = new Tools(store, channel, announce, signal);
+    this.chat = new Chat(store, channel, announce, signal);
+    this.personalities = new Personalities(store, channel, announce, signal);
     this.projects = new Projects(store, channel, announce);
     this.admin = new Admin(store, channel, announce, signal);
     const views = [
@@ -48,6 +56,10 @@ class View extends Frame {
       { label: "Tasks", element: this.tasks.element },
       { label: "Worktrees", element: this.worktrees.element },
       { label: "Agents", element: this.agents.element },
+      { label: "Definitions", element: this.definitions.element },
+      { label: "Tools", element: this.tools.element },
+      { label: "Chat", element: this.chat.element },
+      { label: "Personalities", element: this.personalities.element },
       { label: "Projects", element: this.projects.element },
       { label: "Admin", element: this.admin.element },
     ];
@@ -86,10 +98,18 @@ class View extends Frame {
     this.tabs.setCount(INBOX, this.inbox.waiting, true);
     this.tabs.setCount(WORKTREES, this.worktrees.count());
     this.tabs.setCount(AGENTS, this.agents.count(now));
+    this.tabs.setCount(DEFINITIONS, this.definitions.count());
+    this.tabs.setCount(TOOLS, this.tools.count());
+    this.tabs.setCount(CHAT, this.chat.count());
+    this.tabs.setCount(PERSONALITIES, this.personalities.count());
     if (this.tabs.at === INBOX) this.taskSummary.update(this.outline());
     if (this.tabs.at === TASKS) this.tasks.update(this.outline());
     if (this.tabs.at === WORKTREES) this.worktrees.update(enabled, now);
     if (this.tabs.at === AGENTS) this.agents.update(now);
+    if (this.tabs.at === DEFINITIONS) this.definitions.update(enabled, now);
+    if (this.tabs.at === TOOLS) this.tools.update(enabled, now);
+    if (this.tabs.at === CHAT) this.chat.update(enabled, now);
+    if (this.tabs.at === PERSONALITIES) this.personalities.update(enabled, now);
     if (this.tabs.at === PROJECTS) this.projects.update();
     if (this.tabs.at === ADMIN) this.admin.update();
   }
@@ -106,6 +126,10 @@ class View extends Frame {
     this.inbox.tick(now);
     if (this.tabs.at === WORKTREES) this.worktrees.update(this.worktrees.enabled, now);
     if (this.tabs.at === AGENTS) this.agents.update(now);
+    if (this.tabs.at === DEFINITIONS) this.definitions.update(this.definitions.enabled, now);
+    if (this.tabs.at === TOOLS) this.tools.update(this.tools.enabled, now);
+    if (this.tabs.at === CHAT) this.chat.update(this.chat.enabled, now);
+    if (this.tabs.at === PERSONALITIES) this.personalities.update(this.personalities.enabled, now);
   }
 }
 

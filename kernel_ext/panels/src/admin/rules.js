@@ -71,9 +71,16 @@ export class Rules {
       grants.access_level && `sees the work of ${ACCESS[grants.access_level].toLowerCase()}`,
       grants.session_id && `in ${sessionPath(tables, grants.session_id) ?? grants.session_id}`,
       team && `team ${team}`,
+      grants.definition && `definition ${this.definitionName(grants.definition)}`,
+      grants.definitions && "manages definitions",
       grants.expires_in_seconds && `for ${wholeDuration(grants.expires_in_seconds)}`,
     ].filter(Boolean);
     return parts.join(", ") || "as requested";
+  }
+
+  definitionName(wanted) {
+    const rows = [...this.desk.store.tables.definitions.values()];
+    return rows.find(({ definition_id: id }) => id === wanted)?.name ?? wanted;
   }
 
   open() {

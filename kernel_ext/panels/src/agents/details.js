@@ -70,7 +70,8 @@ export class AgentDetails {
 
   /** Fill the form from the row. */
   fill() {
-    this.fields = new GrantFields(this.desk.store.tables, { ...EMPTY, ...this.agent });
+    const granted = { ...EMPTY, ...this.agent, definition: this.agent.definition_id ?? null };
+    this.fields = new GrantFields(this.desk.store.tables, granted);
     this.fields.element.classList.add("wb-fields-3");
     this.status = this.agent.registration_status;
     this.actions.replaceChildren(this.save, h("div", { class: "wb-line wb-push" }, ...this.buttons()));
@@ -138,6 +139,7 @@ export class AgentDetails {
       ["Address", agent.address],
       ["Connection", agent.connection_id],
       ["Worktree", agent.worktree],
+      ["Definition", agent.definition && [agent.definition, agent.definition_hash].filter(Boolean).join(" at ")],
       ["Spawned by", agent.parent],
       ["Token", agent.id_only && "none yet; it authenticates with its id alone"],
     ]);

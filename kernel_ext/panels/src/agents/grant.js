@@ -8,6 +8,9 @@ import { sessionOptions, teamsOf } from "../projects/lookup.js";
 const ROLES = { worker: "Worker: takes tasks", planner: "Planner: also creates tasks" };
 export const TOOLS = { write: "Read and write", read: "Read only" };
 export const ACCESS = { self_only: "Itself", team_level: "Its team", session_level: "Its session" };
+export const SELF_TOOLS = { off: "No access", read: "May read it", write: "May change it" };
+const OWN = { off: "which it cannot read", read: "which it can read", write: "which it can change" };
+const DEFINES = { "": "No", true: "Yes" };
 const EXPIRY = {
   3600: "In an hour",
   28800: "In 8 hours",
@@ -25,9 +28,14 @@ const LABELS = {
   tool: "Permission",
   access_level: "Sees work of",
   expires: "Expires",
+  definition: "Definition",
+  self_tools: "Its own definition",
+  definitions: "Manages definitions",
+  tools: "Tools it may call",
 };
+const NO_TOOLS = "None; or github, notebook, *";
 /** Fields in which "none" is a choice. */
-const CLEARABLE = new Set(["persona_id", "session_id", "team_id"]);
+const CLEARABLE = new Set(["persona_id", "session_id", "team_id", "definition"]);
 /** The field that an error is about, by its code. */
 const FIELD_OF_ERROR = {
   AGENT_ID_TAKEN: "agent_id",
@@ -36,13 +44,16 @@ const FIELD_OF_ERROR = {
   SESSION_NOT_FOUND: "session_id",
   TEAM_NOT_FOUND: "team_id",
   TEAM_ELSEWHERE: "team_id",
+  DEFINITION_NOT_FOUND: "definition",
 };
+const TOOLS_HINT =
+  "MCP servers, tools, notebook for the functions of notebooks, or * for all, with commas between them";
 const UNCHANGED = "=";
 const NONE = "";
 
 /** What an agent was granted when it was admitted, in one line. @param {any} granted */
 export function grantedText({ role, persona_id: persona, tool, access_level: sees, session, team, ...more }) {
-  const { worktree, expires_at: until } = more;
+  const { worktree, expires_at: until, definition, self_tools: own, definitions, tools } = more;
   const parts = [
     role === "planner" ? "Planner" : "Worker",
     persona ?? "no persona",
@@ -51,6 +62,9 @@ export function grantedText({ role, persona_id: persona, tool, access_level: see
     session ? `in ${session.project} / ${session.name}` : "in no session",
     team && `team ${team}`,
     worktree && `worktree ${worktree}`,
+    definition && `definition ${definition} (${OWN[own]})`,
+    definitions && "manages definitions",
+    tools?.length && `tools ${tools.join(", ")}`,
     until && `until ${dateTime(until)}`,
   ];
   return parts.filter(Boolean).join(", ");
@@ -67,6 +81,10 @@ export function grantedText({ role, persona_id: persona, tool, access_level: see
  * @property {string|null} [session_id]
  * @property {string|null} [team_id]
  * @property {string|null} [expires_at]
+ * @property {string|null} [definition] its id
+ * @property {string} [self_tools]
+ * @property {boolean} [definitions]
+ * @property {string[]} [tools] names of servers and tools, `notebook`, or `*`
  */
 
 export class GrantFields {
@@ -83,11 +101,15 @@ export class GrantFields {
     this.roleChosen = false;
     this.controls = this.make();
     this.first = Object.values(this.controls)[0];
-    const fields = Object.entries(this.controls).map(([name, control]) => field(LABELS[name], control));
-    this.element = h("div", { class: "wb-fields" }, ...fields);
+    this.fields = Object.fromEntries(
+      Object.entries(this.controls).map(([name, control]) => [name, field(LABELS[name], control)]),
+    );
+    this.element = h("div", { class: "wb-fields" }, ...Object.values(this.fields));
     this.controls.persona_id.addEventListener("change", () => this.followPersona());
     this.controls.role.addEventListener("change", () => (this.roleChosen = true));
     this.controls.session_id.addEventListener("change", () => this.followSession());
+    this.element.addEventListener("change", () => this.showRelevant());
+    this.showRelevant();
     this.initial = this.values();
   }
 
@@ -104,14 +126,29 @@ export class GrantFields {
     made.tool = select([...keep, ...Object.entries(TOOLS)], this.value(grant.tool ?? "write"));
     made.access_level = select([...keep, ...Object.entries(ACCESS)], this.value(grant.access_level ?? "self_only"));
     made.expires = select([...keep, [NONE, "Never"], ...this.expiries()], this.value(grant.expires_at));
+    made.definition = select([...keep, none, ...this.definitions()], this.value(grant.definition));
+    made.self_tools = select([...keep, ...Object.entries(SELF_TOOLS)], this.value(grant.self_tools ?? "off"));
+    made.definitions = select([...keep, ...Object.entries(DEFINES)], this.value(grant.definitions ? "true" : ""));
+    const placeholder = keep.length ? keep[0][1] : NO_TOOLS;
+    made.tools = input((grant.tools ?? []).join(", "), { maxlength: 2_000, placeholder, title: TOOLS_HINT });
     this.fillSessions(made.session_id, this.value(grant.session_id));
     this.fillTeams(made.team_id, made.session_id.value, this.value(grant.team_id));
     return made;
   }
 
+  /** Hide what makes no difference: the fields of a definition without one, and what only a planner may do. */
+  showRelevant() {
+    const { definition, self_tools: own, definitions: manages, role } = this.controls;
+    this.fields.definition.hidden = definition.options.length <= this.keep.length + 1;
+    this.fields.self_tools.hidden = this.fields.definition.hidden || (definition.value === NONE && own.value === "off");
+    this.fields.definitions.hidden = role.value === "worker" && manages.value === NONE;
+  }
+
   /** Bring the options up to date. What was chosen stays chosen. */
   refresh() {
-    const { session_id, team_id } = this.controls;
+    const { session_id, team_id, definition } = this.controls;
+    setOptions(definition, [["", [...this.keep, [NONE, "None"], ...this.definitions()]]]);
+    this.showRelevant();
     this.fillSessions(session_id, session_id.value);
     this.fillTeams(team_id, session_id.value, team_id.value);
   }
@@ -126,6 +163,8 @@ export class GrantFields {
     for (const [name, value] of changed) {
       if (name === "expires")
         Object.assign(choices, value ? { expires_in_seconds: Number(value) } : { expires_at: null });
+      else if (name === "definitions") choices.definitions = value === "true";
+      else if (name === "tools") choices.tools = namesIn(value);
       else if (value || CLEARABLE.has(name)) choices[name] = value || null;
     }
     return choices;
@@ -133,7 +172,8 @@ export class GrantFields {
 
   /** The field that an error is about. @param {{code: string, details?: any}} error @returns {HTMLElement|null} */
   fieldOf({ code, details }) {
-    return this.controls[FIELD_OF_ERROR[code] ?? details?.problems?.[0]?.field] ?? null;
+    const [named] = (details?.problems?.[0]?.field ?? "").split(".");
+    return this.controls[FIELD_OF_ERROR[code] ?? named] ?? null;
   }
 
   values() {
@@ -149,6 +189,16 @@ export class GrantFields {
     const known = [...this.tables.personas.values()].map(({ id, name }) => [id, name]);
     const { persona_id: id } = this.grant;
     return id && !this.tables.personas.has(id) ? [[id, id], ...known] : known;
+  }
+
+  /** The definitions by id; a granted one is among them even if its files are gone. */
+  definitions() {
+    const rows = [...this.tables.definitions.values()].filter(({ definition_id: id }) => id);
+    const known = rows
+      .map(({ definition_id: id, name }) => [id, name])
+      .sort(([, one], [, other]) => (one < other ? -1 : 1));
+    const { definition: id } = this.grant;
+    return id && !known.some(([other]) => other === id) ? [[id, id], ...known] : known;
   }
 
   expiries() {
@@ -174,9 +224,16 @@ export class GrantFields {
   followPersona() {
     const role = this.tables.personas.get(this.controls.persona_id.value)?.role;
     if (role && !this.roleChosen && !this.keep.length) this.controls.role.value = role;
+    this.showRelevant();
   }
 
   followSession() {
     this.fillTeams(this.controls.team_id, this.controls.session_id.value, this.controls.team_id.value);
   }
+}
+
+/** Names with commas between them, as a list. @param {string} text */
+function namesIn(text) {
+  const names = text.split(",").map((name) => name.trim());
+  return names.filter(Boolean);
 }

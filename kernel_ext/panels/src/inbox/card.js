@@ -90,13 +90,16 @@ export class ApprovalCard {
   buttons() {
     const { kind } = this;
     this.approveButton = button("", "wb-button", () => this.approve());
+    const also = kind.also?.(this.approval);
+    this.alsoButton = also ? button(also.label, "wb-button", () => this.approveAlso(also.choices)) : null;
+    this.alsoButton?.setAttribute("aria-label", `${also.label}: ${this.name}`);
     this.detailsButton = kind.details ? button("Details…", "wb-button", () => this.toggleDetails()) : null;
     this.rejectButton = button("Reject…", "wb-button", () => this.toggleReject(true));
     for (const opener of [this.detailsButton, this.rejectButton]) {
       opener?.setAttribute("aria-expanded", "false");
       opener?.setAttribute("aria-label", `${opener.textContent} ${this.name}`);
     }
-    const all = [this.approveButton, this.detailsButton, this.rejectButton];
+    const all = [this.approveButton, this.alsoButton, this.detailsButton, this.rejectButton];
     this.actions = h("div", { class: "wb-card-actions" }, ...all);
     return this.actions;
   }
@@ -111,7 +114,13 @@ export class ApprovalCard {
     this.confirmReject = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
     const close = () => this.toggleReject(false);
     const on = { submit: () => this.reject(), escape: close };
-    return form({ hidden: true }, on, formButtons(this.confirmReject, close, this.reason));
+    const { ban } = this.kind;
+    this.ban = ban ? checkbox(ban.label, () => {}) : null;
+    return form(
+      { hidden: true },
+      on,
+      formButtons(this.confirmReject, close, this.reason, ...(ban ? [this.ban.element] : [])),
+    );
   }
 
   /** Read the approval again and again while something is running that shows its progress without events. */
@@ -160,8 +169,8 @@ export class ApprovalCard {
     this.enabled = enabled;
     if (this.state === "waiting") this.redraw();
     const disabled = String(!enabled || this.state === "sending");
-    for (const one of [this.approveButton, this.rejectButton, this.confirmReject]) {
-      one.setAttribute("aria-disabled", disabled); // not `disabled`, which would take the focus away
+    for (const one of [this.approveButton, this.alsoButton, this.rejectButton, this.confirmReject]) {
+      one?.setAttribute("aria-disabled", disabled); // not `disabled`, which would take the focus away
     }
   }
 
@@ -203,6 +212,10 @@ export class ApprovalCard {
     return this.decide("approve", { approval_id: this.approval.id, choices }, this.approveButton, this.kind.approving);
   }
 
+  approveAlso(choices) {
+    return this.decide("approve", { approval_id: this.approval.id, choices }, this.alsoButton, this.kind.approving);
+  }
+
   confirm({ label, consequence, choices }) {
     const args = { approval_id: this.approval.id, choices };
     const onConfirm = (_, pressed) => this.decide("approve", args, pressed, this.kind.approving);
@@ -210,8 +223,9 @@ export class ApprovalCard {
   }
 
   reject() {
-    const args = { approval_id: this.approval.id, reason: this.reason.value.trim() };
-    return this.decide("reject", args, this.confirmReject, "Rejecting…");
+    const once = ["reject", { approval_id: this.approval.id, reason: this.reason.value.trim() }];
+    const [op, args] = this.ban?.box.checked ? this.kind.ban.request(this.approval) : once;
+    return this.decide(op, args, this.confirmReject, "Rejecting…");
   }
 
   async decide(op, args, pressed, label) {

@@ -1,7 +1,10 @@
 /** The kinds of approvals: how each looks on its card, and what happens when it is approved. */
 
 import { integration } from "../integration/approval.js";
+import { peerCall } from "./peer_call.js";
 import { registration } from "./registration.js";
+import { toolCall } from "./tool_call.js";
+import { trust } from "./trust.js";
 
 /** @typedef {import("../link/store.js").Tables} Tables */
 
@@ -22,6 +25,8 @@ import { registration } from "./registration.js";
  * @property {(approval: any) => {label: string, consequence: string, choices: object}|null} [confirmation] asked before
  *   approving, and the choices that come with it
  * @property {(approval: any, tables: Tables) => object} [choices] the choices of approving at once
+ * @property {(approval: any) => {label: string, choices: object}|null} [also] another way to approve, with a button
+ * @property {{label: string, request: (approval: any) => [string, object]}} [ban] another way to reject: an operation
  * @property {(approval: any, tables: Tables) => Details} [details]
  * @property {(outcome: any, approval: any) => string} done what came of it
  * @property {(approval: any, tables: Tables) => {text: string, done: boolean, error: any}} [progress] how far the work
@@ -49,7 +54,7 @@ const unknown = {
   done: () => "Approved.",
 };
 
-const KINDS = { registration, integration };
+const KINDS = { registration, integration, trust, tool_call: toolCall, peer_call: peerCall };
 
 /** @param {any} approval @returns {Kind} */
 export function kindOf(approval) {

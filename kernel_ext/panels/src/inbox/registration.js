@@ -26,6 +26,9 @@ export const registration = {
       " · read and write",
       session ? ` · in ${session}` : " · in no session",
       payload.worktree ? ` · worktree ${payload.worktree}` : null,
+      payload.definition ? ` · definition ${payload.definition.name}` : null,
+      payload.tools?.length ? ` · tools ${payload.tools.join(", ")}` : null,
+      payload.environment?.length ? ` · sets ${payload.environment.join(", ")}` : null,
     ];
   },
   facts: ({ payload }) => [...connectionFacts(payload), ...capabilityFacts(payload.capabilities)].join(" · "),
@@ -44,6 +47,9 @@ class RegistrationDetails {
       persona_id: payload.persona_id,
       role: payload.role,
       session_id: this.session,
+      definition: payload.definition?.id ?? null,
+      self_tools: payload.definition?.self_tools,
+      tools: payload.tools,
     });
     this.first = this.fields.first;
     const capabilities = capabilityList(payload.capabilities);

@@ -27,6 +27,12 @@ export function input(value, attributes = {}) {
   });
 }
 
+/** Lines of text to type. @param {string} value @param {number} rows @param {Record<string, any>} [attributes] */
+export function textarea(value, rows, attributes = {}) {
+  const shared = { class: "wb-input wb-area", value, rows, spellcheck: "false", autocomplete: "off" };
+  return h("textarea", { ...shared, ...attributes });
+}
+
 /** A field that filters as a person types. @param {string} placeholder @param {string} name @param {Record<string, Function>} on */
 export function searchField(placeholder, name, on) {
   return h("input", { class: "wb-input wb-search", type: "search", placeholder, "aria-label": name, on });

@@ -26,7 +26,7 @@ const SIDES = { "+": "added", "-": "removed" };
 export class FileDiff {
   /**
    * @param {any} file of get_worktree_diff
-   * @param {{readAll: (path: string) => Promise<any>, highlighter: () => Promise<import("../link/highlighter.js").Highlight>}} on
+   * @param {{readAll: (path: string) => Promise<any>, highlighter: () => Promise<import("../link/assets.js").Highlight>}} on
    *   `readAll` reads one file without a limit, or gives null
    */
   constructor(file, on) {

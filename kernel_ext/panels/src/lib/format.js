@@ -48,6 +48,12 @@ export function age(iso, now) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
+/** "3 min ago" @param {string} iso @param {number} now in ms */
+export function ago(iso, now) {
+  const since = age(iso, now);
+  return since === "just now" ? since : `${since} ago`;
+}
+
 /** "Nov 21, 10:05", in the reader's time zone. @param {string} iso */
 export function dateTime(iso) {
   return new Date(iso).toLocaleString("en", {
@@ -71,6 +77,11 @@ export function duration(ms) {
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** How long a short thing took: "3 ms", and from a second on as `duration`. @param {number} ms */
+export function shortDuration(ms) {
+  return ms < 1000 ? `${Math.round(ms)} ms` : duration(ms);
 }
 
 /** Added and removed lines of all files together; binary files count as none. */

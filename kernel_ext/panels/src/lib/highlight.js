@@ -1,6 +1,6 @@
 /**
  * The highlighter: source text as words with the classes of their colours. No markup is made of the text.
- * It is a bundle of its own, because the bundle of the desk is sent with every widget: see `link/highlighter.js`.
+ * It is a bundle of its own, because the bundle of the desk is sent with every widget: see `link/assets.js`.
  */
 
 import bash from "highlight.js/lib/languages/bash";

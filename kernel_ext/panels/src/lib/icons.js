@@ -7,6 +7,7 @@ const disc = "M8 1.25a6.75 6.75 0 1 1 0 13.5 6.75 6.75 0 0 1 0-13.5Z";
 
 /** @type {Record<string, {d: string, fill?: boolean}[]>} */
 const SHAPES = {
+  tool: [{ d: "M9.5 6.5 3.25 12.75M9 2.5a3.5 3.5 0 1 0 4.5 4.5L11 7.5 8.5 5Z" }],
   pending: [{ d: ring }],
   blocked: [{ d: ring }, { d: "M6.5 5.75v4.5M9.5 5.75v4.5" }],
   claimed: [{ d: ring }, { d: "M8 6a2 2 0 1 1 0 4 2 2 0 0 1 0-4Z", fill: true }],
@@ -32,6 +33,7 @@ const SHAPES = {
   ],
   shield: [{ d: "M8 1.75 13 3.5v4c0 3.25-2 5.5-5 6.75-3-1.25-5-3.5-5-6.75v-4Z" }, { d: "M5.75 8 7.5 9.75 10.5 6.5" }],
   question: [{ d: ring }, { d: "M6.25 6.25C6.25 5 7 4.5 8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75" }],
+  hint: [{ d: ring }, { d: "M8 7.5v3.5M8 5v.75" }],
   twisty: [{ d: "M6 4l4 4-4 4" }],
   warning: [{ d: "M8 2.25 14.25 13.5H1.75Z" }, { d: "M8 6.5v3M8 11v.75" }],
 };

@@ -81,17 +81,19 @@ export class Refresh {
     this.failures = 0;
   }
 
-  /** Read it now, or once more after the reading that is under way. */
-  async now() {
+  /** Read it now, or once more after the reading that is under way. @returns {Promise<void>} when that has ended */
+  now() {
     this.wanted = true;
-    if (this.running) return;
-    this.running = true;
+    this.running ??= this.run().finally(() => (this.running = null));
+    return this.running;
+  }
+
+  async run() {
     clearTimeout(this.timer);
     while (this.wanted && !this.stopped) {
       this.wanted = false;
       await this.once();
     }
-    this.running = false;
   }
 
   async once() {

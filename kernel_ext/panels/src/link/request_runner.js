@@ -21,14 +21,20 @@ export class RequestRunner {
   async send(op, args) {
     const key = JSON.stringify([op, args]);
     if (this.unanswered?.key !== key) this.unanswered = { key, id: requestId() };
+    const sent = this.unanswered;
     try {
-      const outcome = await this.desk.channel.request(this.unanswered.id, op, args);
-      this.unanswered = null;
+      const outcome = await this.desk.channel.request(sent.id, op, args);
+      this.forget(sent);
       return outcome;
     } catch (error) {
-      if (error.code !== "NO_ANSWER") this.unanswered = null;
+      if (error.code !== "NO_ANSWER") this.forget(sent);
       throw error;
     }
+  }
+
+  /** A request was answered; another one may have been sent meanwhile. */
+  forget(sent) {
+    if (this.unanswered === sent) this.unanswered = null;
   }
 
   /**

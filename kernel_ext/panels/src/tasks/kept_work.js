@@ -3,7 +3,7 @@
 import { button } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { loadHighlighter } from "../link/highlighter.js";
+import { loadHighlighter } from "../link/assets.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { FileDiff } from "../lib/file_diff.js";
 

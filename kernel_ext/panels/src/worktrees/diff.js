@@ -5,7 +5,7 @@ import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { lineCounts, plural } from "../lib/format.js";
 import { Refresh } from "../link/polling.js";
 import { Segments } from "../lib/segments.js";
-import { loadHighlighter } from "../link/highlighter.js";
+import { loadHighlighter } from "../link/assets.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { countNodes, FileDiff, pathNodes } from "../lib/file_diff.js";
 

@@ -1,6 +1,6 @@
 /** The page of one worktree: its state, the approval about it, and its changes. */
 
-import { ApprovalCard } from "../inbox/card.js";
+import { ApprovalSlot } from "../inbox/approval_slot.js";
 import { pendingApproval } from "../integration/state.js";
 import { message } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
@@ -32,7 +32,7 @@ export class WorktreePage {
     this.counts = h("div", { class: "wb-digits" });
     this.facts = h("div", { class: "wb-muted wb-wrap" });
     this.problems = h("div", {});
-    this.approval = h("ul", { class: "wb-cards wb-frame wb-attention", "aria-label": "Approval" });
+    this.approval = new ApprovalSlot(desk, () => this.title.focus());
     const back = button("‹ Worktrees", "wb-button", on.close, "Back to all worktrees");
     const head = [back, this.mark, this.title, this.state, this.actions.buttons];
     this.element = h(
@@ -48,14 +48,14 @@ export class WorktreePage {
       this.actions.confirmBox,
       this.actions.requests.errorBox,
       h("div", {}, this.branches, this.counts, this.facts, this.problems),
-      this.approval,
+      this.approval.element,
       this.diff.element,
     );
   }
 
   /** @param {any} worktree */
   open(worktree) {
-    this.removeCard();
+    this.approval.clear();
     this.replacing = 0;
     this.actions.clear();
     this.drawn = null;
@@ -64,7 +64,7 @@ export class WorktreePage {
   }
 
   close() {
-    this.removeCard();
+    this.approval.clear();
     this.element.hidden = true;
     this.diff.clear();
   }
@@ -103,41 +103,20 @@ export class WorktreePage {
 
   /** The same card as in the inbox. Once it is decided it stays here, and shows what came of it. */
   drawApproval(worktree, now, enabled) {
-    const pending = pendingApproval(worktree, this.desk.store.tables);
-    if (pending && pending.id !== this.card?.approval.id) this.addCard(pending);
     this.enabled = enabled;
-    const { card } = this;
-    if (!card) return;
-    if (pending) card.update(pending);
-    else if (card.state === "waiting" && this.replacing !== Infinity) onDecidedElsewhere(card);
-    this.refreshCard();
-    card.tick(now);
+    const pending = pendingApproval(worktree, this.desk.store.tables);
+    this.approval.show(pending, (id) => this.isEnabled(id), now, this.replacing === Infinity);
   }
 
-  refreshCard() {
-    const { card } = this;
-    card?.refresh(this.enabled && this.replacing <= card.approval.id);
+  /** Whether an approval can be decided now. */
+  isEnabled(id) {
+    return this.enabled && this.replacing <= id;
   }
 
   onRequest(replacing) {
     this.replacing = replacing;
-    this.refreshCard();
-  }
-
-  addCard(approval) {
-    this.removeCard();
-    const dismiss = () => {
-      this.removeCard();
-      this.title.focus();
-    };
-    this.card = new ApprovalCard(approval, this.desk, { dismiss });
-    this.approval.replaceChildren(this.card.element);
-  }
-
-  removeCard() {
-    this.card?.stop();
-    this.card = null;
-    this.approval.replaceChildren();
+    const { card } = this.approval;
+    card?.refresh(this.isEnabled(card.approval.id));
   }
 
   onKey(event) {
@@ -145,9 +124,4 @@ export class WorktreePage {
     event.preventDefault();
     this.on.close();
   }
-}
-
-function onDecidedElsewhere(card) {
-  if (card.requests.error) card.settleWithError();
-  else card.settle("It was decided elsewhere.", false);
 }

@@ -1,0 +1,131 @@
+"""Shows an answer in the running cell while it is made.
+
+Each piece of text and each call of a tool is an output of its own, so that a card that was opened stays open. In a
+batch run the whole answer is one output at the end, in a terminal it is printed.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
+
+from IPython.core.getipython import get_ipython
+from IPython.display import publish_display_data
+
+from kernel_ext.panels import has_frontend
+from workbench.cli.chat.answer import Answer, Caller
+from workbench.cli.chat.parts import as_page, as_text
+from workbench.cli.chat.terminal import print_answer
+from workbench.errors import WorkbenchError
+from workbench.inert import as_html
+from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
+
+if TYPE_CHECKING:
+    from kernel_ext.host import KernelHost
+    from kernel_ext.panels.question import Question
+
+READ_SECONDS = 20.0
+REFRESH_SECONDS = 0.1
+EFFORT = 10
+"""A text that is long is rendered less often: rendering takes at most one part in this many of the time."""
+
+
+class Notebook(Caller, Protocol):
+    """A notebook's session."""
+
+    @property
+    def host(self) -> KernelHost:
+        """The servers' host.
+
+        Raises:
+            Unavailable: ``NOT_STARTED``.
+        """
+        ...
+
+
+def show(notebook: Notebook, answer: Answer) -> None:
+    """Show an answer until it has ended. An interrupt of the cell stops it; what has come of it stays.
+
+    Raises:
+        WorkbenchError: it failed. KeyboardInterrupt: it was stopped.
+    """
+    if getattr(get_ipython(), "kernel", None) is None:
+        print_answer(notebook, answer)
+        return
+    live = _Live(notebook, answer) if has_frontend() else None
+    try:
+        while answer.message is None:
+            answer.read(live.wait_seconds if live else READ_SECONDS)
+            if live:
+                live.refresh()
+    except KeyboardInterrupt:
+        answer.stop()
+        raise
+    finally:
+        live.end() if live else publish(answer)
+    if answer.failure is not None:
+        raise answer.failure
+
+
+def publish(answer: Answer) -> None:
+    """Show an answer as it is, in one output."""
+    publish_display_data({"text/plain": answer.plain(), "text/html": answer.html()})
+
+
+class _Live:
+    """The outputs of an answer in a page."""
+
+    def __init__(self, notebook: Notebook, answer: Answer) -> None:
+        self._notebook = notebook
+        self._answer = answer
+        self._shown: list[TextPart | ToolPart] = []
+        self._questions: dict[int, Question] = {}
+        self._id = uuid4().hex
+        self._due = 0.0
+        self._is_behind = False
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long to wait for the next frames: not long, while something is not shown yet."""
+        return REFRESH_SECONDS if self._is_behind else READ_SECONDS
+
+    def refresh(self) -> None:
+        """Show what has come, unless that was just done."""
+        began = time.monotonic()
+        self._is_behind = began < self._due
+        if not self._is_behind:
+            self._show_all()
+            self._due = began + max(REFRESH_SECONDS, EFFORT * (time.monotonic() - began))
+
+    def end(self) -> None:
+        """Show everything, and how the answer ended."""
+        self._show_all()
+        for question in self._questions.values():
+            question.interrupted()
+        if self._answer.failure is None and (ending := self._answer.ending()):
+            publish_display_data({"text/plain": ending, "text/html": f"<p><em>{as_html(ending)}</em></p>"})
+
+    def _show_all(self) -> None:
+        for index, part in enumerate(self._answer.parts):
+            is_new = index >= len(self._shown)
+            if is_new or part != self._shown[index]:
+                data = {"text/plain": as_text(part), "text/html": as_page(part)}
+                publish_display_data(data, transient={"display_id": f"{self._id}-{index}"}, update=not is_new)
+                self._shown[index:] = [part]
+            if isinstance(part, ToolPart) and part.approval_id is not None:
+                self._ask(part, part.approval_id)
+
+    def _ask(self, part: ToolPart, approval_id: int) -> None:
+        """Show the question whether a tool may run while it is open, and then what was decided."""
+        from kernel_ext.panels.question import Question
+
+        question = self._questions.get(approval_id)
+        if part.state is CallState.WAITING and question is None:
+            self._questions[approval_id] = question = Question(self._notebook.host, [approval_id])
+            question._ipython_display_()
+        elif part.state is not CallState.WAITING and question is not None:
+            del self._questions[approval_id]
+            with suppress(WorkbenchError):
+                question.answered([self._notebook.call("get_approval", approval_id=approval_id)])
