@@ -18,28 +18,53 @@ from cachetools import LRUCache
 
 from workbench import state_directory
 from workbench.allowlist import Allowlist
+from workbench.chat.running import RunningAnswers
+from workbench.definitions import Registry
 from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
+from workbench.functions.hosts import ToolHosts
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
-from workbench.model import SECOND, Level, ServerInfo, wall_clock
-from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, collect, dispatch, modules_of
+from workbench.known_secrets import KnownSecrets
+from workbench.koi.directory import Directory
+from workbench.koi.node import Node
+from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
+from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, modules_of
 from workbench.process import ProcessTable
 from workbench.rules import access
+from workbench.rules.tools.names import qualified
+from workbench.running_calls import RunningCalls
 from workbench.services import SERVICES
-from workbench.services.access import authentication, personas
+from workbench.services.access import authentication, personas, revocations
 from workbench.services.agents import expiry as agent_expiry
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
+from workbench.services.chat import recovery as chat_recovery
+from workbench.services.definitions import changes as definition_changes
 from workbench.services.integration import conflicts as integration_conflicts
 from workbench.services.integration import gate_runner, recovery
 from workbench.services.integration import queue as merge_queue
+from workbench.services.personalities import receiving
+from workbench.services.personalities.calls import incoming as trait_calls
+from workbench.services.personalities.exchange import rounds as koi_rounds
+from workbench.services.personalities.network import operations as koi_network
+from workbench.services.personalities.own import publishing
+from workbench.services.personalities.pipeline import retention as koi_retention
 from workbench.services.processes import reattach, termination
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.tasks import expiry as task_expiry
+from workbench.services.tools import calls as tool_calls
+from workbench.services.tools import catalogue as tool_catalogue
+from workbench.services.tools import hosts as tool_hosts
+from workbench.services.tools import lost_calls
+from workbench.services.tools.servers import connections as tool_servers
+from workbench.services.tools.tool import Kind, Outcome, Surroundings, Tool
+from workbench.services.tools.tool import Scope as ToolScope
 from workbench.services.worktrees import conflicts, journal, kept_work
 from workbench.settings import Settings
 from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
+from workbench.upstream.connections import Upstreams
+from workbench.upstream.servers_file import ServersFile
 
 PRESENCE = 15 * SECOND
 """The least time between two records of an agent's presence."""
@@ -70,10 +95,13 @@ class Workbench:
         store.on_visible(self._callers.forget)
         store.on_commit(self.feed.committed)
         self.feed.on_foreign(self._callers.forget)
+        self.revocations = revocations.Revocations()
+        self.feed.on_event(self.revocations.note, *revocations.REASONS)
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
         self._ctx = Ctx(
             caller=SYSTEM,
+            catalogue=self.catalogue,
             store=store,
             feed=self.feed,
             settings=settings,
@@ -83,6 +111,13 @@ class Workbench:
             server=None,
             random=random.random,
             allowlist=Allowlist(settings),
+            definitions=Registry(settings.home, settings.definitions),
+            answers=RunningAnswers(),
+            secrets=KnownSecrets(),
+            running_calls=RunningCalls(),
+            upstreams=Upstreams(ServersFile(settings.tool_servers_file)),
+            tool_hosts=ToolHosts(),
+            node=Node(),
             decision_handlers=_decision_handlers(modules),
             approval_refreshers=(integration_conflicts.refresh,),
             repairs=(journal.settle_steps, recovery.settle_merges),
@@ -100,6 +135,15 @@ class Workbench:
             "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
             "running gates": Duty(0.25, gate_runner.check_all, serving=True),
             "predicting conflicts": Duty(1.0, conflicts.watch, serving=True, share=0.05),
+            "noting definitions": Duty(2.0, definition_changes.note_unseen, serving=True, share=0.05),
+            "interrupting lost calls": Duty(5.0, lost_calls.interrupt, serving=True, share=0.05),
+            "connecting MCP servers": Duty(0.5, tool_servers.sync, serving=True, share=0.05),
+            "announcing MCP servers": Duty(0.25, tool_servers.announce, serving=True),
+            "watching hosts of tools": Duty(1.0, tool_hosts.watch, serving=True),
+            "pruning logs of tools": Duty(600.0, tool_hosts.prune_logs, serving=True),
+            "pruning what other nodes sent": Duty(600.0, koi_retention.prune, serving=True),
+            "attending to KOI peers": Duty(0.01, koi_rounds.attend, serving=True),
+            "publishing personalities": Duty(0.25, publishing.follow, serving=True),
             "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True, share=0.05),
         }
         """Periodic work. Each duty is supervised separately, so none waits for another."""
@@ -157,6 +201,10 @@ class Workbench:
             for task in background:
                 with suppress(asyncio.CancelledError):
                     await task
+            await koi_network.closed(self._ctx)
+            await self._ctx.repositories.settled()
+            await self._ctx.answers.interrupt_all()
+            await self._ctx.upstreams.close()
             await self._ctx.repositories.settled()
 
     async def dispatch(
@@ -170,6 +218,65 @@ class Workbench:
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the operator."""
         return await self.dispatch(OPERATOR, name, arguments)
+
+    async def tools(self, caller: Caller) -> list[Tool]:
+        """The tools, other than operations, that a caller may call and that can be called now, in a fixed order."""
+        if Capability.TOOLS not in caller.capabilities or caller.level < Level.WORKER:
+            return []
+        offered = await tool_catalogue.offered(self._ctx.of(caller), ToolScope(caller))
+        return [tool for tool in offered if tool.kind is not Kind.OPERATION and tool.problem is None]
+
+    async def call_tool(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any], surroundings: Surroundings
+    ) -> Outcome:
+        """Call a tool for a caller, and record its agent's presence; see `workbench.services.tools.calls.call`.
+
+        Raises:
+            Refused, NotFound: as of the operation `call_tool`.
+        """
+        authorise(self.catalogue["call_tool"], caller)
+        if caller.agent is not None:
+            await self._note_presence(caller, caller.agent, "call_tool")
+        done = await tool_calls.call(self._ctx.of(caller), ToolScope(caller), name, arguments, surroundings)
+        return done.outcome
+
+    async def koi_request(self, path: str, raw: bytes) -> tuple[int, bytes]:
+        """The answer to a request of another KOI node: the status, and JSON.
+
+        Args:
+            path: of the endpoint, such as ``/events/broadcast``.
+
+        Raises: as `receiving.answer`.
+        """
+        return await receiving.answer(self._ctx, path, raw)
+
+    def known_personalities(self, caller: Caller) -> Directory:
+        """The personalities that are known, for callers that may list them; with `koi_open_registry`, for everybody.
+
+        Raises:
+            Unauthenticated, Refused: as of the operation `list_personalities`.
+        """
+        if not self.settings.koi_open_registry:
+            authorise(self.catalogue["list_personalities"], caller)
+        return self._ctx.node.directory
+
+    def koi_identity(self) -> dict[str, str]:
+        """This project's KOI node, for those who know only its address; see `introduction`."""
+        return koi_network.introduction(self._ctx)
+
+    async def call_trait(self, caller: Caller, agent: str, trait: str, arguments: Mapping[str, Any]) -> Outcome:
+        """Call a trait of an agent of this project for a caller; see `call_tool`.
+
+        Raises:
+            NotFound: ``UNKNOWN_TOOL``.
+        """
+        authorise(self.catalogue["call_tool"], caller)
+        trait_calls.require_own(self._ctx, agent, trait)
+        return await self.call_tool(caller, qualified(agent, trait), arguments, Surroundings())
+
+    async def answer_trait_call(self, agent: str, trait: str, raw: bytes) -> tuple[int, bytes]:
+        """Answer a call of another node; see `workbench.services.personalities.calls.incoming.answer`."""
+        return await trait_calls.answer(self._ctx, agent, trait, raw)
 
     async def identify(self, token: str) -> Caller:
         """The caller that a token belongs to.
@@ -260,9 +367,22 @@ class Workbench:
         if server is not None:
             await reattach.recover(self._ctx, end_workers=end_workers)
             await recovery.recover(self._ctx)
+            await chat_recovery.recover(self._ctx)
+            await lost_calls.interrupt(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: presence.close_others(tx, nonce))
         self._ctx = self._ctx._replace(server=server)
+        if server is not None:
+            self._ctx.upstreams.open()
+            await koi_network.opened(self._ctx)
+        else:
+            await koi_network.closed(self._ctx)
+            await self._ctx.answers.interrupt_all()
+            await self._ctx.upstreams.close()
+
+    def interrupt_calls(self) -> None:
+        """End the calls of tools that run here, because the servers stop."""
+        self._ctx.running_calls.interrupt()
 
     @property
     def server(self) -> ServerInfo | None:

@@ -39,14 +39,15 @@ def replace(path: Path, text: str, mode: int = EVERYBODY) -> None:
         raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
 
 
-def read(path: Path, *, private: bool = False) -> str:
+def read(path: Path, *, private: bool = False, largest: int = LARGEST) -> str:
     """The text of a regular file, in UTF-8. Follows no link, and never waits, as reading a pipe would.
 
     Args:
         private: refuse a file that belongs to another user, or that others may read or write.
+        largest: bytes of the largest file that is read.
 
     Raises:
-        OSError: it cannot be read, is not a regular file, is larger than `LARGEST`, or is not private.
+        OSError: it cannot be read, is not a regular file, is larger than that, or is not private.
         UnicodeDecodeError: it is not UTF-8.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -56,9 +57,9 @@ def read(path: Path, *, private: bool = False) -> str:
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         if private and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077):
             raise OSError(errno.EPERM, "it belongs to another user, or others have access to it", str(path))
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise OSError(errno.EFBIG, f"it is larger than {LARGEST:,} bytes", str(path))
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise OSError(errno.EFBIG, f"it is larger than {largest:,} bytes", str(path))
     return content.decode("utf-8")
 
 

@@ -9,7 +9,7 @@ import os
 import time
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -87,6 +87,28 @@ class Role(StrEnum):
     PLANNER = "planner"
 
 
+class Capability(StrEnum):
+    """What a caller may do besides what its level allows.
+
+    An agent with a definition may read its own, and may also change its rules and references. `TOOLS`: it may call some
+    of the tools in the catalogue. `OWN_PERSONALITY`: it may change the traits of its profile on a KOI network.
+    """
+
+    DEFINITIONS = "definitions"
+    OWN_DEFINITION = "own_definition"
+    CHANGE_OWN_DEFINITION = "change_own_definition"
+    TOOLS = "tools"
+    OWN_PERSONALITY = "own_personality"
+
+
+class SelfTools(StrEnum):
+    """What an agent may do with its own definition."""
+
+    OFF = "off"
+    READ = "read"
+    WRITE = "write"
+
+
 class Access(StrEnum):
     """Whose rows an agent sees (spec 1): its own, its team's, or its session's."""
 
@@ -135,6 +157,11 @@ class Event(Wire):
     subject: str
     session: str | None
     data: dict[str, Any]
+
+    @cached_property
+    def as_json(self) -> str:
+        """It as JSON text, written once for all who follow the feed."""
+        return self.model_dump_json()
 
 
 class ServerInfo(Wire):

@@ -80,6 +80,9 @@ class Settings(BaseSettings):
     max_pending_agents: int = Field(500, ge=1, description="Most registrations that may wait for a decision.")
     max_pending_per_address: int = Field(300, ge=1, description="Agents waiting for admission from one address.")
     pending_expires_seconds: float = Field(86_400.0, gt=0, description="How long a registration waits for a decision.")
+    definition_roots: str = Field(
+        "", description="Directories of agent definitions besides `.aiswarm/agents`, separated by ':'."
+    )
     silent_seconds: float = Field(
         90.0,
         gt=0,
@@ -179,6 +182,104 @@ class Settings(BaseSettings):
         "",
         pattern=r"^(\d{1,5}(,\d{1,5})*)?$",
         description="TCP ports that workers may connect to, separated by commas.",
+    )
+    tool_shown_chars: int = Field(
+        4_000, ge=100, description="How much of a tool's arguments and result an event has; the record has all."
+    )
+    tool_server_start_seconds: float = Field(
+        10.0, gt=0, description="How long an MCP server may take to start, and to list its tools."
+    )
+    tool_server_answer_seconds: float = Field(
+        60.0,
+        gt=0,
+        description="How long an MCP server may take to answer a call, from the call or its last report of progress.",
+    )
+    tool_server_idle_seconds: float = Field(
+        600.0, gt=0, description="After how long without use the MCP servers of a definition are stopped."
+    )
+    tool_seconds: float = Field(
+        600.0, gt=0, description="How long a function of a notebook may run for a tool, unless it sets another limit."
+    )
+    max_tool_calls: int = Field(
+        64, ge=1, description="Functions that run at once for tools in one kernel, with those that a call left behind."
+    )
+    keep_tool_logs_days: float = Field(
+        30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
+    )
+    max_tool_result_bytes: int = Field(67_108_864, ge=1_024, description="Largest result of a tool.")
+    koi: bool = Field(
+        False, description="Take part in a KOI network while the servers run. `join_network` does the same."
+    )
+    koi_name: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9._-]{0,64}$",
+        description="Name of this node; empty: that of the project's directory. It is part of the node's RID, so it is "
+        "kept once the node has joined.",
+    )
+    koi_first_contact: str = Field(
+        "",
+        description="URL of the node to contact first, such as `http://127.0.0.1:9000/koi-net`; empty: others contact "
+        "this one.",
+    )
+    koi_first_contact_rid: str = Field(
+        "", description="RID of that node; empty: the first one found at the URL, which then has to stay the same."
+    )
+    koi_base_url: str = Field(
+        "",
+        description="URL at which other nodes reach this one, such as `https://example.org/koi-net`; empty: the "
+        "server's.",
+    )
+    koi_answer_seconds: float = Field(10.0, gt=0, description="How long another node may take to answer.")
+    koi_retry_base_seconds: float = Field(
+        0.5, gt=0, description="Wait after a request to a node failed; doubles each time."
+    )
+    koi_retry_cap_seconds: float = Field(8.0, gt=0, description="Longest wait before a node is tried again.")
+    koi_reconcile_seconds: float = Field(
+        300.0,
+        gt=0,
+        description="How often what a node has is compared with what is known here, besides after each reconnection.",
+    )
+    koi_poll_seconds: float = Field(
+        5.0, gt=0, description="How often to poll nodes whose edge to this one has the type POLL."
+    )
+    koi_leave_seconds: float = Field(3.0, gt=0, description="How long leaving the network may wait for other nodes.")
+    max_koi_batch_events: int = Field(100, ge=1, description="Most events in one request to another node.")
+    max_koi_batch_bytes: int = Field(
+        524_288, ge=1_024, description="About how large the events of one request to another node may be together."
+    )
+    max_koi_requests_per_minute: int = Field(
+        30_000,
+        ge=1,
+        description="Requests of other nodes, which have signatures instead of tokens, from one address.",
+    )
+    max_koi_request_bytes: int = Field(4_194_304, ge=65_536, description="Largest request of another node.")
+    max_koi_answer_bytes: int = Field(16_777_216, ge=1_024, description="Largest answer of another node.")
+    koi_skew_seconds: float = Field(
+        300.0, ge=0, description="How far in the future what other nodes of a KOI network send may be dated."
+    )
+    max_koi_personalities: int = Field(10_000, ge=1, description="Personalities of other nodes that are kept.")
+    max_koi_personalities_per_node: int = Field(
+        2_000, ge=1, description="Personalities of one other node that are kept."
+    )
+    max_koi_nodes: int = Field(1_000, ge=1, description="Other nodes of a KOI network that are kept.")
+    max_koi_profile_bytes: int = Field(
+        262_144, ge=1_024, description="Largest contents that another node may send about one personality."
+    )
+    koi_open_registry: bool = Field(
+        False,
+        description="Show everybody who reaches the server which agents and tools of the network are known, at "
+        "`/resources/list` and `/tools/list`.",
+    )
+    koi_history: int = Field(100, ge=1, description="Changes of the personalities of one name that are kept.")
+    koi_call_seconds: float = Field(
+        600.0, gt=0, description="How long a call of another node's trait may take, and theirs of this node's."
+    )
+    koi_calls_per_minute: int = Field(
+        60, ge=1, description="Calls that a node may send a minute, where set_peer_permission sets no other limit."
+    )
+    koi_parallel_calls: int = Field(16, ge=1, description="Calls of one node that may wait or run at once.")
+    max_koi_result_bytes: int = Field(
+        4_194_304, ge=1_024, description="Largest result of a trait that another node calls, as JSON."
     )
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
@@ -288,9 +389,25 @@ class Settings(BaseSettings):
         return self.home / "shares"
 
     @property
+    def tool_servers_file(self) -> Path:
+        """The file that names the MCP servers whose tools the project uses."""
+        return self.home / "mcp.json"
+
+    @property
+    def definitions(self) -> tuple[Path, ...]:
+        """The directories that hold agent definitions."""
+        others = (Path(part).expanduser() for part in self.definition_roots.split(os.pathsep) if part)
+        return self.home / "agents", *others
+
+    @property
     def logs(self) -> Path:
         """Log files of worker processes."""
         return self.home / "logs"
+
+    @property
+    def tool_logs(self) -> Path:
+        """What functions printed while they ran for tools, a file for each call."""
+        return self.logs / "tools"
 
     @property
     def worktrees(self) -> Path:

@@ -23,9 +23,9 @@ from workbench.project import user_files
 from workbench.project.root import STATE, enclosing_repository
 from workbench.settings import Settings
 
-SHARED = ("agents", "personas", "profiles", "settings.toml")
+SHARED = ("agents", "mcp.json", "personas", "profiles", "settings.toml")
 """What a repository may bring, as files and directories, but not as links."""
-IGNORED = "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!settings.toml\n"
+IGNORED = "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!mcp.json\n!settings.toml\n"
 GIT_SECONDS = 30.0
 _GITIGNORE = ".gitignore"
 _ORIGIN = "origin"

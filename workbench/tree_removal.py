@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from contextlib import suppress
 from pathlib import Path
+
+from workbench import uninterrupted
 
 
 def remove_tree(path: Path) -> bool:
@@ -18,7 +19,7 @@ def remove_tree(path: Path) -> bool:
         _remove(path)
     if os.path.lexists(path):
         for command in (["chmod", "-R", "u+rwx", "--"], ["rm", "-rf", "--"]):
-            subprocess.run([*command, str(path)], check=False, capture_output=True, stdin=subprocess.DEVNULL)
+            uninterrupted.run([*command, str(path)])
     return not os.path.lexists(path)
 
 

@@ -46,3 +46,30 @@ SELECT name, branch_name AS branch, integration_target AS target, status, integr
 FROM worktrees
 WHERE CAST(:keys AS TEXT) IS NULL OR name IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY created_at, name;
+
+-- name: tool_calls
+SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, a.assigned_agent_id AS agent, c.task_id,
+    c.attempt, c.conversation_id, c.definition_id, c.definition_hash, c.origin_node, c.origin_call, c.origin_caller,
+    c.state, c.error_code, c.approval_id, c.requested_at AS requested_us, c.started_at AS started_us,
+    c.ended_at AS ended_us,
+    CASE WHEN length(c.arguments) <= 20000 THEN c.arguments END AS arguments,
+    CASE WHEN length(c.result) <= 20000 THEN c.result END AS result
+FROM tool_calls c LEFT JOIN agents a ON a.id = c.agent_id
+WHERE CAST(:keys AS TEXT) IS NULL OR c.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY c.id;
+
+-- name: messages
+SELECT m.id, m.conversation_id, c.title AS conversation, d.name AS definition, m.number, m.role, m.state,
+    CASE WHEN length(m.content) <= 20000 THEN m.content END AS content, m.model, m.definition_hash, m.error_code,
+    m.input_tokens, m.output_tokens, m.requests, m.cost_usd, m.replaced_at IS NOT NULL AS replaced,
+    m.created_at AS created_us, m.ended_at AS ended_us
+FROM messages m JOIN conversations c ON c.id = m.conversation_id LEFT JOIN definitions d ON d.id = c.definition_id
+WHERE CAST(:keys AS TEXT) IS NULL OR m.conversation_id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY m.conversation_id, m.number;
+
+-- name: personalities
+SELECT p.name || '/' || p.version AS reference, p.rid, p.name, p.version, p.owner, b.origin, b.sha256, p.tools, b.contents,
+    b.manifest_at AS published_us, b.first_seen AS first_seen_us, b.changed_at AS changed_us
+FROM personalities p JOIN koi_bundles b ON b.rid = p.rid
+WHERE CAST(:keys AS TEXT) IS NULL OR p.name || '/' || p.version IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY p.name, p.version;

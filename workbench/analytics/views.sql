@@ -57,3 +57,41 @@ CREATE VIEW worktrees AS
 SELECT name, branch, target, status, commit_id, created_by, make_timestamptz(created_us) AS created_at,
     make_timestamptz(closed_us) AS closed_at
 FROM raw_worktrees;
+
+-- A call waits while the operator is asked, and takes from its start to its end. Arguments and results of more than 20,000
+-- characters are left out; get_tool_call returns them. commit_id: what the worktree of the caller's task was merged as.
+-- origin_call: the id of the call at the node that sent it, which is `id` of its own record there.
+CREATE VIEW tool_calls AS
+SELECT id, tool_name, source, kind, server, version, caller, agent, task_id, attempt, worktree, commit_id,
+    conversation_id, definition_id, definition_hash, origin_node, origin_call, origin_caller, state, error_code, approval_id,
+    make_timestamptz(requested_us) AS requested_at,
+    make_timestamptz(started_us) AS started_at,
+    make_timestamptz(ended_us) AS ended_at,
+    (coalesce(started_us, ended_us) - requested_us) / 1e6 AS wait_seconds,
+    (ended_us - started_us) / 1e6 AS seconds,
+    CAST(arguments AS JSON) AS arguments,
+    CAST(result AS JSON) AS result
+FROM raw_tool_calls
+LEFT JOIN (
+    SELECT t.id AS task, w.name AS worktree, w.commit_id FROM raw_tasks t JOIN raw_worktrees w ON w.name = t.worktree
+) ON task = task_id;
+
+-- The messages of conversations. Tokens and costs that the provider did not report are null. A content of more than 20,000
+-- characters is left out; list_messages returns it.
+CREATE VIEW messages AS
+SELECT id, conversation_id, conversation, definition, number, role, state, content, model, definition_hash, error_code,
+    input_tokens, output_tokens, requests, cost_usd, replaced,
+    make_timestamptz(created_us) AS created_at,
+    make_timestamptz(ended_us) AS ended_at,
+    (ended_us - created_us) / 1e6 AS seconds
+FROM raw_messages;
+
+-- What agents of the KOI network tell about themselves. contents: their profiles, as JSON.
+CREATE VIEW personalities AS
+SELECT rid, name, version,
+    ROW_NUMBER() OVER (PARTITION BY name ORDER BY published_us DESC, version DESC) = 1 AS is_latest,
+    owner, origin, sha256, tools, contents,
+    make_timestamptz(published_us) AS published_at,
+    make_timestamptz(first_seen_us) AS first_seen,
+    make_timestamptz(changed_us) AS changed_at
+FROM raw_personalities;

@@ -1,4 +1,4 @@
-"""Who is admitted, and to what: `rules`, `allowlist`, `tools`."""
+"""Who is admitted, and to what: `rules`, `allowlist`, `agent-tools`."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def disallow(client: OperatorClient, agent_id: str) -> Shown:
     return Note(f"Removed {agent_id}.{everyone}", made)
 
 
-@root.group(cls=NounGroup)
-def tools() -> None:
-    """Tools that agents are granted: list, enable, disable, edit."""
+@root.group("agent-tools", cls=NounGroup)
+def agent_tools_group() -> None:
+    """What agents are granted, read and write: list, enable, disable, edit."""
 
 
-@tools.command("list")
+@agent_tools_group.command("list")
 @pass_client
 def list_tools(client: OperatorClient) -> Shown:
     """List the tools and what each permits."""
@@ -101,7 +101,7 @@ def list_tools(client: OperatorClient) -> Shown:
     return Table(["tool", "is", "reads", "writes", "description"], rows, data=found)
 
 
-@tools.command("enable")
+@agent_tools_group.command("enable")
 @click.argument("tool_id", metavar="TOOL")
 @pass_client
 def enable(client: OperatorClient, tool_id: str) -> Shown:
@@ -109,7 +109,7 @@ def enable(client: OperatorClient, tool_id: str) -> Shown:
     return Note(f"{tool_id} is switched on.", client.call("update_agent_tool", tool_id=tool_id, enabled=True))
 
 
-@tools.command("disable")
+@agent_tools_group.command("disable")
 @click.argument("tool_id", metavar="TOOL")
 @pass_client
 def disable(client: OperatorClient, tool_id: str) -> Shown:
@@ -117,7 +117,7 @@ def disable(client: OperatorClient, tool_id: str) -> Shown:
     return Note(f"{tool_id} is switched off.", client.call("update_agent_tool", tool_id=tool_id, enabled=False))
 
 
-@tools.command("edit")
+@agent_tools_group.command("edit")
 @click.argument("tool_id", metavar="TOOL")
 @click.option("--read", metavar="RESOURCES", default=None, help="What it may read: contexts,agents,…, or `none`.")
 @click.option("--write", metavar="RESOURCES", default=None, help="What it may write: contexts,…, or `none`.")

@@ -13,7 +13,18 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, membership_options
-from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, enumerated, listing, page_table, pass_client
+from workbench.cli.output import (
+    Note,
+    NounGroup,
+    Shown,
+    Text,
+    drop_none,
+    enumerated,
+    listing,
+    page_table,
+    pass_client,
+    without_empty,
+)
 from workbench.tables import Page, Table
 
 COLUMNS = {
@@ -22,6 +33,7 @@ COLUMNS = {
     "registration_status": "registration",
     "presence": "presence",
     "persona_id": "persona",
+    "definition": "definition",
     "role": "role",
     "tool": "tool",
     "access_level": "access",
@@ -47,7 +59,8 @@ def agents() -> None:
 def list_agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
     """List the agents."""
     found = client.call("list_agents", **drop_none(status=state, **options))
-    return page_table(found, "agents", COLUMNS, "No agent has registered yet.")
+    columns = without_empty(COLUMNS, "definition", found["agents"])
+    return page_table(found, "agents", columns, "No agent has registered yet.")
 
 
 @root.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,9 +14,15 @@ from workbench.cli.grants import choices, grant_options, granted_text, session_t
 from workbench.cli.integration import cautions
 from workbench.cli.output import Note, PartialFailure, Shown, pass_client
 from workbench.errors import BadInput, NotFound, Unavailable, from_dict
+from workbench.inert import inert_line
 from workbench.rules.wording import in_commands
 from workbench.tables import Page, Table
 
+TOOL_CALL, PEER_CALL = "tool_call", "peer_call"
+TRUST = "trust"
+"""The kind of approvals about what definitions need; `workbench approvals` shows it, so `--all` does not approve it."""
+ARGUMENTS = 200
+"""Characters of a call's arguments that are shown; `--json` prints all."""
 MOST = 500
 """As many as an operation lists at once, and as registrations may wait by default."""
 
@@ -48,15 +55,24 @@ def _subject(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     if approval["kind"] == "registration":
         return str(payload["name"])
+    if approval["kind"] == TRUST:
+        return f"the definition {payload['definition']}"
+    if approval["kind"] in (TOOL_CALL, PEER_CALL):
+        return f"the tool {payload['tool']}"
     return f"{payload['worktree']} into {payload['target']}"
 
 
 @root.command()
 @click.argument("requests", metavar="[ID|NAME]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All pending approvals.")
-@click.option("--kind", default=None, help="With --all: only registrations or integrations.")
+@click.option("--all", "everything", is_flag=True, help="All pending approvals, but for the kind trust.")
+@click.option("--kind", default=None, help="With --all: only registration, integration, trust, tool_call or peer_call.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
 @click.option("--despite-gates", is_flag=True, help="Merge although gates failed or are still running.")
+@click.option(
+    "--always",
+    is_flag=True,
+    help="Allow all calls of a tool, until its description or schema changes; or all calls of a trait by a node.",
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait for the gates and the merge of what is queued.")
 @grant_options
 @pass_client
@@ -67,14 +83,17 @@ def approve(
     kind: str | None,
     agent_id: str | None,
     despite_gates: bool,
+    always: bool,
     no_wait: bool,
     **options: Any,
 ) -> Shown:
-    """Approve requests: admit agents, merge worktrees. Name them by id, or by the agent or worktree they are about."""
-    approval_ids = _chosen(client, requests, everything, kind)
+    """Approve requests: admit agents, merge worktrees, trust definitions, let tools be called. Name them by id, or by
+    the agent, worktree, definition or tool they are about."""
+    approval_ids = _chosen(client, requests, everything, kind, with_trust=False)
     if agent_id is not None and len(approval_ids) > 1:
         raise click.UsageError("An id is for one agent. Omit --id, or approve one by one.")
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
+    chosen |= {"remember": "always"} if always else {}
     if len(approval_ids) == 1:
         made = client.call("approve", approval_id=approval_ids[0], choices=chosen)
         decisions = [{"approval_id": approval_ids[0], "ok": True, "outcome": made["outcome"]}]
@@ -92,11 +111,11 @@ def approve(
 @root.command()
 @click.argument("requests", metavar="[ID|NAME]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All pending approvals.")
-@click.option("--kind", default=None, help="With --all: only registrations or integrations.")
+@click.option("--kind", default=None, help="With --all: only registration, integration, trust, tool_call or peer_call.")
 @click.option("--reason", default="", help="Sent to the requester.")
 @pass_client
 def reject(client: OperatorClient, requests: tuple[str, ...], everything: bool, kind: str | None, reason: str) -> Shown:
-    """Reject requests. Name them by id, or by the agent or worktree they are about."""
+    """Reject requests. Name them by id, or by the agent, worktree, definition or tool they are about."""
     approval_ids = _chosen(client, requests, everything, kind)
     if len(approval_ids) == 1:
         made = client.call("reject", approval_id=approval_ids[0], reason=reason)
@@ -106,10 +125,13 @@ def reject(client: OperatorClient, requests: tuple[str, ...], everything: bool, 
     return _decided(client.call("reject_many", approval_ids=list(approval_ids), reason=reason)["decisions"])
 
 
-def _chosen(client: OperatorClient, requests: Sequence[str], everything: bool, kind: str | None) -> tuple[int, ...]:
-    """The ids of the approvals that a command is for."""
+def _chosen(
+    client: OperatorClient, requests: Sequence[str], everything: bool, kind: str | None, *, with_trust: bool = True
+) -> tuple[int, ...]:
+    """The ids of the approvals that a command is for. `with_trust`: `--all` means those of the kind trust as well."""
     if everything:
-        return tuple(a["id"] for a in client.call("list_approvals", kind=kind, limit=MOST)["approvals"])
+        found = client.call("list_approvals", kind=kind, limit=MOST)["approvals"]
+        return tuple(a["id"] for a in found if a["kind"] != TRUST or with_trust or kind == TRUST)
     if not requests:
         raise click.UsageError("Give the ids of approvals, or --all. `workbench approvals` lists them.")
     if all(map(str.isdecimal, requests)):
@@ -119,7 +141,7 @@ def _chosen(client: OperatorClient, requests: Sequence[str], everything: bool, k
 
 
 def _about_name(waiting: Sequence[Mapping[str, Any]], name: str) -> int:
-    """The pending approval about an agent or a worktree.
+    """The pending approval about an agent, a worktree or a definition.
 
     Raises:
         NotFound: ``APPROVAL_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
@@ -138,6 +160,10 @@ def _names(approval: Mapping[str, Any]) -> set[str | None]:
     payload = approval["payload"]
     if approval["kind"] == "registration":
         return {payload["name"], payload["suggested_id"], payload["agent_id"]}
+    if approval["kind"] == TRUST:
+        return {payload["definition"], payload["definition_id"], payload["path"]}
+    if approval["kind"] in (TOOL_CALL, PEER_CALL):
+        return {payload["tool"], payload["call_id"]}
     return {payload["worktree"], payload["branch"]}
 
 
@@ -173,11 +199,26 @@ def _about(approval: dict[str, Any]) -> str:
     if approval["kind"] == "registration":
         session = session_text(payload["suggested_session"])
         wanted = f"{payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
-        return f"{payload['name']} wants to be {wanted}, {session}"
+        tools = f", with the tools {', '.join(payload['tools'])}" if payload.get("tools") else ""
+        return f"{payload['name']} wants to be {wanted}, {session}{tools}"
+    if approval["kind"] == TRUST:
+        return f"{payload['definition']} needs trust: {'; '.join(need['summary'] for need in payload['needs'])}"
+    if approval["kind"] in (TOOL_CALL, PEER_CALL):
+        return _call(payload)
     gates = [gate["state"] for gate in payload.get("gates", ())]
     state = [f"gates {' '.join(gates)}"] if gates else []
     what = ", ".join([f"{payload['ahead']} commits", *cautions(payload), *state])
     return f"{payload['branch']} into {payload['target']}: {what}"
+
+
+def _call(payload: Mapping[str, Any]) -> str:
+    changed = [change["path"] for change in payload["changes"]]
+    caution = f" (changed since you allowed it: {', '.join(changed)})" if changed else ""
+    arguments = inert_line(json.dumps(payload["arguments"], ensure_ascii=False))
+    shown = arguments if len(arguments) <= ARGUMENTS else f"{arguments[: ARGUMENTS - 1]}…"
+    origin = payload.get("origin")
+    sender = f"{inert_line(origin['caller'])} of {origin['node']} " if origin else ""
+    return f"{sender}calls {payload['tool']}{caution} with {shown}"
 
 
 def _origin(approval: dict[str, Any]) -> str:
@@ -191,6 +232,10 @@ def _outcome(outcome: dict[str, Any]) -> str:
         return f"{outcome['agent_id']} is admitted: {granted_text(outcome['granted'])}"
     if "agent_id" in outcome:
         return f"{outcome['agent_id']} is {outcome['status']}"
+    if "definition" in outcome:
+        return f"{outcome['definition']} is trusted with {', '.join(outcome['needs'])}"
+    if "tool" in outcome:
+        return f"{outcome['tool']} is {outcome['state']}{' from now on' if outcome['remember'] != 'once' else ''}"
     return f"{outcome['worktree']} is {outcome['state']}"
 
 

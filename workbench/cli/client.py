@@ -72,7 +72,11 @@ class ProjectClient:
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """See `OperatorClient.call`."""
-        return asyncio.run(self._call(name, arguments))
+        work = self._call(name, arguments)
+        try:
+            return asyncio.run(work)
+        finally:
+            work.close()  # Ctrl-C may come before it has begun
 
     def find_server(self) -> ServerInfo | None:
         """See `OperatorClient.find_server`."""

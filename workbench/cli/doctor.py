@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -18,6 +17,10 @@ from workbench.withheld import notice
 
 GIGABYTE = 1 << 30
 SCARCE = 1 * GIGABYTE
+GIT_SECONDS = 10.0
+PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "gemini": "google.genai", "bedrock": "boto3"}
+"""The packages that the models of each provider need; those of `ollama` need that of `openai`."""
+EXTRA = "workbench-agents[chat]"
 AGENTS = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 
 
@@ -42,6 +45,7 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     yield _disk(client)
     has = find_spec("jupyterlab") is not None
     yield _optional(has, "JupyterLab", "installed", "not installed: the panels need it (`pip install jupyterlab`)")
+    yield _chat()
     for command, name in AGENTS.items():
         where = shutil.which(command)
         yield _optional(bool(where), name, str(where), f"no `{command}` in PATH: its profile cannot be used")
@@ -51,15 +55,33 @@ def _optional(has: bool, what: str, says: str, else_says: str) -> tuple[str, str
     return ("ok" if has else "-"), what, says if has else else_says
 
 
+def _chat() -> tuple[str, str, str]:
+    """Whether models can be asked, and which providers' packages are missing."""
+    if find_spec("pydantic_ai") is None:
+        return "-", "chat", f"not installed: `pip install '{EXTRA}'`"
+    missing = [name for name, package in PROVIDERS.items() if not _is_installed(package)]
+    says = "models of all providers can be asked"
+    return "ok", "chat", f"no packages for {', '.join(missing)}: `pip install '{EXTRA}'`" if missing else says
+
+
+def _is_installed(package: str) -> bool:
+    """Whether a package is there; a package within another that is missing is not."""
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def _git(client: OperatorClient) -> tuple[str, str, str]:
     from workbench.git import Repository
+    from workbench.git.run import run
 
     try:
         repository = Repository.open(client.settings.project)
+        version = run(["version"], repository.root, {}, GIT_SECONDS).text
     except WorkbenchError as error:
         # A project needs no repository, but it needs git.
         return ("missing" if error.code.startswith("GIT_") else "warning"), "git", error.message
-    version = subprocess.run(["git", "version"], capture_output=True, text=True, timeout=10).stdout.strip()
     return "ok", "git", f"{version.removeprefix('git version ')}, repository {repository.root}"
 
 

@@ -20,6 +20,12 @@ def _choose(ctx: click.Context, _: click.Parameter, project: Path | None) -> Non
         ctx.obj = ProjectClient(project, os.environ.get("WORKBENCH_TOKEN"))
 
 
+def _note_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta[JSON] = value or ctx.meta.get(JSON, False)
+
+
+JSON = f"{__name__}.json"
+"""Whether data is to be printed, for commands that print something before they end: `ctx.meta[JSON]`."""
 OPTIONS = (
     click.Option(
         ["--project"],
@@ -28,7 +34,9 @@ OPTIONS = (
         callback=_choose,
         help="Root directory of the project.",
     ),
-    click.Option(["--json"], is_flag=True, expose_value=False, help="Print data instead of tables."),
+    click.Option(
+        ["--json"], is_flag=True, expose_value=False, callback=_note_json, help="Print data instead of tables."
+    ),
 )
 
 

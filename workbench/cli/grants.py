@@ -9,18 +9,27 @@ from typing import Any
 import click
 
 from workbench.cli.output import Fn, drop_none
-from workbench.model import Access, Role, Tool
+from workbench.model import Access, Role, SelfTools, Tool
 
 NOTHING = "none"
-"""Given as a session, team, worktree or persona, it removes that."""
-CLEARABLE = ("session_id", "team_id", "worktree", "persona_id")
+"""Given as a session, team, worktree, persona or definition, it removes that."""
+CLEARABLE = ("session_id", "team_id", "worktree", "persona_id", "definition", "tools")
 _TOOLS = {"read": "read only", "write": "read and write"}
+_OWN = {"off": "which it cannot read", "read": "which it can read", "write": "which it can change"}
 _SEES = {
     "self_only": "sees its own data",
     "team_level": "sees its team's data",
     "session_level": "sees its session's data",
 }
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+TOOLS_HELP = "What of the tools it may call: servers, agents, tools, `notebook`, `network`, or `*`, with commas"
+
+
+def tool_names(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    """Names with commas between them, as a list."""
+    return value if value in (None, NOTHING) else [name.strip() for name in str(value).split(",")]
 
 
 class Expiry(click.ParamType[dict[str, Any]]):
@@ -66,6 +75,21 @@ _OPTIONS = {
         type=click.Choice([access.value for access in Access]),
         help="What it sees: its own data, its team's, or its session's.",
     ),
+    "definition": click.option("--definition", metavar="DEFINITION", help="The definition it has, or `none`."),
+    "self_tools": click.option(
+        "--self-tools",
+        type=click.Choice([tools.value for tools in SelfTools]),
+        help="What it may do with the rules and references of its own definition.",
+    ),
+    "definitions": click.option(
+        "--definitions/--no-definitions", default=None, help="Let a planner create and change all definitions."
+    ),
+    "tools": click.option(
+        "--tools",
+        metavar="NAMES",
+        callback=tool_names,
+        help=f"{TOOLS_HELP}; or `none`.",
+    ),
     "expires": click.option("--expires", type=Expiry(), help="When the grant ends: 30m, 2h, 7d, never, or a date."),
 }
 
@@ -100,6 +124,9 @@ def granted_text(granted: Mapping[str, Any]) -> str:
         session_text(granted["session"]),
         f"team {granted['team']}" if granted["team"] else None,
         f"worktree {granted['worktree']}" if granted["worktree"] else None,
+        f"definition {granted['definition']} ({_OWN[granted['self_tools']]})" if granted["definition"] else None,
+        "manages definitions" if granted["definitions"] else None,
+        f"tools {', '.join(granted['tools'])}" if granted["tools"] else None,
         f"until {granted['expires_at']}" if granted["expires_at"] else None,
     ]
     return ", ".join(filter(None, parts))

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -67,7 +67,8 @@ class NounGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See `click.Command.parse_args`."""
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+        is_option = args[:1] and args[0].startswith("-") and args[0] not in ctx.help_option_names
+        if not ctx.resilient_parsing and (not args or is_option):  # completion offers the subcommands
             args = ["list", *args]
         return super().parse_args(ctx, args)
 
@@ -174,6 +175,11 @@ def listing(command: Fn) -> Fn:
     deleted = click.option("--deleted", is_flag=True, default=None, help="List the deleted ones instead.")
     search = click.option("--search", metavar="TEXT", default=None, help="Only those that match.")
     return search(deleted(limit(command)))
+
+
+def without_empty(columns: Mapping[str, str], name: str, items: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
+    """The columns; without the one of a field that has no value in any item."""
+    return columns if any(item.get(name) for item in items) else {key: columns[key] for key in columns if key != name}
 
 
 def page_table(page: Mapping[str, Any], noun: str, columns: Mapping[str, str], empty: str) -> Table:

@@ -25,7 +25,12 @@ VERSIONS = {
 
 @root.group(cls=NounGroup)
 def personas() -> None:
-    """Personas: list, show, versions, save."""
+    """Personas: list, show, versions, save.
+
+    A persona says what kind of work an agent takes, a definition who does it: see `define`. An agent that is spawned
+    with a definition takes the persona that the definition names. `define from-persona` turns a persona into a
+    definition.
+    """
 
 
 @personas.command("list")

@@ -12,8 +12,10 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.definitions.group import Target
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option
+from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, without_empty
 from workbench.tables import Table
 from workbench.tree_removal import remove_tree
 
@@ -22,6 +24,7 @@ COLUMNS = {
     "state": "state",
     "pid": "pid",
     "profile": "profile",
+    "definition": "definition",
     "worktree": "worktree",
     "cpu_percent": "cpu %",
     "cpu_seconds": "cpu s",
@@ -77,6 +80,17 @@ def spawn_options(command: Any) -> Any:
             click.option("--wall", "wall_seconds", type=float, default=None, help="Limit of seconds per task."),
             click.option("--tasks", type=int, default=None, help="End after this many attempts."),
             click.option("--mcp", is_flag=True, default=None, help="Connect it over MCP."),
+            click.option("--definition", type=Target(), default=None, help="Its definition: path, id or name."),
+            click.option(
+                "--include", multiple=True, metavar="NAME", help="Use this rule or reference, which is used on request."
+            ),
+            click.option("--tools", metavar="NAMES", callback=tool_names, help=f"{TOOLS_HELP}."),
+            click.option(
+                "--self-tools",
+                type=click.Choice(["off", "read", "write"]),
+                default=None,
+                help="What it may do with its own definition.",
+            ),
         )
     ):
         command = option(command)
@@ -86,22 +100,22 @@ def spawn_options(command: Any) -> Any:
 def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
     names = ("cpu_seconds", "memory_bytes", "wall_seconds", "tasks")
     limits = drop_none(**{name: options.pop(name) for name in names})
-    return drop_none(**options, limits=limits or None)
+    include, tools = list(options.pop("include")) or None, options.pop("tools")
+    return drop_none(**options, limits=limits or None, include=include, tools=None if tools == NOTHING else tools)
 
 
 @root.command()
-@click.argument("persona_id")
+@click.argument("persona_id", required=False)
 @spawn_options
 @click.option("--ask", is_flag=True, help="Ask for approval instead of admitting it.")
 @pass_client
-def spawn(client: OperatorClient, persona_id: str, ask: bool, **options: Any) -> Shown:
-    """Start an agent as a process of its own."""
-    made = client.call(
-        "spawn_agent", persona_id=persona_id, approve="ask" if ask else "auto", **_spawn_arguments(options)
-    )
+def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
+    """Start an agent as a process of its own. Its persona is by default that of its definition."""
+    made = client.call("spawn_agent", approve="ask" if ask else "auto", **_spawn_arguments(options))
     runs = f"runs as process {made['pid']}" if made["pid"] else "is in the queue"
     warning = "" if made["confinement"]["enforced"] else " It is not confined."
-    return Note(f"{made['agent_id']} {runs}; it is {made['status']}.{warning}", made)
+    unused = "".join(f"\n{sentence}" for sentence in made["unused"])
+    return Note(f"{made['agent_id']} {runs}; it is {made['status']}.{warning}{unused}", made)
 
 
 @root.command()
@@ -120,7 +134,8 @@ def ps(client: OperatorClient, everything: bool) -> Shown:
         for process in found
         if everything or process["state"] != "ended"
     ]
-    return Table.of(rows, COLUMNS, "No agent has a process; `workbench spawn` starts one.")
+    columns = without_empty(COLUMNS, "definition", rows)
+    return Table.of(rows, columns, "No agent has a process; `workbench spawn` starts one.")
 
 
 @root.command()
@@ -184,17 +199,19 @@ def profiles(client: OperatorClient) -> Shown:
 
 
 @root.command()
-@click.option("--persona", "persona_id", required=True, help="Its persona.")
+@click.option("--persona", "persona_id", default=None, help="Its persona; default: that of its definition.")
 @spawn_options
 @pass_client
-def worker(client: OperatorClient, persona_id: str, **options: Any) -> Shown:
+def worker(client: OperatorClient, **options: Any) -> Shown:
     """Run a worker in this terminal, until Ctrl-C."""
     from workbench.worker.__main__ import run
     from workbench.worker.startup import WorkerConfig
 
     own = tempfile.mkdtemp(prefix="workbench-")
     try:
-        made = client.call("enlist_worker", persona_id=persona_id, scratch=own, **_spawn_arguments(options))
+        made = client.call("enlist_worker", scratch=own, **_spawn_arguments(options))
+        for sentence in made["unused"]:
+            click.echo(sentence, err=True)
         click.echo(f"{made['agent_id']} is running; press Ctrl-C to end it.", err=True)
         sys.exit(run(WorkerConfig.from_json(made["config"])))
     finally:

@@ -10,7 +10,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, size
+from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, size, without_empty
 from workbench.errors import BadInput, NotFound
 from workbench.graph import LIMIT, NO_TASKS, Graph
 from workbench.model import TaskState
@@ -32,6 +32,7 @@ COLUMNS = {
 ATTEMPTS = {
     "attempt": "attempt",
     "agent_id": "agent",
+    "definition_hash": "definition",
     "claimed_at": "claimed",
     "ended_at": "ended",
     "outcome": "outcome",
@@ -98,13 +99,16 @@ def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[
     """The details of a task, with the states of related tasks and the last lines of its log."""
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**found, **near})])
     parts = [(f"{found['id']} {found['title']}", facts)]
-    parts.append(
-        ("Attempts", Table.of(list(map(_attempt, found["attempts"])), ATTEMPTS, "It has not been claimed yet."))
-    )
+    parts.append(("Attempts", _attempts_table(found["attempts"])))
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
         parts.append(("Log", Table.of(log[-lines:], LOG, "The log is empty.", note=note)))
     return Page(parts, {"task": found, "log": log[-lines:] if lines else []})
+
+
+def _attempts_table(attempts: Sequence[Mapping[str, Any]]) -> Table:
+    columns = without_empty(ATTEMPTS, "definition_hash", attempts)
+    return Table.of([_attempt(one) for one in attempts], columns, "It has not been claimed yet.")
 
 
 def _attempt(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from workbench.errors import from_dict
 
 TIMEOUT_SECONDS = 60.0
 """Longer than any long poll lasts."""
+WITHOUT_LIMIT = httpx2.Timeout(TIMEOUT_SECONDS, read=None)
+"""A tool may run, or wait for the operator, for any time."""
 HEALTH_SECONDS = 2.0
 
 
@@ -43,8 +45,9 @@ class HttpClient:
             WorkbenchError: what the server raised; ``NO_SERVER`` when none answers.
         """
         content = encoded(name, arguments)
+        limit = WITHOUT_LIMIT if name == "call_tool" else self._http.timeout
         try:
-            response = await self._http.post(f"/api/ops/{quote(name, safe='')}", content=content)
+            response = await self._http.post(f"/api/ops/{quote(name, safe='')}", content=content, timeout=limit)
             body = response.json()
         except (httpx2.HTTPError, ValueError) as error:
             raise no_server(error) from error

@@ -54,12 +54,16 @@ class ProjectServer:
         info = self._named()
         return None if info is None else info.nonce
 
-    def is_away(self) -> bool:
-        """Whether what answers at `url` is another program: the file names no server, or one at another address."""
+    def is_away(self, url: str | None = None) -> bool:
+        """Whether what answers at an address is another program: the file names no server, or one somewhere else.
+
+        Args:
+            url: by default the present address, which changes as soon as the server is found at another one.
+        """
         if not self._has_file():
             return False
         info = self._named()
-        return info is None or not is_same_place(info.url, self.url)
+        return info is None or not is_same_place(info.url, url or self.url)
 
     def is_gone(self) -> bool:
         """Whether the project was removed: no server of it can come any more."""

@@ -90,8 +90,9 @@ class ReconnectingSocket:
         """
         from websockets.asyncio.client import connect
 
+        url = self._server.url
         connections = connect(
-            f"{websocket_url(self._server.url)}/{self._client_id}",
+            f"{websocket_url(url)}/{self._client_id}",
             additional_headers=access_header(),
             process_exception=self._fatal,
             reconnect_delays=self._retry.pauses,
@@ -99,7 +100,7 @@ class ReconnectingSocket:
         )
         async with contextlib.aclosing(cast("AsyncGenerator[ClientConnection, None]", aiter(connections))) as sockets:
             async for socket in sockets:
-                failure = await self._use(socket)
+                failure = await self._use(socket, url)
                 if (error := self._fatal(failure)) is not None:
                     raise error
                 await asyncio.sleep(next(self._retry.pauses()))
@@ -136,14 +137,14 @@ class ReconnectingSocket:
         """The error to give up with; None to try again. What another program at the server's address does is none."""
         return self._retry.fatal(_no_server_here() if self._server.is_away() else failure)
 
-    async def _use(self, socket: ClientConnection) -> Exception:
-        """Use a connection for as long as it is of use; why it no longer is."""
+    async def _use(self, socket: ClientConnection, url: str) -> Exception:
+        """Use a connection to an address for as long as it is of use; why it no longer is."""
         from websockets.exceptions import ConnectionClosed
 
         failure: Exception = ConnectionError("the connection was closed")
         self._socket = socket
         try:
-            await self._listen(socket)
+            await self._listen(socket, url)
         except ConnectionClosed as error:
             failure = error
         except _ConnectionOfNoUseError as reason:
@@ -154,9 +155,9 @@ class ReconnectingSocket:
         await socket.close()
         return failure
 
-    async def _listen(self, socket: ClientConnection) -> None:
+    async def _listen(self, socket: ClientConnection, url: str) -> None:
         """Act on each message. While the handshake awaits a reply, the server has only so long to send one."""
-        if self._server.is_away():  # the token is for the project's server only
+        if self._server.is_away(url):  # the token is for the project's server only
             raise _ConnectionOfNoUseError(no_server(_no_server_here()))
         now = asyncio.get_running_loop().time
         try:

@@ -27,11 +27,12 @@ Do not run git by hand in a worktree without a box: a worker controls its settin
 """
 
 from workbench.git.checkout import Checkout
+from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
 from workbench.git.integration import Integration
 from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
-from workbench.git.repository import Commit, FileChange, Repository, Size
+from workbench.git.repository import FileChange, Repository, Size
 from workbench.git.resolution import Resolution
 from workbench.git.run import Identity, Wrap
 

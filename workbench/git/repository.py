@@ -12,6 +12,7 @@ from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.git import (
     bundles,
     clones,
+    commits,
     diff,
     imports,
     integration,
@@ -22,14 +23,13 @@ from workbench.git import (
     worktrees,
 )
 from workbench.git.checkout import Checkout
+from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
 from workbench.git.integration import Integration
 from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
 from workbench.git.predict import MergePreview
 from workbench.git.run import PATCH_FREE, Bound, Done, Identity, check_version, displayed
-
-_YEAR_9999 = 253_402_300_799
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,6 @@ class Size:
     commits: int
     files: int
     bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One commit; `at_us` is the time its author claims, in microseconds since the epoch."""
-
-    id: str
-    author: str
-    at_us: int
-    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +136,7 @@ class Repository(Plumbing):
             NotFound: ``BRANCH_NOT_FOUND``.
         """
         span = (self.commit(branch), f"^{self.commit(target)}")
-        shape = ("--no-commit-header", "--encoding=UTF-8", "--format=%H%x00%at%x00%an%x00%s")
-        found = self.read("rev-list", f"--max-count={max(limit, 0)}", *shape, *span)
-        return [_commit(row) for row in found.out.split(b"\n") if row]
+        return commits.parse_commits(self.read("rev-list", f"--max-count={max(limit, 0)}", *commits.SHAPE, *span))
 
     def preview_merge(self, target: str, source: str) -> MergePreview:
         """The result of merging `source` into `target`. Writes objects, but moves no branch.
@@ -370,9 +358,3 @@ def _file_change(row: bytes) -> FileChange:
     if added == b"-":
         return FileChange(displayed(path), None, None)
     return FileChange(displayed(path), int(added), int(removed))
-
-
-def _commit(row: bytes) -> Commit:
-    commit, at, author, subject = (displayed(part) for part in row.split(b"\0", 3))
-    seconds = min(max(int(at or 0), 0), _YEAR_9999)
-    return Commit(commit, author, seconds * 1_000_000, subject)

@@ -6,16 +6,16 @@ import os
 import re
 import selectors
 import shlex
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from workbench import uninterrupted
 from workbench.errors import BadInput, Unavailable
 
 OLDEST = (2, 38)
@@ -41,7 +41,6 @@ def _as_options(settings: Sequence[str]) -> list[str]:
 
 
 _GIT = ("git", "--no-pager", *_as_options(_SETTINGS))
-_STOP_SECONDS = 5.0
 _CHUNK = 1 << 16
 _MAX_STDERR = 1 << 20
 
@@ -192,23 +191,12 @@ def _communicate(
     # Not subprocess.run: at the time limit it kills git outright, which leaves index.lock behind, and
     # then waits for the filters that git has started.
     deadline = time.monotonic() + limit
-    with subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=env,
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        try:
-            output = _read_output(process, deadline, limit, bound)
-            if output.cut:
-                _stop(process)
-            process.wait(None if output.cut else max(deadline - time.monotonic(), 0.01))
-        except BaseException:
-            _stop(process)
-            raise
+    pipe = subprocess.PIPE
+    with uninterrupted.started(argv, cwd=cwd, env=env, stdin=stdin, stdout=pipe, stderr=pipe) as process:
+        output = _read_output(process, deadline, limit, bound)
+        if output.cut:
+            uninterrupted.stop(process)
+        process.wait(None if output.cut else max(deadline - time.monotonic(), 0.01))
     return Done(command, process.returncode, bytes(output.out), output.err.decode("utf-8", "replace"), output.cut)
 
 
@@ -252,15 +240,6 @@ def _read_output(process: subprocess.Popen[bytes], deadline: float, limit: float
                 else:
                     pipes.unregister(key.fileobj)
     return output
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End git and the filters it started, giving it time to remove its lock files."""
-    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(_STOP_SECONDS)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def check_version(limit: float) -> None:

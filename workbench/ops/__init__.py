@@ -1,7 +1,8 @@
-"""Operations: their callers (`caller`), their definition (`operation`), and running them (`dispatch`)."""
+"""Operations: their callers (`caller`), their definition (`operation`), what they get (`context`), and `dispatch`."""
 
-from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller, Ctx
-from workbench.ops.dispatch import dispatch
+from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller
+from workbench.ops.context import Ctx
+from workbench.ops.dispatch import authorise, dispatch
 from workbench.ops.operation import Catalogue, Ok, Op, collect, first_problems, modules_of, op, problems_of
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Ctx",
     "Ok",
     "Op",
+    "authorise",
     "collect",
     "dispatch",
     "first_problems",

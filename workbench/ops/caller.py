@@ -1,25 +1,11 @@
-"""The caller of an operation, and the context that the operation gets."""
+"""The caller of an operation."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any
 
-from workbench.model import Access, Level, ServerInfo, Tool
-from workbench.store.base import Reader, Store, Tx
-
-if TYPE_CHECKING:
-    from workbench.allowlist import Allowlist
-    from workbench.git import Repository
-    from workbench.git.access import Repositories
-    from workbench.git.predictions import MergePredictions
-    from workbench.process import ProcessTable
-    from workbench.settings import Settings
-    from workbench.store.feed import Feed
-
-
-T = TypeVar("T")
+from workbench.model import Access, Capability, Level, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +33,12 @@ class Caller:
     """Why its registration was rejected, empty if no reason was given; None if it was not rejected."""
     reads: bool = True
     """Whether the tool `read` is enabled."""
+    capabilities: frozenset[Capability] = frozenset()
+    """What it may do besides what its level allows."""
+    definition: str | None = None
+    """The id of its definition, if it has one."""
+    tools: frozenset[str] = frozenset()
+    """What of the tools in the catalogue it may call: names of servers and of tools, ``notebook``, or ``*``."""
     active: bool = False
     """Whether its registration is active; if not, its next operation activates it."""
     commands_only: bool = False
@@ -68,7 +60,8 @@ class Caller:
             return self
         if not self.reads:
             return replace(self, level=Level.ANONYMOUS, tool=Tool.READ, barred="TOOL_DISABLED")
-        return replace(self, level=Level.READ, tool=Tool.READ)
+        kept = self.capabilities & {Capability.OWN_DEFINITION}
+        return replace(self, level=Level.READ, tool=Tool.READ, capabilities=kept)
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -81,41 +74,8 @@ class Caller:
         }
 
 
-OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL)
+_ALL = frozenset({Capability.DEFINITIONS, Capability.TOOLS, Capability.OWN_PERSONALITY})
+OPERATOR = Caller(Level.OPERATOR, "operator", access=Access.SESSION_LEVEL, capabilities=_ALL)
 ANONYMOUS = Caller(Level.ANONYMOUS, "anonymous")
-SYSTEM = Caller(Level.OPERATOR, "system", access=Access.SESSION_LEVEL)
+SYSTEM = Caller(Level.OPERATOR, "system", access=Access.SESSION_LEVEL, capabilities=_ALL)
 """Workbench itself: the actor of changes that nobody requested."""
-
-
-class Ctx(NamedTuple):
-    """The context of an operation: its caller, and the parts of Workbench that it may use."""
-
-    caller: Caller
-    store: Store
-    feed: Feed
-    settings: Settings
-    processes: ProcessTable
-    repositories: Repositories
-    predictions: MergePredictions
-    server: ServerInfo | None
-    random: Callable[[], float]
-    """Uniform in [0, 1). Passed in, like the time, so that tests control it."""
-    allowlist: Allowlist
-    decision_handlers: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
-    """Run when an approval is decided, by the kind of the approval."""
-    approval_refreshers: Sequence[Callable[[Ctx], Awaitable[None]]]
-    """Bring pending approvals up to date before they are shown. They log their failures."""
-    repairs: Sequence[Callable[[Ctx, Repository], Awaitable[None]]]
-    """Finish or undo what a crash left unfinished in the repository; run before each exclusive use of it."""
-
-    def of(self, caller: Caller) -> Ctx:
-        """The same context for another caller."""
-        return Ctx(caller, *self[1:])
-
-    def write(self, change: Callable[[Tx], T]) -> Coroutine[Any, Any, T]:
-        """Change the store, with the caller as the actor; see `Store.write`."""
-        return self.store.write(change, actor=self.caller.name)
-
-    def read(self, question: Callable[[Reader], T]) -> Coroutine[Any, Any, T]:
-        """Read from the store; see `Store.read`."""
-        return self.store.read(question)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
-from workbench.model import Level
-from workbench.ops.caller import Caller, Ctx
+from workbench.model import Capability, Level
+from workbench.ops.caller import Caller
+from workbench.ops.context import Ctx
 from workbench.ops.operation import Catalogue, Op
 from workbench.rules import access
 from workbench.rules.spelling import similar
@@ -32,9 +33,9 @@ async def dispatch(
     found = catalogue.get(name)
     if found is None:
         raise _unknown(catalogue, ctx.caller, name)
-    _authorise(found, ctx.caller)
+    authorise(found, ctx.caller)
     if not decoded:
-        _require_json(name, arguments)
+        _require_json(found, arguments)
     valid = found.validate(arguments)
     if found.needs_server and ctx.server is None:
         raise Unavailable(
@@ -46,19 +47,19 @@ async def dispatch(
 
 
 def _unknown(catalogue: Catalogue, caller: Caller, name: str) -> NotFound:
-    meant = similar(name, (op.name for op in catalogue.values() if caller.level >= op.allow))
+    meant = similar(name, (op.name for op in catalogue.values() if op.permits(caller)))
     question = f" Did you mean {meant}?" if meant else ""
     return NotFound(
         "UNKNOWN_OPERATION", f"There is no operation {name!r}.{question} GET /api/ops lists those you may call."
     )
 
 
-def _require_json(name: str, arguments: Mapping[str, Any]) -> None:
+def _require_json(op: Op, arguments: Mapping[str, Any]) -> None:
     """Refuse values that cannot be sent as JSON: stored, they would break every list that contains them."""
     try:
         json_safety.check(dict(arguments))
     except ValueError as error:
-        raise BadInput("INVALID_ARGUMENTS", f"{name}: the arguments are not JSON: {error}.", problems=[]) from None
+        raise BadInput(op.invalid, f"{op.name}: the arguments are not JSON: {error}.", problems=[]) from None
 
 
 _BARS = {
@@ -68,11 +69,28 @@ _BARS = {
 }
 
 
-def _authorise(op: Op, caller: Caller) -> None:
-    if caller.level >= op.allow:
+_LACKS = {
+    Capability.DEFINITIONS: "its grant does not include definitions. Ask the operator to add it.",
+    Capability.OWN_DEFINITION: "it has no definition of its own, or its self tools are off.",
+    Capability.CHANGE_OWN_DEFINITION: "it has no definition of its own that it may change.",
+    Capability.OWN_PERSONALITY: "its grant does not include it. Ask the operator to add update_traits to its tools.",
+    Capability.TOOLS: "its grant includes no tools. Ask the operator to add some.",
+}
+
+
+def authorise(op: Op, caller: Caller) -> None:
+    """Refuse a caller that may not call an operation.
+
+    Raises:
+        Unauthenticated: ``TOKEN_REQUIRED``.
+        Refused: ``NOT_ASSIGNED``, ``REJECTED``, ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``FORBIDDEN``.
+    """
+    if op.permits(caller):
         return
     if caller.barred:
         raise Refused(caller.barred, f"{caller.name} may not do this now: {_BARS[caller.barred]}")
+    if caller.level >= op.allow and op.requires is not None:
+        raise Refused("FORBIDDEN", f"{caller.name} may not call {op.name}: {_LACKS[op.requires]}")
     if caller.level > Level.ANONYMOUS:
         raise Refused(
             "FORBIDDEN",

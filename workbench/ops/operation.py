@@ -17,7 +17,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from pydantic_core import ErrorDetails
 
 from workbench.errors import BadInput
-from workbench.model import Level, Wire
+from workbench.model import Capability, Level, Wire
+from workbench.ops.caller import Caller
 from workbench.rules.spelling import similar
 
 Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
@@ -26,8 +27,9 @@ FIRST = 5
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """JSON Schema without the titles that pydantic derives from names (agents pay for every byte), and with the
-    description of a value that may be null where the value itself is described."""
+    """JSON Schema without the titles that pydantic derives from names (agents pay for every byte), with the
+    description of a value that may be null where the value itself is described, and without `oneOf`, which some
+    clients do not know."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -38,6 +40,10 @@ class _PlainSchema(GenerateJsonSchema):
             if "description" in branch:
                 made["description"] = branch.pop("description")
         return made
+
+    def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
+        made = super().tagged_union_schema(schema)
+        return {"anyOf": made["oneOf"]} if "oneOf" in made else made
 
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
         made = super().generate(schema, mode)
@@ -57,6 +63,13 @@ class Op:
     destructive: bool
     needs_server: bool
     tool: bool
+    requires: Capability | None = None
+    invalid: str = "INVALID_ARGUMENTS"
+    attended: bool = False
+
+    def permits(self, caller: Caller) -> bool:
+        """Whether a caller may call it."""
+        return caller.level >= self.allow and (self.requires is None or self.requires in caller.capabilities)
 
     @property
     def title(self) -> str:
@@ -90,6 +103,8 @@ class Op:
 
     def waits(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with these arguments may wait until something happens."""
+        if self.attended:
+            return True
         wait = self.arguments.model_fields.get("wait_seconds")
         return wait is not None and bool(arguments.get("wait_seconds", wait.default))
 
@@ -112,12 +127,13 @@ class Op:
         """Arguments as the function takes them.
 
         Raises:
-            BadInput: ``INVALID_ARGUMENTS``; `details.problems` names field and reason, never values.
+            BadInput: ``INVALID_ARGUMENTS``, or the operation's own code; `details.problems` names field and reason,
+                never values.
         """
         try:
             return vars(self.arguments.model_validate(arguments))
         except ValidationError as error:
-            raise invalid_arguments(self.name, problems_of(error, known=self.parameters)) from None
+            raise invalid_arguments(self.name, problems_of(error, known=self.parameters), self.invalid) from None
 
 
 Catalogue = Mapping[str, Op]
@@ -148,9 +164,9 @@ def first_problems(problems: Sequence[Mapping[str, str]]) -> str:
     return "; ".join(f"{p['field']}: {p['reason']}" for p in problems[:FIRST])
 
 
-def invalid_arguments(name: str, problems: list[dict[str, str]]) -> BadInput:
+def invalid_arguments(name: str, problems: list[dict[str, str]], code: str = "INVALID_ARGUMENTS") -> BadInput:
     """The error for arguments that an operation does not take."""
-    return BadInput("INVALID_ARGUMENTS", f"{name}: {first_problems(problems)}.", problems=problems)
+    return BadInput(code, f"{name}: {first_problems(problems)}.", problems=problems)
 
 
 def op(
@@ -160,6 +176,9 @@ def op(
     destructive: bool = False,
     needs_server: bool = False,
     tool: bool = True,
+    requires: Capability | None = None,
+    invalid: str = "INVALID_ARGUMENTS",
+    attended: bool = False,
 ) -> Callable[[Fn], Fn]:
     """Make a coroutine function `(ctx: Ctx, …) -> Wire` an operation of its own name.
 
@@ -169,10 +188,13 @@ def op(
         destructive: it ends or discards something that cannot be restored.
         needs_server: it works only where the servers run; elsewhere it raises ``NO_SERVER``.
         tool: it is offered to agents as an MCP tool.
+        requires: what a caller needs besides the level.
+        invalid: the code of the error for arguments that it does not take.
+        attended: it may take any time, and is cancelled when its caller leaves.
     """
 
     def mark(fn: Fn) -> Fn:
-        fn.op = Op(fn.__name__, fn, allow, reads, destructive, needs_server, tool)  # type: ignore[attr-defined]
+        fn.op = Op(fn.__name__, fn, allow, reads, destructive, needs_server, tool, requires, invalid, attended)  # type: ignore[attr-defined]
         return fn
 
     return mark

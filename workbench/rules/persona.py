@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-
-import yaml
+from typing import Any
 
 from workbench.errors import BadInput
 from workbench.model import Role
+from workbench.rules import front_matter
 from workbench.rules.naming import NOTHING
-from workbench.rules.tasks.plan import NOT_YAML, flaw
 from workbench.rules.wire import json_safety
+from workbench.rules.yaml_text import InvalidYaml
 
 SUFFIX = "_prompt"
 """An optional suffix of the file name, after the id."""
@@ -89,18 +89,9 @@ def _lease(persona_id: str, seconds: object) -> float | None:
     return float(seconds)
 
 
-def _front_matter(persona_id: str, text: str) -> tuple[dict[str, object], str]:
-    if not text.startswith("---\n"):
-        return {}, text
-    head, found, body = text[4:].partition("\n---\n")
-    if not found:
-        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: the front matter is not closed by `---`.")
+def _front_matter(persona_id: str, text: str) -> tuple[dict[str, Any], str]:
     try:
-        meta = yaml.safe_load(head)
-    except NOT_YAML as error:
-        line, reason = flaw(error)
-        place = f"line {line + 1}: " if line else ""  # the first line is the `---` above
-        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: {place}{reason}.") from None
-    if not isinstance(meta, dict):
-        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: the front matter is not a mapping.")
-    return meta, body
+        return front_matter.split(text)
+    except InvalidYaml as error:
+        place = f"line {error.line}: " if error.line else ""
+        raise BadInput("PERSONA_INVALID", f"Persona {persona_id}: {place}{error}.") from None

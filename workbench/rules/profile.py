@@ -22,7 +22,7 @@ FILLED_IN = frozenset(
     {
         *("prompt", "prompt_file", "persona", "persona_file", "task_file", "result_file", "mcp_config", "scratch"),
         *("worktree", "project", "title", "description", "task_id", "attempt", "agent_id", "function", "caller"),
-        *("python", "url", "mcp_url", "token"),
+        *("python", "url", "mcp_url", "token", "system_prompt", "system_prompt_file"),
     }
 )
 """The placeholders of templates."""
@@ -71,6 +71,7 @@ class Profile(BaseModel):
         environment: variables set for it.
         connect: TCP ports that it may connect to; ``server`` is Workbench's own.
         read: additional paths that it may read.
+        program: the program that it starts, if Workbench can configure that one for a definition.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,11 +91,17 @@ class Profile(BaseModel):
     environment: dict[Variable, Template] = {}
     connect: list[Annotated[int, Field(gt=0, lt=65_536)] | Literal["server"]] = []
     read: Annotated[list[str], Field(max_length=100)] = []
+    program: Literal["claude", "codex", "gemini"] | None = None
 
     @property
     def templates(self) -> list[str]:
         """All texts that may contain placeholders."""
         return [*(self.command or ()), *self.files.values(), *self.environment.values(), self.prompt or ""]
+
+    @property
+    def takes_system_prompt(self) -> bool:
+        """Whether a template contains the system prompt of the agent's definition, or names its file."""
+        return any({"system_prompt", "system_prompt_file"} & set(_BRACES.findall(text)) for text in self.templates)
 
 
 def parse(name: str, text: str) -> Profile:

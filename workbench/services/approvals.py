@@ -29,9 +29,11 @@ Status = Literal["pending", "approved", "rejected", "failed"]
 Verdict = Literal["approved", "rejected", "failed"]
 
 CHOICES = (
-    "For a registration: agent_id, name, session_id, team_id, persona_id, role, tool, access_level, and expires_at "
-    "(ISO 8601) or expires_in_seconds. An absent choice gets a default; null means none. For an integration: "
-    "despite_gates, true to merge although gates failed or are still running."
+    "For a registration: agent_id, name, session_id, team_id, persona_id, role, tool, access_level, expires_at "
+    "(ISO 8601) or expires_in_seconds, definition, self_tools (off, read or write), definitions and tools. An absent "
+    "choice gets a default; null means none. For an integration: despite_gates, true to merge although "
+    "gates failed or are still running. For a tool_call: remember (`always`: allow all calls of the tool as it is). "
+    "For a peer_call, too: all calls of the trait by that node."
 )
 _EVENTS: dict[Verdict, str] = {
     "approved": "approval.approved",
@@ -138,11 +140,23 @@ def decide(
         Conflict: ``ALREADY_DECIDED``.
     """
     stored = dict(outcome or {})
-    values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
-    if not tx.run(SQL.decide, values | {"outcome": json.dumps(stored)}):
+    if not _close(tx, approval, status, reason, stored):
         raise decided_before(approval.id)
-    _emit(tx, _EVENTS[status], approval, reason=reason)
     return stored
+
+
+def withdraw(tx: Tx, approval: Approval, reason: str) -> None:
+    """Close a pending approval, because what it is about has changed or is gone."""
+    _close(tx, approval, "failed", reason, {})
+
+
+def _close(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any]) -> bool:
+    """Close an approval; False if it is not pending."""
+    values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
+    if not tx.run(SQL.decide, values | {"outcome": json.dumps(outcome)}):
+        return False
+    _emit(tx, _EVENTS[status], approval, reason=reason)
+    return True
 
 
 def find(tx: Reader, approval_id: int) -> Approval | None:
@@ -190,7 +204,9 @@ async def list_approvals(
     status: Annotated[
         Status | Literal["decided"] | None, Field(description="Only approvals in this state; null: all.")
     ] = "pending",
-    kind: Annotated[str | None, Field(description="Only registration or integration.")] = None,
+    kind: Annotated[
+        str | None, Field(description="Only registration, integration, trust, tool_call or peer_call.")
+    ] = None,
     subject: Annotated[str | None, Field(max_length=200, description="Only about this, as worktree:NAME.")] = None,
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 200,
 ) -> Approvals:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from workbench.errors import Unavailable
 from workbench.settings import Settings
 from workbench.shells.acceptor import Acceptor
+from workbench.shells.batches import BatchingWebSockets
 from workbench.shells.connections import KEEP_ALIVE_SECONDS, PEER, Connections, Peer, Stage
 
 CLIENTS_FAULTS = frozenset(
@@ -183,7 +184,7 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,  # else a client could fake its address with a header
         lifespan="off",
-        ws="websockets-sansio",
+        ws=BatchingWebSockets,
         ws_max_size=settings.max_frame_bytes,
         ws_ping_interval=30,
         ws_ping_timeout=60,

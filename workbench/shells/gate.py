@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -40,10 +42,13 @@ T = TypeVar("T")
 SUBPROTOCOL = "wb.v1"
 ACCESS_HEADER = "X-Workbench-Access"
 HEALTH = ("/health", "/healthz")
+KOI = "/koi-net"
+"""Before the endpoints of a KOI node."""
+_TRAIT_CALL = re.compile(r"/agents/[^/]+/tools/call/")
 CLIENT_LENGTH = 200
+CLIENT_NAMES = 100
+"""Names that are kept as they were made fit: every request has one, and most are the same."""
 REMEMBERED_ADDRESSES = 4_096
-ENDS = {"agent.revoked": "REVOKED", "agent.deleted": "REVOKED", "agent.token_issued": "TOKEN_REPLACED"}
-"""Events that invalidate a token, and the close reason for each."""
 
 
 class Gate:
@@ -65,6 +70,7 @@ class Gate:
         self.workbench = workbench
         self._stopping = stopping or asyncio.Event()
         self._strangers = Allowance(workbench.settings.max_anonymous_requests_per_minute, clock)
+        self._nodes = Allowance(workbench.settings.max_koi_requests_per_minute, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -87,14 +93,16 @@ class Gate:
 
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
         """The caller, with its address and program. Requests without a valid token are limited per address."""
-        address = _peer(scope)
+        address, is_signed = _peer(scope), _is_signed(scope, headers)
         try:
-            _check_access(address, headers, self.workbench.settings)
+            _check_access(address, headers, self.workbench.settings, is_signed=is_signed)
             known = await self._identified(headers)
         except Unauthenticated:
             self._strangers.spend(address)
             raise
-        if _is_stranger(known) and _is_counted(scope):
+        if is_signed:
+            self._nodes.spend(address)
+        elif _is_stranger(known) and _is_counted(scope):
             self._strangers.spend(address)
         return replace(known, address=address, client=client_name(headers.get("user-agent", "")))
 
@@ -172,6 +180,7 @@ def check_address(settings: Settings) -> None:
         )
 
 
+@lru_cache(CLIENT_NAMES)
 def client_name(client: str) -> str | None:
     """A client's own name, made fit for display: printable and short."""
     return "".join(c for c in client if c.isprintable())[:CLIENT_LENGTH].strip() or None
@@ -182,54 +191,53 @@ async def revoked(workbench: Workbench, caller: Caller) -> str:
 
     The reason is ``REVOKED`` (also for a deleted agent) or ``TOKEN_REPLACED``. Never returns for other callers.
     """
-    if caller.agent is None:
-        await asyncio.Event().wait()
-    async with workbench.feed.subscribe(*ENDS, subject=f"agent:{caller.agent}") as events:
-        try:
-            now = await workbench.renewed(caller)
-        except Unauthenticated:
-            return "REVOKED"
-        if now.token_hash != caller.token_hash:
-            return "TOKEN_REPLACED"
-        return ENDS[(await anext(events)).kind]
+    with workbench.revocations.awaited(caller) as end:
+        return await _invalidity(workbench, caller) or await end
 
 
-async def unless_revoked(workbench: Workbench, caller: Caller, work: Coroutine[Any, Any, T]) -> T:
+async def _invalidity(workbench: Workbench, caller: Caller) -> str | None:
+    """Why a caller's token is invalid by now; None if it is valid."""
+    try:
+        now = await workbench.renewed(caller)
+    except Unauthenticated:
+        return "REVOKED"
+    return "TOKEN_REPLACED" if now.token_hash != caller.token_hash else None
+
+
+async def unless_ended(
+    workbench: Workbench,
+    caller: Caller,
+    work: Coroutine[Any, Any, T],
+    stopping: asyncio.Future[Any] | None = None,
+) -> T:
     """The result of `work`, which may wait; it is cancelled when the caller's token becomes invalid.
 
-    Raises:
-        Unauthenticated: ``INVALID_TOKEN``.
-    """
-    working = asyncio.create_task(work)
-    end = asyncio.create_task(revoked(workbench, caller))
-    try:
-        await asyncio.wait({working, end}, return_when=asyncio.FIRST_COMPLETED)
-        if end.done():
-            raise Unauthenticated("INVALID_TOKEN", f"The token was revoked or replaced: {await end}.")
-        answer = await working
-        await workbench.renewed(caller)  # the event that ended the wait may be the revocation
-        return answer
-    finally:
-        working.cancel()
-        end.cancel()
-
-
-async def unless_stopped(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which may wait; it is cancelled when the servers are about to stop.
+    Args:
+        stopping: done when the servers are about to stop; that cancels it, too.
 
     Raises:
-        Unavailable: ``NO_SERVER``.
+        Unauthenticated: ``INVALID_TOKEN``. Unavailable: ``NO_SERVER``.
     """
     working = asyncio.create_task(work)
-    end = asyncio.create_task(stopping.wait())
     try:
-        await asyncio.wait({working, end}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return await working
-        raise stopped()
+        with workbench.revocations.awaited(caller) as end:
+            if reason := await _invalidity(workbench, caller):
+                raise _invalid(reason)
+            ends: set[asyncio.Future[Any]] = {working, end} if stopping is None else {working, end, stopping}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if end.done():
+                raise _invalid(end.result())
+            if not working.done():
+                raise stopped()
+            answer = working.result()
+            await workbench.renewed(caller)  # the event that ended the wait may be the revocation
+            return answer
     finally:
         working.cancel()
-        end.cancel()
+
+
+def _invalid(reason: str) -> Unauthenticated:
+    return Unauthenticated("INVALID_TOKEN", f"The token was revoked or replaced: {reason}.")
 
 
 def stopped() -> Unavailable:
@@ -289,13 +297,16 @@ def _is_own_page(url: str, own: frozenset[str], scope: Scope) -> bool:
     return is_this_server or origin in jupyter_origins()
 
 
-def _check_access(address: str | None, headers: Headers, settings: Settings) -> None:
-    """A client on another machine has to send this server's access token, besides its own token."""
+def _check_access(address: str | None, headers: Headers, settings: Settings, *, is_signed: bool) -> None:
+    """A client on another machine has to send this server's access token, besides its own token. A KOI node cannot: its
+    signature counts instead."""
     if address is None or address in LOOPBACK:
         return
     secret = _secret(settings)
     if not settings.allow_remote or not secret:
         raise _not_remote()
+    if is_signed:
+        return
     given = headers.get(ACCESS_HEADER) or _offered(headers, "access.") or ""
     if not access.same_token(given, secret):
         raise Unauthenticated(
@@ -319,6 +330,13 @@ def _not_remote() -> Refused:
 def _is_stranger(caller: Caller) -> bool:
     """Whether the caller sent no token. A pending agent with a token is no stranger."""
     return caller.level is Level.ANONYMOUS and caller.agent is None
+
+
+def _is_signed(scope: Scope, headers: Headers) -> bool:
+    """Whether a request is from a KOI node: its endpoint checks a signature, and no token was sent."""
+    path = scope["path"]
+    is_for_nodes = path.startswith(f"{KOI}/") or _TRAIT_CALL.match(path) is not None
+    return scope["type"] == "http" and is_for_nodes and "authorization" not in headers
 
 
 def _is_counted(scope: Scope) -> bool:

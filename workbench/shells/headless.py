@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
 
 import click
 
@@ -17,23 +20,27 @@ from workbench.shells.stderr_log import stderr_log
 from workbench.withheld import notice
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+Around = Callable[[Workbench], AbstractAsyncContextManager[None]]
 
 
-def run(settings: Settings, port: int | None, *, end_workers: bool = False) -> None:
+def run(
+    settings: Settings, port: int | None, *, end_workers: bool = False, around: Around = lambda _: nullcontext()
+) -> None:
     """Serve until SIGINT or SIGTERM, also during the start; a second signal ends the process at once.
 
     Args:
         end_workers: see `Servers`.
+        around: entered when the servers run, exited before they stop.
 
     Raises:
         WorkbenchError: see `Servers.start`; ``SERVER_FAILED``.
     """
     with stderr_log(), rare_collections(settings.gc_threshold):
-        asyncio.run(_until_signal(settings, port, end_workers))
+        asyncio.run(_until_signal(_serve(settings, port, end_workers, around)))
 
 
-async def _until_signal(settings: Settings, port: int | None, end_workers: bool) -> None:
-    serving = asyncio.create_task(_serve(settings, port, end_workers))
+async def _until_signal(work: Coroutine[Any, Any, None]) -> None:
+    serving = asyncio.create_task(work)
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     def stop() -> None:
@@ -49,13 +56,14 @@ async def _until_signal(settings: Settings, port: int | None, end_workers: bool)
         await serving
 
 
-async def _serve(settings: Settings, port: int | None, end_workers: bool) -> None:
+async def _serve(settings: Settings, port: int | None, end_workers: bool, around: Around) -> None:
     async with Workbench.open(settings) as workbench, Servers(workbench, end_workers=end_workers) as servers:
         with shares.held(settings.shares) as share:
             info = await servers.start(port)
             try:
                 await _announce(workbench, info)
-                await servers.wait()
+                async with around(workbench):
+                    await servers.wait()
             finally:
                 if note := servers.leave(share, end_workers=end_workers).note:
                     click.echo(note)

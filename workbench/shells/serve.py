@@ -1,4 +1,4 @@
-"""All servers on one port: the WebSocket, MCP and HTTP shells behind one gate, and `server.json`."""
+"""All servers on one port: the WebSocket, MCP, KOI and HTTP shells behind one gate, and `server.json`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from workbench.rules import access
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shares import Departure, Share
+from workbench.shells import koi
 from workbench.shells.asgi_server import ANSWER_SECONDS, server_failed, serving
 from workbench.shells.connections import Connections
 from workbench.shells.gate import Gate, check_address
@@ -46,10 +47,11 @@ def application(
     workbench: Workbench, mcp: in_process.Endpoint, stopping: asyncio.Event, connections: Connections
 ) -> ASGIApp:
     """The ASGI application with every endpoint; calls that wait are answered when `stopping` is set."""
-    routes = [
-        *http.routes(workbench, stopping),
-        *endpoint.routes(workbench, connections.most_anonymous),
+    routes = [  # they are tried one after the other, and most requests are MCP's
         Route("/mcp", endpoint=mcp),
+        *endpoint.routes(workbench, connections.most_anonymous),
+        *koi.routes(workbench),
+        *http.routes(workbench, stopping),
     ]
     handlers = {HTTPException: http.no_such_endpoint}
     return Gate(Starlette(routes=routes, exception_handlers=handlers), workbench, stopping=stopping)
@@ -110,6 +112,7 @@ class Servers:
             stack.push_async_callback(mcp.end)
             stack.push_async_callback(self._refuse_for_a_while)
             stack.callback(stopping.set)
+            stack.callback(self._workbench.interrupt_calls)
             self._file.save(info, self._workbench.operator_token)
             stack.callback(self._clear_file)
             self._stack = stack.pop_all()

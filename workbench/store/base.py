@@ -86,11 +86,16 @@ class Store(Protocol):
         """The number of queued changes, and the latest commits (a few thousand at most)."""
         ...
 
-    async def write(self, change: Callable[[Tx], T], *, actor: str = ...) -> T:
+    async def write(self, change: Callable[[Tx], T], *, actor: str = ..., durable: bool = True) -> T:
         """Run `change` in a transaction and return what it returned, after the commit.
 
         `change` may run twice (when another change in the same commit fails), so it must touch
         nothing but the transaction. If it raises, it alone is rolled back, and the error is raised here.
+
+        Args:
+            durable: wait until not even a power failure can undo the change. Otherwise this waits until it is
+                committed, so that others can read it and the end of this process cannot undo it. It becomes durable
+                soon after, at the latest with the next durable change, and the feed has its events only then.
 
         Raises:
             Unavailable: ``STORE_BUSY``, ``STORE_FULL``, ``STORE_READ_ONLY``, ``STORE_CORRUPT``,

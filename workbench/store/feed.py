@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.1
 PAGE = 1_000
+BATCH = 256
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +123,16 @@ class Subscription:
             await self._news.wait()
         return self._live.popleft()
 
+    async def batch(self) -> list[Event]:
+        """The next event, and those after it that need not be waited for, at most `BATCH`.
+
+        Raises:
+            Unavailable: ``READER_TOO_SLOW``; continue after the last event received.
+        """
+        first = await anext(self)
+        at_hand = self._past if self._past or self._read_to < self._joined_at else self._live
+        return [first, *(at_hand.popleft() for _ in range(min(len(at_hand), BATCH - 1)))]
+
     async def within(self, seconds: float) -> Event | None:
         """The next event, or None when none comes in time."""
         try:
@@ -188,6 +199,7 @@ class Feed:
         self._patterns: dict[Subscription | Change, tuple[str, ...]] = {}
         self._routes: dict[str, _Followers] = {}
         self._foreign: list[Callable[[Sequence[Row]], None]] = []
+        self._listeners: dict[str, list[Callable[[Row], None]]] = {}
         self.stats = FeedStats()
         self._cursor: int | None = None
         self._committed: deque[Sequence[Row]] = deque()
@@ -211,11 +223,16 @@ class Feed:
         """Accept the events of a commit of this process, in order; callable from any thread."""
         self._committed.append(events)
         with suppress(RuntimeError):  # the loop has closed: there are no followers any more
-            self._loop.call_soon_threadsafe(self._news.set)
+            self._loop.call_soon_threadsafe(self._note_commits)
 
     def on_foreign(self, callback: Callable[[Sequence[Row]], None]) -> None:
         """Call `callback` on the loop with events read from the store, among them all of other processes."""
         self._foreign.append(callback)
+
+    def on_event(self, callback: Callable[[Row], None], *kinds: str) -> None:
+        """Call `callback` on the loop with each event of these kinds; it must be quick."""
+        for kind in kinds:
+            self._listeners.setdefault(kind, []).append(callback)
 
     async def begin(self) -> None:
         """Start at the newest event; `run` does this itself if necessary."""
@@ -302,6 +319,14 @@ class Feed:
             )
         return found
 
+    def _note_commits(self) -> None:
+        """Hand over what was committed at once; `run` does the rest if that has to wait."""
+        if self._cursor is not None and not self._delivering.locked():
+            while self._committed and self._hand_over_own():
+                pass
+        if self._committed:
+            self._news.set()
+
     async def _deliver(self) -> None:
         """Hand over the events that this process has committed, and, at each poll, those of others."""
         if self._cursor is None:
@@ -345,6 +370,8 @@ class Feed:
 
     def _hand_over(self, rows: Sequence[Row]) -> None:
         for row in rows:
+            for listener in self._listeners.get(row["kind"], ()):
+                listener(row)
             followers = self._followers(row["kind"])
             for change in followers.changes:
                 change.offer(row["id"], row["subject"])

@@ -5,11 +5,11 @@ transaction is rolled back and replayed with a savepoint around each, so that it
 Writers of all processes, and checkpoints, hold one file lock (the fence): it is fair, while SQLite's
 own busy handler lets writers starve, and it keeps a checkpoint from racing with a writer.
 
-A commit is synced after the fence is free, and acknowledged after that: the syncs of several processes
-overlap. Others may therefore read a change that a power failure still undoes, but what they then change
-is never kept without it: both are in one log, and a sync covers all that was written before it. That is
-SQLite's `synchronous = NORMAL`, which syncs the log's header and each checkpoint itself, and our own sync
-of the log.
+A commit is synced after the fence is free, and acknowledged after that, unless it need not be durable: the
+syncs of several processes overlap. Others may therefore read a change that a power failure still undoes, but
+what they then change is never kept without it: both are in one log, and a sync covers all that was written
+before it. That is SQLite's `synchronous = NORMAL`, which syncs the log's header and each checkpoint itself,
+and our own sync of the log.
 
 Only this module may open the database file, and only through the standard library's SQLite: a
 second SQLite library in the process breaks the file locks of the first.
@@ -158,6 +158,7 @@ class _Job:
     change: Callable[[Tx], Any]
     actor: str
     future: asyncio.Future[Any]
+    durable: bool
     result: Any = None
     error: BaseException | None = None
 
@@ -205,12 +206,12 @@ class SqliteStore:
         """See `Store.stats`."""
         return StoreStats(self._jobs.qsize(), tuple(self._commits))
 
-    async def write(self, change: Callable[[Tx], T], *, actor: str = "system") -> T:
+    async def write(self, change: Callable[[Tx], T], *, actor: str = "system", durable: bool = True) -> T:
         """See `Store.write`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._closing:  # `close`, in any thread, runs before or after this: what is queued is answered
             self._require_open()
-            self._jobs.put(_Job(change, actor, future))
+            self._jobs.put(_Job(change, actor, future, durable))
         return await future
 
     async def read(self, question: Callable[[Reader], T]) -> T:
@@ -296,7 +297,8 @@ class SqliteStore:
         return batch
 
     def _commit(self, batch: list[_Job]) -> None:
-        began = time.monotonic()
+        """Commit the changes, and answer those that do not wait for the sync; the others stay in the batch."""
+        began, size = time.monotonic(), len(batch)
         try:
             with self._fence.held(BUSY_SECONDS):
                 try:
@@ -304,13 +306,17 @@ class SqliteStore:
                 except _Replay:
                     events = self._transaction(batch, self._one_by_one)
             self._tell(self._on_visible, events)
+            self._answer([job for job in batch if not job.durable])
+            batch[:] = [job for job in batch if job.durable]
             self._sync()
         except Exception as error:  # the batch is one transaction: all of it fails
+            if not batch:
+                log.warning("what was committed is not durable yet", exc_info=True)
             for job in batch:
                 job.error = _own(error)
             return
         ended = time.monotonic()
-        self._commits.append((ended, len(batch), ended - began))
+        self._commits.append((ended, size, ended - began))
         self._tell(self._on_commit, events)
 
     def _tell(self, callbacks: Sequence[Callable[[Sequence[Row]], None]], events: Sequence[Row]) -> None:

@@ -2,9 +2,9 @@
 
 The contract with the command: the task as JSON on standard input (or the prompt, if its profile asks for that), in
 `WORKBENCH_TASK_FILE` and, up to 100,000 bytes, in `WORKBENCH_TASK`; `WORKBENCH_TASK_ID`, `WORKBENCH_ATTEMPT` and
-`WORKBENCH_AGENT`; the persona's text in the file that `WORKBENCH_PERSONA` names. Exit status 0 completes the task
-with the JSON object found at `WORKBENCH_RESULT` (`result`, `artifacts`; both optional); 75 (EX_TEMPFAIL) asks for
-another attempt; anything else fails under the retry rule.
+`WORKBENCH_AGENT`; the persona's text in the file that `WORKBENCH_PERSONA` names; what `definition` adds. Exit status 0
+completes the task with the JSON object found at `WORKBENCH_RESULT` (`result`, `artifacts`; both optional); 75
+(EX_TEMPFAIL) asks for another attempt; anything else fails under the retry rule.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from workbench.confinement import Box, Limits
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.git import Identity
 from workbench.rules import profile as rules
+from workbench.rules.definitions.secrets import redacted, redacted_data
+from workbench.rules.programs import Configuration
 from workbench.rules.wire import json_safety
-from workbench.worker import command, run_function, scratch
+from workbench.worker import command, definition, run_function, scratch
 from workbench.worker.command import Command, CommandResult
 from workbench.worker.startup import WorkerConfig
 
@@ -84,7 +86,8 @@ def author(agent_id: str) -> Identity:
 
 
 async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line: Callable[[str], None]) -> Outcome:
-    """Run a task's command to its end; cancelling ends the command with all it started.
+    """Run a task's command to its end; cancelling ends the command with all it started. The secrets of the agent's
+    definition are masked in what the command writes.
 
     Args:
         task: the task as the server gave it.
@@ -94,11 +97,32 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line
     Raises:
         Unavailable: ``PROCESS_SURVIVED``.
     """
+    if worker.config.definition is None:
+        return await _run(worker, task, cwd, on_line, str)
+    secrets = worker.config.definition.secrets
+    ended = await _run(worker, task, cwd, on_line, lambda text: redacted(text, secrets))
+    return replace(
+        ended,
+        result=redacted_data(ended.result, secrets),
+        artifacts=[redacted(one, secrets) for one in ended.artifacts],
+        error=redacted(ended.error, secrets),
+    )
+
+
+async def _run(
+    worker: Worker,
+    task: Mapping[str, Any],
+    cwd: Path | None,
+    on_line: Callable[[str], None],
+    mask: Callable[[str], str],
+) -> Outcome:
+    """Run a task's command; what it writes is masked before anything is cut off, or half a secret could remain."""
     if worker.config.profile.command is None and not task["run"]:
         return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail, telling = _Tail(), TellingLines()
 
     def keep(line: str) -> None:
+        line = mask(line)
         tail.add(line)
         telling.add(line)
         on_line(line)
@@ -112,7 +136,7 @@ async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line
         except (OSError, ValueError) as error:
             return Outcome(False, error=f"The command could not be started: {error}.", retryable=False)
         if ended.status == 0 and ended.exceeded is None:
-            return _success(worker.config.profile, scratch_dir, tail)
+            return _success(worker.config.profile, scratch_dir, tail, mask)
         refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), prepared.cwd)
     return _failure(ended, f"{str(tail)[-OUTPUT_LIMIT:]}\n{refusals}".rstrip())
 
@@ -136,14 +160,17 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
     if profile.token:
         files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, config.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
-    scratch.write(scratch_dir, files)
+    added = definition.configuration(config.definition, profile, scratch_dir, files)
+    scratch.write(scratch_dir, {**files, **added.files})
     _copy(profile.copies, scratch_dir)
     box = replace(config.box, scratch=scratch_dir)
-    argv = task["run"] if profile.command is None else [rules.fill(part, values) for part in profile.command]
+    argv = task["run"]
+    if profile.command is not None:
+        argv = [*(rules.fill(part, values) for part in profile.command), *added.arguments]
     return Command(
         argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(config.limits)),
         cwd=cwd,
-        environment=_environment(worker, task, box, values),
+        environment=_environment(worker, task, box, values, added),
         stdin=values["prompt"] if profile.stdin == "prompt" else json.dumps(task),
         limits=config.limits,
     )
@@ -170,6 +197,8 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "persona": worker.persona,
         "persona_file": str(scratch_dir / "persona.md"),
         "prompt_file": str(scratch_dir / "prompt.md"),
+        "system_prompt": config.definition.system_prompt if config.definition else "",
+        "system_prompt_file": str(scratch_dir / definition.SYSTEM_PROMPT),
         "scratch": str(scratch_dir),
         "worktree": str(cwd),
         "project": str(config.project),
@@ -180,13 +209,16 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "url": config.url,
         "mcp_url": config.agent_mcp_url,
     }
-    values["prompt"] = rules.fill(config.profile.prompt or "{description}", values)
+    prompt = rules.fill(config.profile.prompt or "{description}", values)
+    values["prompt"] = definition.prefixed(prompt, config.definition, config.profile)
     if config.profile.token:
         values |= {"token": config.token, "mcp_config": str(scratch_dir / "mcp.json")}
     return values
 
 
-def _environment(worker: Worker, task: Mapping[str, Any], box: Box, values: Mapping[str, str]) -> dict[str, str]:
+def _environment(
+    worker: Worker, task: Mapping[str, Any], box: Box, values: Mapping[str, str], added: Configuration
+) -> dict[str, str]:
     config, profile = worker.config, worker.config.profile
     task_json = json.dumps(task)
     contract = {
@@ -203,7 +235,7 @@ def _environment(worker: Worker, task: Mapping[str, Any], box: Box, values: Mapp
         contract["WORKBENCH_TASK"] = task_json
     passed = {name: os.environ[name] for name in profile.passes if name in os.environ}
     of_profile = {name: rules.fill(text, values) for name, text in profile.environment.items()}
-    of_agent = author(worker.agent_id).environment() | passed | dict(config.environment)
+    of_agent = author(worker.agent_id).environment() | passed | dict(added.environment) | dict(config.environment)
     return box.environment(os.environ) | of_agent | contract | of_profile
 
 
@@ -217,20 +249,20 @@ def _copy(names: Sequence[str], scratch_dir: Path) -> None:
             target.chmod(0o600)
 
 
-def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail) -> Outcome:
+def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Callable[[str], str]) -> Outcome:
     """The outcome of a command that ended well, with the result that it wrote, which is not trusted."""
     try:
         content = scratch.read(scratch_dir, RESULT, RESULT_LIMIT)
-        return _without_result(profile, scratch_dir, tail) if content is None else _parsed(content)
+        return _without_result(profile, scratch_dir, tail, mask) if content is None else _parsed(content)
     except (OSError, ValueError, RecursionError) as error:
         return Outcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
 
 
-def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail) -> Outcome:
+def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Callable[[str], str]) -> Outcome:
     text = str(tail) if profile.answer == "output" else ""
     if profile.answer_file:
         text = (scratch.read(scratch_dir, profile.answer_file, RESULT_LIMIT) or b"").decode("utf-8", "replace") or text
-    return Outcome(True, {"answer": text[-ANSWER_LIMIT:].strip()} if text.strip() else None)
+    return Outcome(True, {"answer": mask(text)[-ANSWER_LIMIT:].strip()} if text.strip() else None)
 
 
 def _parsed(content: bytes) -> Outcome:

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.confinement import Box, Limits
 from workbench.rules.profile import Profile
+from workbench.rules.programs import AgentSetup
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class WorkerConfig:
         project: the project's root.
         worktree: where it works, and whose changes it commits; None: in the scratch directory, without git.
         profile: how a task is run.
+        definition: what the agent is, if it was spawned with a definition; its secrets are in it.
         function: what the profile `python` calls, as ``module:name``.
         task_id: the one task it is for; None: whatever it can claim.
         limits: of each task's command with all it starts; `limits.tasks`: how many attempts it makes before it ends.
@@ -57,6 +59,7 @@ class WorkerConfig:
     profile: Profile
     agent_mcp_url: str = ""
     worktree: WorktreePlace | None = None
+    definition: AgentSetup | None = None
     function: str | None = None
     task_id: int | None = None
     limits: Limits = field(default_factory=Limits)
@@ -71,22 +74,24 @@ class WorkerConfig:
     import_bytes: int = 1_000_000_000
 
     def as_json(self) -> str:
-        """As text; the token is in it."""
+        """As text; the token and the secrets of the definition are in it."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         fields |= {"profile": self.profile.model_dump(), "box": self.box.as_json(), "limits": asdict(self.limits)}
         fields["worktree"] = asdict(self.worktree) if self.worktree else None
+        fields["definition"] = self.definition.model_dump() if self.definition else None
         return json.dumps(fields, default=str)
 
     @classmethod
     def from_json(cls, text: str) -> WorkerConfig:
         """The configuration that `as_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
-        worktree, server_file = fields["worktree"], fields["server_file"]
+        worktree, server_file, definition = fields["worktree"], fields["server_file"], fields["definition"]
         typed: dict[str, Any] = {
             "box": Box.from_json(fields["box"]),
             "profile": Profile.model_validate(fields["profile"]),
             "limits": Limits(**fields["limits"]),
             "worktree": _worktree(worktree) if worktree else None,
+            "definition": AgentSetup.model_validate(definition) if definition else None,
             "server_file": Path(server_file) if server_file else None,
             "scratch": Path(fields["scratch"]),
             "project": Path(fields["project"]),

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import to_json
+
 from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
+from workbench.model import Event
 from workbench.rules import access
 from workbench.rules.wire import json_safety
 
@@ -22,6 +25,9 @@ CLAIMS = {
     "registration_status": ("token",),
 }
 """The fields by which an action other than `authenticate` claims an identity."""
+
+TOOL_MESSAGES = {"tool.started": "tool_start", "tool.completed": "tool_complete"}
+"""The messages of spec 4 for events."""
 
 Message = dict[str, Any]
 
@@ -164,9 +170,21 @@ def contexts(agent_id: str, page: Mapping[str, Any]) -> Message:
     return {"type": "contexts", "agent_id": agent_id, "results": page["data"]}
 
 
-def event(found: Mapping[str, Any], request_id: Any) -> Message:
-    """One event of a subscription, with the id of the subscribing request."""
-    return reply({"type": "event", "data": found}, request_id)
+def event(found: Event, request_id: Any) -> str:
+    """One event of a subscription as JSON text, with the id of the subscribing request."""
+    origin = "" if request_id is None else f',"request_id":{to_json(request_id).decode()}'
+    return f'{{"type":"event","data":{found.as_json}{origin}}}'
+
+
+def tool_message(found: Event, request_id: Any) -> str | None:
+    """An event of a tool as spec 4's `tool_start` or `tool_complete`, as JSON text; None for other events.
+
+    `event_id` is the event's id, after which a subscription can continue.
+    """
+    kind = TOOL_MESSAGES.get(found.kind)
+    if kind is None:
+        return None
+    return to_json(reply({"type": kind, **found.data, "event_id": found.id}, request_id)).decode()
 
 
 def echo(frame: Frame) -> Message:

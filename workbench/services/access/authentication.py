@@ -6,14 +6,13 @@ This module only reads. It does not know the operator's token, and `ops` decides
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cachetools import LRUCache, TTLCache
 
 from workbench.errors import Unauthenticated
-from workbench.model import Access, Level, Registration, Role, Tool, Wire
+from workbench.model import Access, Capability, Level, Registration, Role, SelfTools, Tool, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access
 from workbench.store.base import Reader, Row, Store
@@ -24,10 +23,13 @@ CACHED = 10_000
 STALE_SECONDS = 5.0
 COMMANDS_ONLY = "commands_only"
 """The capability of an agent that only runs the commands of tasks."""
+OWN_TRAITS = "update_traits"
+"""The tool whose grant lets an agent change its own profile on the network; ``*`` does not include it."""
 SUPERVISED = "supervised"
 """The capability of an agent whose program is started for one task at a time, which its supervisor claims."""
 _SHARED = frozenset({"team", "session", "project", "agent_tool"})
 """Nouns of events that may change what any agent may do."""
+_ALL = "*"
 
 
 class Identity(Wire):
@@ -60,11 +62,19 @@ class CallerCache:
         self._store = store
         self._agents: TTLCache[str, _Agent] = TTLCache(CACHED, STALE_SECONDS)
         self._by_token: LRUCache[str, str] = LRUCache(CACHED)
-        self._changes: deque[Sequence[Row]] = deque()
+        self._changed: set[str] = set()
 
     def forget(self, events: Sequence[Row]) -> None:
-        """Drop the cached agents that these events changed; callable from any thread."""
-        self._changes.append(events)
+        """Drop the cached agents that these events changed; callable from any thread.
+
+        It keeps no event, because the queue of a process without callers would grow with every commit.
+        """
+        for event in events:
+            noun, _, id_ = event["subject"].partition(":")
+            if noun == "agent":
+                self._changed.add(id_)
+            elif noun in _SHARED:
+                self._changed.add(_ALL)
 
     async def identify(self, token: str) -> Caller:
         """The caller an agent's token belongs to.
@@ -109,20 +119,16 @@ class CallerCache:
         return known.now(self._store.now())
 
     def _cached(self, uid: str) -> _Agent | None:
-        while self._changes:
-            self._drop(self._changes.popleft())
+        while self._changed:
+            changed = self._changed.pop()
+            if changed == _ALL:
+                self._agents.clear()
+            else:
+                self._agents.pop(changed, None)
         try:
             return self._agents[uid]  # half as long as `get`, and done for every message
         except KeyError:
             return None
-
-    def _drop(self, events: Sequence[Row]) -> None:
-        for event in events:
-            noun, _, id_ = event["subject"].partition(":")
-            if noun == "agent":
-                self._agents.pop(id_, None)
-            elif noun in _SHARED:
-                self._agents.clear()
 
     async def _read(self, question: Callable[[Reader], Row | None]) -> _Agent:
         row = await self._store.read_inline(question)
@@ -175,7 +181,23 @@ def _caller(row: Row) -> Caller:
         token_hash=row["token_hash"],
         commands_only=bool(capabilities.get(COMMANDS_ONLY)),
         supervised=bool(capabilities.get(SUPERVISED)),
+        capabilities=frozenset(_capabilities(row, level)),
+        definition=row["definition_id"],
+        tools=frozenset(json.loads(row["tools"])),
     )
+
+
+def _capabilities(row: Row, level: Level) -> Iterator[Capability]:
+    if row["may_define"] and level >= Level.PLANNER:
+        yield Capability.DEFINITIONS
+    if row["definition_id"] is not None and row["self_tools"] != SelfTools.OFF:
+        yield Capability.OWN_DEFINITION
+        if row["self_tools"] == SelfTools.WRITE and level >= Level.WORKER:
+            yield Capability.CHANGE_OWN_DEFINITION
+    if row["tools"] != "[]":
+        yield Capability.TOOLS
+    if OWN_TRAITS in json.loads(row["tools"]) and level >= Level.WORKER:
+        yield Capability.OWN_PERSONALITY
 
 
 async def identify(store: Store, token: str) -> Caller:

@@ -1,5 +1,5 @@
 -- part: caller
-SELECT c.*, a.name, a.capabilities,
+SELECT c.*, a.name, a.capabilities, a.definition_id, a.self_tools, a.may_define, a.tools,
     CASE WHEN c.registration_status = 'rejected' THEN (
         SELECT p.reason FROM approvals p WHERE p.subject = 'agent:' || c.id AND p.kind = 'registration'
         ORDER BY p.id DESC LIMIT 1

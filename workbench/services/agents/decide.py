@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,7 +90,9 @@ def _outcome(tx: Reader, agent_uid: str) -> dict[str, Any]:
     """What an admitted agent was granted: `session` is null, or ``{"id", "name", "project"}``."""
     agent, session = agent_row(tx, agent_uid), tx.one(SQL.session_of, id=agent_uid)
     assert agent is not None, "it was admitted in this transaction"
-    granted = {column: agent[column] for column in ("name", "persona_id", "role", "tool", "access_level", "team")}
+    columns = ("name", "persona_id", "role", "tool", "access_level", "team", "self_tools")
+    granted = {column: agent[column] for column in columns}
+    definition = tx.one(SQL.definition_of, id=agent_uid)
     return {
         "agent_id": agent["assigned_agent_id"],
         "status": Registration.ASSIGNED,
@@ -97,6 +100,9 @@ def _outcome(tx: Reader, agent_uid: str) -> dict[str, Any]:
             **granted,
             "worktree": agent["assigned_worktree"],
             "session": dict(session) if session else None,
+            "definition": definition["name"] if definition else None,
+            "definitions": bool(agent["may_define"]),
+            "tools": json.loads(agent["tools"]),
             "expires_at": iso(agent["expires_at"]) if agent["expires_at"] else None,
         },
     }

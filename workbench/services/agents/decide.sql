@@ -14,3 +14,6 @@ WHERE s.id = :id AND s.deleted_at IS NULL AND p.deleted_at IS NULL;
 
 -- name: admit
 UPDATE agents SET registration_status = 'assigned' WHERE id = :id AND registration_status = 'pending';
+
+-- name: definition_of
+SELECT d.name FROM agents a JOIN definitions d ON d.id = a.definition_id WHERE a.id = :id;

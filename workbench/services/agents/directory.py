@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.model import SECOND, Access, Level, Micros, Registration, Role, Tool, Wire
+from workbench.model import SECOND, Access, Level, Micros, Registration, Role, SelfTools, Tool, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
@@ -32,7 +32,9 @@ class Agent(Wire):
 
     `status` reflects connections only (spec 1), `presence` also heartbeats and the process: an active agent holds a
     task, an idle one could take one, an offline one is silent or not admitted, and a terminated one's process has
-    ended. Who holds a lease is active also while it sends nothing.
+    ended. Who holds a lease is active also while it sends nothing. `definition` is the name of its definition, and
+    `definition_hash` the version that it was last started with. `self_tools`: what it may do with it;
+    `definitions`: whether a planner may manage all of them. `tools`: what of the catalogue of tools it may call.
     """
 
     agent_id: str
@@ -44,12 +46,18 @@ class Agent(Wire):
     role: Role
     tool: Tool
     access_level: Access
+    definitions: bool
+    tools: list[str]
+    self_tools: SelfTools
     session_id: str | None
     session: str | None
     team_id: str | None
     team: str | None
     worktree: str | None
     parent: str | None
+    definition: str | None
+    definition_id: str | None
+    definition_hash: str | None
     capabilities: dict[str, Any]
     client: str | None
     address: str | None
@@ -183,12 +191,18 @@ def agent_of(ctx: Ctx, row: Row) -> Agent:
         role=row["role"],
         tool=row["tool"],
         access_level=row["access_level"],
+        definitions=bool(row["may_define"]),
+        tools=json.loads(row["tools"]),
+        self_tools=row["self_tools"],
         session_id=row["session_id"],
         session=row["session"],
         team_id=row["team_id"],
         team=row["team"],
         worktree=row["assigned_worktree"],
         parent=row["parent"],
+        definition=row["definition"],
+        definition_id=row["definition_id"],
+        definition_hash=row["definition_hash"],
         capabilities=json.loads(row["capabilities"]),
         client=row["client"],
         address=row["address"],

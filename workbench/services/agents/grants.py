@@ -1,4 +1,4 @@
-"""Grants: an agent's id, name, session, team, worktree, persona, role, tool, access level and expiry.
+"""Grants: an agent's id, name, session, team, worktree, persona, role, tool, access level, expiry and definition.
 
 Approvals, admission rules and later changes take the same keys: an absent key leaves the value unchanged, null
 clears it.
@@ -6,16 +6,18 @@ clears it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field, ValidationError
 
 from workbench.errors import BadInput, Conflict, NotFound
-from workbench.model import SECOND, Access, Role, Tool, Wire, iso
+from workbench.model import SECOND, Access, Role, SelfTools, Tool, Wire, iso
 from workbench.ops import first_problems, problems_of
 from workbench.rules import access
+from workbench.rules.naming import resolve_ref
 from workbench.services.access.personas import require_persona
 from workbench.services.spaces.sessions import require_session
 from workbench.services.spaces.teams import require_team
@@ -25,9 +27,18 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 CHOICES = (
-    "agent_id, name, session_id, team_id, worktree, persona_id, role, tool, access_level, and expires_at (ISO 8601) "
-    "or expires_in_seconds; omitted keys stay unchanged, null clears a value."
+    "agent_id, name, session_id, team_id, worktree, persona_id, role, tool, access_level, expires_at (ISO 8601) or "
+    "expires_in_seconds, definition (the agent definition it has), self_tools (off, read, write: what it may do with "
+    "its own definition), definitions (true: a planner may manage all agent definitions), and tools (a list of MCP "
+    "servers, agents of the KOI network, tools, `notebook` for the functions of notebooks, `network` for all of "
+    "other nodes, or `*`: what of list_tools it may call; `update_traits` lets it change its own profile on the KOI "
+    "network); omitted keys stay unchanged, null clears a value."
 )
+
+
+ALL_TOOLS = "*"
+ToolRef = Annotated[str, Field(min_length=1, max_length=100)]
+"""The name of a server, of an agent of the KOI network or of a tool, ``notebook``, ``network`` or ``*``."""
 
 
 class Grant(Wire):
@@ -44,6 +55,10 @@ class Grant(Wire):
     access_level: Access | None = None
     expires_at: AwareDatetime | None = None
     expires_in_seconds: float | None = Field(None, gt=0, le=3.2e9)
+    definition: str | None = None
+    self_tools: SelfTools | None = None
+    definitions: bool | None = None
+    tools: list[ToolRef] | None = Field(None, max_length=200)
 
 
 def parse(choices: Mapping[str, Any]) -> Grant:
@@ -76,7 +91,8 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
 
     Raises:
         BadInput: ``BAD_AGENT_ID``. Conflict: ``AGENT_ID_TAKEN``, ``TEAM_ELSEWHERE``.
-        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``, ``WORKTREE_NOT_FOUND``.
+        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``, ``WORKTREE_NOT_FOUND``,
+            ``DEFINITION_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
         Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_FIXED``.
     """
     wanted = {column: agent[column] for column in _COLUMNS} | _wanted(tx, agent, grant)
@@ -104,8 +120,9 @@ def check(tx: Reader, grant: Grant) -> None:
     """Refuse a grant that names a persona, session or team that does not exist.
 
     Raises:
-        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``, ``WORKTREE_NOT_FOUND``.
-        Conflict: ``TEAM_ELSEWHERE``, ``WORKTREE_CLOSED``.
+        NotFound: ``PERSONA_NOT_FOUND``, ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``, ``WORKTREE_NOT_FOUND``,
+            ``DEFINITION_NOT_FOUND``.
+        Conflict: ``TEAM_ELSEWHERE``, ``WORKTREE_CLOSED``. BadInput: ``AMBIGUOUS_NAME``.
     """
     nobody = dict.fromkeys(_COLUMNS) | {"id": None}
     _wanted(tx, nobody, grant)
@@ -127,17 +144,27 @@ _COLUMNS = (
     "tool",
     "access_level",
     "expires_at",
+    "definition_id",
+    "self_tools",
+    "may_define",
+    "tools",
 )
 
 
 def _wanted(tx: Reader, agent: Row, grant: Grant) -> dict[str, Any]:
     chosen = {name: getattr(grant, name) for name in grant.model_fields_set}
-    wanted = {name: chosen[name] for name in ("name", "role", "tool", "access_level") if chosen.get(name)}
+    wanted = {name: chosen[name] for name in ("name", "role", "tool", "access_level", "self_tools") if chosen.get(name)}
     if chosen.get("agent_id"):
         wanted["assigned_agent_id"] = _free(tx, agent, chosen["agent_id"])
     if "persona_id" in chosen:
         persona = require_persona(tx, chosen["persona_id"]) if chosen["persona_id"] else None
         wanted["persona_id"] = persona.id if persona else None
+    if "definition" in chosen:
+        wanted["definition_id"] = _definition(tx, chosen["definition"]) if chosen["definition"] else None
+    if "definitions" in chosen:
+        wanted["may_define"] = int(chosen["definitions"] or False)
+    if "tools" in chosen:
+        wanted["tools"] = json.dumps(sorted(set(chosen["tools"] or ())))
     if "worktree" in chosen:
         wanted["assigned_worktree"] = _worktree(tx, agent, chosen["worktree"])
     if {"session_id", "team_id"} & chosen.keys():
@@ -156,6 +183,14 @@ def _free(tx: Reader, agent: Row, agent_id: str) -> str:
         note = " (of a deleted agent)" if other["deleted_at"] is not None else ""
         raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{other['agent_id']}' already exists{note}. Choose another.")
     return agent_id
+
+
+def _definition(tx: Reader, wanted: str) -> str:
+    """The id of the definition with an id or, if there is none, a name."""
+    found = resolve_ref(tx.all(SQL.definition, wanted=wanted), wanted, "agent definition")
+    if found is None:
+        raise NotFound("DEFINITION_NOT_FOUND", f"There is no agent definition {wanted!r}. agent_list lists them.")
+    return str(found["id"])
 
 
 def _worktree(tx: Reader, agent: Row, name: str | None) -> str | None:

@@ -12,7 +12,10 @@ INSERT INTO former_ids (agent_id, id) VALUES (:agent_id, :id) ON CONFLICT DO NOT
 UPDATE agents SET assigned_agent_id = :assigned_agent_id, name = :name, session_id = :session_id, team_id = :team_id,
     assigned_worktree = CAST(:assigned_worktree AS TEXT),
     persona_id = :persona_id, role = :role, tool = :tool, access_level = :access_level,
-    expires_at = CAST(:expires_at AS {{big}}), expired = :expired
+    expires_at = CAST(:expires_at AS {{big}}), expired = :expired,
+    definition_hash = CASE WHEN definition_id = CAST(:definition_id AS TEXT) THEN definition_hash END,
+    definition_id = CAST(:definition_id AS TEXT), self_tools = :self_tools, may_define = :may_define,
+    tools = :tools
 WHERE id = :id;
 
 -- name: spawned
@@ -20,6 +23,9 @@ SELECT 1 AS found FROM spawns WHERE agent_id = CAST(:id AS TEXT);
 
 -- name: worktree
 SELECT status FROM worktrees WHERE name = :name;
+
+-- name: definition
+SELECT id FROM definitions WHERE (id = :wanted OR name = :wanted) AND deleted_at IS NULL ORDER BY id;
 
 -- name: session_used
 UPDATE sessions SET used_at = :now WHERE id = :id;

@@ -6,13 +6,13 @@ The registration returns the token once; only its hash is stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from workbench.errors import BadInput, Refused, Unauthenticated, Unavailable
-from workbench.model import Level, Registration, Role, Tool, Wire, uuid7
+from workbench.model import Level, Registration, Role, SelfTools, Tool, Wire, uuid7
 from workbench.ops import Ctx, Ok, op
 from workbench.rules import access
 from workbench.rules.naming import Name as VisibleName
@@ -35,6 +35,17 @@ AgentName = Annotated[VisibleName, Field(description="Display name of the agent.
 Capabilities = Annotated[dict[str, Any], Field(description="What the agent can do; free-form, at most 10 kB of JSON.")]
 WantedPersona = Annotated[str, Field(description="The persona to work as, such as implementer or planner.")]
 WaitSeconds = Annotated[float, Field(ge=0, le=30, description="Wait this long for the decision before answering.")]
+
+
+class OwnDefinition(Wire):
+    """The definition that a new agent has: its id and name, the content hash it has now, and what the agent may do with
+    it.
+    """
+
+    id: str
+    name: str
+    hash: str
+    self_tools: SelfTools
 
 
 class Registered(Wire):
@@ -117,9 +128,16 @@ def add_pending(
     worktree: str | None = None,
     parent: str | None = None,
     profile: str | None = None,
+    definition: OwnDefinition | None = None,
+    environment: Sequence[str] = (),
+    tools: Sequence[str] = (),
     connection_id: str | None = None,
 ) -> Registered:
     """Add an agent and its approval request, in one transaction; a matching rule admits it at once.
+
+    Args:
+        environment: the names of the variables that are set for its commands.
+        tools: what of the tools in the catalogue it may call, once it is admitted.
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``. Unavailable: ``TOO_MANY_PENDING``.
@@ -146,6 +164,10 @@ def add_pending(
         address=ctx.caller.address,
         now=tx.now,
     )
+    if definition is not None:
+        tx.run(SQL.define, id=agent_uid, definition=definition.id, self_tools=definition.self_tools)
+    if tools:
+        tx.run(SQL.grant_tools, id=agent_uid, tools=json.dumps(sorted(set(tools))))
     tx.emit("agent.registered", f"agent:{agent_uid}", agent_id=agent_id, name=name, persona_id=persona_id)
     payload = {
         "agent_id": agent_id,
@@ -155,6 +177,9 @@ def add_pending(
         "capabilities": capabilities,
         "worktree": worktree,
         "profile": profile,
+        "definition": definition.model_dump(mode="json") if definition else None,
+        "environment": list(environment),
+        "tools": list(tools),
         "spawned_by": tx.actor if profile else None,
         "suggested_id": free_agent_id(tx, str(capabilities.get(ANNOUNCED_AS) or name)),
         "suggested_session": suggested_session(tx, parent),

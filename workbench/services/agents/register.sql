@@ -14,6 +14,12 @@ INSERT INTO agents (
     :capabilities, :worktree, :parent, :connection_id, :client, :address, :now, :now
 );
 
+-- name: define
+UPDATE agents SET definition_id = :definition, self_tools = :self_tools WHERE id = :id;
+
+-- name: grant_tools
+UPDATE agents SET tools = :tools WHERE id = :id;
+
 -- name: decision
 SELECT reason FROM approvals WHERE subject = :subject AND kind = 'registration' AND status <> 'pending'
 ORDER BY id DESC LIMIT 1;

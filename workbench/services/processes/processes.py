@@ -55,7 +55,8 @@ class Process(Wire):
     """The process of a spawned agent, with everything it started. `log_tail` has the last lines of its log.
 
     `cpu_percent` is in percent of one processor, since the previous call or, for the first one, since the start.
-    `reason` says why the process ended or, while it runs, why it could not be ended.
+    `reason` says why the process ended or, while it runs, why it could not be ended. `definition_hash` is the version
+    of its definition that it was started with.
     """
 
     agent_id: str
@@ -66,6 +67,8 @@ class Process(Wire):
     mode: Literal["queue", "task"]
     task_id: int | None
     worktree: str | None
+    definition: str | None
+    definition_hash: str | None
     limits: ResourceLimits
     confinement: Confinement
     cpu_seconds: float
@@ -178,6 +181,8 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: list[
         mode="task" if request.get("task_id") else "queue",
         task_id=request.get("task_id"),
         worktree=row["worktree"],
+        definition=row["definition"],
+        definition_hash=row["definition_hash"],
         limits=ResourceLimits(**request.get("limits", {})),
         confinement=Confinement(**json.loads(row["confinement"])),
         cpu_seconds=round(usage.cpu_seconds, 2),

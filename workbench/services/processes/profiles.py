@@ -15,6 +15,9 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.project.user_files import load_record
 from workbench.rules import profile as rules
+from workbench.rules.definitions.mcp_servers import StdioServer
+from workbench.rules.definitions.model import Definition
+from workbench.rules.programs import PROGRAMS, Fit, fit
 from workbench.settings import Settings, shipped
 from workbench.withheld import is_trusted, read_profile
 
@@ -59,19 +62,33 @@ def load(settings: Settings, name: str) -> rules.Profile:
     return found
 
 
-def missing(profile: rules.Profile) -> list[str]:
-    """What a profile needs that is not installed or set here: programs, and variables written ``$NAME``."""
-    return [need for need in profile.needs if not _is_there(need)]
+def fitted(profile: rules.Profile, definition: Definition) -> Fit:
+    """What the program of a profile uses of a definition.
+
+    Raises:
+        BadInput: ``DEFINITION_DOES_NOT_FIT``, ``PROVIDER_UNKNOWN``.
+    """
+    return fit(PROGRAMS[profile.program] if profile.program else None, profile.name, definition)
+
+
+def missing(profile: rules.Profile, fit: Fit | None = None) -> list[str]:
+    """What a profile needs that is not installed or set here: programs, and variables written ``$NAME``.
+
+    Args:
+        fit: what it uses of a definition, which may supply a provider's key.
+    """
+    supplied = f"${PROGRAMS[profile.program].key}" if profile.program and fit and fit.has_key else None
+    return [need for need in profile.needs if need != supplied and not _is_there(need)]
 
 
 def programs(profile: rules.Profile) -> Iterator[Path]:
     """The directories that must be readable for a profile's programs to run."""
     for need in profile.needs:
         if not need.startswith("$") and (found := shutil.which(need)):
-            yield from _installed(Path(found))
+            yield from installed(Path(found))
 
 
-def _installed(program: Path) -> Iterator[Path]:
+def installed(program: Path) -> Iterator[Path]:
     """The directories of a program and of the file it links to; for a Node package, also of its dependencies."""
     yield program.parent
     real = program.resolve()
@@ -79,6 +96,23 @@ def _installed(program: Path) -> Iterator[Path]:
     yield modules[-1] if modules else real.parent
     if modules and (node := shutil.which("node")):
         yield Path(node).resolve().parent.parent
+
+
+def server_places(settings: Settings, server: StdioServer, directory: Path | None = None) -> list[Path]:
+    """What must be readable for the program of an MCP server to run; of one in a virtual environment, that is the whole
+    environment. A directory that has the user's home, the project or its state in it is left out.
+
+    Args:
+        directory: where it is started, if that is to be readable; a relative command is found there.
+    """
+    program = Path(shutil.which(server.command) or (directory or Path("/")) / server.command)
+    places = [directory] if directory else []
+    if program.is_file():
+        places += [program, program.resolve(), *installed(program)]
+        if (program.parent.parent / "pyvenv.cfg").is_file():
+            places.append(program.parent.parent)
+    private = [one.resolve() for one in (Path.home(), settings.project, settings.home)]
+    return [place for place in places if not any(one.is_relative_to(place.resolve()) for one in private)]
 
 
 def _is_there(need: str) -> bool:

@@ -30,8 +30,13 @@ _FIELDS = {
     "tool": "tool",
     "access_level": "access level",
     "expires_at": "expiry",
+    "definition_id": "definition",
+    "self_tools": "own definition",
+    "may_define": "manages definitions",
+    "tools": "tools",
 }
 """What a grant sets, as people call it."""
+_NAMED = ("session_id", "team_id", "definition_id")
 _SHOWN = ("transport", "profile", "pid", "exit_code", "error", "code")
 
 
@@ -98,7 +103,7 @@ def _uid(tx: Reader, ctx: Ctx, agent_id: str) -> str:
 def _entry(found: Event, names: Mapping[str, str]) -> HistoryEntry:
     old, new = _values(found)
     changes = [
-        HistoryChange(field=label, old=_name(old.get(field), names), new=_name(new.get(field), names))
+        HistoryChange(field=label, old=_name(field, old.get(field), names), new=_name(field, new.get(field), names))
         for field, label in _FIELDS.items()
         if field in new
     ]
@@ -125,13 +130,15 @@ def _values(found: Event) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _names(tx: Reader, found: Sequence[Event]) -> dict[str, str]:
-    """The present names of the sessions and teams in events, by id."""
-    values = (
-        value for one in found for part in _values(one) for value in (part.get("session_id"), part.get("team_id"))
-    )
+    """The present names of the sessions, teams and definitions in events, by id."""
+    values = (part.get(field) for one in found for part in _values(one) for field in _NAMED)
     ids = sorted({value for value in values if value})
     return {row["id"]: row["name"] for row in tx.all(SQL.names, ids=json.dumps(ids))} if ids else {}
 
 
-def _name(value: Any, names: Mapping[str, str]) -> str | None:
+def _name(field: str, value: Any, names: Mapping[str, str]) -> str | None:
+    if field == "may_define":
+        return "yes" if value else "no"
+    if field == "tools":
+        return ", ".join(json.loads(value or "[]")) or None
     return None if value is None else names.get(value, str(value))

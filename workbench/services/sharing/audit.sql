@@ -11,4 +11,6 @@ LIMIT 1;
 -- name: names
 SELECT s.id, s.name FROM sessions s WHERE s.id IN (SELECT n.value FROM {{rows_of ids}} AS n)
 UNION ALL
-SELECT t.id, t.name FROM teams t WHERE t.id IN (SELECT n.value FROM {{rows_of ids}} AS n);
+SELECT t.id, t.name FROM teams t WHERE t.id IN (SELECT n.value FROM {{rows_of ids}} AS n)
+UNION ALL
+SELECT d.id, d.name FROM definitions d WHERE d.id IN (SELECT n.value FROM {{rows_of ids}} AS n);

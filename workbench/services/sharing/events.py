@@ -24,10 +24,10 @@ Subject = Annotated[str | None, Field(description="Only events about this: task:
 PAGES = 10
 """The most reads of `PAGE` events for one answer."""
 
-_OF_OPERATORS = frozenset({"approval", "rule", "allowlist", "agent_tool"})
-_OWNERS = {"approval": "requester", "context": "author"}
+_OF_OPERATORS = frozenset({"approval", "rule", "allowlist", "agent_tool", "conversation", "message", "answer"})
+_OWNERS = {"approval": "requester", "context": "author", "tool": "requester"}
 """Where the data of an event names the agent whose matter it is."""
-_OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team"})
+_OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team", "tool"})
 
 
 class Events(Wire):

@@ -4,6 +4,8 @@ An agent has one process at a time, and keeps its identity when it is restarted.
 exists nowhere else.
 
 - `request`: the parameters of an agent, validated and stored
+- `definition`: its definition, prepared for the program of its profile
+- `newcomer`: what it is to be, checked before it is registered
 - `workplace`: the worktree it works in
 - `startup`: the configuration of its process
 - `launch`: starting its process
@@ -14,8 +16,10 @@ exists nowhere else.
 """
 
 from workbench.services.spawning import (
+    definition,
     launch,
     manual,
+    newcomer,
     queue,
     request,
     spawn,
@@ -24,4 +28,15 @@ from workbench.services.spawning import (
     workplace,
 )
 
-__all__ = ["launch", "manual", "queue", "request", "spawn", "startup", "unattended", "workplace"]
+__all__ = [
+    "definition",
+    "launch",
+    "manual",
+    "newcomer",
+    "queue",
+    "request",
+    "spawn",
+    "startup",
+    "unattended",
+    "workplace",
+]

@@ -15,9 +15,11 @@ from workbench.process import ProcessRef
 from workbench.rules import access
 from workbench.rules.profile import RESERVED
 from workbench.services.processes import processes, termination
-from workbench.services.processes.sandbox import Confinement, confinement_of
+from workbench.services.processes.sandbox import confinement_of
+from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
+from workbench.services.spawning.startup import Start
 from workbench.store.base import Reader, Row, Tx
 from workbench.tree_removal import remove_tree
 from workbench.worker.startup import WorkerConfig, WorktreePlace
@@ -50,16 +52,16 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     spawn, place = await ctx.read(lambda tx: _spawn_and_place(tx, ctx, agent_uid))
     request, token = SpawnRequest.of(spawn), access.new_token("wba")
     environment = await environment_of(ctx, agent_uid, request)
+    definition = await definitions.of_agent(ctx, request, spawn)
     confinement = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
     scratch = await asyncio.to_thread(_new_scratch)
     try:
         borrowed = await startup.borrowed(ctx, place)
-        config = await asyncio.to_thread(
-            startup.worker_config, ctx, request, place, borrowed, token, scratch, environment, confinement
-        )
+        start = Start(token, scratch, environment, confinement, definition)
+        config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
-        await _record(ctx, agent_uid, request, ref, scratch, confinement)
+        await _record(ctx, agent_uid, request, ref, start)
     except (WorkbenchError, OSError) as error:
         await asyncio.to_thread(remove_tree, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
@@ -95,22 +97,25 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     )
 
 
-async def _record(
-    ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, scratch: Path, confinement: Confinement
-) -> None:
+async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: Start) -> None:
     """Record the process of an agent. If that fails, or the agent was terminated meanwhile, end the process.
 
     Raises:
         Conflict: ``NOT_RUNNING``. WorkbenchError: an error of the store.
     """
-    started = {"agent": agent_uid, "scratch": str(scratch), "confinement": confinement.model_dump_json()}
+    confinement, definition = start.confinement, start.definition
+    started = {"agent": agent_uid, "scratch": str(start.scratch), "confinement": confinement.model_dump_json()}
     values = {"agent": agent_uid, "pid": ref.pid, "started": ref.started, "mark": ref.mark, "profile": request.profile}
 
     def change(tx: Tx) -> None:
         if not tx.run(SQL.started, started):
             raise Conflict("NOT_RUNNING", "The agent was terminated while its process was starting.")
-        tx.run(SQL.process, values, log=str(processes.log_of(ctx, agent_uid)), now=tx.now)
+        version = definition.hash if definition else None
+        tx.run(SQL.process, values, log=str(processes.log_of(ctx, agent_uid)), definition_hash=version, now=tx.now)
+        definitions.record(tx, agent_uid, definition)
         facts = {"pid": ref.pid, "profile": request.profile, "enforced": confinement.enforced}
+        if definition is not None:
+            facts |= {"definition": definition.id, "definition_hash": definition.hash}
         tx.emit("agent.spawned", f"agent:{agent_uid}", **facts, missing=confinement.missing)
 
     try:

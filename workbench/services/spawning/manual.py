@@ -10,12 +10,15 @@ from pydantic import Field
 
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.ops.parameters import PersonaId
 from workbench.rules import access
-from workbench.services.agents.register import Registered, add_pending, allow_admitted
+from workbench.services.agents.register import add_pending, allow_admitted
+from workbench.services.agents.rows import require_agent
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import confinement_of
-from workbench.services.spawning import startup, workplace
+from workbench.services.spawning import definition as definitions
+from workbench.services.spawning import newcomer, startup, workplace
+from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
+from workbench.services.spawning.newcomer import Wanted
 from workbench.services.spawning.request import (
     DisplayName,
     Environment,
@@ -24,26 +27,30 @@ from workbench.services.spawning.request import (
     OnlyTask,
     OverMcp,
     ProfileName,
+    SpawnPersona,
     SpawnRequest,
-    check_environment,
-    check_profile,
+    Tools,
 )
 from workbench.services.spawning.spawn import approve_if_auto
-from workbench.store.base import Tx
+from workbench.services.spawning.startup import Start
 
 
 class Enlisted(Wire):
-    """An admitted worker and its configuration as JSON, which contains the agent's token."""
+    """An admitted worker and its configuration as JSON, which contains the agent's token and its definition's secrets.
+
+    `unused` says what of its definition its profile does not use.
+    """
 
     agent_id: str
     config: str
+    unused: list[str]
 
 
 @op(allow=Level.OPERATOR, needs_server=True, tool=False)
 async def enlist_worker(
     ctx: Ctx,
-    persona_id: PersonaId,
     scratch: Annotated[str, Field(description="An empty directory for it alone; whoever runs the worker removes it.")],
+    persona_id: SpawnPersona = None,
     assigned_worktree: Annotated[str | None, Field(description="Its worktree; default: the task's.")] = None,
     new_worktree: Annotated[bool, Field(description="Create the worktree, with a free name if none is given.")] = False,
     name: DisplayName = None,
@@ -53,26 +60,27 @@ async def enlist_worker(
     task_id: OnlyTask = None,
     limits: Limits = ResourceLimits(),
     mcp: OverMcp = False,
+    definition: DefinitionTarget = None,
+    include: Include = [],
+    self_tools: OwnTools = None,
+    tools: Tools = [],
 ) -> Enlisted:
     """Admit a worker that a person runs by hand (`workbench worker`), and get the configuration for its stdin."""
-    check_environment(environment)
-    request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
-    capabilities = await check_profile(ctx, request)
-    confinement = confinement_of(ctx.settings)
-    worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
-    if new_worktree:
-        worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
+    snapshot = await definitions.find(ctx, definition, include)
+    path = ctx.definitions.display_path(snapshot.path) if snapshot else None
+    request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment), path, tuple(include))
+    wanted = Wanted(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
+    who = await newcomer.check(ctx, wanted, request, environment, snapshot)
+    own = who.definition
+    setup = await definitions.setup(ctx, request, snapshot, own.self_tools) if snapshot and own else None
     token = access.new_token("wba")
-
-    def change(tx: Tx) -> Registered:
-        place = {"persona_id": persona_id, "worktree": worktree, "profile": profile}
-        return add_pending(tx, ctx, name or persona_id, token, capabilities=capabilities, **place)
-
-    made = allow_admitted(ctx, await ctx.write(change))
+    registering = ctx.write(lambda tx: add_pending(tx, ctx, token=token, profile=profile, **who.registration))
+    made = allow_admitted(ctx, await registering)
     agent_id, _ = await approve_if_auto(ctx, made, "auto")
-    place = await ctx.read(lambda tx: workplace.place(tx, ctx, worktree))
+    if setup is not None:
+        await ctx.write(lambda tx: definitions.record(tx, require_agent(tx, agent_id)["id"], setup))
+    place = await ctx.read(lambda tx: workplace.place(tx, ctx, who.worktree))
     borrowed = await startup.borrowed(ctx, place)
-    config = await asyncio.to_thread(
-        startup.worker_config, ctx, request, place, borrowed, token, Path(scratch), environment, confinement
-    )
-    return Enlisted(agent_id=agent_id, config=config.as_json())
+    start = Start(token, Path(scratch), environment, confinement_of(ctx.settings), setup)
+    config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
+    return Enlisted(agent_id=agent_id, config=config.as_json(), unused=list(who.unused))

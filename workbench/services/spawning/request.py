@@ -11,11 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from workbench.definitions import Snapshot
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.model import Int64
 from workbench.ops import Ctx
 from workbench.rules.profile import RESERVED
+from workbench.rules.programs import Fit
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
+from workbench.services.agents.grants import ToolRef
 from workbench.services.processes import environments, profiles
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.tasks.rows import visible_row
@@ -32,10 +35,25 @@ Environment = Annotated[
 ]
 OnlyTask = Annotated[Int64 | None, Field(description="Run only this task, then end; null: any tasks it can claim.")]
 DisplayName = Annotated[
-    str | None, Field(min_length=1, max_length=100, description="Its display name; default: the persona's id.")
+    str | None,
+    Field(
+        min_length=1,
+        max_length=100,
+        description="Its display name; default: that of its definition, or its persona's id.",
+    ),
+]
+SpawnPersona = Annotated[
+    str | None, Field(description="Its persona, such as implementer; see get_personas. Default: its definition's.")
 ]
 ProfileName = Annotated[str, Field(description="Launch profile: script runs each task's command; see list_profiles.")]
 Function = Annotated[str | None, Field(description="For the profile python: package.module:name.")]
+Tools = Annotated[
+    list[ToolRef],
+    Field(
+        max_length=200,
+        description="MCP servers, tools, notebook or *: what of list_tools it may call; no more than you may.",
+    ),
+]
 Limits = Annotated[ResourceLimits, Field(description="Limits of each task's command with everything it starts.")]
 OverMcp = Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")]
 
@@ -50,10 +68,14 @@ class SpawnRequest:
     limits: ResourceLimits
     mcp: bool
     has_environment: bool
+    definition: str | None = None
+    """The path of the definition when the agent was spawned."""
+    include: tuple[str, ...] = ()
+    """The names of the definition's rules and references that are used on request only."""
 
     def as_json(self) -> str:
         """The stored form, without the environment."""
-        names = ("function", "task_id", "mcp", "has_environment")
+        names = ("function", "task_id", "mcp", "has_environment", "definition", "include")
         values = {name: getattr(self, name) for name in names}
         return json.dumps(values | {"limits": self.limits.model_dump(exclude_none=True)})
 
@@ -68,7 +90,22 @@ class SpawnRequest:
             ResourceLimits(**stored.get("limits", {})),
             bool(stored.get("mcp")),
             bool(stored.get("has_environment")),
+            stored.get("definition"),
+            tuple(stored.get("include", ())),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What an agent with a profile can do, and what its program uses of its definition, if it has one."""
+
+    capabilities: Mapping[str, Any]
+    fit: Fit | None
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """What its program does not use of its definition."""
+        return self.fit.unused if self.fit else ()
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
@@ -85,18 +122,18 @@ def check_environment(environment: Mapping[str, str]) -> None:
             )
 
 
-async def check_profile(ctx: Ctx, request: SpawnRequest) -> dict[str, Any]:
-    """Refuse a profile that does not exist or lacks what it needs, or a function or task that does not fit it.
-
-    Returns:
-        What an agent with this profile can do: its capabilities.
+async def check_profile(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot | None) -> Checked:
+    """Refuse a profile that does not exist or lacks what it needs, or a definition, function or task that does not fit
+    it.
 
     Raises:
+        BadInput: ``DEFINITION_DOES_NOT_FIT``, ``PROVIDER_UNKNOWN``.
         NotFound, BadInput: see `profiles.load`. Unavailable: ``PROFILE_UNAVAILABLE``. BadInput: ``BAD_FUNCTION``.
         NotFound: ``TASK_NOT_FOUND``. Conflict: ``NO_COMMAND``.
     """
     profile = await asyncio.to_thread(profiles.load, ctx.settings, request.profile)
-    if lacks := profiles.missing(profile):
+    fit = profiles.fitted(profile, snapshot.definition) if snapshot else None
+    if lacks := profiles.missing(profile, fit):
         raise Unavailable(
             "PROFILE_UNAVAILABLE",
             f"The profile {profile.name} needs {', '.join(lacks)}, which is not installed or set here.",
@@ -107,11 +144,11 @@ async def check_profile(ctx: Ctx, request: SpawnRequest) -> dict[str, Any]:
         what = "a function, as package.module:name" if wants else "no function"
         raise BadInput("BAD_FUNCTION", f"The profile {profile.name} takes {what}.")
     if profile.command is not None:
-        return {SUPERVISED: True}
+        return Checked({SUPERVISED: True}, fit)
     if request.task_id is not None:
         task_id = request.task_id
         _require_command(await ctx.read(lambda tx: visible_row(tx, ctx.caller, task_id)), profile.name)
-    return {COMMANDS_ONLY: True}
+    return Checked({COMMANDS_ONLY: True}, fit)
 
 
 def _require_command(task: Row, profile: str) -> None:

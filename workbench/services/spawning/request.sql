@@ -3,7 +3,8 @@ INSERT INTO spawns (agent_id, profile, request, confinement, state, spawned_by, 
 VALUES (:agent, :profile, :request, '{"enforced": false, "missing": []}', 'queued', :parent, :now);
 
 -- name: get
-SELECT s.*, a.assigned_agent_id, a.name, a.persona_id, a.assigned_worktree, a.registration_status, a.deleted_at
+SELECT s.*, a.assigned_agent_id, a.name, a.persona_id, a.assigned_worktree, a.registration_status, a.deleted_at,
+    a.definition_id, a.self_tools
 FROM spawns s JOIN agents a ON a.id = s.agent_id
 WHERE s.agent_id = :agent;
 
@@ -29,8 +30,8 @@ WHERE agent_id = :agent AND state = 'starting';
 UPDATE agents SET token_hash = :token_hash WHERE id = :agent;
 
 -- name: process
-INSERT INTO processes (agent_id, pid, started, mark, profile, log, spawned_at)
-VALUES (:agent, :pid, :started, :mark, :profile, :log, :now)
+INSERT INTO processes (agent_id, pid, started, mark, profile, log, definition_hash, spawned_at)
+VALUES (:agent, :pid, :started, :mark, :profile, :log, :definition_hash, :now)
 ON CONFLICT (agent_id) DO UPDATE SET pid = excluded.pid, started = excluded.started, mark = excluded.mark,
-    profile = excluded.profile, log = excluded.log, spawned_at = excluded.spawned_at,
-    ended_at = NULL, exit_code = NULL, reason = NULL;
+    profile = excluded.profile, log = excluded.log, definition_hash = excluded.definition_hash,
+    spawned_at = excluded.spawned_at, ended_at = NULL, exit_code = NULL, reason = NULL;

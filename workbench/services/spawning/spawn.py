@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
-from workbench.model import Level, Registration, Wire
+from workbench.model import Level, Registration, SelfTools, Wire
 from workbench.ops import Ctx, op
-from workbench.ops.parameters import AgentId, PersonaId
+from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.services import approvals
 from workbench.services.agents.register import Registered, add_pending, allow_admitted
 from workbench.services.agents.rows import require_agent
+from workbench.services.definitions import changes
 from workbench.services.processes import environments, processes, termination
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import Confinement, confinement_of
-from workbench.services.spawning import workplace
+from workbench.services.spawning import definition as definitions
+from workbench.services.spawning import newcomer, workplace
+from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
 from workbench.services.spawning.launch import launch
+from workbench.services.spawning.newcomer import Newcomer, Wanted
 from workbench.services.spawning.queue import take_slot
 from workbench.services.spawning.request import (
     SQL,
@@ -31,8 +34,9 @@ from workbench.services.spawning.request import (
     OnlyTask,
     OverMcp,
     ProfileName,
+    SpawnPersona,
     SpawnRequest,
-    check_environment,
+    Tools,
     check_profile,
     environment_of,
 )
@@ -43,7 +47,8 @@ class Spawned(Wire):
     """A spawned agent, which runs or is `queued`.
 
     It works once its registration is approved. `approval_id` is the approval that decides it, null if it is admitted;
-    get_approval with wait_seconds waits for the decision.
+    get_approval with wait_seconds waits for the decision. `unused` says what of its definition its profile does not
+    use.
     """
 
     agent_id: str
@@ -54,12 +59,14 @@ class Spawned(Wire):
     worktree: str | None
     log: str
     confinement: Confinement
+    definition_id: str | None
+    unused: list[str]
 
 
 @op(allow=Level.PLANNER, needs_server=True)
 async def spawn_agent(
     ctx: Ctx,
-    persona_id: PersonaId,
+    persona_id: SpawnPersona = None,
     assigned_worktree: Annotated[
         str | None, Field(description="The worktree to which the agent is confined; default: the task's.")
     ] = None,
@@ -71,6 +78,10 @@ async def spawn_agent(
     task_id: OnlyTask = None,
     limits: Limits = ResourceLimits(),
     mcp: OverMcp = False,
+    definition: DefinitionTarget = None,
+    include: Include = [],
+    self_tools: OwnTools = None,
+    tools: Tools = [],
     approve: Annotated[
         Literal["auto", "ask"],
         Field(description="auto: admit the operator's agent at once; a planner's always needs approval."),
@@ -80,22 +91,16 @@ async def spawn_agent(
 
     When no slot is free, it is queued. get_approval with wait_seconds waits for the decision on its registration.
     """
-    check_environment(environment)
-    request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment))
-    capabilities = await check_profile(ctx, request)
-    confinement_of(ctx.settings)
-    worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, persona_id, assigned_worktree, task_id, new_worktree))
-    if new_worktree:
-        worktree = await workplace.make_worktree(ctx, worktree, name or persona_id)
-    who = {"name": name or persona_id, "persona_id": persona_id, "capabilities": capabilities, "worktree": worktree}
-    spawning = _spawn(ctx, who, request, environment, approve)
-    return await ctx.repositories.shielded(spawning)
+    snapshot = await definitions.find(ctx, definition, include)
+    path = ctx.definitions.display_path(snapshot.path) if snapshot else None
+    request = SpawnRequest(profile, function, task_id, limits, mcp, bool(environment), path, tuple(include))
+    wanted = Wanted(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
+    who = await newcomer.check(ctx, wanted, request, environment, snapshot)
+    return await ctx.repositories.shielded(_spawn(ctx, who, request, environment, approve))
 
 
-async def _spawn(
-    ctx: Ctx, who: Mapping[str, Any], request: SpawnRequest, environment: Environment, approve: str
-) -> Spawned:
-    """Register an agent and start it. `who` is its name, persona, capabilities and worktree."""
+async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: Environment, approve: str) -> Spawned:
+    """Register an agent and start it."""
     made, agent_uid, at_once = await _register(ctx, who, request)
     try:
         await asyncio.to_thread(environments.save, ctx.settings, agent_uid, environment)
@@ -107,12 +112,17 @@ async def _spawn(
         await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
         await asyncio.to_thread(environments.remove, ctx.settings, agent_uid)
         raise
-    return _spawned(ctx, agent_uid, agent_id, status, question, pid, who["worktree"])
+    definition_id = who.definition.id if who.definition else None
+    found = _spawned(ctx, agent_uid, agent_id, status, pid, who.worktree, definition_id)
+    return found.model_copy(update={"approval_id": question, "unused": list(who.unused)})
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True)
 async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
-    """Restart an agent you spawned: end its process, if it runs, and start another with a new token."""
+    """Restart an agent you spawned: end its process, if it runs, and start another with a new token.
+
+    It takes its definition as that is now.
+    """
 
     def question(tx: Reader) -> tuple[Row, Row]:
         agent = require_agent(tx, agent_id)
@@ -127,12 +137,17 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
 
     agent, spawn = await ctx.read(question)
     agent_uid: str = agent["id"]
-    await check_profile(ctx, SpawnRequest.of(spawn))
-    await environment_of(ctx, agent_uid, SpawnRequest.of(spawn))
+    request, definition_id = SpawnRequest.of(spawn), agent["definition_id"]
+    snapshot = await changes.current(ctx, definition_id, request.definition) if definition_id else None
+    checked = await check_profile(ctx, request, snapshot)
+    await environment_of(ctx, agent_uid, request)
+    if snapshot is not None:  # what is wrong with it ends no process
+        await definitions.setup(ctx, request, snapshot, SelfTools(agent["self_tools"]))
     confinement_of(ctx.settings)
     pid = await ctx.repositories.shielded(_restart(ctx, agent))
     status = Registration(agent["registration_status"])
-    return _spawned(ctx, agent_uid, agent_id, status, None, pid, agent["assigned_worktree"])
+    found = _spawned(ctx, agent_uid, agent_id, status, pid, agent["assigned_worktree"], definition_id)
+    return found.model_copy(update={"unused": list(checked.unused)})
 
 
 async def _restart(ctx: Ctx, agent: Row) -> int | None:
@@ -148,7 +163,7 @@ async def _restart(ctx: Ctx, agent: Row) -> int | None:
     return await launch(ctx, agent_uid) if await ctx.write(change) else None
 
 
-async def _register(ctx: Ctx, who: Mapping[str, Any], request: SpawnRequest) -> tuple[Registered, str, bool]:
+async def _register(ctx: Ctx, who: Newcomer, request: SpawnRequest) -> tuple[Registered, str, bool]:
     """Register an agent and queue it, in one transaction; also its internal id, and whether it got a slot."""
 
     def change(tx: Tx) -> tuple[Registered, str, bool]:
@@ -160,7 +175,7 @@ async def _register(ctx: Ctx, who: Mapping[str, Any], request: SpawnRequest) -> 
                 "Terminate one, or wait until one ends.",
             )
         token = access.new_token("wba")
-        made = add_pending(tx, ctx, token=token, parent=ctx.caller.agent, profile=request.profile, **who)
+        made = add_pending(tx, ctx, token=token, parent=ctx.caller.agent, profile=request.profile, **who.registration)
         agent: str = require_agent(tx, made.agent_id)["id"]
         values = {"agent": agent, "profile": request.profile, "request": request.as_json(), "parent": ctx.caller.agent}
         tx.run(SQL.add, values, now=tx.now)
@@ -183,17 +198,19 @@ def _spawned(
     agent_uid: str,
     agent_id: str,
     status: Registration,
-    approval_id: int | None,
     pid: int | None,
     worktree: str | None,
+    definition_id: str | None,
 ) -> Spawned:
     return Spawned(
         agent_id=agent_id,
         status=status,
-        approval_id=approval_id,
+        approval_id=None,
         state="queued" if pid is None else "running",
         pid=pid,
         worktree=worktree,
         log=str(processes.log_of(ctx, agent_uid)),
         confinement=confinement_of(ctx.settings),
+        definition_id=definition_id,
+        unused=[],
     )

@@ -3,46 +3,61 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from workbench.confinement import Box, Limits
 from workbench.ops import Ctx
+from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.profile import Profile
+from workbench.rules.programs import AgentSetup
 from workbench.services.processes import profiles, sandbox
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a worker gets at one start.
+
+    Args:
+        token: its new token.
+        scratch: its scratch directory.
+        environment: variables for its commands.
+        definition: its definition as it is now.
+    """
+
+    token: str = field(repr=False)
+    scratch: Path
+    environment: Mapping[str, str] = field(repr=False)
+    confinement: Confinement
+    definition: AgentSetup | None
+
+
 def worker_config(
-    ctx: Ctx,
-    request: SpawnRequest,
-    place: WorktreePlace | None,
-    borrowed: Sequence[Path],
-    token: str,
-    scratch: Path,
-    environment: Mapping[str, str],
-    confinement: Confinement,
+    ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, borrowed: Sequence[Path], start: Start
 ) -> WorkerConfig:
     """Build the configuration of a worker. Blocks."""
     assert ctx.server is not None, "it needs the server"
     settings, profile = ctx.settings, profiles.load(ctx.settings, request.profile)
     return WorkerConfig(
         url=ctx.server.url,
-        token=token,
-        scratch=scratch,
-        box=_box(ctx, profile, place, borrowed, scratch),
+        token=start.token,
+        scratch=start.scratch,
+        box=_box(ctx, profile, place, borrowed, start),
         project=settings.project,
         profile=profile,
         agent_mcp_url=ctx.server.mcp_url,
         worktree=place,
+        definition=start.definition,
         function=request.function,
         task_id=request.task_id,
         limits=Limits(**request.limits.model_dump()),
-        environment=environment,
-        missing=confinement.missing,
+        environment=start.environment,
+        missing=start.confinement.missing,
         mcp_url=ctx.server.mcp_url if request.mcp else None,
         server_file=settings.server_file,
         heartbeat_seconds=settings.heartbeat_seconds,
@@ -61,21 +76,31 @@ async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:
     return await asyncio.to_thread(repository.object_directories)
 
 
-def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], scratch: Path) -> Box:
+def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], start: Start) -> Box:
     """What the commands of an agent may access. Without a worktree, they can write only to their scratch directory,
-    and read the project except its entries that begin with a dot."""
+    and read the project except its entries that begin with a dot. The programs and ports of its definition's MCP
+    servers are added: the operator trusts those."""
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
     server = urlsplit(ctx.server.url).port or 0
+    servers = [one.server for one in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(Path(path).expanduser() for path in profile.read)]
+    read += [path for one in servers if isinstance(one, StdioServer) for path in profiles.server_places(settings, one)]
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
     return sandbox.box(
         settings,
-        worktree=place.path if place else scratch,
-        git_dir=place.git_dir if place else scratch,
+        worktree=place.path if place else start.scratch,
+        git_dir=place.git_dir if place else start.scratch,
         objects=borrowed,
-        scratch=scratch,
+        scratch=start.scratch,
         read=read,
-        connect=[server if port == "server" else port for port in profile.connect],
+        connect=[*(server if port == "server" else port for port in profile.connect), *_ports(servers)],
     )
+
+
+def _ports(servers: Iterable[StdioServer | HttpServer]) -> Iterator[int]:
+    for server in servers:
+        if isinstance(server, HttpServer):
+            address = urlsplit(server.url)
+            yield address.port or (443 if address.scheme == "https" else 80)

@@ -189,8 +189,10 @@ def task_of(tx: Reader, row: Row) -> Task:
 
 
 def _attempts(tx: Reader, row: Row) -> list[Attempt]:
-    """The attempts of a task. While the first one runs unsupervised, its data comes from the row, without a query."""
-    if row["attempt"] > 1 or row["supervised"] or row["status"] not in lifecycle.HELD:
+    """The attempts of a task. While the first one runs, unsupervised and by an agent without a definition, its data
+    comes from the row, without a query."""
+    is_plain = not row["supervised"] and row["holder_definition"] is None
+    if row["attempt"] > 1 or not is_plain or row["status"] not in lifecycle.HELD:
         return [_attempt(row["id"], one) for one in tx.all(SQL.attempts, task_id=row["id"])]
     shown = ("attempt", "claimed_at", "started_at")
     return [_attempt(row["id"], {"agent_id": row["holder"], **{name: row[name] for name in shown}})]

@@ -30,7 +30,7 @@ SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.conte
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.not_before, s.reserved_for,
     s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
     s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message,
-    a.assigned_agent_id AS holder, r.assigned_agent_id AS reserved_name,
+    a.assigned_agent_id AS holder, a.definition_id AS holder_definition, r.assigned_agent_id AS reserved_name,
     EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = t.id) AS waits,
     EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id) AS supervised
 FROM tasks t
@@ -54,7 +54,7 @@ WHERE d.task_id = :task_id ORDER BY d.depends_on;
 
 -- name: attempts
 SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,
-    x.error_class, x.error_message, w.worktree, w.base_commit, w.waits_for, w.requested_end, w.state, w.kept_commit, w.commits, w.files,
+    x.error_class, x.error_message, x.definition_id, x.definition_hash, w.worktree, w.base_commit, w.waits_for, w.requested_end, w.state, w.kept_commit, w.commits, w.files,
     w.bytes, w.problem
 FROM task_attempts x JOIN agents a ON a.id = x.agent_id
 LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt

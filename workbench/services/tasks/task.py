@@ -135,7 +135,7 @@ class Attempt(Wire):
 
     `base_commit` is where its branch was when it began. `waits_for` says what it waits for before it begins, and
     `finishing` how its command has ended it, while the command still runs. `kept` is its work, if it did not complete
-    the task; `problem` says why that could not be kept.
+    the task; `problem` says why that could not be kept. `definition_hash` is the version of the agent's definition.
     """
 
     attempt: int
@@ -152,6 +152,8 @@ class Attempt(Wire):
     finishing: Literal["completed", "failed", "released"] | None
     kept: KeptWork | None
     problem: str | None
+    definition_id: str | None
+    definition_hash: str | None
 
 
 class Task(TaskSummary):

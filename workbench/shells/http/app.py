@@ -1,4 +1,5 @@
-"""HTTP: `/health`, `POST /api/ops/<name>`, `GET /api/ops`, the feed as `GET /api/events`, and the endpoints of `rest`.
+"""HTTP: `/health`, `POST /api/ops/<name>`, `GET /api/ops`, the feed as `GET /api/events`, and the endpoints of `rest`
+and of `personalities`.
 
 Responses are `{"success": true, "data": …}` or `{"success": false, "error": {code, message, details}}`; endpoints
 without a prefix return plain data (see `rest`). `GET /api/openapi.json` describes all of it to admitted callers.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from functools import cache
 from typing import Any
@@ -25,14 +26,14 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Unauthenticated, WorkbenchError, WrongMethod
 from workbench.ops import Caller
 from workbench.rules.wire import json_safety
-from workbench.shells.gate import HEALTH, failure, revoked, stopped, unless_revoked
-from workbench.shells.http import openapi, rest
+from workbench.shells.gate import HEALTH, failure, revoked, stopped, unless_ended
+from workbench.shells.http import openapi, personalities, rest, trait_calls
+from workbench.shells.http.endpoints import Endpoint, caller_of, coded, read_body
 
 SSE_WAIT_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 Shape = Callable[[rest.Endpoint, dict[str, Any]], Response]
 
 
@@ -44,11 +45,13 @@ def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[
     """
     shell = _Shell(workbench, stopping or asyncio.Event())
     return [
-        *(Route(path, _coded(shell.health)) for path in HEALTH),
-        Route("/api/ops", _coded(shell.catalogue)),
-        Route("/api/ops/{name:path}", _coded(shell.call), methods=["POST"]),
-        Route("/api/events", _coded(shell.events)),
-        Route("/api/openapi.json", _coded(shell.description)),
+        *(Route(path, coded(shell.health)) for path in HEALTH),
+        Route("/api/ops", coded(shell.catalogue)),
+        Route("/api/ops/{name:path}", coded(shell.call), methods=["POST"]),
+        Route("/api/events", coded(shell.events)),
+        Route("/api/openapi.json", coded(shell.description)),
+        *personalities.routes(workbench),
+        *trait_calls.routes(workbench),
         *shell.rest_routes("", _plain),
         *shell.rest_routes("/api", lambda endpoint, result: _success(result)),
     ]
@@ -69,8 +72,8 @@ class _Shell:
 
     async def catalogue(self, request: Request) -> Response:
         """The operations that the caller may call."""
-        level = _caller(request).level
-        ops = [op for op in self._workbench.catalogue.values() if op.allow <= level]
+        caller = caller_of(request)
+        ops = [op for op in self._workbench.catalogue.values() if op.permits(caller)]
         described = [{"name": op.name, "help": op.help, "input_schema": op.input_schema} for op in ops]
         return _success({"operations": described})
 
@@ -88,7 +91,7 @@ class _Shell:
         """The endpoints of `rest` under a prefix, with their results in a shape."""
         found = rest.by_path(self._workbench.catalogue)
         return [
-            Route(prefix + path, _coded(self._at(methods, shape)), methods=list(methods))
+            Route(prefix + path, coded(self._at(methods, shape)), methods=list(methods))
             for path, methods in found.items()
         ]
 
@@ -116,7 +119,7 @@ class _Shell:
         first = await self._asked(request, "list_events", arguments)
         if not is_stream:
             return _success(first)
-        caller, held = _caller(request), AsyncExitStack()
+        caller, held = caller_of(request), AsyncExitStack()
         if caller.agent is not None:
             assert request.client is not None
             client_id = f"{request.client.host}:{request.client.port}"
@@ -155,13 +158,13 @@ class _Shell:
         self, request: Request, name: str, arguments: dict[str, Any], *, decoded: bool = False
     ) -> dict[str, Any]:
         """Run an operation for the caller of a request."""
-        caller = _caller(request)
+        caller = caller_of(request)
         work = self._workbench.dispatch(caller, name, arguments, decoded=decoded)
         operation = self._workbench.catalogue.get(name)
         if operation is None or not operation.waits(arguments):
             return await work
-        # A request that only waits ends when its client leaves; any other is completed.
-        return await self._attended(request, unless_revoked(self._workbench, caller, work))
+        # A request that waits ends when its client leaves; any other is completed.
+        return await self._attended(request, unless_ended(self._workbench, caller, work))
 
     async def _attended(self, request: Request, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """The result of `work`, unless the client leaves or the servers stop first.
@@ -182,14 +185,9 @@ class _Shell:
 
     async def _body(self, request: Request) -> dict[str, Any]:
         """The request body as an object; an empty body is an empty object."""
-        limit = self._workbench.settings.max_frame_bytes
-        raw = bytearray()
-        async for chunk in request.stream():
-            raw += chunk
-            if len(raw) > limit:
-                raise BadInput("TOO_LARGE", f"A request may have at most {limit:,} bytes.")
+        raw = await read_body(request, self._workbench.settings.max_frame_bytes)
         try:
-            arguments = json_safety.decode(bytes(raw or b"{}"))
+            arguments = json_safety.decode(raw or b"{}")
         except json_safety.NotJson:
             raise BadInput("BAD_MESSAGE", "The body is not JSON. Send an object with the arguments.") from None
         except ValueError as error:
@@ -240,30 +238,6 @@ async def no_such_endpoint(request: Request, error: Exception) -> Response:
     )
     answer.headers["Allow"] = allowed
     return answer
-
-
-def _coded(endpoint: Endpoint) -> Endpoint:
-    """The outermost handler: turns every error into a coded response."""
-
-    async def guarded(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except WorkbenchError as error:
-            return failure(error)
-        except ClientDisconnect:
-            return Response()  # nobody receives it
-        except asyncio.CancelledError:  # uvicorn stops, and no longer waits
-            return failure(stopped())
-        except Exception:
-            log.exception("%s %s failed", request.method, request.url.path)
-            return failure(WorkbenchError("INTERNAL_ERROR", "The server failed; see its log."))
-
-    return guarded
-
-
-def _caller(request: Request) -> Caller:
-    caller: Caller = request.state.caller
-    return caller
 
 
 def _success(data: dict[str, Any]) -> Response:

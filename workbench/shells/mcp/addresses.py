@@ -17,7 +17,10 @@ from workbench.errors import NotFound
 from workbench.rules.wire.patch import patch_text
 
 SCHEME = "workbench://"
+PROFILES = "profile://"
+"""The scheme of agents' profiles on a KOI network."""
 JSON = "application/json"
+JSON_SCHEMA = "application/schema+json"
 NUMBERS = frozenset({"approval_id", "task_id"})
 """Arguments that are numbers."""
 
@@ -34,7 +37,8 @@ class Kind:
         operation: reads one of them.
         fixed: further arguments of the operation.
         text: makes the text of the resource from the operation's result.
-        items: for a list, the paths and the titles of what is in it, newest first.
+        items: for a list, the addresses and the titles of what is in it, newest first.
+        scheme: that of the address.
     """
 
     path: str
@@ -45,16 +49,17 @@ class Kind:
     mime_type: str = JSON
     text: Callable[[Result], str] = lambda result: json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     items: Items = lambda result: iter(())
+    scheme: str = SCHEME
 
     @property
     def address(self) -> str:
         """Its address, or the template (RFC 6570) of its addresses."""
-        return SCHEME + self.path
+        return self.scheme + self.path
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """Matches the addresses."""
-        return re.compile(SCHEME + re.sub(r"{(\w+)}", _group, self.path))
+        return re.compile(self.scheme + re.sub(r"{(\w+)}", _group, self.path))
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -82,7 +87,7 @@ class Address:
     @property
     def uri(self) -> str:
         """The one spelling that all spellings of the address share."""
-        return SCHEME + re.sub(r"{(\w+)}", lambda name: segment(self.values[name[1]]), self.kind.path)
+        return self.kind.scheme + re.sub(r"{(\w+)}", lambda name: segment(self.values[name[1]]), self.kind.path)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -92,30 +97,42 @@ class Address:
 
 def _tasks(result: Result) -> Iterator[tuple[str, str]]:
     for task in result["tasks"]:
-        yield f"tasks/{task['id']}", f"Task {task['id']} ({task['status']}): {task['title']}"
+        yield f"{SCHEME}tasks/{task['id']}", f"Task {task['id']} ({task['status']}): {task['title']}"
 
 
 def _contexts(result: Result) -> Iterator[tuple[str, str]]:
     for context in result["data"]:
-        yield f"contexts/{context['id']}", f"Context {context['sequence_number']}: {context['title']}"
+        yield f"{SCHEME}contexts/{context['id']}", f"Context {context['sequence_number']}: {context['title']}"
 
 
 def _plans(result: Result) -> Iterator[tuple[str, str]]:
     for plan in reversed(result["plans"]):
         done = f"{plan['completed']} of {plan['tasks']} completed"
-        yield f"plans/{segment(plan['plan'])}", f"Plan {plan['plan']} ({done})"
+        yield f"{SCHEME}plans/{segment(plan['plan'])}", f"Plan {plan['plan']} ({done})"
 
 
 def _approvals(result: Result) -> Iterator[tuple[str, str]]:
     for approval in reversed(result["approvals"]):
-        yield f"approvals/{approval['id']}", f"Approval {approval['id']}: {approval['kind']} of {approval['subject']}"
+        yield (
+            f"{SCHEME}approvals/{approval['id']}",
+            f"Approval {approval['id']}: {approval['kind']} of {approval['subject']}",
+        )
 
 
 def _diffs(result: Result) -> Iterator[tuple[str, str]]:
     for worktree in reversed(result["worktrees"]):
         name = worktree["name"]
         lines = f"+{worktree['added']} −{worktree['removed']}"
-        yield f"worktrees/{segment(name)}/diff", f"Changes of the worktree {name} ({lines})"
+        yield f"{SCHEME}worktrees/{segment(name)}/diff", f"Changes of the worktree {name} ({lines})"
+
+
+def _personalities(result: Result) -> Iterator[tuple[str, str]]:
+    for one in result["personalities"]:
+        yield f"{PROFILES}{segment(one['name'])}", f"Profile of the agent {one['name']}: {one['description']}"
+
+
+def _schema(result: Result) -> str:
+    return json.dumps(result["jsonSchema"], ensure_ascii=False)
 
 
 def segment(text: object) -> str:
@@ -155,6 +172,32 @@ LISTS = (
         fixed={"resource_type": "contexts", "limit": 100},
         items=_contexts,
     ),
+    Kind(
+        "personalities",
+        "list_personalities",
+        "Personalities",
+        "The agents of the KOI network: what they say about themselves, and their tools.",
+        fixed={"limit": 100},
+        items=_personalities,
+    ),
+    Kind(
+        "schemas/agent",
+        "agent_get_schema",
+        "JSON Schema of agent.yaml",
+        "The form of the file agent.yaml of an agent definition.",
+        fixed={"file": "agent.yaml"},
+        mime_type=JSON_SCHEMA,
+        text=_schema,
+    ),
+    Kind(
+        "schemas/front-matter",
+        "agent_get_schema",
+        "JSON Schema of front matter",
+        "The form of the front matter of a rule or reference of an agent definition.",
+        fixed={"file": "front-matter"},
+        mime_type=JSON_SCHEMA,
+        text=_schema,
+    ),
 )
 SINGLE = (
     Kind("approvals/{approval_id}", "get_approval", "Approval", "A request for approval, the decision and its reason."),
@@ -177,6 +220,14 @@ SINGLE = (
     ),
     Kind("tasks/{task_id}", "get_task", "Task", "A task in full: text, state, dependencies, attempts, result."),
     Kind("contexts/{context_id}", "get_context", "Context", "A context with its whole text."),
+    Kind(
+        "{name}",
+        "get_personality",
+        "Profile",
+        "The profile of an agent of the KOI network, in its latest version, and where it comes from.",
+        scheme=PROFILES,
+    ),
+    Kind("{name}/{version}", "get_personality", "Version of a profile", "A version of a profile.", scheme=PROFILES),
 )
 
 

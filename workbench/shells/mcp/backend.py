@@ -14,8 +14,8 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
 from workbench.errors import BadInput, WorkbenchError
-from workbench.model import Level
 from workbench.ops import Caller
+from workbench.services.tools.tool import Outcome, Surroundings, Tool
 
 NOT_FOUND_OF_SESSIONS = -32002
 """The code for a resource that does not exist, in the versions with sessions; newer ones use ``INVALID_PARAMS``."""
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class Backend(Protocol):
-    """Where tool calls go: into this process, or over HTTP to the server."""
+    """Where the requests of clients go."""
 
-    async def level(self, ctx: Context) -> Level:
-        """The level of a request's caller."""
+    async def caller(self, ctx: Context) -> Caller:
+        """The caller of a request."""
         ...
 
     async def guidance(self, ctx: Context) -> str:
@@ -38,6 +38,16 @@ class Backend(Protocol):
 
     async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run an operation for the caller of a request."""
+        ...
+
+    async def tools(self, ctx: Context) -> list[Tool]:
+        """The tools, other than operations, that the caller of a request is offered."""
+        ...
+
+    async def call_tool(
+        self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings
+    ) -> Outcome:
+        """Call one of them."""
         ...
 
 
@@ -51,9 +61,9 @@ def require_first_page(params: PaginatedRequestParams | None) -> None:
         raise BadInput("BAD_CURSOR", "This list has only one page. Send the request without a cursor.")
 
 
-def protocol_error(error: WorkbenchError, code: int) -> MCPError:
-    """An error as a JSON-RPC error. Its data is the coded error that a tool would return."""
-    return MCPError(code, error.message, error.as_dict())
+def protocol_error(error: WorkbenchError, code: int, **data: Any) -> MCPError:
+    """An error as a JSON-RPC error. Its data is the coded error that a tool would return, and more if given."""
+    return MCPError(code, error.message, error.as_dict() | data)
 
 
 def internal_error() -> WorkbenchError:
@@ -62,12 +72,16 @@ def internal_error() -> WorkbenchError:
 
 
 @asynccontextmanager
-async def refusing(ctx: Context) -> AsyncIterator[None]:
-    """The outermost handler of all requests but calls of tools: raises coded errors as JSON-RPC errors."""
+async def refusing(ctx: Context, **data: Any) -> AsyncIterator[None]:
+    """The outermost handler of all requests but calls of tools: raises coded errors as JSON-RPC errors.
+
+    Args:
+        data: what their data has besides.
+    """
     try:
         yield
     except WorkbenchError as error:
-        raise protocol_error(error, _code(error, ctx.protocol_version)) from None
+        raise protocol_error(error, _code(error, ctx.protocol_version), **data) from None
     except MCPError:
         raise
     except Exception:

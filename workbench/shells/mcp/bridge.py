@@ -2,7 +2,8 @@
 
 Messages pass unchanged, so that the server offers here what it offers over HTTP. The bridge adds what a process of the
 agent's own can do: it takes over the token that `register` returns, opens sessions (of protocols before 2026-07-28)
-again when the server has lost them, announces the agent's tools once it is admitted, and answers while no server does.
+again when the server has lost them, follows a server that was restarted at another address, announces the agent's
+tools once it is admitted, and answers while no server does.
 
 The package `mcp` is not imported: loading it takes several times as long as all else that this process does until it
 answers.
@@ -15,12 +16,14 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from workbench import state_directory
 from workbench.client.discovery import find_server
 from workbench.client.http import HttpClient
 from workbench.client.messages import no_server
+from workbench.client.project_server import ProjectServer
 from workbench.client.retry import backoff, is_temporary
 from workbench.errors import WorkbenchError
 from workbench.settings import Settings
@@ -40,15 +43,16 @@ class Bridge:
     """Passes the messages of one client on, and those of the server back.
 
     Args:
-        url: the address of the server.
+        server: where the server is.
         token: the agent's, if it has one already.
         write: sends a message to the client.
     """
 
-    def __init__(self, url: str, token: str | None, write: Write) -> None:
-        self._url = url
+    def __init__(self, server: ProjectServer, token: str | None, write: Write) -> None:
+        self._server = server
+        self._token = token
         self._write = write
-        self._endpoint = Endpoint(url, token)
+        self._endpoint = Endpoint(server.url, token)
         self._former: list[Endpoint] = []
         self._initialize: Message | None = None
         self._is_initialized = False
@@ -57,6 +61,7 @@ class Bridge:
         self._listening: dict[Any, Message] = {}
         self._tools: Any = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._begin(self._follow_server())
         if token is not None:
             self._begin(self._announce(token))
 
@@ -139,6 +144,8 @@ class Bridge:
             async for answer in self._listen(message):
                 yield answer
             return
+        if self._server.is_away() and await self._server.find():
+            self._replace_endpoint()
         try:
             await self._require_session()
             async for answer in self._endpoint.send(message):
@@ -173,12 +180,26 @@ class Bridge:
 
     async def _take_over(self, token: str) -> None:
         """Use the token of a registration from now on; requests under way keep their session."""
-        former, self._endpoint = self._endpoint, Endpoint(self._url, token)
-        self._former.append(former)
+        self._token = token
+        former = self._replace_endpoint(end_streams=False)
         with contextlib.suppress(WorkbenchError):  # the next request tries again
             await self._require_session()
         former.replaced.set()
         self._begin(self._announce(token))
+
+    def _replace_endpoint(self, *, end_streams: bool = True) -> Endpoint:
+        """Use the server's present address and the present token from now on; the former endpoint."""
+        former, self._endpoint = self._endpoint, Endpoint(self._server.url, self._token)
+        self._former.append(former)
+        if end_streams:
+            former.replaced.set()
+        return former
+
+    async def _follow_server(self) -> None:
+        """Use the server's new address whenever it has moved; requests under way fail where they were sent."""
+        while True:
+            await self._server.moved()
+            self._replace_endpoint()
 
     async def _require_session(self) -> None:
         """Open a session as the client did, unless there is one, or its protocol has none.
@@ -216,15 +237,19 @@ class Bridge:
     async def _announce(self, token: str) -> None:
         """Announce the agent's tools as soon as a person has admitted it. The task's outermost handler."""
         try:
-            async with HttpClient(self._url, token) as client:
-                if not await _is_admitted_later(client):
-                    return
+            if not await _is_admitted_later(partial(self._registration, token)):
+                return
             for message in list_changed(self._listening.values(), has_session=self._initialize is not None):
                 await self._write(message)
         except WorkbenchError as error:  # such as a revoked token: the next list of tools tells
             log.info("the new tools are not announced: %s", error)
         except Exception:
             log.exception("the new tools could not be announced")
+
+    async def _registration(self, token: str, wait_seconds: float) -> dict[str, Any]:
+        """Where a registration stands, asked at the server's present address."""
+        async with HttpClient(self._server.url, token) as client:
+            return await client.call("registration_status", wait_seconds=wait_seconds)
 
 
 async def _until(end: asyncio.Event, messages: AsyncIterator[Message]) -> AsyncIterator[Message]:
@@ -246,8 +271,11 @@ async def _until(end: asyncio.Event, messages: AsyncIterator[Message]) -> AsyncI
         ending.cancel()
 
 
-async def _is_admitted_later(client: HttpClient) -> bool:
+async def _is_admitted_later(registration: Callable[[float], Awaitable[dict[str, Any]]]) -> bool:
     """Wait for the decision on a registration; False if it was decided before, or is a rejection.
+
+    Args:
+        registration: waits up to so many seconds for the decision, and returns where it stands.
 
     Raises:
         WorkbenchError: the registration no longer exists.
@@ -255,7 +283,7 @@ async def _is_admitted_later(client: HttpClient) -> bool:
     pauses, has_waited = backoff(), False
     while True:
         try:
-            state = await client.call("registration_status", wait_seconds=WAIT_SECONDS if has_waited else 0)
+            state = await registration(WAIT_SECONDS if has_waited else 0)
         except WorkbenchError as error:
             if not is_temporary(error):
                 raise
@@ -281,7 +309,7 @@ async def _serve(settings: Settings, token: str | None) -> None:
     if found is None:
         raise no_server(ConnectionError(f"none runs in {settings.project}"))
     output = Output()
-    bridge = Bridge(found.info.url, token, output.write)
+    bridge = Bridge(ProjectServer.at(found.info.url, settings.project), token, output.write)
     try:
         async for line in lines():
             try:

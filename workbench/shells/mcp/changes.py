@@ -21,10 +21,10 @@ from mcp.server.subscriptions import (
 
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unauthenticated, WorkbenchError
-from workbench.model import Event, Level
+from workbench.model import Capability, Event, Level
 from workbench.ops import Caller
 from workbench.services.sharing.events import may_see
-from workbench.shells.mcp.addresses import SCHEME, Address, segment
+from workbench.shells.mcp.addresses import PROFILES, SCHEME, Address, segment
 
 MAX_WATCHED = 100
 SECONDS_BETWEEN_DELIVERIES = 0.5
@@ -42,12 +42,18 @@ PATHS = {
     "worktree": ("worktrees", "worktrees/{}/diff"),
 }
 """The resources that an event about a noun changes."""
-KINDS = tuple(f"{noun}.*" for noun in sorted({*ACCESS, *PATHS}))
+PERSONALITY = "personality"
+"""The noun of events about profiles of the KOI network."""
+TOOLS_CHANGED = frozenset({"tools.changed", "tool.permitted", "peer.blocked", "peer.unblocked"})
+"""The events, besides those about personalities, after which agents that may call tools of the catalogue may be offered
+others."""
+KINDS = (*(f"{noun}.*" for noun in sorted({*ACCESS, *PATHS, PERSONALITY})), *sorted(TOOLS_CHANGED))
 LISTED = frozenset(
     {
         *("approval.requested", "approval.approved", "approval.rejected", "approval.failed"),
         *("context.written", "context.deleted", "context.restored"),
         *("plan.created", "task.created"),
+        *("personality.published", "personality.forgotten"),
         *("worktree.created", "worktree.discarded", "worktree.integrated"),
     }
 )
@@ -58,7 +64,15 @@ log = logging.getLogger(__name__)
 def addresses(found: Event) -> list[str]:
     """The addresses of the resources that an event changes; a task's plan is not among them."""
     noun, _, name = found.subject.partition(":")
+    if noun == PERSONALITY:
+        return _of_profile(*name.split("/", 1))
     return [SCHEME + path.format(segment(name)) for path in PATHS.get(noun, ())]
+
+
+def _of_profile(name: str, version: str) -> list[str]:
+    """What a change of a version of a profile changes: it may be the latest one."""
+    latest = f"{PROFILES}{segment(name)}"
+    return [f"{SCHEME}personalities", latest, f"{latest}/{segment(version)}"]
 
 
 class Client:
@@ -173,6 +187,13 @@ class Changes:
                     await self._note(found)
 
     async def _note(self, found: Event) -> None:
+        is_profile = found.kind.startswith(f"{PERSONALITY}.")
+        if found.kind in TOOLS_CHANGED or is_profile:
+            for client in self._clients:
+                if Capability.TOOLS in client.caller.capabilities:
+                    client.add(ToolsListChanged())
+            if not is_profile:
+                return
         uris = addresses(found)
         if found.kind.startswith("task.") and any(client.watches_plans for client in self._clients):
             uris += await self._plan_of(found)
@@ -201,8 +222,10 @@ class Changes:
         if now is None:
             return
         client.caller = now
-        if now.level is not before.level:
+        if (now.level, now.capabilities) != (before.level, before.capabilities):
             client.add_everything()
+        elif now.tools != before.tools:
+            client.add(ToolsListChanged())
         elif (now.session, now.team, now.access) != (before.session, before.team, before.access):
             client.add_watched()
 

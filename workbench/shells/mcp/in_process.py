@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -13,9 +13,9 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.model import Level
 from workbench.ops import Caller
-from workbench.shells.gate import unless_revoked, unless_stopped
+from workbench.services.tools.tool import Outcome, Surroundings, Tool
+from workbench.shells.gate import unless_ended
 from workbench.shells.mcp.backend import Context, caller_of
 from workbench.shells.mcp.guidance import guidance
 from workbench.shells.mcp.notifications import Notifications
@@ -36,9 +36,19 @@ class InProcess:
     def __init__(self, workbench: Workbench, stopping: asyncio.Event) -> None:
         self._workbench = workbench
         self._stopping = stopping
+        self._stop: asyncio.Future[Any] | None = None
 
-    async def level(self, ctx: Context) -> Level:
-        return caller_of(ctx).level
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Answer calls that wait when the servers are about to stop, within the block."""
+        self._stop = asyncio.create_task(self._stopping.wait())
+        try:
+            yield
+        finally:
+            self._stop.cancel()
+
+    async def caller(self, ctx: Context) -> Caller:
+        return caller_of(ctx)
 
     async def guidance(self, ctx: Context) -> str:
         caller = caller_of(ctx)
@@ -50,7 +60,17 @@ class InProcess:
         op = self._workbench.catalogue.get(name)
         if op is None or not op.waits(arguments):
             return await work
-        return await unless_stopped(self._stopping, unless_revoked(self._workbench, caller, work))
+        return await unless_ended(self._workbench, caller, work, self._stop)
+
+    async def tools(self, ctx: Context) -> list[Tool]:
+        return await self._workbench.tools(caller_of(ctx))
+
+    async def call_tool(
+        self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings
+    ) -> Outcome:
+        caller = caller_of(ctx)
+        work = self._workbench.call_tool(caller, name, arguments, surroundings)
+        return await unless_ended(self._workbench, caller, work, self._stop)
 
 
 class Endpoint:
@@ -64,7 +84,7 @@ class Endpoint:
 
     def __init__(self, workbench: Workbench, stopping: asyncio.Event) -> None:
         self._workbench = workbench
-        backend = InProcess(workbench, stopping)
+        self._backend = backend = InProcess(workbench, stopping)
         self._notifications = Notifications(workbench, backend, stopping)
         self._manager = StreamableHTTPSessionManager(
             server(workbench.catalogue, backend, self._notifications.listen, self._notifications),
@@ -72,9 +92,11 @@ class Endpoint:
         )
         self._answering: dict[asyncio.Future[None], str | None] = {}
 
-    def run(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
         """Serve sessions within the block; once only."""
-        return self._manager.run()
+        async with self._backend.open(), self._manager.run():
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)

@@ -126,5 +126,5 @@ class Prompts:
         return found
 
     async def _offered(self, ctx: Context) -> list[Offer]:
-        level = await self._backend.level(ctx)
+        level = (await self._backend.caller(ctx)).level
         return [offer for offer in OFFERS if offer.allow <= level]

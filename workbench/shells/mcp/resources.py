@@ -18,7 +18,7 @@ from mcp.types import (
 from workbench.errors import WorkbenchError
 from workbench.inert import inert
 from workbench.ops import Catalogue
-from workbench.shells.mcp.addresses import LISTS, SCHEME, SINGLE, Kind, locate
+from workbench.shells.mcp.addresses import LISTS, SINGLE, Kind, locate
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
 
 NEWEST = 25
@@ -37,7 +37,7 @@ class Resources:
         async with refusing(ctx):
             require_first_page(params)
             kinds = await self._offered(ctx, LISTS)
-            found = [_resource(kind.path, kind.title, kind.description) for kind in kinds]
+            found = [_resource(kind.address, kind.title, kind.description) for kind in kinds]
             for kind in kinds:
                 found += await self._newest(ctx, kind)
             return ListResourcesResult(resources=found)
@@ -53,7 +53,7 @@ class Resources:
 
     async def on_read(self, ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """A resource as text."""
-        async with refusing(ctx):
+        async with refusing(ctx, uri=params.uri):
             return ReadResourceResult(contents=[await self.read(ctx, params.uri)])
 
     async def read(self, ctx: Context, uri: str) -> TextResourceContents:
@@ -67,8 +67,8 @@ class Resources:
         return TextResourceContents(uri=uri, mime_type=address.kind.mime_type, text=address.kind.text(result))
 
     async def _offered(self, ctx: Context, kinds: tuple[Kind, ...]) -> list[Kind]:
-        level = await self._backend.level(ctx)
-        return [kind for kind in kinds if self._catalogue[kind.operation].allow <= level]
+        caller = await self._backend.caller(ctx)
+        return [kind for kind in kinds if self._catalogue[kind.operation].permits(caller)]
 
     async def _newest(self, ctx: Context, kind: Kind) -> list[Resource]:
         """The newest things in a list; none if the caller's tool may not read them, or the project has no such things.
@@ -79,21 +79,30 @@ class Resources:
             result = await self._backend.call(ctx, kind.operation, dict(kind.fixed))
         except WorkbenchError:
             return []
-        return [_resource(path, title) for path, title in islice(kind.items(result), NEWEST)]
+        return [_resource(uri, title) for uri, title in islice(kind.items(result), NEWEST)]
 
 
-def _resource(path: str, title: str, description: str | None = None) -> Resource:
-    address = locate(SCHEME + path)
+def _resource(uri: str, title: str, description: str | None = None) -> Resource:
+    address = locate(uri)
     return Resource(
-        uri=address.uri, name=path, title=inert(title), description=description, mime_type=address.kind.mime_type
+        uri=address.uri,
+        name=_name(address.uri),
+        title=inert(title),
+        description=description,
+        mime_type=address.kind.mime_type,
     )
 
 
 def _template(kind: Kind) -> ResourceTemplate:
     return ResourceTemplate(
         uri_template=kind.address,
-        name=kind.path,
+        name=_name(kind.address),
         title=kind.title,
         description=kind.description,
         mime_type=kind.mime_type,
     )
+
+
+def _name(uri: str) -> str:
+    """An address without its scheme."""
+    return uri.partition("://")[2]

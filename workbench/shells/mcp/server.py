@@ -1,4 +1,4 @@
-"""The MCP server: its tools are the operations that a caller may use.
+"""The MCP server: its tools are the operations that a caller may use, and the tools of the catalogue it was granted.
 
 The list depends on the token alone. Without one it is `register` and `registration_status`; an admitted agent connects
 again with its token. Old and new protocol versions are served. The low-level server is used because the operations
@@ -7,8 +7,6 @@ have their own schemas and validation.
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,36 +17,31 @@ from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.types import (
-    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
     EmptyResult,
+    InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
     SubscribeRequestParams,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
-    TextContent,
-    Tool,
-    ToolAnnotations,
     UnsubscribeRequestParams,
 )
 
 from workbench import __version__
-from workbench.errors import WorkbenchError
 from workbench.model import Level
-from workbench.ops import Catalogue, Op
+from workbench.ops import Caller, Catalogue, Op
 from workbench.shells.gate import client_name
-from workbench.shells.mcp.backend import Backend, Context, internal_error, protocol_error, refusing, require_first_page
+from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
+from workbench.shells.mcp.calls import Calls
 from workbench.shells.mcp.progress import reported
 from workbench.shells.mcp.prompts import Prompts
+from workbench.shells.mcp.questions import sealed
 from workbench.shells.mcp.resources import Resources
-
-FIRST_CHOICE = frozenset({"register", "heartbeat_and_get_tasks", "claim_task", "complete_task"})
+from workbench.shells.mcp.tools import coded, of_catalogue, of_operation, structured
 
 Listen = Callable[[Context, SubscriptionsListenRequestParams], Awaitable[SubscriptionsListenResult]]
-
-log = logging.getLogger(__name__)
 
 
 class Subscriptions(Protocol):
@@ -83,20 +76,27 @@ def server(
     """
     resources = Resources(catalogue, backend)
     prompts = Prompts(backend, resources)
-    described = cache(tool)
+    calls = Calls(backend)
+    described = cache(of_operation)
 
     async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         async with refusing(ctx):
             require_first_page(params)
-            level = await backend.level(ctx)
-        return ListToolsResult(tools=[described(op) for op in offered(catalogue.values(), level)])
+            caller = await backend.caller(ctx)
+            others = await backend.tools(ctx)
+        operations = [described(op) for op in offered(catalogue.values(), caller)]
+        return ListToolsResult(tools=[*operations, *(of_catalogue(tool, ctx.protocol_version) for tool in others)])
 
-    async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         _introduce(ctx)
-        arguments = params.arguments or {}
-        op = catalogue.get(params.name)
+        op, arguments = catalogue.get(params.name), params.arguments or {}
+        if op is None and catalogue["call_tool"].permits(await backend.caller(ctx)):
+            return await calls.call(ctx, params)
         async with reported(ctx) if op is not None and op.waits(arguments) else nullcontext():
-            return await _coded(lambda: backend.call(ctx, params.name, arguments))
+            return await coded(lambda: run(ctx, params.name, arguments))
+
+    async def run(ctx: Context, name: str, arguments: dict[str, Any]) -> CallToolResult:
+        return structured(await backend.call(ctx, name, arguments))
 
     made = _Server(
         "workbench",
@@ -114,7 +114,7 @@ def server(
         on_list_prompts=prompts.on_list,
         on_get_prompt=prompts.on_get,
     )
-    made.middleware.append(_guiding(backend))
+    made.middleware += [_guiding(backend), sealed()]
     if subscriptions is not None:
         made.middleware.append(subscriptions.note_session)
     return made
@@ -143,23 +143,10 @@ def _guiding(backend: Backend) -> ServerMiddleware[Any]:
     return guide
 
 
-def offered(ops: Iterable[Op], level: Level) -> list[Op]:
-    """The tools offered to a level, in a fixed order; admitted callers are not offered registration."""
-    least = Level.ANONYMOUS if level is Level.ANONYMOUS else Level.READ
-    return [op for op in ops if op.tool and least <= op.allow <= level]
-
-
-def tool(op: Op) -> Tool:
-    """An operation as an MCP tool, with hints for clients that ask before they act."""
-    return Tool(
-        name=op.name,
-        title=op.title,
-        description=op.help,
-        input_schema=op.input_schema,
-        output_schema=op.output_schema,
-        annotations=ToolAnnotations(read_only_hint=op.reads, destructive_hint=op.destructive, open_world_hint=False),
-        _meta={"anthropic/alwaysLoad": True} if op.name in FIRST_CHOICE else None,
-    )
+def offered(ops: Iterable[Op], caller: Caller) -> list[Op]:
+    """The tools offered to a caller, in a fixed order; admitted callers are not offered registration."""
+    least = min(caller.level, Level.READ)
+    return [op for op in ops if op.tool and least <= op.allow and op.permits(caller)]
 
 
 def _introduce(ctx: Context) -> None:
@@ -168,29 +155,3 @@ def _introduce(ctx: Context) -> None:
         client = ctx.session.client_params.client_info
         state = ctx.request.state
         state.caller = replace(state.caller, client=client_name(f"{client.name}/{client.version}"))
-
-
-async def _coded(run: Callable[[], Awaitable[dict[str, Any]]]) -> CallToolResult:
-    """The outermost handler: returns a result as structured content, and an error as text."""
-    try:
-        return _result(await run())
-    except WorkbenchError as error:
-        if error.code == "UNKNOWN_OPERATION":
-            raise protocol_error(error, INVALID_PARAMS) from None
-        return _failure(error)
-    except Exception:
-        log.exception("a tool call failed")
-        return _failure(internal_error())
-
-
-def _result(data: dict[str, Any]) -> CallToolResult:
-    return CallToolResult(content=[_text(data)], structured_content=data)
-
-
-def _failure(error: WorkbenchError) -> CallToolResult:
-    """An error, as JSON in a text only: clients compare structured content, also of errors, with the output schema."""
-    return CallToolResult(content=[_text({"success": False, "error": error.as_dict()})], is_error=True)
-
-
-def _text(data: dict[str, Any]) -> TextContent:
-    return TextContent(type="text", text=json.dumps(data, ensure_ascii=False, separators=(",", ":")))

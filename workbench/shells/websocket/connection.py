@@ -31,6 +31,7 @@ from workbench.rules.wire import message
 from workbench.rules.wire.message import Frame
 from workbench.services.agents.register import ANNOUNCED_AS
 from workbench.services.sharing.events import is_own, may_see
+from workbench.shells.batches import BATCHES
 from workbench.shells.gate import SUBPROTOCOL, revoked
 from workbench.shells.websocket import subscriptions
 from workbench.shells.websocket.binding import CHANGES, Binding, announced, check_owner, credentials
@@ -57,7 +58,9 @@ class Connection:
         self._subprotocols = scope.get("subprotocols", [])
         self.client_id: str = scope["path_params"]["client_id"]
         self.origin: Caller = scope["state"]["caller"]
-        self._socket = MessageSocket(receive, send, workbench.settings)
+        self._socket = MessageSocket(
+            receive, send, workbench.settings, takes_batches=BATCHES in scope.get("extensions", {})
+        )
         self._binding = Binding(self.client_id, self.origin, workbench.settings.max_failed_logins)
         self._turn = asyncio.Lock()
         self._subscriptions = Subscriptions(self._begin)
@@ -410,7 +413,9 @@ class Connection:
         self._subscriptions.require_room()
         valid = self._workbench.catalogue["list_events"].validate(wanted)
         after = page["next_after"] if valid["after"] is None else valid["after"]
-        add = partial(self._subscriptions.add, Wanted(valid["kinds"], after, valid["mine"], frame.request_id))
+        as_messages = bool(frame.data.get("tool_messages"))
+        following = Wanted(valid["kinds"], after, valid["mine"], frame.request_id, as_messages)
+        add = partial(self._subscriptions.add, following)
         return Reply(message.response("subscribe", {"after": after}), then=add)
 
     def _begin(self, wanted: Wanted) -> asyncio.Task[None]:
@@ -418,12 +423,13 @@ class Connection:
 
     async def _follow(self, wanted: Wanted) -> None:
         async with self._workbench.feed.subscribe(*wanted.kinds, after=wanted.after) as events:
-            async for found in events:
+            while True:
+                batch = await events.batch()
                 caller = await self._caller()
                 if caller.level is Level.ANONYMOUS:
                     await self._workbench.dispatch(caller, "whoami", {})  # raises the reason
-                if may_see(caller, found) and (wanted.mine or not is_own(caller, found)):
-                    await self._socket.send(message.event(found.model_dump(mode="json"), wanted.request_id))
+                visible = [one for one in batch if may_see(caller, one) and (wanted.mine or not is_own(caller, one))]
+                await self._socket.send_texts([wanted.text(one) for one in visible])
 
     async def _announce_newcomers(self, after: int) -> None:
         async with self._workbench.feed.subscribe("agent.registered", after=after) as events:

@@ -1,4 +1,4 @@
-"""The WebSocket endpoint `/ws/{client_id}`: who may connect, and how many anonymous clients at once."""
+"""The WebSocket endpoints `/ws/{client_id}` and `/ws/chat`: who may connect, and how many anonymous clients at once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.model import Level
 from workbench.shells.gate import refuse
+from workbench.shells.websocket.chat import ChatEndpoint
 from workbench.shells.websocket.connection import Connection
 from workbench.shells.websocket.socket import Disconnected
 
@@ -21,12 +22,13 @@ WHERE = "There is no WebSocket at this path. Connect to /ws/ and a name for the 
 
 
 def routes(workbench: Workbench, most_anonymous: int) -> list[WebSocketRoute]:
-    """The WebSocket endpoint of a workbench, and a coded refusal at every other path.
+    """The WebSocket endpoints of a workbench, and a coded refusal at every other path.
 
     Args:
         most_anonymous: how many clients of one address may neither register nor authenticate.
     """
     return [
+        WebSocketRoute("/ws/chat", ChatEndpoint(workbench)),
         WebSocketRoute("/ws/{client_id}", Endpoint(workbench, most_anonymous)),
         WebSocketRoute("/{path:path}", NoEndpoint()),
     ]

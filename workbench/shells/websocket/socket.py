@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from workbench.rules.token_bucket import TokenBucket
 from workbench.rules.wire import message
 from workbench.rules.wire.message import Message
 from workbench.settings import Settings
+from workbench.shells.batches import batch, portions
 
 SETTLE_SECONDS = 5.0
 """How long messages may still be handled after their client has left."""
@@ -42,17 +43,16 @@ class Disconnected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply, a message to send before it, and what to do once both are sent."""
+    """A reply, a message to send before it, and what to do once both are sent.
+
+    Args:
+        message: an empty one is not sent.
+    """
 
     message: Message
     then: Callable[[], object] | None = None
     close: tuple[int, str] | None = None
     before: Message | None = None
-
-    @property
-    def failed(self) -> bool:
-        """Whether it reports an error."""
-        return bool(self.message["type"] == "error")
 
 
 Handle = Callable[[str | None], Coroutine[Any, Any, Reply]]
@@ -60,11 +60,16 @@ Handle = Callable[[str | None], Coroutine[Any, Any, Reply]]
 
 
 class MessageSocket:
-    """An accepted connection, until it is closed. Speaks ASGI (WebSocket, version 2.4) to the server below."""
+    """An accepted connection, until it is closed. Speaks ASGI (WebSocket, version 2.4) to the server below.
 
-    def __init__(self, receive: Receive, send: Send, settings: Settings) -> None:
+    Args:
+        takes_batches: the server below has the extension of `batches`.
+    """
+
+    def __init__(self, receive: Receive, send: Send, settings: Settings, *, takes_batches: bool = False) -> None:
         self._receive = receive
         self._send = send
+        self._takes_batches = takes_batches
         self._rate = settings.max_messages_per_second
         self._most = settings.max_in_flight
         self._room = asyncio.Event()
@@ -101,11 +106,23 @@ class MessageSocket:
         Raises:
             Disconnected: the connection has ended.
         """
-        text = to_json(content).decode()
+        await self.send_texts([to_json(content).decode()])
+
+    async def send_texts(self, texts: Sequence[str]) -> None:
+        """Send messages, as JSON text, together after those already being sent.
+
+        Raises:
+            Disconnected: the connection has ended.
+        """
         async with self._sending:
             if not self._is_open:
                 raise Disconnected
-            await self._transmit({"type": "websocket.send", "text": text})
+            if self._takes_batches and len(texts) > 1:
+                for portion in portions(texts):
+                    await self._transmit(batch(portion))
+                return
+            for text in texts:
+                await self._transmit({"type": "websocket.send", "text": text})
 
     async def end(self, code: int, reason: str, last: Message | None = None) -> None:
         """Close after an optional last message, without waiting for a client that does not read."""
@@ -181,7 +198,8 @@ class MessageSocket:
                 self._room.set()
                 if reply.before is not None:
                     await self.send(reply.before)
-                await self.send(reply.message)
+                if reply.message:
+                    await self.send(reply.message)
                 if reply.then is not None:
                     reply.then()
                 if reply.close is not None:

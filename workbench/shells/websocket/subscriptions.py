@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import BadInput, Conflict
+from workbench.model import Event
+from workbench.rules.wire import message
 
 MAX_SUBSCRIPTIONS = 16
 
@@ -16,13 +18,20 @@ MAX_SUBSCRIPTIONS = 16
 class Wanted:
     """What a subscription follows, and the id of the request that its events carry.
 
-    `mine`: whether it includes the events that the subscriber causes.
+    `mine`: whether it includes the events that the subscriber causes. `tool_messages`: events of tools come as the
+    messages of spec 4.
     """
 
     kinds: list[str]
     after: int
     mine: bool
     request_id: Any
+    tool_messages: bool = False
+
+    def text(self, found: Event) -> str:
+        """The message for an event, as JSON text."""
+        written = message.tool_message(found, self.request_id) if self.tool_messages else None
+        return message.event(found, self.request_id) if written is None else written
 
 
 class Subscriptions:
@@ -71,7 +80,9 @@ def arguments(data: dict[str, Any]) -> dict[str, Any]:
     Raises:
         BadInput: ``INVALID_ARGUMENTS``.
     """
-    wanted = {key: value for key, value in data.items() if key != "agent_id"}
-    if wanted.keys() - {"after", "kinds", "mine"} or wanted.get("kinds") == []:
-        raise BadInput("INVALID_ARGUMENTS", "subscribe takes only kinds (at least one), after and mine.")
+    wanted = {key: value for key, value in data.items() if key not in ("agent_id", "tool_messages")}
+    is_flag = isinstance(data.get("tool_messages", False), bool)
+    if wanted.keys() - {"after", "kinds", "mine"} or wanted.get("kinds") == [] or not is_flag:
+        allowed = "kinds (at least one), after, mine and tool_messages (true or false)"
+        raise BadInput("INVALID_ARGUMENTS", f"subscribe takes only {allowed}.")
     return {"after": None, **wanted}

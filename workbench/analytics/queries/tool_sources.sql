@@ -1,0 +1,8 @@
+SELECT source, server, count(DISTINCT tool_name) AS tools, count(*) AS calls,
+    count(*) FILTER (WHERE state = 'failed') AS failed,
+    round(1e3 * median(seconds), 1) AS median_ms,
+    round(1e3 * quantile_cont(seconds, 0.95), 1) AS p95_ms,
+    round(1e3 * max(seconds), 1) AS longest_ms,
+    round(sum(seconds), 1) AS total_s,
+    round(median(wait_seconds) FILTER (WHERE approval_id IS NOT NULL), 1) AS approval_wait_s
+FROM tool_calls GROUP BY source, server ORDER BY source, server NULLS FIRST

@@ -1,0 +1,76 @@
+"""The context that an operation gets: its caller, and the parts of Workbench that it may use."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from workbench.model import ServerInfo
+from workbench.ops.caller import Caller
+from workbench.ops.operation import Catalogue
+from workbench.store.base import Reader, Store, Tx
+
+if TYPE_CHECKING:
+    from workbench.allowlist import Allowlist
+    from workbench.chat.running import RunningAnswers
+    from workbench.definitions import Registry
+    from workbench.functions.hosts import ToolHosts
+    from workbench.git import Repository
+    from workbench.git.access import Repositories
+    from workbench.git.predictions import MergePredictions
+    from workbench.known_secrets import KnownSecrets
+    from workbench.koi.node import Node
+    from workbench.process import ProcessTable
+    from workbench.running_calls import RunningCalls
+    from workbench.settings import Settings
+    from workbench.store.feed import Feed
+    from workbench.upstream.connections import Upstreams
+
+
+T = TypeVar("T")
+
+
+class Ctx(NamedTuple):
+    """The context of an operation: its caller, and the parts of Workbench that it may use."""
+
+    caller: Caller
+    catalogue: Catalogue
+    """All operations, by name."""
+    store: Store
+    feed: Feed
+    settings: Settings
+    processes: ProcessTable
+    repositories: Repositories
+    predictions: MergePredictions
+    server: ServerInfo | None
+    random: Callable[[], float]
+    """Uniform in [0, 1). Passed in, like the time, so that tests control it."""
+    allowlist: Allowlist
+    definitions: Registry
+    answers: RunningAnswers
+    secrets: KnownSecrets
+    """What no record shows."""
+    running_calls: RunningCalls
+    """The calls of tools that this process runs."""
+    upstreams: Upstreams
+    tool_hosts: ToolHosts
+    node: Node
+    """This project's node on a KOI network."""
+    decision_handlers: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]
+    """Run when an approval is decided, by the kind of the approval."""
+    approval_refreshers: Sequence[Callable[[Ctx], Awaitable[None]]]
+    """Bring pending approvals up to date before they are shown. They log their failures."""
+    repairs: Sequence[Callable[[Ctx, Repository], Awaitable[None]]]
+    """Finish or undo what a crash left unfinished in the repository; run before each exclusive use of it."""
+
+    def of(self, caller: Caller) -> Ctx:
+        """The same context for another caller."""
+        return Ctx(caller, *self[1:])
+
+    def write(self, change: Callable[[Tx], T], *, durable: bool = True) -> Coroutine[Any, Any, T]:
+        """Change the store, with the caller as the actor; see `Store.write`."""
+        return self.store.write(change, actor=self.caller.name, durable=durable)
+
+    def read(self, question: Callable[[Reader], T]) -> Coroutine[Any, Any, T]:
+        """Read from the store; see `Store.read`."""
+        return self.store.read(question)

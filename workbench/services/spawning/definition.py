@@ -1,0 +1,143 @@
+"""The definition that an agent is spawned with: found, trusted, and prepared for the program of its profile.
+
+An agent has the definition with the id in `agents.definition_id`. Each start of its process, also a restart, takes the
+definition as it is then, and records its content hash: after a change of a definition, a restart puts it into effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.definitions import Snapshot
+from workbench.errors import BadInput, NotFound, Refused
+from workbench.model import Capability, SelfTools
+from workbench.ops import Ctx
+from workbench.rules.definitions import composition, layout
+from workbench.rules.definitions.secrets import masked
+from workbench.rules.programs import AgentSetup
+from workbench.services.agents.register import OwnDefinition
+from workbench.services.definitions import changes, secrets, trust
+from workbench.services.processes import profiles
+from workbench.services.spawning.request import SpawnRequest
+from workbench.store.base import Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+DefinitionTarget = Annotated[
+    str | None,
+    Field(min_length=1, max_length=1_000, description="Its definition: path, id or name; see agent_list. Null: none."),
+]
+Include = Annotated[
+    list[Annotated[str, Field(max_length=100)]],
+    Field(max_length=1_000, description="Names of the definition's rules and references with include=manual to use."),
+]
+OwnTools = Annotated[
+    SelfTools | None,
+    Field(description="What the agent may do with its own definition. Null: write, if you may write definitions."),
+]
+
+
+async def find(ctx: Ctx, target: str | None, include: Collection[str]) -> Snapshot | None:
+    """The definition to spawn an agent with; None if `target` is None.
+
+    Raises:
+        WorkbenchError: see `changes.read`. BadInput: ``DEFINITION_REQUIRED``. NotFound: ``NOT_FOUND``: a name in
+            `include` is of no rule or reference.
+    """
+    if target is None:
+        if include:
+            raise BadInput("DEFINITION_REQUIRED", "include names parts of a definition. Give the definition, too.")
+        return None
+    snapshot = await changes.read(ctx, target)
+    names = {entry.name for entry in (*snapshot.definition.rules, *snapshot.definition.references)}
+    if unknown := sorted(set(include) - names):
+        raise NotFound(
+            "NOT_FOUND", f"The definition has no rule or reference {unknown[0]!r}. It has: {_listed(names)}."
+        )
+    return snapshot
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def own(ctx: Ctx, snapshot: Snapshot, self_tools: SelfTools | None) -> OwnDefinition:
+    """The definition of a new agent, with what the agent may do with it: no more than its parent may.
+
+    Raises:
+        Refused: ``FORBIDDEN``.
+    """
+    may_write = Capability.DEFINITIONS in ctx.caller.capabilities
+    if self_tools is SelfTools.WRITE and not may_write:
+        raise Refused("FORBIDDEN", "You may not write definitions, so your agents may not. Give self_tools=read.")
+    chosen = self_tools or (SelfTools.WRITE if may_write else SelfTools.READ)
+    metadata = snapshot.definition.metadata
+    return OwnDefinition(id=metadata.id, name=metadata.name, hash=snapshot.hash, self_tools=chosen)
+
+
+def persona_of(persona_id: str | None, snapshot: Snapshot | None) -> str:
+    """The persona of an agent: the one that was chosen, else that of its definition.
+
+    Raises:
+        BadInput: ``PERSONA_REQUIRED``.
+    """
+    found = persona_id or (snapshot and snapshot.definition.metadata.persona)
+    if not found:
+        whose = "The definition names no persona. " if snapshot else ""
+        raise BadInput("PERSONA_REQUIRED", f"{whose}Give persona_id: what kind of work the agent takes.")
+    return found
+
+
+async def of_agent(ctx: Ctx, request: SpawnRequest, spawn: Row) -> AgentSetup | None:
+    """What the worker of an agent gets of its definition, as that is now; None if it has none.
+
+    Args:
+        spawn: its row.
+
+    Raises:
+        WorkbenchError: see `changes.current` and `setup`.
+    """
+    if spawn["definition_id"] is None:
+        return None
+    snapshot = await changes.current(ctx, spawn["definition_id"], request.definition)
+    return await setup(ctx, request, snapshot, SelfTools(spawn["self_tools"]))
+
+
+async def setup(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot, self_tools: SelfTools) -> AgentSetup:
+    """What a worker gets of a definition.
+
+    Raises:
+        WorkbenchError: see `profiles.load` and `profiles.fitted`. Refused: ``DEFINITION_NOT_TRUSTED``.
+        Unavailable: ``SECRET_UNRESOLVED``.
+    """
+    definition, profile = snapshot.definition, await asyncio.to_thread(profiles.load, ctx.settings, request.profile)
+    found, offers = profiles.fitted(profile, definition), profile.token and self_tools is not SelfTools.OFF
+    if found.needs_trust:
+        await trust.require(ctx, snapshot)
+    provider = found.provider or ""
+    known = await secrets.resolved(ctx, definition, providers=(provider,), servers=tuple(found.servers))
+    limits = {"max_chat_turns", "max_output_tokens"}
+    servers = {name: one.model_copy(update={"server": known.mcp_servers[name]}) for name, one in found.servers.items()}
+    return AgentSetup(
+        id=definition.metadata.id,
+        name=definition.metadata.name,
+        hash=snapshot.hash,
+        system_prompt=composition.system_prompt(definition, request.include, offers=offers),
+        files={path: text for path, text in layout.change({}, masked(definition)).items() if text is not None},
+        provider=found.provider,
+        provider_config=dict(known.providers.get(provider, {})),
+        model=found.model,
+        servers=servers,
+        secrets=tuple(sorted(known.values)),
+        **definition.settings.model_dump(exclude_defaults=True, by_alias=False, include=limits),
+    )
+
+
+def record(tx: Tx, agent_uid: str, found: AgentSetup | None) -> None:
+    """Record the version of its definition that an agent is started with."""
+    tx.run(SQL.record, agent=agent_uid, hash=found.hash if found else None)

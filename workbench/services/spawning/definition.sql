@@ -1,0 +1,2 @@
+-- name: record
+UPDATE agents SET definition_hash = CAST(:hash AS TEXT) WHERE id = :agent;

@@ -1,0 +1,89 @@
+"""An agent that is about to be spawned: what it was asked to be, checked before it is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.definitions import Snapshot
+from workbench.errors import Refused
+from workbench.model import Level, SelfTools
+from workbench.ops import Caller, Ctx
+from workbench.services.agents.grants import ALL_TOOLS
+from workbench.services.agents.register import OwnDefinition
+from workbench.services.definitions import trust
+from workbench.services.processes.sandbox import confinement_of
+from workbench.services.spawning import definition as definitions
+from workbench.services.spawning import workplace
+from workbench.services.spawning.request import Environment, SpawnRequest, check_environment, check_profile
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an agent is to be. The persona and the name are by default those of its definition."""
+
+    persona_id: str | None
+    name: str | None
+    worktree: str | None
+    new_worktree: bool
+    self_tools: SelfTools | None
+    tools: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """An agent that may be registered, and what its profile does not use of its definition."""
+
+    name: str
+    persona_id: str
+    capabilities: Mapping[str, Any]
+    worktree: str | None
+    definition: OwnDefinition | None
+    environment: tuple[str, ...]
+    tools: tuple[str, ...]
+    unused: tuple[str, ...]
+
+    @property
+    def registration(self) -> dict[str, Any]:
+        """Arguments of `add_pending`."""
+        names = ("name", "persona_id", "capabilities", "worktree", "definition", "environment", "tools")
+        return {name: getattr(self, name) for name in names}
+
+
+async def check(
+    ctx: Ctx, wanted: Wanted, request: SpawnRequest, environment: Environment, snapshot: Snapshot | None
+) -> Newcomer:
+    """Refuse what cannot be spawned; create the worktree, if that is wanted, when all else is in order.
+
+    Raises:
+        Refused: ``FORBIDDEN``. WorkbenchError: see `check_environment`, `definitions.persona_of`, `definitions.own`,
+            `check_profile`, `trust.require`, `confinement_of` and `workplace.check`.
+    """
+    check_environment(environment)
+    _check_tools(ctx.caller, wanted.tools)
+    persona_id = definitions.persona_of(wanted.persona_id, snapshot)
+    own = definitions.own(ctx, snapshot, wanted.self_tools) if snapshot else None
+    checked = await check_profile(ctx, request, snapshot)
+    if snapshot is not None and checked.fit is not None and checked.fit.needs_trust:
+        await trust.require(ctx, snapshot)
+    confinement_of(ctx.settings)
+    place = (persona_id, wanted.worktree, request.task_id, wanted.new_worktree)
+    worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, *place))
+    name = wanted.name or (snapshot.definition.metadata.name if snapshot else persona_id)
+    if wanted.new_worktree:
+        worktree = await workplace.make_worktree(ctx, worktree, name)
+    capabilities, variables = checked.capabilities, tuple(sorted(environment))
+    return Newcomer(name, persona_id, capabilities, worktree, own, variables, tuple(wanted.tools), checked.unused)
+
+
+def _check_tools(caller: Caller, tools: Sequence[str]) -> None:
+    """Refuse an agent's agent more than the agent itself was granted: a rule may admit it without a person."""
+    if caller.level is Level.OPERATOR or ALL_TOOLS in caller.tools:
+        return
+    if missing := sorted(set(tools) - caller.tools):
+        raise Refused(
+            "FORBIDDEN",
+            f"Your agents may call only tools that you may: {', '.join(missing)} is not granted to you. "
+            "Ask the operator to add it to your grant, or to the agent's.",
+        )

@@ -1,0 +1,76 @@
+"""``POST /agents/<name>/tools/call/<trait>``: calls of the traits of this project's agents.
+
+Other nodes send a signed envelope. A client with a token sends the arguments as a JSON object, and gets the result as
+spec 5 prints it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from workbench.app import Workbench
+from workbench.errors import BadInput
+from workbench.rules.wire import json_safety
+from workbench.shells.gate import unless_ended
+from workbench.shells.http.endpoints import caller_of, coded, read_body
+
+T = TypeVar("T")
+
+
+def routes(workbench: Workbench) -> list[Route]:
+    """The endpoint."""
+
+    async def call(request: Request) -> Response:
+        named = request.path_params["name"], request.path_params["trait"]
+        raw = await read_body(request, workbench.settings.max_koi_request_bytes)
+        if "authorization" not in request.headers:
+            status, content = await _unless_left(request, workbench.answer_trait_call(*named, raw))
+            return Response(content, status, media_type="application/json")
+        caller, arguments = caller_of(request), _arguments(raw)
+        work = unless_ended(workbench, caller, workbench.call_trait(caller, *named, arguments))
+        outcome = await _unless_left(request, work)
+        return JSONResponse({"result": outcome.value, "is_error": outcome.is_error, "content": outcome.content})
+
+    return [Route("/agents/{name}/tools/call/{trait:path}", coded(call), methods=["POST"])]
+
+
+def _arguments(raw: bytes) -> dict[str, Any]:
+    try:
+        found = json_safety.decode(raw or b"{}")
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise BadInput("BAD_MESSAGE", "The body must be a JSON object with the arguments.")
+    return found
+
+
+async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which is cancelled when the client closes the request.
+
+    When the servers stop, they end calls by themselves, so that their callers get a coded answer.
+
+    Raises:
+        ClientDisconnect: the client has left.
+    """
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return await working
+        raise ClientDisconnect
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    """Return when the client closes the request."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

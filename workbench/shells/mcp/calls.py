@@ -1,0 +1,57 @@
+"""Calls of the tools that are no operations: with progress, and questions to the client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult
+
+from workbench.inert import inert
+from workbench.services.tools.tool import Surroundings
+from workbench.shells.mcp.backend import Backend, Context, refusing
+from workbench.shells.mcp.progress import Reports
+from workbench.shells.mcp.questions import Exchange, Exchanges, ask, can_answer, has_requests
+from workbench.shells.mcp.tools import coded, outcome
+
+
+class Calls:
+    """The calls of a server's clients."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._exchanges = Exchanges()
+
+    async def call(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        """Call a tool, or go on with a call that has asked its client."""
+        run = partial(self._run, ctx, params)
+        if has_requests(ctx) or not can_answer(ctx):
+            reports = Reports()
+            async with reports.sent_to(ctx):
+                return await run(Surroundings(reports, partial(ask, ctx) if can_answer(ctx) else None, reports.follow))
+        async with refusing(ctx):
+            exchange = self._exchanges.resumed(params) or Exchange(run)
+            async with exchange.reports.sent_to(ctx):
+                found = await exchange.following(params.input_responses)
+            return found if isinstance(found, CallToolResult) else self._exchanges.asked(ctx, exchange, found)
+
+    async def _run(self, ctx: Context, params: CallToolRequestParams, surroundings: Surroundings) -> CallToolResult:
+        async def run() -> CallToolResult:
+            named = _asking_by_name(params.name, surroundings)
+            return outcome(await self._backend.call_tool(ctx, params.name, params.arguments or {}, named), ctx)
+
+        return await coded(run)
+
+
+def _asking_by_name(name: str, surroundings: Surroundings) -> Surroundings:
+    """Surroundings in which every question names the tool that asks it: nothing else of it is Workbench's."""
+    elicit = surroundings.elicit
+    if elicit is None:
+        return surroundings
+
+    def asked(message: str, schema: Mapping[str, Any]) -> Awaitable[dict[str, Any]]:
+        return elicit(f"The tool {name} asks: {inert(message)}", schema)
+
+    return replace(surroundings, elicit=asked)
