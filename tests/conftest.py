@@ -161,7 +161,7 @@ Admit = Callable[..., Any]
 def admit(workbench: Workbench) -> Admit:
     """`await admit("ada", persona_id="implementer", role="planner")`: register and approve an agent."""
 
-    async def admitted(name: str, persona_id: str = "implementer", **choices: str) -> Admitted:
+    async def admitted(name: str, persona_id: str = "implementer", **choices: Any) -> Admitted:
         made = await workbench.call("register", name=name, persona_id=persona_id)
         await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name, **choices})
         return Admitted(name, made["token"], await workbench.identify(made["token"]))

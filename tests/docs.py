@@ -1,8 +1,11 @@
-"""`python -m tests.docs` generates `docs/reference.md` from the code; `test_docs.py` checks that it is up to date."""
+"""`python -m tests.docs` generates `docs/reference.md` and the JSON Schemas of `docs/` from the code; `test_docs.py`
+checks that they are up to date.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,11 +15,14 @@ from typing import Any
 from tests.op_codes import EVERYWHERE, codes_of
 from workbench import errors
 from workbench.ops import Op, collect
+from workbench.rules.definitions import schema
 from workbench.services import SERVICES
+from workbench.services.personalities.refusals import Refusal
 from workbench.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
+SCHEMAS = {file: ROOT / "docs" / f"{file.name.lower().replace('_', '-')}.schema.json" for file in schema.File}
 PACKAGES = ("workbench", "kernel_ext")
 FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError": 500}
 
@@ -39,8 +45,15 @@ def reference() -> str:
         + _answers(),
         "## Error codes\n\nA code never changes its meaning. The status is the HTTP status. Where a code has several "
         "messages, the table has one of them; `…` stands for values.\n\n" + _codes(),
+        "## Refusals\n\nWhy a message of another node of a KOI network, or one event in it, is refused. `get_peer` "
+        "counts them by node.\n\n" + _refusals(),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def schema_text(file: schema.File) -> str:
+    """The published JSON Schema of a file of a definition."""
+    return json.dumps(schema.of_file(file), indent=2, ensure_ascii=False) + "\n"
 
 
 def event_kinds() -> list[str]:
@@ -145,6 +158,10 @@ def _codes() -> str:
     return _table(("code", "status", "message"), rows)
 
 
+def _refusals() -> str:
+    return _table(("code", "meaning"), [[f"`{refusal}`", refusal.meaning] for refusal in sorted(Refusal)])
+
+
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
@@ -180,3 +197,5 @@ def _message(node: ast.expr) -> str:
 
 if __name__ == "__main__":
     REFERENCE.write_text(reference(), "utf-8")
+    for file, path in SCHEMAS.items():
+        path.write_text(schema_text(file), "utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -27,10 +27,22 @@ EVERYWHERE = {
     "NO_SERVER",
 }
 """Codes of the door itself; those of the store are besides."""
-_LAYERS = ("services", "rules", "git", "process", "allowlist.py", "atomic_file.py", "file_lock.py", "ops")
+_LAYERS = (
+    "services",
+    "definitions",
+    "rules",
+    "git",
+    "process",
+    "allowlist.py",
+    "atomic_file.py",
+    "file_lock.py",
+    "ops",
+)
+_DEFINITIONS = "workbench.definitions"
+"""Reached by `ctx.definitions` alone: the names of its methods are too common."""
 _TOO_COMMON = {
     *("get", "add", "all", "one", "run", "read", "write", "look", "append", "format", "items", "close", "start"),
-    *("remove", "rename", "update", "pop", "union", "create", "path", "status"),
+    *("remove", "rename", "update", "pop", "union", "create", "path", "status", "references"),
 }
 """Names of methods that say nothing of whose they are."""
 
@@ -47,12 +59,13 @@ class Piece:
     mentions: set[Place] = field(default_factory=set)
 
 
+@cache
 def codes_of(op: Op) -> list[str]:
     """Codes that are the operation's own, in alphabetical order."""
     graph = _graph()
     seen: set[Place] = set()
     waiting = [(op.fn.__module__, op.fn.__name__)]
-    found: set[str] = set()
+    found = {op.invalid}
     while waiting:
         at = waiting.pop()
         if at not in seen and at in graph:
@@ -66,20 +79,27 @@ def codes_of(op: Op) -> list[str]:
 def _graph() -> Mapping[Place, Piece]:
     modules = dict(_modules())
     pieces = {(module, name): node for module, tree in modules.items() for name, node in _pieces(tree)}
-    methods: dict[str, list[Place]] = {}
-    for module, name in pieces:
-        if "." in name:
-            methods.setdefault(name.rpartition(".")[2], []).append((module, name))
+    methods = _methods(place for place in pieces if not place[0].startswith(_DEFINITIONS))
+    inside = _methods(place for place in pieces if place[0].startswith(_DEFINITIONS))
     handlers = {place for place, node in pieces.items() if _is_handler(node)}
     made = {}
     for (module, name), node in pieces.items():
-        piece = made[module, name] = _read((module, name), node, _imports(modules[module]), methods)
+        known = inside if module.startswith(_DEFINITIONS) else methods
+        piece = made[module, name] = _read((module, name), node, _imports(modules[module]), known)
         if ("ctx", "decision_handlers") in piece.mentions:
             piece.mentions |= handlers
     for module, tree in modules.items():  # a package passes on names of its modules
         for name, place in _imports(tree).items():
             made.setdefault((module, name), Piece(mentions={place}))
     return made
+
+
+def _methods(places: Iterable[Place]) -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for module, name in places:
+        if "." in name:
+            found.setdefault(name.rpartition(".")[2], []).append((module, name))
+    return found
 
 
 def _is_handler(node: ast.stmt) -> bool:
@@ -140,6 +160,8 @@ def _attribute(node: ast.Attribute, names: Mapping[str, Place], methods: Mapping
             yield "ctx", node.attr
         case ast.Attribute(attr="allowlist"):
             yield "workbench.allowlist", f"Allowlist.{node.attr}"
+        case ast.Attribute(attr="definitions"):
+            yield "workbench.definitions.registry", f"Registry.{node.attr}"
     if node.attr not in _TOO_COMMON:
         yield from methods.get(node.attr, ())
 

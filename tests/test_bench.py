@@ -42,6 +42,7 @@ def test_no_row_is_there_twice_and_they_are_in_order() -> None:
     assert numbers == sorted(set(numbers))
 
 
+@pytest.mark.long
 def test_a_quick_run_prints_a_table_and_judges_and_keeps_nothing() -> None:
     results = ROOT / "tests" / "bench" / "RESULTS.md"
     before = results.read_bytes() if results.exists() else None

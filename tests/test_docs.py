@@ -10,7 +10,7 @@ import click
 import pytest
 
 from kernel_ext.session import _tree
-from tests.docs import REFERENCE, ROOT, emitted, event_kinds, reference
+from tests.docs import REFERENCE, ROOT, SCHEMAS, emitted, event_kinds, reference, schema_text
 from workbench.cli import cli
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -18,6 +18,11 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 def test_the_reference_is_made_from_the_code_as_it_is() -> None:
     assert REFERENCE.read_text("utf-8") == reference(), "run `make docs`"
+
+
+def test_the_published_schemas_are_made_from_the_code_as_it_is() -> None:
+    published = {file: path.read_text("utf-8") for file, path in SCHEMAS.items()}
+    assert published == {file: schema_text(file) for file in SCHEMAS}, "run `make docs`"
 
 
 def test_events_are_what_reaches_emit_and_no_names_of_files() -> None:

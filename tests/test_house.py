@@ -62,6 +62,10 @@ WORDS = {
     "integration": "integrat",
     "spawning": "spawn|restart_agent|enlist_worker|unattended",
     "attempts": "attempt",
+    "chat": "conversation|message|answer|frames",
+    "definitions": "^agent_|_(rule|reference)s?$",
+    "personalities": "personalit|_(network|peers?|traits|peer_permission)$",
+    "tools": "tool",
 }
 """Of what the operations in each folder speak."""
 

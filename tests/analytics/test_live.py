@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,11 @@ from workbench.ops import OPERATOR
 from workbench.services import SERVICES
 from workbench.services.access import personas
 from workbench.services.tasks import expiry
+from workbench.services.tools.calls import Finished, call
+from workbench.services.tools.tool import Scope
 from workbench.settings import Settings
+from workbench.store.base import Tx
+from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
 
 pytestmark = pytest.mark.anyio
@@ -166,6 +170,58 @@ async def test_worktrees_are_followed_to_their_end(workbench: Workbench) -> None
     ]
 
 
+async def test_calls_of_tools_are_followed_to_their_end(workbench: Workbench, clock: Clock) -> None:
+    live = Live()
+    query = (
+        "SELECT tool_name, state, error_code, wait_seconds, seconds, arguments->>'title' FROM tool_calls ORDER BY id"
+    )
+    assert await rows(live, workbench, query) == []
+    asking = asyncio.create_task(model_calls(workbench, "create_task", title="One", persona_id="tester"))
+    question = await open_question(workbench)
+    assert await rows(live, workbench, query) == [("create_task", "waiting", None, None, None, "One")]
+    clock.forward(7)
+    await workbench.call("reject", approval_id=question)
+    await asyncio.wait([asking])
+    await model_calls(workbench, "list_tasks")
+    assert await rows(live, workbench, query) == [
+        *(("create_task", "failed", "TOOL_DENIED", 7.0, None, "One"),),
+        *(("list_tasks", "completed", None, 0.0, 0.0, None),),
+    ]
+
+
+async def test_a_call_is_joined_to_the_task_and_the_commit_of_its_caller(workbench: Workbench, admit: Admit) -> None:
+    live = Live()
+    await workbench.call("create_worktree", name="fix")
+    ada = await admit("ada", worktree="fix")
+    task = await make(workbench, target_worktree="fix")
+    await do(workbench, ada, "claim_task", task)
+    await call(workbench._ctx, Scope(await workbench.renewed(ada.caller)), "list_tasks", {})
+    query = "SELECT agent, task_id, attempt, worktree, commit_id, origin_node FROM tool_calls"
+    assert await rows(live, workbench, query) == [("ada", task, 1, "fix", None, None)]
+    await workbench.store.write(merged_as_abc)
+    assert await rows(live, workbench, query) == [("ada", task, 1, "fix", "abc", None)]
+
+
+def merged_as_abc(tx: Tx) -> None:
+    """The worktree is merged."""
+    tx.run(Query("merged", "UPDATE worktrees SET integrated_commit = 'abc' WHERE name = 'fix'"))
+    tx.emit("worktree.integrated", "worktree:fix")
+
+
+def model_calls(workbench: Workbench, name: str, **arguments: Any) -> Coroutine[Any, Any, Finished]:
+    """A call by the model of a conversation."""
+    return call(workbench._ctx, Scope(OPERATOR, conversation_id="c"), name, arguments)
+
+
+async def open_question(workbench: Workbench) -> int:
+    """The approval of the first call that waits."""
+    async with workbench.feed.subscribe("approval.requested", after=0) as events:
+        async for event in events:
+            if event.data["kind"] == "tool_call":
+                return int(event.subject.partition(":")[2])
+    raise AssertionError("subscriptions do not end")
+
+
 async def test_any_text_that_the_store_takes_can_be_asked_for(workbench: Workbench) -> None:
     texts = ["é\U0001f427", "a'b\"c\\d", '{"x": [1]}', "\x01\x7f\n\t", "NULL"]
     live = Live()
@@ -300,7 +356,7 @@ async def test_no_name_has_to_be_quoted(workbench: Workbench) -> None:
     live = Live()
     names = "SELECT table_name, column_name FROM information_schema.columns ORDER BY ALL"
     views = [found for found in await rows(live, workbench, names) if not found[0].startswith("raw_")]
-    assert len({view for view, _ in views}) == 7
+    assert len({view for view, _ in views}) == 10
     for view, column in views:
         query = f"SELECT {column}, {view}.{column} AS {column} FROM {view} WHERE {column} IS NOT NULL ORDER BY {column}"
         await rows(live, workbench, query)
@@ -381,6 +437,7 @@ CALLS: list[Callable[[int], tuple[str, dict[str, Any]]]] = [
     lambda n: ("fail_task", {"task_id": n, "error_message": "no"}),
     lambda n: ("release_task", {"task_id": n}),
     lambda n: ("heartbeat_and_get_tasks", {}),
+    lambda n: ("call_tool", {"name": "get_task", "arguments": {"task_id": n}}),
 ]
 PLAN = "tasks:\n- {name: b, title: B, persona: implementer, after: [a]}\n- {name: a, title: A, persona: implementer}\n"
 STEPS = st.tuples(st.sampled_from(CALLS), st.integers(0, 6), st.booleans())

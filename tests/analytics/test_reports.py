@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.conftest import Admit, Clock
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import GANTT_TASKS, OUTCOMES, ROWS, Report, chart_of, names, report
 from workbench.app import Workbench
-from workbench.errors import BadInput
+from workbench.errors import BadInput, NotFound
 from workbench.services.tasks import expiry
 from workbench.settings import Settings
 
@@ -57,9 +58,9 @@ async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None
 
 
 async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
-    assert names() == ["gantt", "tasks", "totals"]
+    assert names() == ["gantt", "tasks", "tool_sources", "tools", "totals"]
     for name in ("nothing", "../views", "", "tasks.sql"):
-        with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*Available: gantt, tasks, totals"):
+        with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*Available: gantt, tasks, tool_sources, tools, totals"):
             await made(workbench, name)
 
 
@@ -74,6 +75,20 @@ async def test_the_tasks_report_has_a_row_for_each_task(workbench: Workbench, ad
     assert frame["wait_s"].tolist()[:2] == [2.0, 5.0]
     assert frame["duration_s"].tolist()[0] == 8.5
     assert frame["wait_s"].isna().tolist() == [False, False, True]
+
+
+async def test_the_reports_of_tools_have_their_calls_and_how_long_they_took(workbench: Workbench) -> None:
+    assert len((await made(workbench, "tools")).frame) == len((await made(workbench, "tool_sources")).frame) == 0
+    for name in ("list_tasks", "list_tasks", "get_task"):
+        with suppress(NotFound):
+            await workbench.call("call_tool", name=name, arguments={"task_id": 1} if name == "get_task" else {})
+    tools = (await made(workbench, "tools")).frame
+    assert tools[["source", "tool", "calls", "completed", "failed"]].to_numpy().tolist() == [
+        *(["local", "get_task", 1, 0, 1], ["local", "list_tasks", 2, 2, 0]),
+    ]
+    sources = (await made(workbench, "tool_sources")).frame
+    assert sources[["source", "tools", "calls", "failed"]].to_numpy().tolist() == [["local", 2, 3, 1]]
+    assert (tools["median_ms"] <= tools["longest_ms"]).all()
 
 
 async def test_the_totals_count(workbench: Workbench, admit: Admit, clock: Clock) -> None:

@@ -65,12 +65,12 @@ async def record(root: Path, seed: Seed) -> list[list[Statement]]:
     async with opened(root) as workbench:
         write = workbench.store.write
 
-        def noted(change: Callable[[Tx], T], *, actor: str = "system") -> Any:
+        def noted(change: Callable[[Tx], T], **more: Any) -> Any:
             def run(tx: Tx) -> T:
                 changes.append([])
                 return change(Recorder(tx, changes[-1]))
 
-            return write(run, actor=actor)
+            return write(run, **more)
 
         workbench.store.write = noted  # type: ignore[method-assign]
         await drain(workbench, await identify(workbench, seed.tokens))

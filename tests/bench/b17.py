@@ -1,8 +1,12 @@
-"""B17: the feed under load: many subscribers, one of them stalled, and a thousand events a second."""
+"""B17: the feed under load: many subscribers, one of them stalled, and a thousand events a second.
+
+The subscribers are first in the process itself, then WebSockets of another one.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import statistics
 import sys
 import time
@@ -13,64 +17,62 @@ from pathlib import Path
 import psutil
 
 from tests.bench.child import Child, heard, say
+from tests.bench.feed_load import EVENTS_PER_SECOND, KINDS, emit
 from tests.bench.project import opened, scratch
-from tests.bench.rows import Bar, Row, Samples, within
-from workbench.app import Workbench
+from tests.bench.rows import Row, Samples, within
 from workbench.errors import Unavailable
 from workbench.store.feed import Subscription
 
 SUBSCRIBERS = 200
-EVENTS_PER_SECOND = 1_000
 SECONDS = 30.0
-TICK = 0.005
-"""Events are emitted so often, some at a time, as agents at work emit them."""
 FLAT_BYTES = 16 * 2**20
 
 
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
-    """Each round in a process of its own: the feed, its subscribers, and nothing else."""
+    """Each round in a process of its own, first the feed alone, then with a WebSocket for each subscriber."""
     seconds = 1.0 if quick else SECONDS
     subscribers = 20 if quick else SUBSCRIBERS
-    made = []
+    made, sent = [], []
     for _ in range(1 if quick else min(rounds, 3)):
         with scratch() as directory, Child("b17", str(directory / "project")) as child:
-            child.tell({"subscribers": subscribers, "seconds": seconds})
-            made.append(child.hear())
+            made.append(child.ask({"subscribers": subscribers, "seconds": seconds}))
+        with scratch() as directory:
+            sent.append(over_sockets(directory / "project", subscribers, seconds))
     note = f"{subscribers} subscribers, {EVENTS_PER_SECOND:,} events/s for {seconds:g} s, one stalled"
     return {
         "p99 of an event": Samples([m["p99"] for m in made], unit="ms", note=note),
         "memory gained": Samples([m["gained"] / 2**20 for m in made], unit="MB"),
         "CPU of the process": Samples([m["cpu"] for m in made], unit="% of a core"),
+        "p99 over WebSockets": Samples([m["p99"] for m in sent], unit="ms", note="two thirds are events of tools"),
+        "memory gained with WebSockets": Samples([m["gained"] / 2**20 for m in sent], unit="MB"),
+        "CPU with WebSockets": Samples([m["cpu"] for m in sent], unit="% of a core"),
     }
+
+
+def over_sockets(root: Path, subscribers: int, seconds: float) -> dict[str, float]:
+    """One round with sockets: the server in a process, its clients in another. Who was cut off has waited forever."""
+    with Child("feed_load", "serve", str(root)) as server, Child("feed_load", "follow") as client:
+        client.ask({**server.hear(), "subscribers": subscribers})
+        for period in (0.2 * seconds, seconds):  # queues and caches have their size after the first
+            served = server.ask({"seconds": period})
+            received = client.ask(served["emitted"])
+    was_cut_off = received["least"] < served["emitted"]
+    return {**received, **served} | ({"p99": math.inf} if was_cut_off else {})
 
 
 async def follow(events: Subscription, latencies: list[float]) -> None:
     """Take every event as it comes; how long after its emission is noted."""
     async for event in events:
-        latencies.append(time.monotonic() - event.data["at"])  # noqa: PERF401 (each counts when it comes)
-
-
-async def emit(workbench: Workbench, seconds: float) -> None:
-    """Emit events at a steady rate, whatever it takes the others."""
-    began, emitted = time.monotonic(), 0
-    while (elapsed := time.monotonic() - began) < seconds:
-        due = int(elapsed * EVENTS_PER_SECOND) - emitted
-        if due > 0:
-            at = time.monotonic()
-            await workbench.store.write(
-                lambda tx, due=due, at=at: [tx.emit("task.progressed", "task:1", at=at) for _ in range(due)]
-            )
-            emitted += due
-        await asyncio.sleep(TICK)
+        latencies.append(time.monotonic() - event.data["emitted"])  # noqa: PERF401 (each counts when it comes)
 
 
 async def measure(root: Path, subscribers: int, seconds: float) -> dict[str, float]:
     """One round."""
     process, latencies = psutil.Process(), list[float]()
     async with opened(root) as workbench, AsyncExitStack() as stack:
-        stalled = await stack.enter_async_context(workbench.feed.subscribe("task.*"))
+        stalled = await stack.enter_async_context(workbench.feed.subscribe(*KINDS))
         readers = [
-            asyncio.create_task(follow(await stack.enter_async_context(workbench.feed.subscribe("task.*")), latencies))
+            asyncio.create_task(follow(await stack.enter_async_context(workbench.feed.subscribe(*KINDS)), latencies))
             for _ in range(subscribers - 1)
         ]
         await emit(workbench, 0.2 * seconds)  # queues and caches have their size then
@@ -104,11 +106,13 @@ if __name__ == "__main__":
 
 ROW = Row(
     id="B17",
-    work="the feed: events from their emission to every subscriber of the process",
+    work="the feed: events, most of them of tools, from their emission to every subscriber",
     counterpart="–",
     bars={
         "p99 of an event": within(200, "ms"),
-        "memory gained": Bar(lambda s: s.best, FLAT_BYTES / 2**20, at_least=False, unit="MB"),
+        "memory gained": within(FLAT_BYTES / 2**20, "MB"),
+        "p99 over WebSockets": within(200, "ms"),
+        "memory gained with WebSockets": within(FLAT_BYTES / 2**20, "MB"),
     },
     run=run,
 )

@@ -33,7 +33,7 @@ def _round() -> dict[str, float]:
             first.run("%workbench stop")
             first.run(f"{start} --port 0")
         moved = _answer(second)
-        first.manager.shutdown_kernel(now=True)
+        first.kill()
         killed = _answer(second)
         serving, following = (second, third) if third.run("wb.host.attached") == "True" else (third, second)
         began = time.perf_counter()

@@ -15,8 +15,11 @@ import uvicorn
 
 from tests.bench.child import Child, say
 from workbench.app import Workbench
+from workbench.interpreter import rare_collections
 from workbench.shells.serve import Servers
 
+UPSTREAM = "up"
+"""The name of the MCP server whose tools a project passes on."""
 PROTOCOL = "2026-07-28"
 META = {
     "io.modelcontextprotocol/protocolVersion": PROTOCOL,
@@ -38,7 +41,7 @@ class Target:
 
     def __init__(self, child: Child, calls: Callable[[Any], Sequence[Call]], each: int) -> None:
         hello = child.hear()
-        self._url = f"http://127.0.0.1:{hello['port']}/mcp"
+        self._url = _mcp_url(hello)
         self._calls = calls(hello)
         self._each = each
 
@@ -69,6 +72,15 @@ class Target:
                 raise AssertionError(f"{call.tool}: {answer}")
 
 
+def url_of(child: Child) -> str:
+    """Where the MCP server in a child that has just started answers."""
+    return _mcp_url(child.hear())
+
+
+def _mcp_url(hello: Mapping[str, Any]) -> str:
+    return f"http://127.0.0.1:{hello['port']}/mcp"
+
+
 async def serve(app: Any, **hello: Any) -> None:
     """In a child: serve a bare application as Workbench serves its own, until the parent lets go."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -78,19 +90,26 @@ async def serve(app: Any, **hello: Any) -> None:
     running = asyncio.create_task(server.serve(sockets=[bound]))
     while not server.started:
         await asyncio.sleep(0.002)
-    await announced(port=bound.getsockname()[1], **hello)
+    await _announced(port=bound.getsockname()[1], **hello)
     server.should_exit = True
     await running
 
 
-async def announced(**hello: Any) -> None:
+async def _announced(**hello: Any) -> None:
     """In a child: say that the server is there, and wait for the parent to let go."""
     say(hello)
     await asyncio.to_thread(sys.stdin.read)
 
 
-async def serve_workbench(workbench: Workbench, **hello: Any) -> None:
-    """In a child: serve a project until the parent lets go."""
-    async with Servers(workbench) as servers:
-        info = await servers.start(0)
-        await announced(port=int(info.url.rpartition(":")[2]), **hello)
+async def serve_workbench(workbench: Workbench, upstream: str | None = None, **hello: Any) -> None:
+    """In a child: serve a project, as `workbench serve` does, until the parent lets go.
+
+    Args:
+        upstream: the URL of an MCP server whose tools are passed on.
+    """
+    with rare_collections(workbench.settings.gc_threshold):
+        async with Servers(workbench) as servers:
+            info = await servers.start(0)
+            if upstream is not None:  # its tools can be called as soon as this is done
+                await workbench.call("add_tool_server", name=UPSTREAM, config={"url": upstream})
+            await _announced(port=int(info.url.rpartition(":")[2]), **hello)

@@ -15,9 +15,13 @@ from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
 
 HARNESS = (Path(__file__).parent / "panel.js").read_text()
-DELIVER = """() => setInterval(async () => {
-  for (const [message, text] of await window.news()) await window.take(message, text);
-}, 20)"""
+DELIVER = """() => {
+  const deliver = async () => {
+    for (const [message, text] of await window.news()) window.take(message, text); // in order, as a comm does
+    setTimeout(deliver, 20);
+  };
+  deliver();
+}"""
 Message = dict[str, Any]
 
 
@@ -29,6 +33,8 @@ class BareDesk:
         self.page = page
         self.asked: list[Message] = []
         """All requests of the page."""
+        self.sent: list[tuple[Message, str]] = []
+        """All messages to the page, each with its buffer."""
         self._failing: set[str] = set()
         self._held: Callable[[Message], bool] = lambda message: False
         self._waiting: list[Message] = []
@@ -80,7 +86,8 @@ class BareDesk:
         self._publisher.stop()
 
     def _send(self, content: Message, buffers: list[bytes]) -> None:
-        self._news.put((content, b"".join(buffers).decode()))
+        self.sent.append((content, b"".join(buffers).decode()))
+        self._news.put(self.sent[-1])
 
     def _deliver(self) -> list[tuple[Message, str]]:
         news = [self._news.get() for _ in range(self._news.qsize())]

@@ -167,6 +167,17 @@ def open_bare_desk(tmp_path: Path, page: Page) -> Iterator[Callable[..., BareDes
         host.stop()
 
 
+@pytest.fixture
+def coordinator(tmp_path: Path) -> Iterator[KernelHost]:
+    """Another project, which others contact first."""
+    (project := tmp_path / "coordinator").mkdir()
+    host = KernelHost(Settings(project=project, port=0, terminate_grace_seconds=1.0))
+    host.start(0)
+    host.call("join_network", name="coordinator")
+    yield host
+    host.stop()
+
+
 def _settings(config: Path, name: str, **values: Any) -> None:
     path = config / "lab" / "user-settings" / f"{name}.jupyterlab-settings"
     path.parent.mkdir(parents=True)

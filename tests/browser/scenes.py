@@ -109,6 +109,65 @@ def _work(project: Project, made: dict[str, int], steps: list[int], doomed: int)
     project.call("fail_task", tess, task_id=doomed, error_message="The station is gone.", retryable=False)
 
 
+def defined(project: Project) -> None:
+    """Two definitions, one of them with everything, and one that cannot be read."""
+    reviewer = {"agentTarget": "./agents/careful-reviewer"}
+    project.operate(
+        "agent_create", agentPath=reviewer["agentTarget"], name="Careful reviewer",
+        description="Reads every change before it is merged, and says what to mend.",
+        initialPrompt="You review the changes of a laboratory.\nSay what you have read, and what you have not.",
+    )  # fmt: skip
+    project.operate("agent_create", agentPath="./agents/librarian", name="Librarian", mode="tools")
+    for rule in (
+        {"name": "be-polite", "text": "Always use polite language.", "include": "always", "priorityLevel": 1},
+        {"name": "small-changes", "text": "Ask for changes that do one thing each.", "include": "agent"},
+    ):
+        project.operate("agent_add_rule", **reviewer, rule=rule)
+    docs = {"name": "api-docs", "description": "The interfaces of the laboratory", "text": "GET /penguins lists them."}
+    project.operate("agent_add_reference", **reviewer, reference=docs)
+    keys = {"OPENAI_API_KEY": "sk-written-out"}
+    project.operate("agent_install_provider", **reviewer, providerType="openai", config=keys)
+    directory = project.path / ".aiswarm" / "agents"
+    with (directory / "careful-reviewer" / "agent.yaml").open("a") as file:
+        file.write("mcpServers:\n  github: {command: npx, args: [-y, mcp-github], env: {TOKEN: 'env://TOKEN'}}\n")
+    project.operate("agent_request_trust", **reviewer)
+    (directory / "broken").mkdir()
+    (directory / "broken" / "agent.yaml").write_text("metadata: [1\n")
+
+
+SCRIPT = """\
+metadata: {id: planner, name: Planner}
+settings:
+  model: test:script
+  script:
+  - say: |
+      I look **who** can work here:
+
+      1. agents
+      2. `personas`
+
+      | species | count |
+      |---------|------:|
+      | Adelie  | [152](http://127.0.0.1) |
+    calls: [{tool: get_personas}]
+  - say: Now I plan it.
+    calls: [{tool: create_task, input: {title: Count the penguins, persona_id: tester}}]
+"""
+
+
+def talked(project: Project) -> None:
+    """A conversation whose model waits for permission, a call of a tool, and a server that is down."""
+    task = {"title": "Count the penguins", "persona_id": "tester"}
+    project.operate("call_tool", name="create_task", arguments=task)
+    (directory := project.path / ".aiswarm" / "agents" / "planner").mkdir(parents=True)
+    (directory / "agent.yaml").write_text(SCRIPT)
+    conversation = project.operate(
+        "create_conversation", definition="./agents/planner", title="Plan the count", tools=["*", "workbench"]
+    )
+    project.operate("send_message", conversation_id=conversation["id"], content="Who can count?\nPlan it.")
+    project.operate("add_tool_server", name="hub", config={"command": "false", "args": []})
+
+
 def eventful(project: Project) -> dict[str, int]:
     """One task with everything: a failed attempt, a long log, dependencies, subtasks."""
     ada = admitted(project, "ada")

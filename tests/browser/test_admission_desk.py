@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import ClientConnection, connect
 
-from tests.browser.desk_lab import Project, command, shot, wait_until
+from tests.browser.desk_lab import Project, command, shot, view, wait_until
 from tests.browser.scenes import admitted, laboratory
 
 OpenDesk = Callable[..., Locator]
@@ -23,10 +23,6 @@ VIEWS = ("Agents", "Projects", "Admin")
 
 def card(desk: Locator, name: str) -> Locator:
     return desk.get_by_role("listitem", name=name, exact=True)
-
-
-def view(desk: Locator, name: str) -> None:
-    desk.get_by_role("tab", name=re.compile(f"^{name}")).click()
 
 
 def line(desk: Locator, agent_id: str) -> Locator:

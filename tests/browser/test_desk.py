@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from websockets.sync.client import connect
 
-from tests.browser.desk_lab import Project, command, restart_kernel, run, shot
+from tests.browser.desk_lab import Project, command, restart_kernel, run, shot, view
 from tests.browser.scenes import admitted, busy, proposal, repository
 
 OpenDesk = Callable[..., Locator]
@@ -30,10 +30,6 @@ def card(desk: Locator, name: str) -> Locator:
 
 def row(desk: Locator, title: str) -> Locator:
     return desk.get_by_role("row").filter(has_text=title)
-
-
-def view(desk: Locator, name: str) -> None:
-    desk.get_by_role("tab", name=re.compile(f"^{name}")).click()
 
 
 def test_an_agent_that_registers_appears_by_itself_and_one_click_admits_it(

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import wait_until
+from tests.browser.desk_lab import view, wait_until
 from tests.browser.scenes import git
 from workbench.services.integration import queue
 
@@ -23,10 +23,6 @@ LEFT_THE_SCREEN = """element => new Promise((done) => {
   new IntersectionObserver(([entry]) => entry.isIntersecting || done()).observe(element);
 })"""
 Open = Callable[..., BareDesk]
-
-
-def view(desk: BareDesk, name: str) -> None:
-    desk.element.get_by_role("tab", name=re.compile(f"^{name}")).click()
 
 
 def card(desk: BareDesk, name: str) -> Locator:
@@ -55,7 +51,7 @@ def test_the_log_of_a_task_goes_on_after_a_failed_request(open_bare_desk: Open) 
 
     as_agent("claim_task")
     as_agent("report_task_progress", progress_note="first")
-    view(desk, "Tasks")
+    view(desk.element, "Tasks")
     desk.element.get_by_role("row").filter(has_text="Count").click()
     log = desk.element.get_by_role("log")
     expect(log).to_contain_text("first")
@@ -71,7 +67,7 @@ def test_the_log_of_a_task_goes_on_after_a_failed_request(open_bare_desk: Open) 
 def test_the_details_of_a_task_are_read_again_after_a_failed_request(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     desk.host.call("create_task", title="Count", persona_id="tester", description="All of them.")
-    view(desk, "Tasks")
+    view(desk.element, "Tasks")
     desk.fail("get_task")
     desk.element.get_by_role("row").filter(has_text="Count").click()
     details = desk.element.get_by_role("region", name="Count")
@@ -84,7 +80,7 @@ def test_the_details_of_a_task_are_read_again_after_a_failed_request(open_bare_d
 def test_the_figures_of_the_server_go_on_after_failed_requests(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     desk.fail("get_performance")
-    view(desk, "Admin")
+    view(desk.element, "Admin")
     expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
     desk.restore()
     expect(desk.element.get_by_text("queue length")).to_be_visible(timeout=40_000)
@@ -97,7 +93,7 @@ def test_the_log_of_a_process_goes_on_after_failed_requests(open_bare_desk: Open
         "create_task", title="Talk", persona_id="implementer", run="for n in 1 2 3; do echo line $n; done; sleep 60"
     )
     agent_id = desk.host.call("spawn_agent", persona_id="implementer", new_worktree=False, name="ada")["agent_id"]
-    view(desk, "Agents")
+    view(desk.element, "Agents")
     desk.element.get_by_role("button", name=re.compile("^Processes")).click()
     desk.fail("get_agent_process_info")
     desk.element.get_by_role("button", name=agent_id, exact=True).click()
@@ -112,7 +108,7 @@ def test_the_log_of_a_process_goes_on_after_failed_requests(open_bare_desk: Open
 def test_changes_are_read_again_after_a_failed_request(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     worktree(desk, "robust", {"stats.py": SOURCE})
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     desk.fail("get_worktree_diff")
     card(desk, "robust").get_by_role("button", name="robust", exact=True).click()
     expect(desk.element.get_by_text("STORE_BUSY")).to_be_visible()
@@ -125,7 +121,7 @@ def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(open
     worktree(desk, "robust", {"stats.py": SOURCE, "notes.txt": "plain\n", "page.html": "<b>bold</b>\n"})
     worktree(desk, "other", {"sum.py": "def total(): pass\n"})
     desk.hold("asset")
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     card(desk, "robust").get_by_role("button", name="robust", exact=True).click()
     lines = desk.element.locator(".wb-diff-added")
     expect(lines.get_by_text("return sorted(values)")).to_be_visible()
@@ -146,7 +142,7 @@ def test_a_diff_stays_plain_when_the_highlighter_cannot_be_loaded_and_the_next_o
     desk = open_bare_desk()
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.fail("highlight")
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     opener = card(desk, "robust").get_by_role("button", name="robust", exact=True)
     opener.click()
     expect(desk.element.get_by_text("return sorted(values)")).to_be_visible()
@@ -163,15 +159,15 @@ def test_an_approved_integration_is_followed_through_its_gates_to_the_end(open_b
     desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=0)])
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
-    view(desk, "Inbox")
+    view(desk.element, "Inbox")
     mine = card(desk, "robust")
     mine.get_by_role("button", name="Approve and integrate").click()
     expect(mine).to_contain_text("Approved. Running gates; then it is merged into main.")
     expect(mine.get_by_role("button", name=re.compile("^Approve"))).to_be_hidden()
     expect(mine.get_by_text("running", exact=True)).to_be_visible()
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     expect(card(desk, "robust")).to_contain_text("Integrating")
-    view(desk, "Inbox")
+    view(desk.element, "Inbox")
     go.touch()
     expect(mine).to_contain_text("Integrated into main.", timeout=30_000)
     assert (tmp_path / "project" / "stats.py").exists()
@@ -183,13 +179,13 @@ def test_integrations_that_wait_for_each_other_say_their_place(open_bare_desk: O
     for name in ("bills", "robust"):
         worktree(desk, name, {f"{name}.py": SOURCE})
         desk.host.call("integrate_worktree", worktree_name=name)
-    view(desk, "Inbox")
+    view(desk.element, "Inbox")
     for name in ("bills", "robust"):
         card(desk, name).get_by_role("button", name="Approve and integrate").click()
     expect(card(desk, "robust")).to_contain_text("Approved. Queued, 2nd for main.")
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     expect(card(desk, "robust")).to_contain_text("Queued, 2nd")
-    view(desk, "Inbox")
+    view(desk.element, "Inbox")
     go.touch()
     for name in ("bills", "robust"):
         expect(card(desk, name)).to_contain_text("Integrated into main.", timeout=30_000)
@@ -200,7 +196,7 @@ def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_bare_
     desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=3)])
     worktree(desk, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     card(desk, "robust").get_by_role("button", name="Review and approve").click()
     page = desk.element.get_by_role("region", name="robust")
     page.get_by_role("button", name="Approve and integrate").click()
@@ -225,7 +221,7 @@ def test_the_reason_of_a_refusal_stays_until_the_question_is_asked_again(
     (tmp_path / "project" / "model.py").write_text("other = 1\n")
     git("commit", "-q", "-a", "-m", "Change the same lines", cwd=tmp_path / "project")
     desk.host.call("integrate_worktree", worktree_name="robust")
-    view(desk, "Inbox")
+    view(desk.element, "Inbox")
     mine = card(desk, "robust")
     monkeypatch.setattr(queue, "put_question", ask_later)
     mine.get_by_role("button", name="Approve and integrate").click()
@@ -253,16 +249,16 @@ def test_figures_of_processes_are_polled_only_while_they_are_visible(
     page = page_with_clock
     desk = open_bare_desk(on=page)
     agent_id = desk.host.call("spawn_agent", persona_id="implementer", new_worktree=True)["agent_id"]
-    view(desk, "Agents")
+    view(desk.element, "Agents")
     desk.element.get_by_role("button", name=re.compile("^Processes")).click()
     table = desk.element.locator(".wb-processes")
     expect(table.locator(".wb-col-memory").last).to_contain_text("MB")
-    view(desk, "Inbox")
+    view(desk.element, "Inbox")
     table.evaluate(LEFT_THE_SCREEN)
     before = polls(desk)
     page.clock.fast_forward(60_000)
     assert polls(desk) == before
-    view(desk, "Agents")
+    view(desk.element, "Agents")
     expect(table).to_be_visible()
     wait_until(lambda: page.evaluate("true") and polls(desk) > before, "they are polled again")
     desk.host.call("terminate_agent", agent_id=agent_id, reason="The test is over.")
@@ -272,7 +268,7 @@ def test_an_approval_that_is_being_replaced_cannot_be_decided(open_bare_desk: Op
     desk = open_bare_desk()
     place = worktree(desk, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     card(desk, "robust").get_by_role("button", name="Review and approve").click()
     (place / "more.py").write_text(SOURCE)
     git("add", ".", cwd=place)

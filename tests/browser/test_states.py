@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, resize, run, shot
-from tests.browser.scenes import busy, changed, repository, worktree
+from kernel_ext.host import KernelHost
+from tests.browser.desk_lab import Project, command, resize, run, shot, view
+from tests.browser.scenes import busy, changed, defined, repository, talked, worktree
 from workbench.withheld import trust, withheld
 
 OpenDesk = Callable[..., Locator]
@@ -18,7 +19,10 @@ HERE = Path(__file__).parent
 CONTRAST = (HERE / "contrast.js").read_text()
 REACH = (HERE / "reach.js").read_text()
 WIDTHS = (700, 1100, 1600)
-TABS = ("Inbox", "Tasks", "Worktrees", "Agents", "Projects", "Admin")
+TABS = (
+    *("Inbox", "Tasks", "Worktrees", "Agents", "Definitions"),
+    *("Tools", "Chat", "Personalities", "Projects", "Admin"),
+)
 NUMBER = """desk => {
   const all = desk.querySelectorAll("button, a[href], input, select, textarea, summary, [tabindex='0']");
   const reached = [...all].filter((one) => one.tabIndex >= 0 && one.checkVisibility({ visibilityProperty: true }));
@@ -26,10 +30,6 @@ NUMBER = """desk => {
   return reached.map((one) => one.ariaLabel ?? one.textContent);
 }"""
 FOCUSED = "desk => desk.contains(document.activeElement) ? document.activeElement.dataset.number ?? '' : null"
-
-
-def view(desk: Locator, name: str) -> None:
-    desk.get_by_role("tab", name=re.compile(f"^{name}")).click()
 
 
 def press(place: Locator, name: str) -> None:
@@ -60,6 +60,8 @@ def work(project: Project) -> None:
     for name in ("robust", "broken"):
         project.operate("integrate_worktree", worktree_name=name)
     project.operate("spawn_agent", persona_id="tester", name="walt")
+    defined(project)
+    talked(project)
     lab = project.operate("create_project", name="Penguins")["id"]
     session = project.operate("create_session", project_id=lab, name="Field season")["id"]
     project.operate("create_team", name="Counting", session_id=session)
@@ -74,6 +76,16 @@ def empty_states(desk: Locator) -> Iterator[str]:
     view(desk, "Agents")
     press(desk, "Processes")
     yield "processes-empty"
+    view(desk, "Personalities")
+    press(desk, "Publish…")
+    yield "personalities-asking"
+    press(desk, "Cancel")
+    press(desk, "Network")
+    yield "network-empty"
+    press(desk, "Join a network…")
+    yield "network-asking"
+    press(desk, "Cancel")
+    press(desk, "Personalities")
 
 
 def inbox_states(desk: Locator) -> Iterator[str]:
@@ -136,6 +148,41 @@ def worktree_states(desk: Locator) -> Iterator[str]:
     yield "worktrees-closed"
 
 
+def definition_states(desk: Locator) -> Iterator[str]:
+    view(desk, "Definitions")
+    expect(desk.get_by_text("./agents/broken")).to_be_visible(timeout=60_000)
+    yield "definitions"
+    desk.get_by_role("button", name="Careful reviewer", exact=True).click()
+    pane = desk.get_by_role("region", name="Careful reviewer", exact=True)
+    expect(pane.get_by_label("Version")).to_be_visible()
+    yield "definition"
+    place(desk, "be-polite")
+    pane.get_by_label("Name").fill("be polite")
+    press(pane, "Save")
+    expect(pane.locator(".wb-error:visible")).to_be_visible()
+    yield "definition-rule-refused"
+    press(pane, "Discard changes")
+    for section in ("Preview", "Rules", "openai", "github"):
+        place(desk, section)
+        yield f"definition-{section.lower()}"
+    place(desk, "History")
+    press(pane, "Changes: rule be-polite added")
+    expect(pane.locator(".wb-diff-added").first).to_be_visible()
+    yield "definition-history"
+    press(pane, "Start an agent…")
+    yield "definition-start"
+    press(pane, "Delete…")
+    press(desk, "New definition…")
+    yield "definition-asking"
+    press(desk.get_by_role("form", name="New definition"), "Cancel")
+    press(pane, "Close the definition")
+
+
+def place(desk: Locator, name: str) -> None:
+    """Open a place of the definition that is opened."""
+    desk.locator(".wb-places").get_by_role("button", name=re.compile(f"^{name}")).click()
+
+
 def other_states(desk: Locator) -> Iterator[str]:
     view(desk, "Agents")
     press(desk, "Agents")
@@ -150,6 +197,22 @@ def other_states(desk: Locator) -> Iterator[str]:
     desk.locator(".wb-processes .wb-opener").first.click()
     expect(desk.get_by_role("region", name=re.compile("walt"))).to_be_visible()
     yield "process"
+    view(desk, "Tools")
+    yield "tools"
+    desk.get_by_role("searchbox", name="Filter tools").fill("create_task")
+    desk.get_by_role("button", name="create_task", exact=True).click()
+    expect(desk.get_by_role("form", name="Try create_task").get_by_label("title")).to_be_visible()
+    yield "tool"
+    press(desk, "Calls")
+    desk.locator(".wb-calls").get_by_role("button", name="create_task", exact=True).last.click()
+    expect(desk.locator(".wb-calls .wb-table-details:visible")).to_contain_text("Count the penguins")
+    yield "calls"
+    press(desk, "Servers")
+    expect(desk.get_by_role("list", name="MCP servers").get_by_text("Down")).to_be_visible(timeout=60_000)
+    press(desk, "hub")
+    press(desk, "Add a server…")
+    yield "servers"
+    yield from chat_states(desk)
     view(desk, "Projects")
     yield "projects"
     view(desk, "Admin")
@@ -158,6 +221,53 @@ def other_states(desk: Locator) -> Iterator[str]:
     press(desk, "New rule")
     desk.locator(".wb-instructions summary").first.click()
     yield "admin-asking"
+
+
+def chat_states(desk: Locator) -> Iterator[str]:
+    view(desk, "Chat")
+    press(desk, "Plan the count")
+    pane = desk.locator(".wb-conversation")
+    expect(pane.get_by_role("listitem", name="create_task", exact=True)).to_be_visible()
+    press(pane, "get_personas")
+    yield "chat"
+    press(pane, "Stop the answer")
+    expect(pane).to_contain_text("You stopped this answer.")
+    press(pane, "Settings…")
+    press(desk, "New conversation…")
+    yield "chat-asking"
+
+
+def personality_states(desk: Locator) -> Iterator[str]:
+    view(desk, "Personalities")
+    expect(card(desk, "penguin-counter")).to_be_visible()
+    expect(card(desk, "careful-ada")).to_contain_text("Yours")
+    yield "personalities"
+    press(card(desk, "careful-ada"), "careful-ada")
+    press(desk, "Edit…")
+    press(desk, "Withdraw…")
+    expect(desk.get_by_role("form", name="Traits of careful-ada")).to_be_visible()
+    yield "personality"
+    press(desk, "Back to all")
+    press(desk, "Network")
+    yield "network"
+    desk.get_by_role("option", name="coordinator").click()
+    press(desk, "Block…")
+    expect(desk.get_by_role("list", name="What it may call")).to_be_visible()
+    yield "network-node"
+    press(desk, "Table")
+    press(desk, "Leave…")
+    yield "network-table"
+    press(desk, "Close the node")
+
+
+def networked(project: Project, coordinator: KernelHost) -> None:
+    """The project takes part in a network, with a personality on each side."""
+    assert coordinator.info is not None
+    coordinator.call("publish_personality", name="penguin-counter", traits={"mood": "curious", "colonies": [3, 4]})
+    project.operate("join_network", first_contact=f"{coordinator.info.url}/koi-net", name="lab")
+    traits = {"description": "Reviews what others have counted", "patience": 3}
+    project.operate("publish_personality", name="careful-ada", version="1.0", traits=traits)
+    project.operate("publish_personality", name="careful-ada", version="1.1")
 
 
 def check(desk: Locator, theme: str, states: Iterator[str]) -> None:
@@ -175,7 +285,7 @@ def check(desk: Locator, theme: str, states: Iterator[str]) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_state_is_readable_and_reachable_at_every_width(
-    open_desk: OpenDesk, project: Project, page: Page, theme: str
+    open_desk: OpenDesk, project: Project, page: Page, coordinator: KernelHost, theme: str
 ) -> None:
     repository(project.path)
     fill(project)
@@ -184,12 +294,14 @@ def test_every_state_is_readable_and_reachable_at_every_width(
     try:
         check(desk, theme.lower(), empty_states(desk))
         work(project)
-        for states in (inbox_states, task_states, worktree_states, other_states):
+        for states in (inbox_states, task_states, worktree_states, definition_states, other_states):
             check(desk, theme.lower(), states(desk))
+        networked(project, coordinator)
+        check(desk, theme.lower(), personality_states(desk))
         project.operate("terminate_agent", agent_id="walt")
         view(desk, "Inbox")
         run(page, 2)
-        expect(desk.get_by_text("NOT_STARTED")).to_be_visible()
+        expect(desk.locator("code:visible", has_text="NOT_STARTED")).to_be_visible()
         check(desk, theme.lower(), iter(["stopped"]))
     finally:
         command(page, "apputils:change-theme", theme="JupyterLab Light")
@@ -204,6 +316,10 @@ def test_tab_leads_through_all_controls(open_desk: OpenDesk, project: Project, p
     view(desk, tab)
     if tab == "Worktrees":
         expect(card(desk, "bills")).to_contain_text("1 ahead", timeout=60_000)
+    if tab == "Definitions":
+        defined(project)
+        desk.get_by_role("button", name="Careful reviewer", exact=True).click()
+        expect(desk.get_by_label("Version").filter(visible=True)).to_be_visible()
     if tab == "Admin":
         expect(desk.get_by_text("queue length")).to_be_visible()
     desk.get_by_role("tab", name=re.compile(f"^{tab}")).focus()

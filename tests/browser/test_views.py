@@ -11,15 +11,11 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import resize
+from tests.browser.desk_lab import resize, view
 from tests.browser.scenes import changed, git
 
 Open = Callable[..., BareDesk]
 TITLE = "Compare the bill shapes of the three species of penguins, with the years side by side, and draw them"
-
-
-def view(desk: BareDesk, name: str) -> None:
-    desk.element.get_by_role("tab", name=re.compile(f"^{name}")).click()
 
 
 def worktree(desk: BareDesk, name: str, files: dict[str, str]) -> None:
@@ -54,7 +50,7 @@ def widths(desk: BareDesk) -> dict[str, float]:
 
 def test_titles_grow_first_and_the_other_columns_give_way(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
-    view(desk, "Tasks")
+    view(desk.element, "Tasks")
     worktree(desk, "penguins", {"bills.py": "x = 1\n"})
     first = task(desk, TITLE, priority=900, target_worktree="penguins")
     task(desk, "Report", dependencies=[first])
@@ -77,7 +73,7 @@ def test_titles_grow_first_and_the_other_columns_give_way(open_bare_desk: Open) 
 
 def test_tasks_are_sorted_by_a_column_with_the_keyboard(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
-    view(desk, "Tasks")
+    view(desk.element, "Tasks")
     parent = task(desk, "Bills", priority=100)
     task(desk, "Adelie", priority=900)
     task(desk, "Years", parent_task_id=parent)
@@ -102,7 +98,7 @@ def test_agents_are_sorted_by_a_column(open_bare_desk: Open) -> None:
     for name, persona in (("ada", "tester"), ("bert", "implementer"), ("eve", "reviewer")):
         registered = desk.host.call("register", name=name, persona_id=persona)
         desk.host.call("approve", approval_id=registered["approval_id"])
-    view(desk, "Agents")
+    view(desk.element, "Agents")
     rows = desk.element.locator(".wb-agents .wb-table-row")
     expect(rows).to_have_text([re.compile(name) for name in ("^ada", "^bert", "^eve")])
     desk.element.get_by_role("columnheader", name="Persona").get_by_role("button").click()
@@ -116,7 +112,7 @@ def test_conflicts_are_grouped_by_file(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     for number, name in enumerate(("bills", "islands", "mass"), 40):
         worktree(desk, name, {"model.py": changed(3, number)})
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     desk.element.get_by_role("button", name=re.compile("^Conflicts")).click()
     files = desk.element.get_by_role("table", name="Conflicts by file")
     row = files.get_by_role("row", name=re.compile("^model.py"))
@@ -131,7 +127,7 @@ def test_a_card_with_failed_gates_has_no_primary_button(open_bare_desk: Open) ->
     desk = open_bare_desk(integration_gates=["exit 3"])
     worktree(desk, "robust", {"stats.py": "x = 1\n"})
     desk.host.call("integrate_worktree", worktree_name="robust")
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     card = desk.element.get_by_role("listitem", name="robust", exact=True)
     expect(card).to_contain_text("Gates failed")
     expect(card.locator(".wb-primary:visible")).to_have_count(0)
@@ -146,7 +142,7 @@ def test_the_whole_graph_fits(open_bare_desk: Open, count: int) -> None:
     lines = [f"- {{name: t{n}, title: Task {n}, persona: tester, after: [t{(n - 1) // 2}]}}" for n in range(1, count)]
     plan = "\n".join(["plan: many", "tasks:", "- {name: t0, title: Task 0, persona: tester}", *lines])
     desk.host.call("create_plan", text=plan)
-    view(desk, "Tasks")
+    view(desk.element, "Tasks")
     desk.element.get_by_role("button", name="Graph").click()
     expect(desk.element.locator(".wb-node")).to_have_count(count)
     desk.element.get_by_role("button", name="Zoom to fit").press("Enter")
@@ -162,7 +158,7 @@ def test_the_whole_graph_fits(open_bare_desk: Open, count: int) -> None:
 def test_figures_of_the_server_have_units(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     task(desk, "Count")
-    view(desk, "Admin")
+    view(desk.element, "Admin")
     figures = desk.element.locator(".wb-numbers")
     expect(figures).to_contain_text("1 task")
     expect(figures).to_contain_text(re.compile(r"[\d.]+ KB\s*database"))
@@ -172,7 +168,7 @@ def test_figures_of_the_server_have_units(open_bare_desk: Open) -> None:
 
 def test_the_empty_inbox_leads_to_the_ways_to_connect_an_agent(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
-    view(desk, "Inbox")
+    view(desk.element, "Inbox")
     link = desk.element.get_by_role("button", name="Connect an agent")
     link.press("Enter")
     expect(desk.element.get_by_role("tab", name="Admin")).to_have_attribute("aria-selected", "true")
@@ -186,7 +182,7 @@ def test_worktree_cards_keep_their_lines(open_bare_desk: Open) -> None:
     worktree(desk, long, {"model.py": changed(3, 33)})
     worktree(desk, "bills", {"model.py": changed(3, 34)})
     desk.host.call("integrate_worktree", worktree_name=long)
-    view(desk, "Worktrees")
+    view(desk.element, "Worktrees")
     cards = desk.element.locator(".wb-worktree")
     expect(cards.filter(has_text="Awaits approval")).to_have_count(1, timeout=40_000)
     expect(cards.filter(has_text="Conflicts with")).to_have_count(2, timeout=40_000)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.desk_lab import Project, command, shot
+from tests.browser.desk_lab import Project, command, shot, view
 from tests.browser.scenes import changed, git, repository, worktree
 from workbench.withheld import trust, withheld
 
@@ -19,10 +19,6 @@ CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 STATS = '"""Robust statistics."""\n\nfrom statistics import median\n\n\ndef middle(values: list[float]) -> float:\n'
 STATS += "    return median(values) or 0.5  # the mean is not robust\n"
 TALKS = "for n in 1 2 3 4 5; do echo counted $n; done; while [ ! -e go ]; do sleep 0.1; done; echo counted the last one"
-
-
-def view(desk: Locator, name: str) -> None:
-    desk.get_by_role("tab", name=re.compile(f"^{name}")).click()
 
 
 def card(desk: Locator, name: str) -> Locator:

@@ -69,16 +69,16 @@ def test_rules_admit_and_are_listed_and_removed(run: Type) -> None:
 
 
 def test_tools_are_switched_and_their_rights_changed(run: Type) -> None:
-    assert [one["id"] for one in data(run("--json", "tools"))] == ["read", "register", "write"]
-    assert run("tools", "disable", "register").out == "register is switched off.\n"
-    assert [line.split()[1] for line in run("tools", "list").out.splitlines()[1:]] == ["on", "off", "on"]
-    assert run("tools", "enable", "register").out == "register is switched on.\n"
-    before = next(one for one in data(run("--json", "tools")) if one["id"] == "read")["permissions"]
-    assert run("tools", "edit", "read", "--read", "contexts,agents").out == (
+    assert [one["id"] for one in data(run("--json", "agent-tools"))] == ["read", "register", "write"]
+    assert run("agent-tools", "disable", "register").out == "register is switched off.\n"
+    assert [line.split()[1] for line in run("agent-tools", "list").out.splitlines()[1:]] == ["on", "off", "on"]
+    assert run("agent-tools", "enable", "register").out == "register is switched on.\n"
+    before = next(one for one in data(run("--json", "agent-tools")) if one["id"] == "read")["permissions"]
+    assert run("agent-tools", "edit", "read", "--read", "contexts,agents").out == (
         "read reads contexts and agents and writes nothing.\n"
     )
-    assert data(run("--json", "tools", "edit", "read", "--description", "Look"))["description"] == "Look"
-    after = next(one for one in data(run("--json", "tools")) if one["id"] == "read")["permissions"]
+    assert data(run("--json", "agent-tools", "edit", "read", "--description", "Look"))["description"] == "Look"
+    after = next(one for one in data(run("--json", "agent-tools")) if one["id"] == "read")["permissions"]
     assert after == {"read": ["contexts", "agents"], "write": before["write"]}
-    assert run("tools", "edit", "read", "--read", "secrets").err.startswith("INVALID_ARGUMENTS: ")
-    assert run("tools", "disable", "sudo").err.startswith("TOOL_NOT_FOUND: ")
+    assert run("agent-tools", "edit", "read", "--read", "secrets").err.startswith("INVALID_ARGUMENTS: ")
+    assert run("agent-tools", "disable", "sudo").err.startswith("TOOL_NOT_FOUND: ")

@@ -55,6 +55,7 @@ async def test_an_approved_merge_is_waited_for(settings: Settings, command: Comm
         assert await approving == ran
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_an_approved_merge_stays_queued_when_the_server_stops(settings: Settings, command: Command) -> None:
     gated = settings.model_copy(update={"integration_gates": ("sleep 600",)})
@@ -68,3 +69,40 @@ async def test_an_approved_merge_stays_queued_when_the_server_stops(settings: Se
             await asyncio.sleep(0.02)
         await servers.stop()
         assert await approving == Ran(0, "id  outcome\n1   lab is queued\n", "")
+
+
+THEIRS = """\
+metadata: {id: theirs, name: Theirs}
+mcpServers:
+  files: {command: npx, args: [-y, server], env: {API_TOKEN: hunter2}}
+settings: {toolPermission: never}
+"""
+NEEDS = (
+    "Theirs needs trust: settings.toolPermission: tools that run without asking you: all; "
+    'mcpServers.files: starts "npx" "-y" "server" with API_TOKEN=••••••'
+)
+
+
+def test_what_a_definition_needs_is_shown_and_trusted_by_name_but_not_with_all_the_rest(
+    run: Type, repository: Path
+) -> None:
+    definition = repository / ".aiswarm" / "agents" / "theirs"
+    definition.mkdir(parents=True)
+    (definition / "agent.yaml").write_text(THEIRS)
+    run("call", "agent_request_trust", "agentTarget=./agents/theirs")
+    (asked,) = data(run("--json", "approvals"))
+    assert NEEDS in run("approvals").out
+    assert run("approve", "--all").out == "Nothing needs your approval.\n"
+    assert run("approve", "Theirs").out.splitlines()[1:] == [
+        f"{asked['id']}   Theirs is trusted with mcpServers.files, settings.toolPermission"
+    ]
+    assert "the definition Theirs" in run("approvals", "--all").out
+
+
+def test_a_definition_that_is_refused_is_named_by_its_path(run: Type, repository: Path) -> None:
+    definition = repository / ".aiswarm" / "agents" / "theirs"
+    definition.mkdir(parents=True)
+    (definition / "agent.yaml").write_text(THEIRS)
+    run("call", "agent_request_trust", "agentTarget=./agents/theirs")
+    assert run("reject", "./agents/theirs", "--reason", "Not here").status == 0
+    assert data(run("--json", "call", "agent_get_trust", "agentTarget=Theirs"))["refusal"] == "Not here"

@@ -57,7 +57,7 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
         ("sessions", "--in", "nowhere"): "PROJECT_NOT_FOUND",
         ("agents", "delete", "nobody"): "AGENT_NOT_FOUND",
         ("agents", "restore", "nobody"): "AGENT_NOT_FOUND",
-        ("tools", "enable", "sudo"): "TOOL_NOT_FOUND",
+        ("agent-tools", "enable", "sudo"): "TOOL_NOT_FOUND",
         ("export", "events", "-o", "/proc/events.csv"): "OUTPUT_UNWRITABLE",
         ("export", "events", "-o", "/dev/full"): "OUTPUT_UNWRITABLE",
         ("sessions", "rename", "nowhere", "x"): "SESSION_NOT_FOUND",

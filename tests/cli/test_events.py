@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Type, data
 
 
+@pytest.mark.long
 def test_the_newest_events_are_listed_the_newest_last(run: Type) -> None:
     for number in range(70):
         run("projects", "add", f"p{number}")

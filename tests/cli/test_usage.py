@@ -52,7 +52,7 @@ BAD_USAGE = [
     ["projects", "edit", "Lab"],
     ["contexts", "edit", "7"],
     ["contexts", "add", "Lab", "Title", "--metadata", "[]"],
-    ["tools", "edit", "read"],
+    ["agent-tools", "edit", "read"],
     ["events", "--after", "1", "--before", "9"],
     ["export", "secrets"],
     ["task"],

@@ -12,11 +12,11 @@ from tests.conftest import Command, Ran, Served
 
 @pytest.mark.anyio
 async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, command: Command) -> None:
-    ran = await command("--json", "spawn", "implementer", "--name", "ada")
+    ran = await command("--json", "spawn", "implementer", "--name", "ada", "--tools", "notes, notebook")
     assert data(ran)["status"] == "assigned"
     [agent] = (await served.workbench.call("list_agents"))["agents"]
-    assert agent["agent_id"] == "ada"
-    limits = ("--wall", "60", "--memory", "2G", "--env", "A=b=c")
+    assert (agent["agent_id"], agent["tools"]) == ("ada", ["notebook", "notes"])
+    limits = ("--tools", "none", "--wall", "60", "--memory", "2G", "--env", "A=b=c")
     ran = await command("--json", "spawn", "implementer", "--name", "bob", "--new-worktree", *limits)
     assert data(ran)["worktree"] == "bob"
     found = data(await command("--json", "logs", "bob", "--lines", "5"))

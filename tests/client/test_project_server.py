@@ -55,3 +55,4 @@ async def test_a_server_that_stops_is_away_and_is_found_only_when_it_answers(ser
     info = await served.servers.start(0)
     assert await server.find() == (info if info.url != served.info.url else None)
     assert (server.url, server.is_away()) == (info.url, False)
+    assert server.is_away("http://127.0.0.1:1")  # where it was looked for before

@@ -125,6 +125,7 @@ def test_packages_of_this_python_are_there_and_workbench_too(scene: Scene) -> No
     assert done.stdout == "True\n"
 
 
+@pytest.mark.long
 def test_pytest_runs_and_fails_as_it_should(scene: Scene) -> None:
     (scene.worktree / "test_it.py").write_text(
         "def test_good(tmp_path):\n    (tmp_path / 'x').write_text('x')\n\ndef test_bad():\n    assert 1 == 2\n"

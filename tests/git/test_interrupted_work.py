@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from tests.git.parts import (
     script,
     write,
 )
+from tests.small_disk import fill, small_disk
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
 
@@ -144,21 +144,8 @@ def test_a_record_that_was_not_finished_is_removed(root: Path, repo: Repository,
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few megabytes."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)], capture_output=True, text=True
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small file system cannot be mounted: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def filled(place: Path, but: int) -> None:
-    """Leave so many bytes free."""
-    free = os.statvfs(place)
-    (place / "filler").write_bytes(b"\1" * max(free.f_bavail * free.f_frsize - but, 0))
+    with small_disk(tmp_path / "small", 3) as place:
+        yield place
 
 
 @pytest.mark.parametrize("free", [0, 20_000, 60_000, 100_000, 200_000])
@@ -168,7 +155,7 @@ def test_on_a_full_disk_a_worktree_is_made_whole_or_not(root: Path, small: Path,
     shutil.copytree(root, small / "repo")
     repo, path = Repository.open(small / "repo"), small / "repo" / ".aiswarm" / "worktrees" / "w"
     git(repo.root, "status")
-    filled(small, free)
+    fill(small, free)
     before = Picture.of(repo.root)
     try:
         add(repo, path, "work")
@@ -193,7 +180,7 @@ def test_on_a_full_disk_an_import_is_refused_and_comes_later(root: Path, small: 
     for number in range(count):
         (path / f"f{number}").write_bytes(noise.randbytes(300_000 // count))
     made, old = inside(path).commit_all("more", ANNA), repo.resolve("work")
-    filled(small, 250_000)
+    fill(small, 250_000)
     before = Picture.of(repo.root)
     error = refused("GIT_FAILED", repo.import_branch, inside(path), "work", max_bytes=MEGABYTE)
     assert "No space" in str(error.message) + str(error.details)

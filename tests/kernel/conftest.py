@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +53,12 @@ class Kernel:
         self.client.execute_interactive(code, output_hook=hear, timeout=100)
         [error] = errors
         return error
+
+    def kill(self) -> None:
+        """End it with SIGKILL. Unlike this, Jupyter's own shutdown interrupts it first."""
+        self.manager.signal_kernel(signal.SIGKILL)
+        while self.manager.is_alive():
+            pass
 
     def complete(self, code: str) -> list[str]:
         """What Tab offers."""

@@ -320,6 +320,7 @@ def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
     assert "--worktree" in kernel.complete("%workbench spawn --")
     assert {"list", "add", "remove"} <= set(kernel.complete("%workbench rules "))
     assert "--anywhere" in kernel.complete("%workbench rules add --")
+    assert {"csv", "json"} <= set(kernel.complete("%workbench export tasks --format "))
 
 
 def test_an_agent_in_a_cell_is_told_that_it_was_rejected_and_why(running: Kernel) -> None:

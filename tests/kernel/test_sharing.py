@@ -23,7 +23,7 @@ from workbench.errors import NotFound, Unavailable
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ QUICKSTART = "00_quickstart"
 """Papermill runs it as `workbench demo`: see tests/test_demo.py."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem != QUICKSTART], ids=lambda path: path.stem)
 def test_papermill_runs_the_whole_notebook(path: Path, tmp_path: Path) -> None:

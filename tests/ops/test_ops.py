@@ -16,7 +16,7 @@ from tests.conftest import Admit, nested
 from tests.op_codes import EVERYWHERE, codes_of
 from workbench.app import Workbench
 from workbench.errors import BadInput, WorkbenchError
-from workbench.model import LARGEST_INT, Level, Wire
+from workbench.model import LARGEST_INT, Capability, Level, Wire
 from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, collect, op
 from workbench.services import SERVICES
 
@@ -28,6 +28,7 @@ read       get_worktree_diff list_conflicts get_attempt_diff list_closed_worktre
 read       list_agents list_events list_newest_events list_plans export_plan whoami read deregister_agent
 read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
 read       list_agent_tools get_confinement get_agent_history
+read       list_personalities get_personality list_personality_changes
 worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
 worker     report_task_progress complete_task fail_task release_task begin_attempt finish_attempt
 worker     create_subtask add_dependency remove_dependency
@@ -35,6 +36,24 @@ worker     write update_context delete_context restore_context
 planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
 planner    create_worktree discard_worktree integrate_worktree request_integration update_worktree get_approval
 planner    adopt_attempt resolve_worktree
+definitions agent_list agent_get_info agent_create agent_clone agent_delete
+definitions agent_get_trust agent_request_trust agent_probe_mcp_server
+definitions agent_list_rules agent_get_rule agent_add_rule agent_update_rule agent_delete_rule
+definitions agent_history agent_diff agent_validate agent_export agent_import agent_analytics agent_bulk
+definitions agent_list_templates agent_create_from_template agent_create_from_persona agent_migrate agent_get_schema
+definitions agent_get_settings agent_set_setting agent_get_metadata agent_update_metadata
+definitions agent_get_system_prompt agent_set_system_prompt
+definitions agent_list_references agent_get_reference agent_add_reference
+definitions agent_update_reference agent_delete_reference
+definitions agent_list_tools agent_get_tool agent_add_tool agent_update_tool agent_delete_tool
+definitions agent_list_providers agent_get_provider_config agent_validate_provider_config
+definitions agent_install_provider agent_update_provider agent_uninstall_provider
+definitions agent_list_mcp_servers agent_get_mcp_server agent_add_mcp_server
+definitions agent_update_mcp_server agent_delete_mcp_server
+tools      list_tools get_tool list_tool_calls get_tool_call
+use-tools  call_tool cancel_tool_call
+own        list_rules get_rule list_references get_reference
+change-own add_rule update_rule delete_rule add_reference update_reference delete_reference
 planner    spawn_agent restart_agent terminate_agent get_managed_agents get_agent_process_info list_profiles
 operator   enlist_worker get_unattended_work list_approvals approve reject approve_many reject_many save_persona
 operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
@@ -43,7 +62,16 @@ operator   list_untrusted_files
 operator   create_project update_project delete_project restore_project
 operator   create_session update_session delete_session restore_session
 operator   create_team update_team move_team delete_team restore_team
-operator   update_agent_tool get_performance connection_instructions prune_worktrees get_unattended_work
+operator   agent_revoke_trust
+operator   create_conversation list_conversations get_conversation update_conversation delete_conversation
+operator   send_message stop_answer retry_answer list_messages read_frames export_conversation
+operator   update_agent_tool list_tool_permissions set_tool_permission
+operator   list_peers get_peer block_peer unblock_peer set_peer_permission get_network join_network leave_network
+operator   publish_personality withdraw_personality get_own_personality
+own-traits update_traits
+operator   list_tool_servers add_tool_server update_tool_server remove_tool_server restart_tool_server
+operator   get_performance connection_instructions prune_worktrees get_unattended_work
+operator   offer_tools withdraw_tools take_tool_calls report_tool_progress finish_tool_call get_tool_log
 operator   export import_records
 """
 """Who may call what, as the design has it; each line includes those above it."""
@@ -51,9 +79,22 @@ operator   export import_records
 CATALOGUE = collect(SERVICES)
 
 
-def table() -> dict[str, Level]:
+REQUIRED = {
+    "definitions": (Level.PLANNER, Capability.DEFINITIONS),
+    "tools": (Level.READ, Capability.TOOLS),
+    "use-tools": (Level.WORKER, Capability.TOOLS),
+    "own": (Level.READ, Capability.OWN_DEFINITION),
+    "own-traits": (Level.WORKER, Capability.OWN_PERSONALITY),
+    "change-own": (Level.WORKER, Capability.CHANGE_OWN_DEFINITION),
+}
+"""The rows whose operations require more than a level."""
+
+
+def table() -> dict[str, tuple[Level, Capability | None]]:
     rows = [line.split() for line in ALLOWED.strip().splitlines()]
-    return {name: Level[level.upper()] for level, *names in rows for name in names}
+    return {
+        name: REQUIRED[row] if row in REQUIRED else (Level[row.upper()], None) for row, *names in rows for name in names
+    }
 
 
 class Made(Wire):
@@ -213,7 +254,7 @@ def whole_numbers(schema: Any, where: str = "") -> Iterator[str]:
 
 
 def test_the_ladder_is_that_of_the_design() -> None:
-    assert {name: op.allow for name, op in CATALOGUE.items()} == table()
+    assert {name: (op.allow, op.requires) for name, op in CATALOGUE.items()} == table()
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -294,10 +335,10 @@ PENDING = Caller(Level.ANONYMOUS, "pending_1", agent="1")
 CALLERS = [ANONYMOUS, PENDING, *(Caller(level, level.name.lower(), "1") for level in list(Level)[1:4]), OPERATOR]
 
 
-def refusal(caller: Caller, needed: Level) -> str:
+def refusal(caller: Caller, needed: Level, capability: Capability | None, invalid: str) -> str:
     """What the door says to somebody who brings an argument that no operation has."""
-    if caller.level >= needed:
-        return "INVALID_ARGUMENTS"
+    if caller.level >= needed and (capability is None or capability in caller.capabilities):
+        return invalid
     if caller.level > Level.ANONYMOUS:
         return "FORBIDDEN"
     return "NOT_ASSIGNED" if caller.agent else "TOKEN_REQUIRED"
@@ -306,11 +347,11 @@ def refusal(caller: Caller, needed: Level) -> str:
 @pytest.mark.anyio
 async def test_the_door_lets_everybody_in_as_far_as_the_table_says(workbench: Workbench) -> None:
     told, expected = {}, {}
-    for caller, (name, needed) in product(CALLERS, table().items()):
+    for caller, (name, (needed, capability)) in product(CALLERS, table().items()):
         with pytest.raises(WorkbenchError) as caught:
             await workbench.dispatch(caller, name, {"no_such_argument": 1})
         told[caller.name, name] = caught.value.code
-        expected[caller.name, name] = refusal(caller, needed)
+        expected[caller.name, name] = refusal(caller, needed, capability, CATALOGUE[name].invalid)
     assert told == expected
 
 
@@ -323,13 +364,18 @@ async def test_nobody_learns_which_arguments_are_wrong_before_they_may_call(work
 @pytest.mark.anyio
 async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench) -> None:
     found = [op.name for op in CATALOGUE.values() if op.needs_server]
-    assert found == ["connection_instructions", "enlist_worker", "restart_agent", "spawn_agent"]
+    hosts = ["finish_tool_call", "offer_tools", "report_tool_progress", "take_tool_calls", "withdraw_tools"]
+    chat = ["retry_answer", "send_message", "stop_answer"]
+    others = ["connection_instructions", "enlist_worker", "restart_agent", "restart_tool_server", "spawn_agent"]
+    assert found == sorted([*others, *chat, *hosts])
     with pytest.raises(WorkbenchError) as caught:
         await workbench.call("spawn_agent", persona_id="implementer")
     assert (caught.value.code, caught.value.status) == ("NO_SERVER", 503)
 
 
 GOOD: dict[str, Any] = {
+    "peer": "ada",
+    "traits": {"mood": "calm"},
     "task_id": 1,
     "attempt": 1,
     "key": "k" * 43,
@@ -339,6 +385,7 @@ GOOD: dict[str, Any] = {
     "persona_id": "implementer",
     "name": "name",
     "approval_id": 1,
+    "conversation_id": "0",
     "approval_ids": [1],
     "agent_ids": ["ada"],
     "assigned_agent_id": "ada",
@@ -355,12 +402,37 @@ GOOD: dict[str, Any] = {
     "context_id": "c",
     "content": {"title": "T"},
     "tool_id": "read",
+    "call_id": "0198",
+    "permission": "ask",
     "resource": "agents",
     "format": "csv",
     "text": "plan: x\ntasks: []",
     "agent_id": "ada",
     "worktree_name": "tree",
     "error_message": "It failed.",
+    "agentTarget": "reviewer",
+    "personaId": "planner",
+    "templateName": "reviewer",
+    "agentPath": "./agents/other",
+    "sourceAgent": "reviewer",
+    "targetPath": "./agents/copy",
+    "ruleName": "brief",
+    "serverName": "files",
+    "rule": {"name": "brief", "text": "Be brief."},
+    "referenceName": "style",
+    "rule_name": "brief",
+    "reference_name": "style",
+    "reference": {"name": "style", "text": "Short sentences."},
+    "toolName": "sum",
+    "tool": {"name": "sum", "parameters": {"type": "object"}, "prompt": "Add."},
+    "value": "0.2",
+    "prompt": "You review.",
+    "metadata": {"version": "1.1.0"},
+    "providerType": "openai",
+    "host_id": "kernel",
+    "tools": [{"name": "add", "description": "", "parameters": {"type": "object"}}],
+    "progress": 0.5,
+    "config": {"OPENAI_API_KEY": "env://OPENAI_API_KEY"},
 }
 
 

@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
+from rid_lib.types import KoiNetNode
 
 from workbench.model import Json, Micros
 from workbench.ops import Op, collect
+from workbench.rules.chat.limits import ConversationLimits
+from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.definitions.model import AgentTool, Entry, Metadata, Settings, Skill
+from workbench.rules.personalities.profile import PersonalityProfile, PersonalityTrait
+from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services import SERVICES
 from workbench.services.processes.processes import ResourceLimits
 
@@ -22,6 +28,23 @@ JSON = st.recursive(
     lambda below: st.lists(below, max_size=2) | st.dictionaries(st.text(), below, max_size=2),
     max_leaves=4,
 )
+SERVERS = [StdioServer(command="uvx", args=["mcp"]), HttpServer(url="https://mcp.example")]
+TRAITS = [PersonalityTrait.from_value("mood", "calm"), PersonalityTrait(name="add", is_callable=True)]
+PARTS: dict[Any, list[Any]] = {
+    Entry: [Entry(name="brief", text="Be brief.")],
+    Metadata: [
+        Metadata(id="a", name="A"),
+        Metadata(id="b", name="B", skills=[Skill(id="s", name="S")], persona="tester"),
+    ],
+    Settings: [Settings(), Settings.model_validate({"model": "test:one", "own": [1]})],
+    AgentTool: [AgentTool(name="sum", parameters={"type": "object"}, prompt="Add.")],
+    StdioServer | HttpServer: SERVERS,
+    PersonalityTrait: TRAITS,
+    PersonalityProfile: [
+        PersonalityProfile(rid=AgentPersonality("ada", "1"), node_rid=KoiNetNode("lab", "0" * 64), traits=TRAITS)
+    ],
+}
+"""Parts of definitions and of profiles, whose fields have formats."""
 TIMES = st.integers(0, 2**52)
 
 
@@ -38,8 +61,10 @@ def values(declared: Any) -> st.SearchStrategy[Any]:
         return st.lists(values(parts[0]), max_size=2)
     if origin is dict:
         return st.dictionaries(values(parts[0]), values(parts[1]), max_size=2)
-    if declared is ResourceLimits:  # its numbers have bounds
-        return st.just(ResourceLimits())
+    if declared in (ResourceLimits, ConversationLimits):  # their numbers have bounds
+        return st.just(declared())
+    if declared in PARTS:
+        return st.sampled_from(PARTS[declared])
     if isinstance(declared, type) and issubclass(declared, BaseModel):
         return st.deferred(lambda: instances(declared))
     if parts and origin is not tuple and type(None) in parts:

@@ -11,7 +11,7 @@ import pytest
 
 from kernel_ext.host import KernelHost
 from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend
-from kernel_ext.panels.desk import Desk, process_table
+from kernel_ext.panels.desk import Desk, definition_table, inbox_table, process_table
 from workbench.settings import Settings
 
 EXPECTED = """\
@@ -81,6 +81,30 @@ def test_worktrees_are_a_table_without_commits_and_times(host: KernelHost) -> No
         ["Worktree", "Branch", "State", "Commits", "Files", "Uncommitted", "Conflicts"],
         ["robust", "wb/robust/main", "→", "main", "active", "0", "ahead,", "0", "behind", "0", "1"],
     ]
+
+
+def test_definitions_are_a_table_and_say_why_one_cannot_be_read(host: KernelHost) -> None:
+    host.call("agent_create", agentPath="./agents/reviewer", name="Reviewer", description="Reads changes")
+    (broken := host.settings.home / "agents" / "broken").mkdir()
+    (broken / "agent.yaml").write_text("metadata: [1\n")
+    lines = text(Desk(host)).split("Definitions\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split(maxsplit=2) for line in lines[::2]] == [
+        ["Definition", "Mode", "Description"],
+        ["Reviewer", "interactive", "Reads changes"],
+    ]
+    assert lines[1].split()[0] == "./agents/broken:"
+
+
+def test_of_many_definitions_the_first_are_listed() -> None:
+    rows = {str(number): {"id": str(number), "name": f"a{number:03}", "mode": "tools"} for number in range(60)}
+    table = definition_table(rows)
+    assert ([row[0] for row in table.rows[:2]], len(table.rows), table.note) == (["a000", "a001"], 50, "… and 10 more")
+
+
+def test_a_question_of_trust_shows_what_is_trusted() -> None:
+    payload = {"definition": "Reviewer", "needs": [{"summary": 'mcpServers.a: starts "npx"'}]}
+    asked = {"kind": "trust", "subject": "definition:7", "payload": payload}
+    assert inbox_table([asked]).rows == [["Reviewer", "trust", 'mcpServers.a: starts "npx"']]
 
 
 @pytest.mark.parametrize(
@@ -202,3 +226,11 @@ def test_a_panel_that_was_never_displayed_is_not_read_again_at_the_end(host: Ker
     desk = Desk(host)
     desk.close()
     assert desk.last_state == ""
+
+
+def test_a_call_that_waits_for_permission_shows_its_arguments() -> None:
+    payload = {"tool": "files__delete", "caller": "ada", "arguments": {"path": "a" * 500}}
+    ((name, kind, request),) = inbox_table([{"kind": "tool_call", "subject": "tool_call:7", "payload": payload}]).rows
+    assert (name, kind) == ("files__delete", "tool_call")
+    assert request.startswith('called by ada with {"path":"aaa')
+    assert len(request) < 300

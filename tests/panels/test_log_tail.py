@@ -61,6 +61,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.timeout(300)  # each example starts Node.js
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 50), st.lists(STEPS, max_size=15))
 def test_the_known_lines_have_no_gap_and_end_with_the_newest(step: int, steps: list[tuple[str, Any]]) -> None:

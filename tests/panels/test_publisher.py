@@ -180,6 +180,15 @@ def test_rules_tools_and_the_allowlist_follow_their_changes(
     page.until(lambda: not page.tables["rules"])
 
 
+def test_definitions_follow_their_changes(serving: KernelHost, publisher: Publisher, page: FrontEnd) -> None:
+    serving.call("agent_create", agentPath="./agents/reviewer", name="Reviewer")
+    page.until(lambda: "./agents/reviewer" in page.tables.get("definitions", {}))
+    row = page.tables["definitions"]["./agents/reviewer"]
+    assert {"id", "definition_id", "name", "mode"} == set(row)
+    serving.call("agent_delete", agentTarget="Reviewer", confirm=True)
+    page.until(lambda: not page.tables["definitions"])
+
+
 def test_a_list_of_many_pages_is_read_to_its_end(serving: KernelHost, page: FrontEnd) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda n: serving.call("create_project", name=f"project {n}"), range(520)))

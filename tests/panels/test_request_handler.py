@@ -99,6 +99,7 @@ def test_an_operation_that_does_not_exist_is_refused_by_its_code(any_host: Kerne
 def test_every_operation_that_the_panel_asks_for_exists() -> None:
     text = "\n".join(path.read_text() for path in SRC.rglob("*.js"))
     asked = set(re.findall(r'\.(?:run|send|decide)\(\s*"(\w+)"', text))
+    asked |= set(re.findall(r'"(agent_(?!id")\w+)"', text))
     for prefix, suffix in re.findall(r"`(\w+_)\$\{noun\}(s?)`", text):
         asked |= {f"{prefix}{noun}{suffix}" for noun in NOUNS}
     catalogue = set(collect(SERVICES))

@@ -23,6 +23,7 @@ from kernel_ext.panels.rows import (
     in_tree,
     process_row,
     task_rows,
+    unpublished_row,
     waits_for,
     worktree_row,
 )
@@ -125,6 +126,14 @@ def test_what_a_process_uses_is_not_part_of_its_row_and_who_has_none_has_no_row(
     agent = {"agent_id": "ada", "name": "Ada", "persona_id": "tester"}
     assert process_row(agent | {"process": process}) == {"name": "Ada", "persona_id": "tester", "state": "running"}
     assert process_row(agent | {"process": None}) is None
+
+
+def test_an_own_personality_without_a_network_is_a_row_like_the_others() -> None:
+    traits = [{"name": "mood", "value": "calm"}, {"name": "add", "description": "Adds.", "is_callable": True}]
+    row = unpublished_row({"rid": "orn:agent.personality:ada/1.0", "name": "ada", "version": "1.0", "traits": traits})
+    assert (row["id"], row["versions"], row["traits"], row["tools"]) == ("ada", ["1.0"], 2, ["add"])
+    assert [(one["name"], one["text"]) for one in row["highlights"]] == [("mood", "calm"), ("add", "Adds.")]
+    assert row["provenance"] == {"freshness": "unpublished"}
 
 
 @pytest.fixture(scope="module")

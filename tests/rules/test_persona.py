@@ -72,13 +72,23 @@ def test_an_id_is_fit_to_name_a_file(persona_id: str, allowed: bool) -> None:
         "---\nname: [\n---\n",
         "---\nrole: boss\n---\n",
         "---\nrole: [worker]\n---\n",
-        "---\nname: 2020-99-99\n---\n",
-        "---\nname: !!int ''\n---\n",
+        "---\nname: !other x\n---\n",
+        "---\nrole: worker\nrole: planner\n---\n",
+        "---\nname: &n x\nrole: *n\n---\n",
     ],
 )
 def test_damaged_front_matter_is_refused_by_the_personas_name(text: str) -> None:
     with pytest.raises(BadInput, match="PERSONA_INVALID: Persona editor"):
         parse("editor", text)
+
+
+def test_the_line_of_a_mistake_counts_from_the_first_line_of_the_file() -> None:
+    with pytest.raises(BadInput, match="Persona editor: line 3: the key 'role' is given twice"):
+        parse("editor", "---\nrole: worker\nrole: planner\n---\n")
+
+
+def test_words_and_dates_in_the_front_matter_are_text() -> None:
+    assert [parse("a", f"---\nname: {name}\n---\n").name for name in ("yes", "2020-99-99")] == ["yes", "2020-99-99"]
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=("Cs",))), st.booleans())

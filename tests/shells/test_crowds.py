@@ -17,6 +17,8 @@ import pytest
 from tests.users import USERS, python_of
 from workbench.interpreter import many_files
 
+pytestmark = pytest.mark.long
+
 FILES = 1_024
 CROWD = 1_100
 FEW_FILES = ("prlimit", f"--nofile={FILES // 2}:{FILES}", "--")

@@ -16,11 +16,12 @@ from starlette.applications import Starlette
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.conftest import Admit, Served, followed
+from tests.conftest import Admit, Served
 from workbench.app import Workbench
 from workbench.errors import Refused, TooMany, Unauthenticated
 from workbench.settings import Settings
-from workbench.shells.gate import REMEMBERED_ADDRESSES, Allowance, Gate, check_address, revoked
+from workbench.shells import koi
+from workbench.shells.gate import REMEMBERED_ADDRESSES, Allowance, Gate, check_address, revoked, unless_ended
 from workbench.shells.http import app
 from workbench.shells.serve import Servers
 
@@ -60,7 +61,7 @@ Visit = Callable[..., httpx2.AsyncClient]
 @asynccontextmanager
 async def gated(workbench: Workbench, clock: Callable[[], float]) -> AsyncIterator[Visit]:
     """`visit(token, address)`: an HTTP client at an address, in front of the gate of a workbench."""
-    gate = Gate(Starlette(routes=app.routes(workbench)), workbench, clock)
+    gate = Gate(Starlette(routes=[*app.routes(workbench), *koi.routes(workbench)]), workbench, clock)
     async with AsyncExitStack() as stack:
 
         def visit(token: str | None = None, address: str = "127.0.0.1", **headers: str | bytes) -> httpx2.AsyncClient:
@@ -185,6 +186,17 @@ async def test_everyone_from_elsewhere_brings_the_access_token(remote: Workbench
         assert await code(visit()) is None
 
 
+async def test_a_node_from_elsewhere_needs_no_token_where_its_signature_is_checked(
+    remote: Workbench, visit: Visit, seconds: Seconds
+) -> None:
+    endpoint = "/koi-net/events/poll"
+    assert await code(visit(address=ELSEWHERE), endpoint) == "REMOTE_NOT_ALLOWED"
+    async with gated(remote, seconds) as visit:
+        assert await code(visit(address=ELSEWHERE), endpoint) == "KOI_NOT_JOINED"
+        assert await code(visit(WRONG, ELSEWHERE), endpoint) == "ACCESS_TOKEN_REQUIRED"
+        assert await code(visit(address=ELSEWHERE), "/agents/ada/tools/list") == "ACCESS_TOKEN_REQUIRED"
+
+
 async def test_a_server_is_known_by_its_own_addresses_alone(remote: Workbench, seconds: Seconds) -> None:
     hosts = {"192.0.2.1": None, "192.0.2.1:8765": None, "127.0.0.1": None, "localhost": None}
     hosts |= {"192.0.2.2": "BAD_HOST", "evil.example": "BAD_HOST", "192.0.2.1.evil.example": "BAD_HOST"}
@@ -242,16 +254,39 @@ async def test_another_address_is_bound_only_if_that_is_allowed_and_guarded(sett
 
 
 @pytest.mark.parametrize(("operation", "reason"), [("issue_token", "TOKEN_REPLACED"), ("revoke_agent", "REVOKED")])
-@pytest.mark.parametrize("is_watched", [True, False])
-async def test_a_token_ends_whether_it_is_watched_by_then_or_not_yet(
-    workbench: Workbench, admit: Admit, operation: str, reason: str, is_watched: bool
+async def test_what_waits_for_an_agent_ends_with_its_token_whether_that_ends_before_or_meanwhile(
+    workbench: Workbench, admit: Admit, operation: str, reason: str
 ) -> None:
-    ada = (await admit("ada")).caller
-    watching = asyncio.create_task(revoked(workbench, ada)) if is_watched else None
-    if watching is not None:
-        await followed(workbench)
+    ada, begun = (await admit("ada")).caller, asyncio.Event()
+
+    async def wait() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    connection = asyncio.create_task(revoked(workbench, ada))
+    call = asyncio.create_task(unless_ended(workbench, ada, wait()))
+    await begun.wait()
     await workbench.call(operation, agent_id="ada")
-    assert await (watching or revoked(workbench, ada)) == reason
+    assert await connection == await revoked(workbench, ada) == reason
+    for late in (call, unless_ended(workbench, ada, wait())):
+        with pytest.raises(Unauthenticated, match=reason):
+            await late
+
+
+async def test_what_waits_for_an_agent_goes_on_when_another_is_revoked(workbench: Workbench, admit: Admit) -> None:
+    ada, _ = (await admit("ada")).caller, await admit("bob")
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> str:
+        begun.set()
+        await go_on.wait()
+        return "done"
+
+    call = asyncio.create_task(unless_ended(workbench, ada, wait()))
+    await begun.wait()
+    await workbench.call("revoke_agent", agent_id="bob")
+    go_on.set()
+    assert await call == "done"
 
 
 async def test_a_server_that_stops_refuses_requests_and_does_not_run_them(workbench: Workbench) -> None:

@@ -251,9 +251,9 @@ def at_work() -> list[str]:
     ]
 
 
-WAITING = 9
-"""Who follows the feed below: two watches for a revocation, a subscription, an SSE stream, four long polls, and the
-notifications of the MCP session."""
+WAITING = 7
+"""What follows the feed below: a subscription, an SSE stream, four long polls, and the notifications of the MCP
+session."""
 
 
 async def test_stopping_amid_open_streams_leaves_nothing(served: Served, talk: Talks, admit: Admit) -> None:
@@ -383,6 +383,7 @@ async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
     assert "Traceback" not in err.decode()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_killed(
     settings: Settings, serve: Serve
@@ -412,6 +413,7 @@ async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_k
             await client.call("terminate_agent", agent_id=found["agent_id"])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_after_a_crash_the_project_is_free_and_the_next_server_takes_its_place(
     settings: Settings, serve: Serve, command: Command

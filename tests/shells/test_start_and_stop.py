@@ -55,6 +55,7 @@ async def pass_turns(turns: int) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_start_that_is_cancelled_at_any_moment_leaves_nothing(workbench: Workbench) -> None:
     ports = listening()
@@ -72,6 +73,7 @@ async def test_a_start_that_is_cancelled_at_any_moment_leaves_nothing(workbench:
     assert turns > 10
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_stop_that_is_cancelled_at_any_moment_is_finished_by_the_next(workbench: Workbench) -> None:
     ports = listening()
@@ -193,6 +195,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_a_signal_ends_the_start_of_a_server_of_its_own(settings: Settings, moment: str, number: int) -> None:

@@ -368,6 +368,55 @@ async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_t
     assert told == ["visible", "committed"]
 
 
+async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_synced_but_not_announced(
+    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncing, gate = threading.Event(), threading.Event()
+
+    def slowly(fd: int) -> None:
+        syncing.set()
+        gate.wait()
+
+    announced: list[str] = []
+    open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
+    monkeypatch.setattr(sqlite, "_fdatasync", slowly)
+    try:
+        await open_path.write(say("begun"), durable=False)
+        assert await open_path.read(said) == ["begun"]
+        await asyncio.to_thread(syncing.wait)
+        ending = asyncio.create_task(open_path.write(say("ended")))
+        assert (announced, ending.done()) == ([], False)
+    finally:
+        gate.set()
+    await ending
+    assert announced == ['{"text":"begun"}', '{"text":"ended"}']
+
+
+async def test_a_change_that_need_not_be_durable_fails_alone_and_at_once(open_path: SqliteStore) -> None:
+    def fail(tx: Tx) -> None:
+        raise ValueError("no")
+
+    kept, failed = await asyncio.gather(
+        open_path.write(say("kept"), durable=False), open_path.write(fail, durable=False), return_exceptions=True
+    )
+    assert (kept, str(failed)) == (None, "no")
+    assert await open_path.read(said) == ["kept"]
+
+
+async def test_a_change_that_need_not_be_durable_is_not_failed_by_a_sync_that_fails_and_that_is_logged(
+    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite, "_fdatasync", failing)
+        await open_path.write(say("begun"), durable=False)
+        assert await code_of(open_path, say("ended")) == "STORE_UNSYNCED"
+    assert [record.message for record in caplog.records] == ["what was committed is not durable yet"]
+    assert await open_path.read(said) == ["begun", "ended"]
+
+
 async def test_a_log_that_cannot_be_synced_is_an_error_and_the_store_goes_on(
     open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,8 @@ TASK: dict[str, Any] = LINE | {
 ATTEMPT: dict[str, Any] = {
     "attempt": 1,
     "agent_id": "ada",
+    "definition_id": None,
+    "definition_hash": None,
     "claimed_at": "<time>",
     "started_at": None,
     "ended_at": None,
@@ -143,7 +145,7 @@ TRANSCRIPT: dict[str, Outcome] = {
         "granted": {
             **{"name": "Ada", "persona_id": "implementer", "role": "worker", "tool": "write"},
             **{"access_level": "self_only", "session": None, "team": None, "worktree": None},
-            "expires_at": None,
+            **{"expires_at": None, "definition": None, "self_tools": "write", "definitions": False, "tools": []},
         },
     },
     "register in vain": REGISTERED | {"approval_id": 2},

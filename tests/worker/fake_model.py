@@ -26,7 +26,8 @@ SERVER = "workbench"
 class FakeModel:
     """Answers requests; `prompts` is all text that was sent, one entry for each request.
 
-    `scripts` are the steps of conversations in which a text occurs; all others go through `steps`.
+    `scripts` are the steps of conversations in which a text occurs; all others go through `steps`. `keys` are the API
+    keys that came with the requests.
     """
 
     steps: Sequence[Step]
@@ -34,6 +35,7 @@ class FakeModel:
     port: int = 0
     prompts: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -58,6 +60,8 @@ def answering(*steps: Step) -> Iterator[FakeModel]:
         def do_POST(self) -> None:
             said = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
             model.paths.append(self.path)
+            headers = ("Authorization", "x-api-key", "x-goog-api-key")
+            model.keys |= {value.removeprefix("Bearer ") for name in headers if (value := self.headers.get(name))}
             model.prompts.append(json.dumps(said, ensure_ascii=False))
             self._send(*answer(model, self.path, said))
 

@@ -17,6 +17,7 @@ from tests.conftest import ended
 from workbench.confinement import Box, Limits, abilities
 from workbench.process import adopt_orphans
 from workbench.rules.profile import Profile, parse
+from workbench.rules.programs import AgentSetup
 from workbench.settings import shipped
 from workbench.worker import attempt
 from workbench.worker.attempt import Outcome, Worker
@@ -43,6 +44,7 @@ class Runner:
     grace: float = 3.0
     adopts_orphans: bool = False
     confined: bool = False
+    definition: AgentSetup | None = None
 
     async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
         task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
@@ -58,6 +60,7 @@ class Runner:
             limits=self.limits,
             environment=extra,
             grace_seconds=self.grace,
+            definition=self.definition,
         )
         worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans)
         return await attempt.run(worker, task, self.place, self.on_line)
@@ -484,3 +487,11 @@ async def test_a_command_that_its_box_refused_a_path_is_told_which_one_and_the_s
     assert (await run("echo Permission denied; exit 3")).error == "The command ended with status 3.\nPermission denied"
     run.confined = False
     assert (await run(f"echo {data}: Permission denied; exit 3")).error.endswith("Permission denied")
+
+
+async def test_of_a_secret_nothing_remains_where_a_long_output_is_cut(run: Runner) -> None:
+    secret, rest = f"sk-{'s' * 60}", attempt.OUTPUT_LIMIT - 30  # the limit cuts through the secret
+    run.definition = AgentSetup(id="d", name="d", hash="h", system_prompt="", files={}, secrets=(secret,))
+    outcome = await run(f"printf %s {secret}; head -c {rest} /dev/zero | tr '\\0' x; exit 1")
+    assert "x" in outcome.error
+    assert "ssss" not in outcome.error + "".join(run.lines)

@@ -64,6 +64,7 @@ async def done(client: HttpClient, title: str) -> dict[str, Any]:
     return await client.call("get_task", task_id=task_id)
 
 
+@pytest.mark.long
 async def test_a_worker_by_hand_outlives_the_server_and_finds_the_next_one(
     settings: Settings, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,21 @@ async def test_a_worker_by_hand_outlives_the_server_and_finds_the_next_one(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("workbench-")] == []
     await client.__aexit__()
     await other.__aexit__()
+
+
+async def test_a_worker_by_hand_has_a_definition(settings: Settings, start: Start) -> None:
+    _, client = await serving(start, settings)
+    await client.call("create_worktree", name="lab")
+    create = {"agentPath": "./agents/critic", "name": "Critic", "initialPrompt": "Be critical."}
+    await client.call("agent_create", **create)
+    options = ("--persona", "implementer", "--definition", "Critic", "--worktree", "lab", "--tasks", "1")
+    worker = await start("worker", *options)
+    assert await worker.stderr.readline() == b"Critic is running; press Ctrl-C to end it.\n"
+    task = await done(client, "hand")
+    version = (await client.call("agent_get_info", agentTarget="Critic"))["contentHash"]
+    assert [(one["agent_id"], one["definition_hash"]) for one in task["attempts"]] == [("Critic", version)]
+    assert await worker.wait() == 0
+    await client.__aexit__()
 
 
 async def test_a_worker_by_hand_needs_a_server(command: Command) -> None:

@@ -21,7 +21,7 @@ from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.worker import supervised, supervisor
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 
 @pytest.fixture(autouse=True)

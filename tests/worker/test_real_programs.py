@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,12 +17,17 @@ import pytest
 import yaml
 
 from tests.conftest import Served, git
+from tests.shells.mcp.catalogue import Tools, returning, text, tools
+from tests.upstream.servers import SERVER as TOOLS_SERVER
 from tests.worker.fake_model import FakeModel, Step, answering
 from workbench.app import Workbench
+from workbench.client import McpClient
+from workbench.rules.definitions.secrets import MASK
 from workbench.settings import Settings, shipped
 from workbench.shells.serve import Servers
 from workbench.withheld import trust, withheld
 
+__all__ = ["tools"]
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(180)]
 
 CODEX = """
@@ -110,6 +116,136 @@ async def test_a_real_program_does_a_task_in_its_worktree(
     assert "do not claim tasks" in told  # the server's instructions for an agent under a supervisor
     assert "waits_for" not in told  # output schemas, which alone have this word, do not reach the model
     assert "wba_" not in told
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+async def test_a_real_program_calls_the_tools_that_its_agent_was_granted(
+    settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch, tools: Tools
+) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    monkeypatch.setenv("GEMINI_API_KEY", "none")
+    tools.offer("count_penguins", returning(text("THERE-ARE-344")), reads=False)
+    server = {"command": sys.executable, "args": [str(shutil.copy(TOOLS_SERVER, repository / "server.py"))]}
+    steps = ("mcp", ("small__add", {"a": 20_000, "b": 345})), ("mcp", ("count_penguins", {}))
+    made = ("shell", 'echo \'{"result": "as told"}\' > $WORKBENCH_RESULT')
+    with answering(*steps, made, ("text", "All is done.")) as model:
+        variables = for_test(settings, name, model)
+        async with open_and_served(settings.model_copy(update={"tool_server_start_seconds": 60.0})) as served:
+            call = served.workbench.call
+            added = await call("add_tool_server", name="small", config=server)
+            for tool in ("small__add", "count_penguins"):
+                await call("set_tool_permission", name=tool, permission="always")
+            await call("create_worktree", name="lab")
+            new = {"title": "t", "persona_id": "implementer", "target_worktree": "lab", "max_retries": 0}
+            task_id = (await call("create_task", **new))["id"]
+            how = {"profile": name, "environment": variables, "limits": {"wall_seconds": 100}, "task_id": task_id}
+            spawned = await call("spawn_agent", persona_id="implementer", tools=["small", "notebook"], **how)
+            task = await finished(served, task_id)
+            calls = (await call("list_tool_calls"))["calls"]
+            log = Path(spawned["log"]).read_text()
+    assert added["state"] == "ready", added
+    assert (task["status"], task["result_data"]) == ("completed", "as told"), (task["error_message"], log)
+    assert {(one["tool_name"], one["source"], one["state"], one["task_id"]) for one in calls} == {
+        ("small__add", "mcp", "completed", task_id),
+        ("count_penguins", "local", "completed", task_id),
+    }
+    told = "".join(model.prompts)
+    assert "20345" in told
+    assert "THERE-ARE-344" in told
+
+
+PROVIDERS = {"claude": "anthropic", "codex": "openai", "gemini": "gemini"}
+KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GOOGLE_API_KEY"}
+SERVER = Path(__file__).parents[1] / "services" / "definitions" / "mcp_server.py"
+
+
+async def define(served: Served, name: str) -> str:
+    """A definition that an MCP client makes, with an MCP server; its content hash."""
+    rules = {"name": "kind", "text": "RULE-ALWAYS", "include": "always"}, {"name": "calm", "text": "RULE-ON-REQUEST"}
+    offered = {"name": "style", "description": "STYLE-OFFERED", "text": "REFERENCE-READ", "include": "agent"}
+    reference = {"name": "facts", "text": "REFERENCE-ALWAYS", "include": "always", "priorityLevel": 1}
+    async with McpClient(served.info.mcp_url, served.workbench.operator_token) as client:
+        chosen = {"model": f"{PROVIDERS[name]}:gemini-test", "maxChatTurns": 30}
+        create = {"agentPath": "./agents/critic", "name": "critic", "initialPrompt": f"PROMPT-OF-{name}"}
+        await client.call("agent_create", **create, initialSettings=chosen)
+        for rule in rules:
+            await client.call("agent_add_rule", agentTarget="critic", rule=rule)
+        for one in (reference, offered):
+            await client.call("agent_add_reference", agentTarget="critic", reference=one)
+        server = {"command": sys.executable, "args": [str(SERVER)], "serverToolDefaults": {"permissionRequired": False}}
+        await client.call("agent_add_mcp_server", agentTarget="critic", serverName="notes", config=server)
+        return str((await client.call("agent_get_info", agentTarget="critic"))["contentHash"])
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+async def test_a_real_program_follows_a_definition_that_a_client_made(
+    settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    monkeypatch.setenv("GEMINI_API_KEY", "none")
+    read = ("mcp", ("get_reference", {"reference_name": "style"}))
+    made = ("shell", 'echo \'{"result": "as told"}\' > $WORKBENCH_RESULT')
+    with answering(read, made, ("text", "All is done.")) as model:
+        variables = for_test(settings, name, model)
+        readable = settings.model_copy(update={"confinement_read": str(SERVER.parents[2])})
+        async with open_and_served(readable) as served:
+            call, version = served.workbench.call, await define(served, name)
+            await call("create_worktree", name="lab")
+            new = {"title": "t", "description": "THE-TASK", "persona_id": "implementer", "max_retries": 0}
+            task_id = (await call("create_task", **new, target_worktree="lab"))["id"]
+            how = {"profile": name, "environment": variables, "limits": {"wall_seconds": 100}, "task_id": task_id}
+            spawned = await call("spawn_agent", persona_id="implementer", definition="critic", **how)
+            unused = ["The profile codex does not use the setting maxChatTurns."] if name == "codex" else []
+            assert spawned["unused"] == unused
+            task = await finished(served, task_id)
+            log = Path(spawned["log"]).read_text()
+    assert (task["status"], task["result_data"]) == ("completed", "as told"), (task["error_message"], log)
+    assert task["attempts"][0]["definition_hash"] == version
+    first, told = next(one for one in model.prompts if f"PROMPT-OF-{name}" in one), "".join(model.prompts)
+    for part in ("THE-TASK", "RULE-ALWAYS", "REFERENCE-ALWAYS", "STYLE-OFFERED"):
+        assert part in first
+    assert "gemini-test" in told + "".join(model.paths)
+    assert "RULE-ON-REQUEST" not in told
+    assert "REFERENCE-READ" not in first
+    assert "REFERENCE-READ" in told
+    assert "greet" in first  # the tool of its MCP server
+    assert "wba_" not in told
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+async def test_a_real_program_uses_the_key_of_its_definition(
+    settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    monkeypatch.setenv("KEY_OF_A_DEFINITION", "sk-of-the-definition")
+    with answering(("text", "sk-of-the-definition is the key.")) as model:
+        for_test(settings, name, model)
+        if name == "codex":  # with no provider of its own, but the ports that `for_test` opens
+            profile = settings.home / "profiles" / "codex.yaml"
+            profile.write_text(profile.read_text().replace('model_provider = "fake"', ""))
+            trust(settings.project, withheld(settings.project))
+        config = dict.fromkeys([KEYS[name]], "env://KEY_OF_A_DEFINITION")
+        addresses = {"claude": {"ANTHROPIC_BASE_URL": model.url}, "gemini": {"GOOGLE_GEMINI_BASE_URL": model.url}}
+        if name == "codex":
+            config["OPENAI_BASE_URL"] = f"{model.url}/v1"
+        async with open_and_served(settings) as served:
+            call = served.workbench.call
+            await call("agent_create", agentPath="./agents/critic", name="critic")
+            await call("agent_install_provider", agentTarget="critic", providerType=PROVIDERS[name], config=config)
+            await call("create_worktree", name="lab")
+            new = {"title": "t", "persona_id": "implementer", "max_retries": 0, "target_worktree": "lab"}
+            task_id = (await call("create_task", **new))["id"]
+            how = {"profile": name, "environment": addresses.get(name, {}), "limits": {"wall_seconds": 100}}
+            spawned = await call("spawn_agent", persona_id="implementer", definition="critic", task_id=task_id, **how)
+            task = await finished(served, task_id)
+            log = Path(spawned["log"]).read_text()
+    assert task["status"] == "completed", (task["error_message"], log)
+    assert task["result_data"]["answer"].endswith(f"{MASK} is the key.")
+    assert model.keys == {"sk-of-the-definition"}
+    assert "sk-of-the-definition" not in log
 
 
 DAY = ("own", "exit", "both", "early", "late", "never")

@@ -16,7 +16,7 @@ from workbench.confinement import Limits
 from workbench.errors import Unavailable
 from workbench.worker import api, progress, supervisor
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(40)]
 
 HEARTBEAT = "heartbeat_and_get_tasks"
 NOTE = "report_task_progress"

@@ -23,7 +23,7 @@ from workbench.settings import Settings
 from workbench.shells.serve import Servers
 from workbench.worker import supervisor as worker
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(40)]
 
 TALKS = pytest.mark.parametrize("mcp", [False, True], ids=["http", "mcp"])
 

@@ -73,7 +73,7 @@ async def test_only_what_changed_is_saved_at_the_next_start(settings: Settings) 
 @pytest.mark.parametrize(
     "text",
     [
-        *("---\nrole: boss\n---\n", "---\nname: x\n", b"\xff\xfe", "---\nname: 2020-99-99\n---\n"),
+        *("---\nrole: boss\n---\n", "---\nname: x\n", b"\xff\xfe", "---\nrole: worker\nrole: planner\n---\n"),
         *('---\nname: "\\ud800"\n---\n', "a\0b", "---\nname: [\n---\n"),
     ],
 )

@@ -28,7 +28,7 @@ from workbench.services.agents.connect import NAME, NETLOC, PROJECT, STEPS
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 
 PLACEHOLDER = "wba_…your-token…"
 

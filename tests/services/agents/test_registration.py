@@ -132,6 +132,7 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
     granted = {
         **{"name": "Ada", "persona_id": "reviewer", "role": "worker", "tool": "write", "access_level": "self_only"},
         **{"session": None, "team": None, "worktree": None, "expires_at": None},
+        **{"definition": None, "self_tools": "write", "definitions": False, "tools": []},
     }
     assert decided["outcome"] == {"agent_id": "ada", "status": "assigned", "granted": granted}
     assert decided["approval"]["outcome"] == decided["outcome"]

@@ -135,6 +135,7 @@ async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(sett
                 "log": "",
                 "now": 1,
                 "mark": None,
+                "definition_hash": None,
             }
             spawn_ = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
             await workbench.store.write(lambda tx, spawn_=spawn_: tx.run(request.SQL.add, spawn_))

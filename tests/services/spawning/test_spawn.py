@@ -292,6 +292,39 @@ async def test_an_agent_that_cannot_be_started_is_not_left_waiting(served: Serve
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
 
 
+async def test_the_person_sees_which_variables_a_planner_sets_but_not_their_values(
+    served: Served, admit: Admit
+) -> None:
+    planner = (await admit("pam", persona_id="planner")).caller
+    wanted = {"persona_id": "tester", "environment": {"ZONE": "secret", "ANTHROPIC_BASE_URL": "https://mine.example"}}
+    made = await served.workbench.dispatch(planner, "spawn_agent", wanted)
+    asked = await served.workbench.call("get_approval", approval_id=made["approval_id"])
+    assert asked["payload"]["environment"] == ["ANTHROPIC_BASE_URL", "ZONE"]
+    assert "secret" not in str(asked)
+
+
+async def test_a_planners_agent_is_granted_no_more_tools_than_the_planner(served: Served, admit: Admit) -> None:
+    call = served.workbench.call
+    paula = await admit("paula", "planner", tools=["notes", "notebook"])
+    with pytest.raises(Refused, match=r"FORBIDDEN.*: mail is not granted to you"):
+        await spawn(served, paula, tools=["mail", "notes"])
+    made = await served.workbench.dispatch(
+        paula.caller, "spawn_agent", {"persona_id": "tester", "tools": ["notes"], "new_worktree": True}
+    )
+    asked = await call("get_approval", approval_id=made["approval_id"])
+    assert asked["payload"]["tools"] == ["notes"]
+    decided = await call("approve", approval_id=made["approval_id"], choices={"agent_id": "walt"})
+    assert decided["outcome"]["granted"]["tools"] == ["notes"]
+    assert (await call("get_agent", agent_id="walt"))["tools"] == ["notes"]
+    paul = await admit("paul", "planner", tools=["*"])
+    assert (await spawn(served, paul, tools=["mail"]))["approval_id"] is not None
+
+
+async def test_the_operator_spawns_an_agent_with_tools(served: Served) -> None:
+    made = await spawn(served, tools=["mail", "mail", "*"])
+    assert (await served.workbench.call("get_agent", agent_id=made["agent_id"]))["tools"] == ["*", "mail"]
+
+
 async def test_a_planner_spawns_only_in_its_own_worktrees_and_a_worker_not_at_all(served: Served, admit: Admit) -> None:
     paula, walt = await admit("paula", "planner"), await admit("walt")
     await served.workbench.call("create_worktree", name="lab")

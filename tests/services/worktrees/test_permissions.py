@@ -50,6 +50,7 @@ async def test_a_worker_may_look_but_not_touch(workbench: Workbench, admit: Admi
             await workbench.dispatch(ada.caller, name, arguments)
 
 
+@pytest.mark.long
 async def test_a_command_runs_in_a_worktree_and_touches_nothing_else(
     workbench: Workbench, repository: Path, command: Any
 ) -> None:

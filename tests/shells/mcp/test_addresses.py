@@ -16,11 +16,10 @@ CATALOGUE = collect(SERVICES)
 
 @given(st.sampled_from(SINGLE), st.text(st.characters(codec="utf-8"), min_size=1), st.integers(1, 2**62))
 def test_an_address_leads_back_to_what_it_was_made_from(kind: Kind, text: str, number: int) -> None:
-    [name] = kind.parameters
-    value = str(number) if name in NUMBERS else text
-    address = Address(kind, {name: value})
+    values = {name: str(number) if name in NUMBERS else text for name in kind.parameters}
+    address = Address(kind, values)
     assert locate(address.uri) == address
-    assert locate(address.uri).arguments == {**kind.fixed, name: value}
+    assert locate(address.uri).arguments == {**kind.fixed, **values}
 
 
 @pytest.mark.parametrize("kind", LISTS, ids=lambda kind: kind.path)
@@ -43,6 +42,7 @@ def test_a_list_is_where_its_address_says(kind: Kind) -> None:
         *("workbench://tasks/007", "workbench://tasks/+7", "workbench://tasks/-7", "workbench://tasks/7.0"),
         *("workbench://tasks/seven", "workbench://tasks/0", "workbench://tasks/7?limit=1", "workbench://plans/a/b"),
         *("workbench://worktrees/a", "workbench://worktrees/a/diff/b", "WORKBENCH://tasks/1", "workbench://tasks/1\n"),
+        *("profile://", "profile://a/", "profile://a/1/2", "profile:///1", "profile://a?b"),
     ],
 )
 def test_any_other_text_is_no_address(uri: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Admit, Served
 from tests.shells.mcp.sessions import ERAS, session
 from workbench.model import Level
-from workbench.ops import collect
+from workbench.ops import ANONYMOUS, Caller, collect
 from workbench.services import SERVICES
 from workbench.services.access.authentication import SUPERVISED
 from workbench.shells.mcp.guidance import guidance
@@ -55,13 +55,13 @@ async def test_an_agent_under_a_supervisor_is_told_that_its_task_is_claimed(serv
 @pytest.mark.parametrize("level", [level for level in Level if level is not Level.ANONYMOUS])
 def test_the_instructions_name_only_tools_that_the_caller_is_offered(level: Level, supervised: bool) -> None:
     named = {name for name in NAMED.findall(guidance(level, supervised=supervised)) if name in OPERATIONS}
-    assert named <= {op.name for op in offered(OPERATIONS.values(), level)}
+    assert named <= {op.name for op in offered(OPERATIONS.values(), Caller(level, "ada"))}
     assert named
 
 
 def test_the_instructions_for_a_stranger_name_all_its_tools() -> None:
     named = set(NAMED.findall(guidance(Level.ANONYMOUS)))
-    assert named >= {op.name for op in offered(OPERATIONS.values(), Level.ANONYMOUS)}
+    assert named >= {op.name for op in offered(OPERATIONS.values(), ANONYMOUS)}
 
 
 @pytest.mark.parametrize("level", [Level.WORKER, Level.PLANNER])

@@ -26,7 +26,8 @@ tasks:
   - {name: count, title: Count them, persona: implementer}
   - {name: report, title: Report, persona: implementer, after: [count]}
 """
-EVERYTHING = ["workbench://plans", "workbench://worktrees", "workbench://tasks", "workbench://contexts"]
+LISTED = ("plans", "worktrees", "tasks", "contexts", "personalities")
+EVERYTHING = [f"workbench://{name}" for name in LISTED]
 
 
 async def text_of(client: Client, uri: str) -> str:
@@ -166,3 +167,17 @@ async def test_a_defect_is_reported_without_its_text(
     assert caught.value.data["code"] == "INTERNAL_ERROR"
     assert "secret" not in str(caught.value)
     assert "ValueError: secret" in caplog.text
+
+
+async def test_the_form_of_definitions_is_there_for_those_who_may_define(served: Served, admit: Admit) -> None:
+    names = {"workbench://schemas/agent": "agent.yaml", "workbench://schemas/front-matter": "front-matter"}
+    ada = await admit("ada", role="planner", definitions=True)
+    async with session(served, ada.token, "auto") as client:
+        for uri, file in names.items():
+            described = await served.workbench.call("agent_get_schema", file=file)
+            assert json.loads(await text_of(client, uri)) == described["jsonSchema"]
+        assert names.keys() <= set(await uris_of(client))
+    bob = await admit("bob", role="planner")
+    async with session(served, bob.token, "auto") as client:
+        assert not names.keys() & set(await uris_of(client))
+        assert (await error_of(client, "workbench://schemas/agent"))[1] == "FORBIDDEN"

@@ -15,20 +15,21 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, Implementation, ListToolsResult
 
 from tests.conftest import Admit, Served
-from tests.shells.mcp.sessions import ERAS, session
+from tests.shells.mcp.sessions import ERAS, session, tokens
 from workbench.app import Workbench
 from workbench.client import McpClient
 from workbench.errors import WorkbenchError
 from workbench.model import Level
+from workbench.ops import OPERATOR, Caller
+from workbench.services.tools.tool import Outcome, Surroundings, Tool
 from workbench.shells.gate import Gate
 from workbench.shells.mcp import server
 from workbench.shells.mcp.backend import Context
-from workbench.shells.mcp.server import FIRST_CHOICE
+from workbench.shells.mcp.tools import FIRST_CHOICE
 
 pytestmark = pytest.mark.anyio
 
 WRONG = f"wba_{'x' * 43}"
-BYTES_OF_A_TOKEN = 4
 
 
 async def tools_of(served: Served, token: str | None = None, era: str = "auto") -> ListToolsResult:
@@ -42,7 +43,9 @@ def names(listed: ListToolsResult) -> list[str]:
 
 def expected(served: Served, level: Level) -> list[str]:
     """What a caller who was admitted at a level is offered."""
-    return [op.name for op in served.workbench.catalogue.values() if op.tool and Level.READ <= op.allow <= level]
+    everything = served.workbench.catalogue.values()
+    caller = OPERATOR if level is Level.OPERATOR else Caller(level, "ada")
+    return [op.name for op in everything if op.tool and op.allow >= Level.READ and op.permits(caller)]
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -87,15 +90,14 @@ async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served
 @pytest.mark.parametrize(("role", "limit"), [("worker", 8_000), ("planner", 15_000)])
 async def test_a_list_of_tools_leaves_room_for_work(served: Served, admit: Admit, role: str, limit: int) -> None:
     async with session(served, (await admit("ada", role=role)).token) as client:
-        listed, instructions = await client.list_tools(), client.instructions
-    reaches_a_model = [(tool.name, tool.description, tool.input_schema) for tool in listed.tools]
-    text = json.dumps([instructions, *reaches_a_model], ensure_ascii=False, separators=(",", ":"))
-    assert 1_000 < len(text.encode()) / BYTES_OF_A_TOKEN < limit
+        assert 1_000 < tokens(await client.list_tools(), client.instructions) < limit
 
 
-async def test_every_tool_says_what_it_does_and_what_it_may_break(served: Served) -> None:
+async def test_every_tool_says_what_it_does_and_what_it_may_break(served: Served, admit: Admit) -> None:
     catalogue = served.workbench.catalogue
-    listed = [*(await tools_of(served)).tools, *(await tools_of(served, served.workbench.operator_token)).tools]
+    await served.workbench.call("agent_create", agentPath="./agents/reviewer", name="reviewer")
+    tokens = (None, served.workbench.operator_token, (await admit("ada", definition="reviewer")).token)
+    listed = [tool for token in tokens for tool in (await tools_of(served, token)).tools]
     assert {tool.name for tool in listed} == {op.name for op in catalogue.values() if op.tool}
     for tool in listed:
         op = catalogue[tool.name]
@@ -197,9 +199,9 @@ class Counting:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def level(self, ctx: Context) -> Level:
-        self.asked.append("level")
-        return Level.OPERATOR
+    async def caller(self, ctx: Context) -> Caller:
+        self.asked.append("caller")
+        return OPERATOR
 
     async def guidance(self, ctx: Context) -> str:
         return ""
@@ -207,6 +209,14 @@ class Counting:
     async def call(self, ctx: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(name)
         return {}
+
+    async def tools(self, ctx: Context) -> list[Tool]:
+        return []
+
+    async def call_tool(
+        self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings
+    ) -> Outcome:
+        raise AssertionError
 
 
 async def test_a_call_does_not_list_the_tools_before(workbench: Workbench) -> None:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
-from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult, ToolListChangedNotification
+from mcp.types import ToolListChangedNotification
 
 from tests.conftest import Admit, Command, Served
+from tests.shells.mcp.sessions import data, stdio_session
 from workbench.model import Level
+from workbench.ops import Caller
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 from workbench.shells.mcp.guidance import guidance
@@ -32,37 +35,25 @@ Start = Callable[..., AbstractAsyncContextManager[Client]]
 @pytest.fixture
 def start(settings: Settings) -> Start:
     """`async with start(token, era) as client`: the process, with a client at its other end."""
-
-    @asynccontextmanager
-    async def started(token: str | None = None, era: str = "auto", **options: Any) -> AsyncIterator[Client]:
-        env = {"WORKBENCH_PROJECT": str(settings.project)}
-        env |= {name: os.environ[name] for name in ("PATH", "WORKBENCH_CONFIG")}
-        env |= {"WORKBENCH_TOKEN": token} if token else {}
-        process = StdioServerParameters(command=sys.executable, args=["-m", "workbench.cli", "mcp"], env=env)
-        async with Client(process, mode=era, **options) as client:  # type: ignore[arg-type]
-            yield client
-
-    return started
+    return partial(stdio_session, settings.project)
 
 
 async def names(client: Client) -> list[str]:
     return [tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools]
 
 
-def data(result: CallToolResult) -> dict[str, Any]:
-    """What a tool returned: structured content, or an error as JSON in a text."""
-    if result.structured_content is not None:
-        return result.structured_content
-    [text] = result.content
-    assert text.type == "text"
-    body: dict[str, Any] = json.loads(text.text)
-    return body
+def free_port() -> int:
+    """A port that is not in use now."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
 
 
 def workers_tools(served: Served) -> list[str]:
     """What a worker is offered."""
     catalogue = served.workbench.catalogue.values()
-    return [op.name for op in catalogue if op.tool and Level.READ <= op.allow <= Level.WORKER]
+    worker = Caller(Level.WORKER, "ada")
+    return [op.name for op in catalogue if op.tool and op.allow >= Level.READ and op.permits(worker)]
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
@@ -124,7 +115,10 @@ async def test_the_new_tools_are_announced_without_being_asked_for(served: Serve
         assert await names(client) == workers_tools(served)
 
 
-async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile(served: Served, start: Start) -> None:
+@pytest.mark.parametrize("moves", [False, True])
+async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile(
+    served: Served, start: Start, moves: bool
+) -> None:
     changed = anyio.Event()
 
     async def note(message: Any) -> None:
@@ -135,9 +129,9 @@ async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile
         made = data(await client.call_tool("register", {"name": "ada"}))
         while not served.workbench.feed.readers:
             await anyio.sleep(0.01)
-        port = served.info.url.rpartition(":")[2]
+        port = free_port() if moves else int(served.info.url.rpartition(":")[2])
         await served.servers.stop()
-        await served.servers.start(int(port))
+        await served.servers.start(port)
         await served.workbench.call("approve", approval_id=made["approval_id"])
         await changed.wait()
         assert await names(client) == workers_tools(served)
@@ -220,6 +214,17 @@ async def test_a_session_goes_on_after_a_restart_of_the_server(served: Served, s
         listed = await names(client)
         assert "claim_task" in listed, "the list of tools stays what it was"
         await served.servers.start(int(port))
+        assert data(await client.call_tool("whoami", {}))["agent_id"] == "ada"
+        assert await names(client) == listed
+
+
+async def test_a_session_goes_on_at_another_address_of_the_server(served: Served, start: Start, admit: Admit) -> None:
+    ada = await admit("ada")
+    async with start(ada.token, "legacy") as client:
+        listed = await names(client)
+        port = free_port()  # while the old one is not
+        await served.servers.stop()
+        await served.servers.start(port)
         assert data(await client.call_tool("whoami", {}))["agent_id"] == "ada"
         assert await names(client) == listed
 

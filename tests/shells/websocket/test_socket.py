@@ -12,6 +12,7 @@ import pytest
 
 from workbench.errors import Refused
 from workbench.settings import Settings
+from workbench.shells.batches import PORTION, batch
 from workbench.shells.websocket.socket import Disconnected, Handle, MessageSocket, Reply
 
 pytestmark = pytest.mark.anyio
@@ -143,6 +144,30 @@ async def test_what_fails_beside_the_replies_is_told_and_logged(
         ("FORBIDDEN", "subscribe", 2),
     }
     assert "a defect" in caplog.text
+
+
+@pytest.mark.parametrize("takes_batches", [False, True])
+async def test_several_messages_are_sent_together_if_the_server_below_can(
+    client: Client, settings: Settings, takes_batches: bool
+) -> None:
+    socket = MessageSocket(client.receive, client.send, settings, takes_batches=takes_batches)
+    await socket.accept(None)
+    await client.sent.get()
+    await socket.send_texts([])
+    await socket.send_texts(["1"])
+    await socket.send_texts(["2", "3"])
+    several = [batch(["2", "3"])] if takes_batches else [{"type": "websocket.send", "text": text} for text in "23"]
+    expected = [{"type": "websocket.send", "text": "1"}, *several]
+    assert [client.sent.get_nowait() for _ in range(client.sent.qsize())] == expected
+
+
+async def test_what_is_sent_together_has_a_limit(client: Client, settings: Settings) -> None:
+    socket = MessageSocket(client.receive, client.send, settings, takes_batches=True)
+    await socket.accept(None)
+    await client.sent.get()
+    half = "x" * (PORTION // 2)
+    await socket.send_texts([half, half, "a", 3 * half, "b"])
+    assert [client.sent.get_nowait()["texts"] for _ in range(4)] == [[half, half], ["a"], [3 * half], ["b"]]
 
 
 async def test_nothing_is_sent_to_a_client_that_has_left(

@@ -126,7 +126,17 @@ async def test_a_connection_has_a_limited_number_of_subscriptions(talk: Talks, a
 
 
 @pytest.mark.parametrize(
-    "data", [{"kinds": []}, {"kinds": "task.*"}, {"after": -1}, {"after": "x"}, {"mine": 5}, {"limit": 5}], ids=str
+    "data",
+    [
+        {"tool_messages": 1},
+        {"kinds": []},
+        {"kinds": "task.*"},
+        {"after": -1},
+        {"after": "x"},
+        {"mine": 5},
+        {"limit": 5},
+    ],
+    ids=str,
 )
 async def test_what_makes_no_subscription_is_refused(talk: Talks, admit: Admit, data: dict[str, Any]) -> None:
     ada = await admit("ada")

@@ -1,0 +1,20 @@
+"""`workbench doctor` on what is installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Type
+from workbench.cli import doctor
+
+
+def row(run: Type, name: str) -> list[str]:
+    """The state of a part, and what is printed about it."""
+    [line] = [line for line in run("doctor").out.splitlines() if line.split()[1] == name]
+    return [line.split()[0], " ".join(line.split()[2:])]
+
+
+def test_the_doctor_says_whether_models_can_be_asked(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert row(run, "chat") == ["ok", "models of all providers can be asked"]
+    monkeypatch.setitem(doctor.PROVIDERS, "elsewhere", "no_such_package.models")
+    assert row(run, "chat") == ["ok", "no packages for elsewhere: `pip install 'workbench-agents[chat]'`"]

@@ -1,0 +1,37 @@
+"""The cache of callers keeps what it needs of the feed, and no more."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit
+from workbench.app import Workbench
+from workbench.services.access.authentication import CallerCache
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_events_are_not_kept_in_a_process_that_nobody_calls(workbench: Workbench) -> None:
+    cache = CallerCache(workbench.store)
+    event: dict[str, Any] = {"subject": "agent:ada"}
+    before = sys.getrefcount(event)
+    cache.forget([event])
+    cache.forget([event, event])
+    assert sys.getrefcount(event) == before
+
+
+@pytest.mark.parametrize("subject", ["agent", "team"])
+async def test_an_agent_is_read_again_after_an_event_about_it_or_what_it_shares(
+    workbench: Workbench, admit: Admit, subject: str
+) -> None:
+    cache, agent = CallerCache(workbench.store), (await admit("ada")).caller.agent
+    assert agent is not None
+    known = await cache.current(agent)
+    assert await cache.current(agent) is known
+    cache.forget([{"subject": "agent:another"}, {"subject": "task:1"}])
+    assert await cache.current(agent) is known
+    cache.forget([{"subject": f"agent:{agent}" if subject == "agent" else "team:1"}])
+    assert await cache.current(agent) is not known

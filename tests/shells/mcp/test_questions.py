@@ -1,0 +1,267 @@
+"""Tools that ask their client something while they run, and those that report how far they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitResult,
+    InputRequiredResult,
+)
+
+from tests.conftest import Admit, Served
+from tests.shells.mcp.catalogue import Endless, Tools, text, tools
+from tests.shells.mcp.sessions import ERAS, session, stdio_session
+from tests.shells.mcp.test_tools import code_of
+from workbench.ops import Ctx
+from workbench.services.tools.tool import Call, Outcome
+from workbench.shells.mcp import progress, questions
+
+__all__ = ["tools"]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+async def greet(ctx: Ctx, call: Call) -> Outcome:
+    """Ask for a name, and then for another one."""
+    if call.surroundings.elicit is None:
+        return Outcome([text("Nobody can be asked.")], is_error=True)
+    names = []
+    for message in ("What is your name?", "\x1b[2JAnd your last name?"):
+        answer = await call.surroundings.elicit(message, NAME)
+        if answer["action"] != "accept":
+            return Outcome([text(f"The answer was {answer['action']}.")], is_error=True)
+        names.append(answer["content"]["name"])
+    return Outcome([text(f"Hello, {' '.join(names)}!")])
+
+
+class Person:
+    """Answers forms one after the other; `asked` are the messages."""
+
+    def __init__(self, *answers: Mapping[str, Any]) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, ctx: Any, params: ElicitRequestParams) -> ElicitResult:
+        """Answer a form."""
+        assert isinstance(params, ElicitRequestFormParams)
+        assert params.requested_schema == NAME
+        self.asked.append(params.message)
+        return ElicitResult.model_validate(self._answers.pop(0))
+
+
+def accepted(name: str) -> dict[str, Any]:
+    """A form that is filled in."""
+    return {"action": "accept", "content": {"name": name}}
+
+
+def said(result: CallToolResult) -> str:
+    """The text of a result."""
+    [block] = result.content
+    assert block.type == "text"
+    return block.text
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_tool_asks_the_client_that_called_it(served: Served, admit: Admit, tools: Tools, era: str) -> None:
+    tools.offer("greet", greet)
+    ada = await admit("ada", tools=["*"])
+    person = Person(accepted("Ada"), accepted("Lovelace"))
+    async with session(served, ada.token, era, elicitation_callback=person) as client:
+        assert said(await client.call_tool("greet", {})) == "Hello, Ada Lovelace!"
+    assert person.asked == [
+        "The tool greet asks: What is your name?",
+        r"The tool greet asks: \u001b[2JAnd your last name?",
+    ]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_tool_asks_over_standard_input_and_output(served: Served, admit: Admit, tools: Tools, era: str) -> None:
+    tools.offer("greet", greet)
+    ada = await admit("ada", tools=["*"])
+    project, person = served.workbench.settings.project, Person(accepted("Ada"), accepted("Lovelace"))
+    async with stdio_session(project, ada.token, era, elicitation_callback=person) as client:
+        assert said(await client.call_tool("greet", {})) == "Hello, Ada Lovelace!"
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_tool_learns_that_nobody_answers(
+    served: Served, admit: Admit, tools: Tools, era: str, action: str
+) -> None:
+    tools.offer("greet", greet)
+    ada = await admit("ada", tools=["*"])
+    async with session(served, ada.token, era, elicitation_callback=Person({"action": action})) as client:
+        assert said(await client.call_tool("greet", {})) == f"The answer was {action}."
+    async with session(served, ada.token, era) as client:
+        assert said(await client.call_tool("greet", {})) == "Nobody can be asked."
+
+
+async def first_question(client: Client, name: str) -> InputRequiredResult:
+    """What a client without a session gets first from a tool that asks."""
+    asked = await client.session.call_tool(name, {}, allow_input_required=True)
+    assert isinstance(asked, InputRequiredResult)
+    return asked
+
+
+@pytest.mark.parametrize("changed", ["agent", "arguments", "state", "repeated"])
+async def test_only_the_same_call_of_the_same_agent_goes_on(
+    served: Served, admit: Admit, tools: Tools, changed: str
+) -> None:
+    tools.offer("greet", greet)
+    ada, bob = await admit("ada", tools=["*"]), await admit("bob", tools=["*"])
+    async with (
+        session(served, ada.token, elicitation_callback=Person()) as client,
+        session(served, bob.token, elicitation_callback=Person()) as other,
+    ):
+        state = (await first_question(client, "greet")).request_state
+        assert state is not None
+        answers = {"question_1": ElicitResult.model_validate(accepted("Ada"))}
+        if changed == "repeated":
+            await client.session.call_tool(
+                "greet", {}, input_responses=answers, request_state=state, allow_input_required=True
+            )
+        by = other if changed == "agent" else client
+        with pytest.raises(MCPError) as failure:
+            await by.session.call_tool(
+                "greet",
+                {"loudly": True} if changed == "arguments" else {},
+                input_responses=answers,
+                request_state=f"{state}x" if changed == "state" else state,
+                allow_input_required=True,
+            )
+    assert failure.value.code == INVALID_PARAMS
+
+
+async def test_an_answer_that_is_missing_is_asked_for_again(served: Served, admit: Admit, tools: Tools) -> None:
+    tools.offer("greet", greet)
+    ada = await admit("ada", tools=["*"])
+    async with session(served, ada.token, elicitation_callback=Person()) as client:
+        first = await first_question(client, "greet")
+        again = await client.session.call_tool(
+            "greet", {}, input_responses={}, request_state=first.request_state, allow_input_required=True
+        )
+    assert isinstance(again, InputRequiredResult)
+    assert again.input_requests == first.input_requests
+    assert again.request_state != first.request_state
+
+
+async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
+    served: Served, admit: Admit, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "MOST_WAITING", 2)
+    ended = [asyncio.Event() for _ in range(3)]
+    waiting = iter(ended)
+
+    async def ask(ctx: Ctx, call: Call) -> Outcome:
+        mine = next(waiting)
+        assert call.surroundings.elicit is not None
+        try:
+            await call.surroundings.elicit("Really?", NAME)
+        finally:
+            mine.set()
+        raise AssertionError
+
+    tools.offer("ask", ask)
+    ada = await admit("ada", tools=["*"])
+    async with session(served, ada.token, elicitation_callback=Person()) as client:
+        await first_question(client, "ask")
+        monkeypatch.setattr(questions, "SECONDS_TO_ANSWER", 0.01)
+        await first_question(client, "ask")
+        await ended[1].wait()
+        assert not ended[0].is_set()
+        monkeypatch.setattr(questions, "MOST_WAITING", 1)
+        with pytest.raises(MCPError) as failure:
+            await first_question(client, "ask")
+        assert failure.value.data["code"] == "TOO_MANY_QUESTIONS"
+        await ended[2].wait()
+        await served.workbench.call("revoke_agent", agent_id="ada")
+        await ended[0].wait()
+
+
+# Progress
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_gets_the_progress_of_a_tool(served: Served, admit: Admit, tools: Tools, era: str) -> None:
+    heard: asyncio.Queue[tuple[float, float | None, str | None]] = asyncio.Queue()
+
+    async def count(ctx: Ctx, call: Call) -> Outcome:
+        assert call.surroundings.progress is not None
+        for n in (1, 2, 2, 1, 3):
+            await call.surroundings.progress(n, 3, f"{n} of 3")
+            if n > heard.qsize():
+                await reported[n - 1].wait()
+        return Outcome([text("counted")])
+
+    reported = [asyncio.Event() for _ in range(3)]
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        heard.put_nowait((done, total, message))
+        reported[int(done) - 1].set()
+
+    tools.offer("count", count)
+    ada = await admit("ada", tools=["*"])
+    async with session(served, ada.token, era) as client:
+        await client.call_tool("count", {}, progress_callback=note)
+    assert [heard.get_nowait() for _ in range(heard.qsize())] == [(n, 3, f"{n} of 3") for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_flood_of_progress_is_thinned_out_and_ends_with_the_newest(
+    served: Served, admit: Admit, tools: Tools, era: str
+) -> None:
+    async def flood(ctx: Ctx, call: Call) -> Outcome:
+        assert call.surroundings.progress is not None
+        for n in range(20_000):
+            await call.surroundings.progress(n, None, None)
+            if n % 1_000 == 0:
+                await asyncio.sleep(0)
+        return Outcome([text("done")])
+
+    tools.offer("flood", flood)
+    heard: list[float] = []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        heard.append(done)
+
+    ada = await admit("ada", tools=["*"])
+    async with session(served, ada.token, era) as client:
+        await client.call_tool("flood", {}, progress_callback=note)
+    assert heard == sorted(set(heard))
+    assert len(heard) < 200
+    assert heard[-1] == 19_999
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_is_told_that_a_silent_tool_still_runs(
+    served: Served, admit: Admit, tools: Tools, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_REPORTS", 0.01)
+    endless = Endless()
+    tools.offer("endless", endless)
+    heard: list[float] = []
+    enough = asyncio.Event()
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        heard.append(done)
+        if len(heard) == 3:
+            enough.set()
+
+    ada = await admit("ada", tools=["*"])
+    async with session(served, ada.token, era) as client:
+        call = asyncio.create_task(client.call_tool("endless", {}, progress_callback=note))
+        await enough.wait()
+        await served.workbench.call("revoke_agent", agent_id="ada")
+        assert code_of(await call) == "INVALID_TOKEN"
+    assert heard == sorted(set(heard))

@@ -1,0 +1,106 @@
+"""The endpoints of a KOI node: who gets through to them, and what they refuse before any signature is checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Served
+from tests.shells.conftest import Visit, error_of
+from workbench.app import Workbench
+from workbench.koi.envelope import signed
+from workbench.koi.identity import Identity, load_or_create
+from workbench.koi.node import Presence
+from workbench.koi.payloads import (
+    ErrorResponse,
+    ErrorType,
+    EventsPayload,
+    FetchBundles,
+    FetchManifests,
+    FetchRids,
+    Payload,
+    PollEvents,
+)
+from workbench.koi.requests import BROADCAST, BUNDLES, MANIFESTS, POLL, RIDS, PeerClient
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+REQUESTS: dict[str, Payload] = {
+    BROADCAST: EventsPayload(events=[]),
+    POLL: PollEvents(),
+    RIDS: FetchRids(),
+    MANIFESTS: FetchManifests(),
+    BUNDLES: FetchBundles(rids=[]),
+}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """The settings of a fresh project, where strangers may ask twice a minute, and nodes 20 times."""
+    limits = {
+        "max_anonymous_requests_per_minute": 2,
+        "max_koi_requests_per_minute": 20,
+        "max_koi_request_bytes": 65_536,
+    }
+    return settings.model_copy(update=limits)
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Identity:
+    """A node that the project has never met."""
+    return load_or_create(tmp_path / "stranger.pem", "stranger")
+
+
+def take_part(workbench: Workbench) -> Identity:
+    """Let the project's node take part in a network."""
+    identity = load_or_create(workbench.settings.home / "koi" / "key.pem", "here")
+    client = PeerClient(identity, seconds=1, largest=1_000)
+    workbench._ctx.node.presence = Presence(identity, "http://127.0.0.1:1/koi-net", client)
+    return identity
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+async def test_a_project_that_takes_no_part_says_so(path: str, served: Served, visit: Visit) -> None:
+    answer = await visit().post(f"/koi-net{path}", content=b"{}")
+    assert error_of(answer) == (503, "KOI_NOT_JOINED")
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+async def test_a_node_that_is_not_known_gets_the_error_of_the_protocol(
+    path: str, served: Served, visit: Visit, stranger: Identity
+) -> None:
+    here = take_part(served.workbench)
+    answer = await visit().post(f"/koi-net{path}", content=signed(stranger, REQUESTS[path], here.rid))
+    assert answer.status_code == 400
+    assert ErrorResponse.model_validate(answer.json()).error == ErrorType.UNKNOWN_NODE
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"{}", b"[]", b"not JSON", b"\xff", b'{"payload": []}'])
+async def test_what_is_no_envelope_gets_a_coded_refusal(body: bytes, served: Served, visit: Visit) -> None:
+    take_part(served.workbench)
+    assert error_of(await visit().post("/koi-net/events/broadcast", content=body)) == (400, "KOI_MALFORMED")
+
+
+async def test_requests_may_not_be_larger_than_the_setting(served: Served, visit: Visit) -> None:
+    take_part(served.workbench)
+    answer = await visit().post("/koi-net/events/broadcast", content=b" " * 65_537)
+    assert error_of(answer) == (400, "TOO_LARGE")
+
+
+async def test_other_methods_and_paths_are_refused(served: Served, visit: Visit) -> None:
+    assert error_of(await visit().get("/koi-net/events/broadcast")) == (405, "METHOD_NOT_ALLOWED")
+    assert error_of(await visit().post("/koi-net/nothing")) == (404, "NO_SUCH_ENDPOINT")
+
+
+async def test_nodes_have_a_limit_of_their_own(served: Served, visit: Visit) -> None:
+    asked = [await visit().post("/koi-net/events/poll", content=b"{}") for _ in range(21)]
+    assert [error_of(answer)[1] for answer in asked] == ["KOI_NOT_JOINED"] * 20 + ["RATE_LIMITED"]
+    assert (await visit().get("/api/ops")).status_code == 200  # strangers are not limited by nodes
+
+
+async def test_web_pages_do_not_get_through(served: Served, visit: Visit) -> None:
+    for headers in ({"Origin": "https://example.org"}, {"Host": "example.org"}):
+        answer = await visit().post("/koi-net/events/poll", content=b"{}", headers=headers)
+        assert error_of(answer)[1] in ("BAD_ORIGIN", "BAD_HOST")
