@@ -10,7 +10,12 @@ const FOLDERS = [
   "agents",
   "tasks",
   "integration",
+  "tools",
+  "network",
+  "personalities",
   "inbox",
+  "chat",
+  "definitions",
   "worktrees",
   "admin",
 ];
