@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
@@ -23,6 +24,7 @@ from tests.users import USERS, python_of
 from workbench.cli import cli
 
 STRANGERS_HOST = "127.0.0.1"
+PORTS_NOBODY_HAD = range(20_000, 30_000)  # below those that systems hand out: clients of other tests come back to theirs
 KINDS = [pytest.param(True, id="cloned"), pytest.param(False, id="unpacked")]
 LOOKERS_REFUSALS = ("STATE_TRACKED", "STATE_NOT_TRUSTED")
 
@@ -32,7 +34,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.calls: list[bytes] = []
-        self._socket = socket.create_server((STRANGERS_HOST, 0))
+        self._socket = _listening()
         self.url = f"http://{STRANGERS_HOST}:{self._socket.getsockname()[1]}"
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -52,6 +54,13 @@ class Listener:
                 self.calls.append(connection.recv(65_536))
                 body = json.dumps({"status": "ok", "nonce": "n"})
                 connection.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+
+
+def _listening() -> socket.socket:
+    for port in random.sample(PORTS_NOBODY_HAD, k=100):
+        with suppress(OSError):
+            return socket.create_server((STRANGERS_HOST, port))
+    raise AssertionError("no port is free")
 
 
 @pytest.fixture
