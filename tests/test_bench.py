@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import report
+from tests.bench import report, results
+from tests.bench.results import Section
 from tests.bench.rows import Bar, Row, Samples, at_least, at_most, over, rows, take_turns, within
 
 ROOT = Path(__file__).parents[1]
@@ -44,14 +45,14 @@ def test_no_row_is_there_twice_and_they_are_in_order() -> None:
 
 @pytest.mark.long
 def test_a_quick_run_prints_a_table_and_judges_and_keeps_nothing() -> None:
-    results = ROOT / "tests" / "bench" / "RESULTS.md"
-    before = results.read_bytes() if results.exists() else None
+    kept = results.RESULTS
+    before = kept.read_bytes() if kept.exists() else None
     printed = bench("b2")
     (line,) = [line for line in printed.splitlines() if line.startswith("| B2 ")]
     assert re.search(r"[\d,]+ tasks/s .* [\d.]+ × .*≥ 0.4 ×", line)
     assert "met" not in line
     assert "missed" not in line
-    assert (results.read_bytes() if results.exists() else None) == before
+    assert (kept.read_bytes() if kept.exists() else None) == before
 
 
 def test_a_row_whose_peer_is_not_installed_says_so_instead_of_failing() -> None:
@@ -86,3 +87,36 @@ def test_contestants_take_turns_and_warm_up_first() -> None:
 
     assert take_turns(2, a=lambda: contestant("a"), b=lambda: contestant("b")) == {"a": [3, 5], "b": [4, 6]}
     assert ran == ["a", "b"] * 3
+
+
+def section(machine: str, *rows: str) -> Section:
+    """What was measured on a machine: the name of a row, and a figure after a colon."""
+    cells = [row.split(":") for row in rows]
+    return Section(machine, "Python 3", [[row, "work", figure, *[""] * 8] for row, figure in cells])
+
+
+def test_figures_of_another_machine_are_kept_until_their_row_is_measured_again() -> None:
+    saved = [section("old", "B1:first", "B2:first", "B2:second"), section("older", "B7:first")]
+    first = results.merged(saved, section("new", "B2:third"), ["B1", "B2", "B7"])
+    assert first == [section("new", "B2:third"), section("old", "B1:first"), section("older", "B7:first")]
+    again = results.merged(first, section("new", "B1:fourth"), ["B1", "B2", "B7"])
+    assert again == [section("new", "B1:fourth", "B2:third"), section("older", "B7:first")]
+
+
+def test_the_machine_of_the_last_run_comes_first() -> None:
+    saved = [section("other", "B2:first"), section("this", "B1:first")]
+    assert results.merged(saved, section("this", "B3:now"), ["B1", "B2", "B3"]) == [
+        section("this", "B1:first", "B3:now"),
+        section("other", "B2:first"),
+    ]
+
+
+def test_the_file_of_results_is_read_as_it_was_written() -> None:
+    found = [section("new, 2 cores", "B1:7,024 tasks/s"), section("old", "B2:0.4 ×", "B10:3 ms")]
+    assert results.sections(results.text(found)) == found
+    assert results.sections("") == []
+
+
+def test_the_results_that_are_kept_can_be_read() -> None:
+    kept = results.RESULTS.read_text("utf-8")
+    assert results.text(results.sections(kept)) == kept

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from tests.bench import report
+from tests.bench import report, results
 from tests.bench.rows import Row, rows
 
 ROUNDS = 5
@@ -30,7 +30,7 @@ def main() -> int:
     made = [line for row in wanted for line in _measure(row, 1 if quick else chosen.rounds, quick)]
     print(f"\n{report.machine()}\n{report.versions()}\n\n{report.table(made)}")
     if not quick:
-        report.save(made, known)
+        results.save(made, known)
     return 0
 
 
