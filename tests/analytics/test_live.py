@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import Admit, Admitted, Clock
 from workbench.analytics import reports
-from workbench.analytics.live import EVENT_COLUMNS, MIRRORS, Live, as_frame, ask, read_update, refresh
+from workbench.analytics.live import Live, as_frame, ask, read_update, refresh
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS
 from workbench.app import Workbench
 from workbench.errors import BadInput, Refused, WorkbenchError
 from workbench.model import SECOND

@@ -1,0 +1,208 @@
+"""The tables of the store that DuckDB has a copy of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.store.queries import Query, beside
+
+SQL = beside(__file__)
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A table copied into DuckDB: its columns there, and the query that reads its rows.
+
+    Events with the subject ``<noun>:<key>`` mean that the rows with this value in the column `key` changed.
+    """
+
+    table: str
+    columns: dict[str, str]
+    rows: Query
+    noun: str
+    key: str
+
+
+MIRRORS = (
+    Mirror(
+        "raw_tasks",
+        {
+            "id": "BIGINT",
+            "title": "VARCHAR",
+            "plan": "VARCHAR",
+            "name": "VARCHAR",
+            "persona": "VARCHAR",
+            "worktree": "VARCHAR",
+            "parent_id": "BIGINT",
+            "priority": "BIGINT",
+            "status": "VARCHAR",
+            "agent": "VARCHAR",
+            "attempt": "BIGINT",
+            "retry_count": "BIGINT",
+            "progress": "BIGINT",
+            "created_us": "BIGINT",
+            "claimed_us": "BIGINT",
+            "started_us": "BIGINT",
+            "completed_us": "BIGINT",
+            "result": "VARCHAR",
+            "artifacts": "VARCHAR",
+            "error": "VARCHAR",
+        },
+        SQL.tasks,
+        "task",
+        "id",
+    ),
+    Mirror(
+        "raw_attempts",
+        {
+            "task_id": "BIGINT",
+            "attempt": "BIGINT",
+            "agent": "VARCHAR",
+            "claimed_us": "BIGINT",
+            "started_us": "BIGINT",
+            "ended_us": "BIGINT",
+            "outcome": "VARCHAR",
+            "error": "VARCHAR",
+        },
+        SQL.attempts,
+        "task",
+        "task_id",
+    ),
+    Mirror(
+        "raw_dependencies",
+        {"task_id": "BIGINT", "depends_on": "BIGINT"},
+        SQL.dependencies,
+        "task",
+        "task_id",
+    ),
+    Mirror(
+        "raw_agents",
+        {
+            "id": "VARCHAR",
+            "agent": "VARCHAR",
+            "name": "VARCHAR",
+            "status": "VARCHAR",
+            "persona": "VARCHAR",
+            "role": "VARCHAR",
+            "tool": "VARCHAR",
+            "worktree": "VARCHAR",
+            "parent": "VARCHAR",
+            "registered_us": "BIGINT",
+        },
+        SQL.agents,
+        "agent",
+        "id",
+    ),
+    Mirror(
+        "raw_approvals",
+        {
+            "id": "BIGINT",
+            "kind": "VARCHAR",
+            "status": "VARCHAR",
+            "requester": "VARCHAR",
+            "subject": "VARCHAR",
+            "created_us": "BIGINT",
+            "decided_us": "BIGINT",
+            "decided_by": "VARCHAR",
+            "reason": "VARCHAR",
+        },
+        SQL.approvals,
+        "approval",
+        "id",
+    ),
+    Mirror(
+        "raw_worktrees",
+        {
+            "name": "VARCHAR",
+            "branch": "VARCHAR",
+            "target": "VARCHAR",
+            "status": "VARCHAR",
+            "commit_id": "VARCHAR",
+            "created_by": "VARCHAR",
+            "created_us": "BIGINT",
+            "closed_us": "BIGINT",
+        },
+        SQL.worktrees,
+        "worktree",
+        "name",
+    ),
+    Mirror(
+        "raw_tool_calls",
+        {
+            "id": "VARCHAR",
+            "tool_name": "VARCHAR",
+            "source": "VARCHAR",
+            "kind": "VARCHAR",
+            "server": "VARCHAR",
+            "version": "VARCHAR",
+            "caller": "VARCHAR",
+            "agent": "VARCHAR",
+            "task_id": "BIGINT",
+            "attempt": "BIGINT",
+            "conversation_id": "VARCHAR",
+            "definition_id": "VARCHAR",
+            "definition_hash": "VARCHAR",
+            "origin_node": "VARCHAR",
+            "origin_call": "VARCHAR",
+            "origin_caller": "VARCHAR",
+            "state": "VARCHAR",
+            "error_code": "VARCHAR",
+            "approval_id": "BIGINT",
+            "requested_us": "BIGINT",
+            "started_us": "BIGINT",
+            "ended_us": "BIGINT",
+            "arguments": "VARCHAR",
+            "result": "VARCHAR",
+        },
+        SQL.tool_calls,
+        "tool_call",
+        "id",
+    ),
+    Mirror(
+        "raw_messages",
+        {
+            "id": "VARCHAR",
+            "conversation_id": "VARCHAR",
+            "conversation": "VARCHAR",
+            "definition": "VARCHAR",
+            "number": "BIGINT",
+            "role": "VARCHAR",
+            "state": "VARCHAR",
+            "content": "VARCHAR",
+            "model": "VARCHAR",
+            "definition_hash": "VARCHAR",
+            "error_code": "VARCHAR",
+            "input_tokens": "BIGINT",
+            "output_tokens": "BIGINT",
+            "requests": "BIGINT",
+            "cost_usd": "DOUBLE",
+            "replaced": "BOOLEAN",
+            "created_us": "BIGINT",
+            "ended_us": "BIGINT",
+        },
+        SQL.messages,
+        "conversation",
+        "conversation_id",
+    ),
+    Mirror(
+        "raw_personalities",
+        {
+            **dict.fromkeys(("reference", "rid", "name", "version", "owner", "origin", "sha256"), "VARCHAR"),
+            "tools": "BIGINT",
+            "contents": "VARCHAR",
+            **dict.fromkeys(("published_us", "first_seen_us", "changed_us"), "BIGINT"),
+        },
+        SQL.personalities,
+        "personality",
+        "reference",
+    ),
+)
+EVENT_COLUMNS = {
+    "id": "BIGINT",
+    "at_us": "BIGINT",
+    "kind": "VARCHAR",
+    "actor": "VARCHAR",
+    "subject": "VARCHAR",
+    "session": "VARCHAR",
+    "data": "VARCHAR",
+}
