@@ -45,8 +45,8 @@ def reference() -> str:
         + _answers(),
         "## Error codes\n\nA code never changes its meaning. The status is the HTTP status. Where a code has several "
         "messages, the table has one of them; `…` stands for values.\n\n" + _codes(),
-        "## Refusals\n\nWhy a message of another node of a KOI network, or one event in it, is refused. `get_peer` "
-        "counts them by node.\n\n" + _refusals(),
+        "## Refusals\n\nWhy a message of another node of a KOI network, one event in it, or a call of a trait is "
+        "refused. `get_peer` counts them by node.\n\n" + _refusals(),
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -1113,12 +1113,12 @@ waiting,"event")} to be sent`],["Failures",t.failures>0&&`${w(t.failures,"reques
 `);if(i===this.drawnNames)return;this.drawnNames=i;let o=s.map(a=>r("li",{},u(a,"wb-link",()=>this.on.open(a))));this.published.replaceChildren(...o.length?[O("\
 Personalities",r("ul",{class:"wb-traits"},...o))]:[])}drawRefusals(t){let e=({code:i,count:o,last_at:a,last_reason:h})=>r("li",{class:"wb-refusal"},r("div",{},r(
 "code",{},i),` × ${o.toLocaleString("en")}, last ${E(a)}`),r("div",{class:"wb-muted wb-wrap"},h)),s=r("ul",{class:"wb-stack"},...t.map(e));this.refusals.replaceChildren(
-...t.length?[O("Refused messages",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;if(s)return this.run("unblock_peer",e,this.blockButton,"Unblock\
-ing…",`${t} is unblocked.`);let i={label:`Block ${t}`,consequence:"Nothing is accepted from it or sent to it, and what it has published is removed here."};return L(
-this.confirmBox,this.blockButton,i,async(o,a)=>{await this.run("block_peer",e,a,"Blocking…",`${t} is blocked.`)&&this.confirmBox.replaceChildren(),this.blockButton.
-focus()})}async run(t,e,s,i,o){let a=await this.requests.run(t,{peer:e},s,i);return a&&this.desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.
-target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function ed({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="blocked")
-return`Blocked by ${i}, ${yt(s,a)}`;if(n!=="unreachable")return o;let h=e&&(Date.parse(e)>a?` It is tried again at ${E(e)}.`:" It is being tried again.");return`${o}\
+...t.length?[O("Refused messages and calls",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;if(s)return this.run("unblock_peer",e,this.blockButton,
+"Unblocking…",`${t} is unblocked.`);let i={label:`Block ${t}`,consequence:"Nothing is accepted from it or sent to it, and what it has published is removed her\
+e."};return L(this.confirmBox,this.blockButton,i,async(o,a)=>{await this.run("block_peer",e,a,"Blocking…",`${t} is blocked.`)&&this.confirmBox.replaceChildren(),
+this.blockButton.focus()})}async run(t,e,s,i,o){let a=await this.requests.run(t,{peer:e},s,i);return a&&this.desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||
+t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}};function ed({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,a){if(n==="block\
+ed")return`Blocked by ${i}, ${yt(s,a)}`;if(n!=="unreachable")return o;let h=e&&(Date.parse(e)>a?` It is tried again at ${E(e)}.`:" It is being tried again.");return`${o}\
 : ${t??"no answer"}.${h??""}`}var Ir={peer:"Node",state:"State",sends:"Sends to us",gets:"Gets from us",last:"Last contact",refused:"Refused"},ei=class{constructor(t){this.onOpen=t,this.body=
 r("tbody",{});let e=Object.entries(Ir).map(([i,o])=>r("th",{scope:"col",class:`wb-col-${i}`},o)),s={keydown:i=>I(i,this.body)};this.element=r("table",{class:"wb\
 -table wb-peers",on:s},r("thead",{},r("tr",{},...e)),this.body),this.rows=new C(this.body,i=>this.row(i))}row(t){let e=u("","wb-opener",()=>this.onOpen(t)),s=Object.
@@ -1148,14 +1148,14 @@ alone.hidden=s.length>0,this.split.hidden=!s.length;let i=s.find(({rid:o})=>o===
 keys(Pr))this[o].element.hidden=o!==this.view;this[this.view].update(t,s,i?.rid??null,e),!i&&this.opened&&this.pane.hide(),i&&this.pane.update(i,t,this.enabled,
 e),this.requests.busy||S(this.enabled,this.leaveButton)}drawOwn({is_online:t,rid:e,base_url:s,first_contact:i,waiting:o,refused:a,problem:h}){this.own.hidden=!t,
 d(this.rid,e??""),d(this.address,s??"");let l=h??"It takes part while the servers run: start Workbench.",c=i&&[i.rid&&ls(i.rid),i.url].filter(Boolean).join(" · ");
-this.facts.update([["Not connected",!t&&l],["First contact",c],["Its answer",i?.error],["Waiting",o>0&&`${w(o,"event")} to be sent`],["Refused",a>0&&w(a,"messag\
-e")]])}setView(t){this.view=t,this.update()}open(t){this.opened=t,this.pane.show(t),this.update(),this.pane.focus()}close(){let t=this.opened;this.opened=null,this.
-pane.hide(),this.update(),this.view==="table"?this.table.focus(t):this.graph.box.focus()}focus(){this.opened&&this.pane.focus()}openForm(){this.form=new Ys(this.
-desk,this.network,t=>{this.form=null,this.formBox.replaceChildren(),this.update(),t?this.desk.announce("This project has joined the network."):this.joinButton.focus()}),
-this.formBox.replaceChildren(this.form.element),this.update(),this.form.focus()}askLeave(){let t={label:"Leave the network",consequence:"The other nodes forget \
-the personalities of this project, and theirs are forgotten here. Yours are kept, and published again when the project joins a network."};L(this.confirmBox,this.
-leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.replaceChildren(),this.desk.announce("This project has l\
-eft the network."))})}};var Fr={value:"value",description:"description",type:"type",is_callable:"can be called",input_schema:"arguments",output_schema:"result",version:"version of the \
+this.facts.update([["Not connected",!t&&l],["First contact",c],["Its answer",i?.error],["Waiting",o>0&&`${w(o,"event")} to be sent`],["Refused",a>0&&`${a.toLocaleString(
+"en")} from other nodes`]])}setView(t){this.view=t,this.update()}open(t){this.opened=t,this.pane.show(t),this.update(),this.pane.focus()}close(){let t=this.opened;
+this.opened=null,this.pane.hide(),this.update(),this.view==="table"?this.table.focus(t):this.graph.box.focus()}focus(){this.opened&&this.pane.focus()}openForm(){
+this.form=new Ys(this.desk,this.network,t=>{this.form=null,this.formBox.replaceChildren(),this.update(),t?this.desk.announce("This project has joined the networ\
+k."):this.joinButton.focus()}),this.formBox.replaceChildren(this.form.element),this.update(),this.form.focus()}askLeave(){let t={label:"Leave the network",consequence:"\
+The other nodes forget the personalities of this project, and theirs are forgotten here. Yours are kept, and published again when the project joins a network."};
+L(this.confirmBox,this.leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.replaceChildren(),this.desk.announce(
+"This project has left the network."))})}};var Fr={value:"value",description:"description",type:"type",is_callable:"can be called",input_schema:"arguments",output_schema:"result",version:"version of the \
 function",read_only:"only reads"};function Wr(n,t){let[e,s]=[n,t].map(i=>new Map(i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>sd(
 i,e.get(i),s.get(i)))}function sd(n,t,e){return!t||!e?[{path:n,before:ii(t),after:ii(e)}]:Object.entries(Fr).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(
 e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}function ii(n){return n?n.is_callable?n.description||"a tool":n.value:null}function Kr({

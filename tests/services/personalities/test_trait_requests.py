@@ -80,6 +80,17 @@ def code_of(response: httpx2.Response, here: Side) -> str:
     return str(error["code"])
 
 
+async def permit(here: Side, there: Side, permission: str, **more: Any) -> None:
+    """Decide what the node there may call."""
+    await here.workbench.call("set_peer_permission", peer=there.rid, permission=permission, **more)
+
+
+async def refusals(here: Side, there: Side) -> dict[str, int]:
+    """How many calls of the node there were refused, by code."""
+    found = await here.workbench.call("get_peer", peer=there.rid)
+    return {one["code"]: one["count"] for one in found["refusals"]}
+
+
 async def records(one: Side) -> list[dict[str, Any]]:
     """The calls that were recorded."""
     return list((await one.workbench.call("list_tool_calls"))["calls"])
@@ -165,6 +176,53 @@ async def test_a_call_waits_only_as_long_as_its_caller(here: Side, there: Side) 
 async def test_a_node_that_is_blocked_is_refused_in_a_signed_answer(here: Side, there: Side) -> None:
     await here.workbench.call("block_peer", peer=there.rid)
     assert code_of(await send(here, there, call_of(there)), here) == "KOI_BLOCKED"
+
+
+async def test_every_refused_call_is_counted_for_its_node(here: Side, there: Side) -> None:
+    fresh = call_of(there)
+    await send(here, there, fresh)
+    await send(here, there, fresh)
+    await send(here, there, call_of(there, call_id="c2", sent_at=iso(there.ctx.store.now() - 90 * SECOND)))
+    await send(here, there, call_of(there, call_id="c3", trait="hope"), "bob/tools/call/hope")
+    await permit(here, there, "never")
+    await send(here, there, call_of(there, call_id="c4"))
+    await permit(here, there, "always", calls_per_minute=1)
+    await send(here, there, call_of(there, call_id="c5"))
+    await send(here, there, call_of(there, call_id="c6"))
+    await here.workbench.call("block_peer", peer=there.rid)
+    await send(here, there, call_of(there, call_id="c7"))
+    codes = ["CALL_REPLAYED", "CALL_TOO_OLD", "KOI_BLOCKED", "RATE_LIMITED", "TOOL_FORBIDDEN", "UNKNOWN_TOOL"]
+    found = await here.workbench.call("get_peer", peer=there.rid)
+    assert {one["code"]: one["count"] for one in found["refusals"]} == dict.fromkeys(codes, 1)
+    assert found["peer"]["refused"] == (await here.workbench.call("get_network"))["refused"] == len(codes)
+    [limited] = [one for one in found["refusals"] if one["code"] == "RATE_LIMITED"]
+    assert limited["last_reason"].startswith("bob__mood: This node may send 1 such calls a minute.")
+
+
+async def test_a_call_that_the_operator_refuses_is_counted(here: Side, there: Side) -> None:
+    await permit(here, there, "ask")
+    async with here.workbench.feed.subscribe("approval.*") as news:
+        calling = asyncio.create_task(send(here, there, call_of(there)))
+        while not (asked := (await here.workbench.call("list_approvals", kind="peer_call"))["approvals"]):
+            await anext(news)
+    await here.workbench.call("reject", approval_id=asked[0]["id"])
+    assert code_of(await calling, here) == "TOOL_DENIED"
+    assert await refusals(here, there) == {"TOOL_DENIED": 1}
+
+
+async def test_calls_that_are_not_signed_are_counted_for_nobody(here: Side, there: Side) -> None:
+    await post(here, b"{}")
+    await send(here, there, PollEvents())
+    assert await refusals(here, there) == {}
+    assert (await here.workbench.call("get_network"))["refused"] == 2
+
+
+async def test_a_call_that_fails_is_no_refusal(here: Side, there: Side) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    await here.publish("cleo", mood={**MOOD, "input_schema": schema})
+    call = call_of(there, rid=AgentPersonality("cleo", "1"))
+    assert code_of(await send(here, there, call, "cleo/tools/call/mood"), here) == "INVALID_ARGUMENTS"
+    assert await refusals(here, there) == {}
 
 
 async def test_a_project_that_takes_no_part_answers_no_calls(here: Side, there: Side) -> None:

@@ -112,7 +112,7 @@ def _network(found: dict[str, Any]) -> Shown:
         f"This project is the node {found['rid']} at {found['base_url']}.",
         f"It contacts {contact['url']} first. {contact['error'] or ''}".strip() if contact else "Others contact it.",
         f"It knows {counted(found['peers'], 'node')} and {_personalities(found['personalities'])}; "
-        f"{counted(found['waiting'], 'event')} waiting to be sent, {counted(found['refused'], 'message')} refused.",
+        f"{counted(found['waiting'], 'event')} waiting to be sent, {found['refused']:,} refused from others.",
     ]
     return Text(inert("\n".join(lines)), found)
 

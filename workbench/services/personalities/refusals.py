@@ -1,4 +1,4 @@
-"""Messages of other nodes that are refused: why, and how many."""
+"""Messages and calls of other nodes that are refused: why, and how many."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from workbench.ops import Ctx
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -18,7 +19,7 @@ LONGEST_REASON = 300
 
 
 class Refusal(StrEnum):
-    """Why a message, or one event of it, is refused. The codes never change their meaning."""
+    """Why a message, one event of it, or a call of a trait is refused. The codes never change their meaning."""
 
     meaning: str
 
@@ -51,15 +52,28 @@ class Refusal(StrEnum):
     NAME_TAKEN = "KOI_NAME_TAKEN", "The name of the personality belongs to another node."
     TOO_MANY = "KOI_TOO_MANY", "There are as many personalities, nodes or edges as this node keeps."
     FAILED = "KOI_FAILED", "An error in this node; its log has the details."
+    NOT_SIGNED = "CALL_NOT_SIGNED", "A call of a trait is in no signed envelope."
+    CALL_TOO_OLD = "CALL_TOO_OLD", "A call was sent more than a minute ago, by the clock of this node."
+    CALL_REPLAYED = "CALL_REPLAYED", "The same call was received before."
+    UNKNOWN_TOOL = "UNKNOWN_TOOL", "A call is of something that is no callable trait of this node."
+    NOT_PERMITTED = "TOOL_FORBIDDEN", "The sender may never call this trait."
+    DENIED = "TOOL_DENIED", "The operator refused this call."
+    RATE_LIMITED = "RATE_LIMITED", "The sender calls more often than it may."
+    TOO_MANY_CALLS = "TOO_MANY_CALLS", "As many calls of the sender wait or run as may, at once."
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An event that was refused."""
+    """An event or a call that was refused. `rid`: what it is about, if that is known."""
 
     rid: str
     code: Refusal
     reason: str
+
+
+async def note(ctx: Ctx, node: str, refused: Refused) -> None:
+    """Count one refusal, as `count` does."""
+    await ctx.store.write(lambda tx: count(tx, node, [refused]))
 
 
 def count(tx: Tx, node: str, refused: Iterable[Refused]) -> None:

@@ -136,7 +136,7 @@ export class Network {
       ["First contact", found],
       ["Its answer", contact?.error],
       ["Waiting", waiting > 0 && `${plural(waiting, "event")} to be sent`],
-      ["Refused", refused > 0 && plural(refused, "message")],
+      ["Refused", refused > 0 && `${refused.toLocaleString("en")} from other nodes`],
     ]);
   }
 

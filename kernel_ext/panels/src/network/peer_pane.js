@@ -144,7 +144,7 @@ export class PeerPane {
         h("div", { class: "wb-muted wb-wrap" }, reason),
       );
     const list = h("ul", { class: "wb-stack" }, ...refusals.map(line));
-    this.refusals.replaceChildren(...(refusals.length ? [labelled("Refused messages", list)] : []));
+    this.refusals.replaceChildren(...(refusals.length ? [labelled("Refused messages and calls", list)] : []));
   }
 
   toggleBlock() {

@@ -2,7 +2,7 @@
 calls of tools, and answered signed.
 
 A call that is not from a known node gets an error of the protocol, as the endpoints of KOI-net give it; every other
-refusal is a coded error in a signed answer.
+refusal is a coded error in a signed answer. What is refused is counted for the node that has sent it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from workbench.model import SECOND, Capability, Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.names import qualified
-from workbench.services.personalities import receiving
+from workbench.services.personalities import receiving, refusals
 from workbench.services.personalities.calls import permissions
 from workbench.services.personalities.calls.permissions import blocked
+from workbench.services.personalities.refusals import Refusal
 from workbench.services.tools import calls
 from workbench.services.tools.tool import Origin, Permission, Scope
 from workbench.store.queries import beside
@@ -35,6 +36,8 @@ from workbench.store.queries import beside
 T = TypeVar("T")
 
 SQL = beside(__file__)
+REFUSED = frozenset(Refusal)
+"""The codes of refusals. Other errors, such as wrong arguments, are results of a call."""
 HASH_SHOWN = 8
 """Characters of a node's hash in the name of its calls: any node can choose any name."""
 
@@ -48,18 +51,47 @@ async def answer(ctx: Ctx, agent: str, trait: str, raw: bytes) -> tuple[int, byt
     presence = ctx.node.presence
     if presence is None:
         raise Unavailable("KOI_NOT_JOINED", "This project takes no part in a KOI network, so it answers no calls.")
-    incoming = _opened(raw)
-    sender, call = incoming.envelope.source_node, incoming.envelope.payload
-    if not isinstance(call, TraitCall):
-        raise BadInput("KOI_MALFORMED", "This endpoint takes calls of traits.")
+    incoming, call = await _read(ctx, raw)
+    sender = incoming.envelope.source_node
     try:
         await receiving.check(ctx, incoming)
-        result = await _result(ctx, sender, call, agent, trait)
+        result = await _counted(ctx, sender, _result(ctx, sender, call, agent, trait), qualified(agent, trait))
     except WorkbenchError as error:
         if (protocol := receiving.protocol_error(error)) is not None:
             return 400, ErrorResponse(error=protocol).model_dump_json().encode()
         result = TraitResult(call_id=call.call_id, error=ctx.secrets.masked(error.as_dict()))
     return 200, await asyncio.to_thread(signed, presence.identity, result, sender)
+
+
+async def _read(ctx: Ctx, raw: bytes) -> tuple[Incoming, TraitCall]:
+    """The envelope and the call in it. Its signature is not checked yet, so what is refused is nobody's.
+
+    Raises:
+        Unauthenticated: ``CALL_NOT_SIGNED``. BadInput: ``KOI_MALFORMED``.
+    """
+    try:
+        incoming = _opened(raw)
+        call = incoming.envelope.payload
+        if not isinstance(call, TraitCall):
+            raise BadInput("KOI_MALFORMED", "This endpoint takes calls of traits.")
+    except (Unauthenticated, BadInput) as error:
+        await refusals.note(ctx, refusals.UNKNOWN, refusals.Refused("", Refusal(error.code), error.message))
+        raise
+    return incoming, call
+
+
+async def _counted(ctx: Ctx, sender: KoiNetNode, work: Coroutine[Any, Any, T], name: str) -> T:
+    """The result of `work`; if it is refused, that is counted for the sender.
+
+    Args:
+        name: of the trait.
+    """
+    try:
+        return await work
+    except WorkbenchError as error:
+        if error.code in REFUSED:
+            await refusals.note(ctx, str(sender), refusals.Refused(name, Refusal(error.code), error.message))
+        raise
 
 
 def _opened(raw: bytes) -> Incoming:

@@ -64,7 +64,7 @@ class Network(Wire):
     """This project's node. `is_online`: it takes part now, which it does while the servers run.
 
     `problem`: why it does not, though it has joined. `peers`, `personalities`: how many are known. `waiting`: events
-    that are still to be sent. `refused`: messages that were refused.
+    that are still to be sent. `refused`: messages and calls that were refused.
     """
 
     joined: bool

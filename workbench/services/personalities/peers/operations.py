@@ -26,7 +26,8 @@ class Peer(Wire):
 
     `state`: reachable; unreachable since its last error, and tried again at `retry_at`; blocked; polling: it fetches
     what is for it; or left. `sends_to_us`, `gets_from_us`: the edges with it, if there are any. `personalities`: of its
-    own, as known here. `waiting`: events that are still to be sent to it. `refused`: its messages that were refused.
+    own, as known here. `waiting`: events that are still to be sent to it. `refused`: its messages and calls that were
+    refused.
     """
 
     rid: str
@@ -56,7 +57,7 @@ class Peers(Wire):
 
 
 class Refusal(Wire):
-    """How many messages of a peer were refused for a reason."""
+    """How many messages and calls of a peer were refused for a reason."""
 
     code: str
     count: int

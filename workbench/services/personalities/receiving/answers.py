@@ -219,7 +219,7 @@ def _bundles(tx: Reader, request: FetchBundles) -> BundlesPayload:
 
 
 async def _count(ctx: Ctx, node: str, code: Refusal, reason: str) -> None:
-    await ctx.store.write(lambda tx: refusals.count(tx, node, [Counted("", code, reason)]))
+    await refusals.note(ctx, node, Counted("", code, reason))
 
 
 _REQUESTS: Mapping[str, type[Payload]] = {
