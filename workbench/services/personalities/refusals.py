@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from workbench.errors import WorkbenchError
 from workbench.ops import Ctx
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -64,11 +65,24 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An event or a call that was refused. `rid`: what it is about, if that is known."""
+    """An event or a call that was refused. `rid`: of what it is about, or the name of the trait; it may be empty."""
 
     rid: str
     code: Refusal
     reason: str
+
+
+CODES: Mapping[str, Refusal] = {str(refusal): refusal for refusal in Refusal}
+
+
+async def note_error(ctx: Ctx, node: str, subject: str, error: WorkbenchError) -> None:
+    """Count an error if it is a refusal; others, such as wrong arguments, are results of a call.
+
+    Args:
+        subject: what was refused, such as the name of a trait.
+    """
+    if (code := CODES.get(error.code)) is not None:
+        await note(ctx, node, Refused(subject, code, error.message))
 
 
 async def note(ctx: Ctx, node: str, refused: Refused) -> None:

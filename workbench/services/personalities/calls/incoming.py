@@ -28,7 +28,6 @@ from workbench.rules.tools.names import qualified
 from workbench.services.personalities import receiving, refusals
 from workbench.services.personalities.calls import permissions
 from workbench.services.personalities.calls.permissions import blocked
-from workbench.services.personalities.refusals import Refusal
 from workbench.services.tools import calls
 from workbench.services.tools.tool import Origin, Permission, Scope
 from workbench.store.queries import beside
@@ -36,8 +35,6 @@ from workbench.store.queries import beside
 T = TypeVar("T")
 
 SQL = beside(__file__)
-REFUSED = frozenset(Refusal)
-"""The codes of refusals. Other errors, such as wrong arguments, are results of a call."""
 HASH_SHOWN = 8
 """Characters of a node's hash in the name of its calls: any node can choose any name."""
 
@@ -75,7 +72,7 @@ async def _read(ctx: Ctx, raw: bytes) -> tuple[Incoming, TraitCall]:
         if not isinstance(call, TraitCall):
             raise BadInput("KOI_MALFORMED", "This endpoint takes calls of traits.")
     except (Unauthenticated, BadInput) as error:
-        await refusals.note(ctx, refusals.UNKNOWN, refusals.Refused("", Refusal(error.code), error.message))
+        await refusals.note_error(ctx, refusals.UNKNOWN, "", error)
         raise
     return incoming, call
 
@@ -89,8 +86,7 @@ async def _counted(ctx: Ctx, sender: KoiNetNode, work: Coroutine[Any, Any, T], n
     try:
         return await work
     except WorkbenchError as error:
-        if error.code in REFUSED:
-            await refusals.note(ctx, str(sender), refusals.Refused(name, Refusal(error.code), error.message))
+        await refusals.note_error(ctx, str(sender), name, error)
         raise
 
 
