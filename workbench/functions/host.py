@@ -1,4 +1,5 @@
-"""A process, such as a kernel, as a host of tools: offers its functions to the project's server, runs what is called.
+"""A process, such as a kernel or a stand-alone agent, as a host of tools: offers functions to the project's server, and
+runs what is called.
 
 The same whether this process serves the project or uses the server of another one, and when that changes.
 """
@@ -130,7 +131,7 @@ class ToolHost:
 
     def _interrupt_all(self) -> None:
         for call_id in self._running:
-            self._interrupt_one(call_id, "The kernel that ran it was interrupted.")
+            self._interrupt_one(call_id, "The process that ran it was interrupted.")
 
     def _interrupt_one(self, call_id: str, reason: str) -> None:
         task = self._running.get(call_id)
@@ -157,7 +158,7 @@ class ToolHost:
     async def _answer(self, tool: str, arguments: dict[str, Any], calls: output.CallLog) -> Answer | WorkbenchError:
         function = self._functions.get(tool)
         if function is None:
-            return NotFound("UNKNOWN_TOOL", f"{tool} was removed from its notebook.")
+            return NotFound("UNKNOWN_TOOL", f"{tool} is no longer offered by the process that had it.")
         fn = runnable(function.tool, arguments, calls, self._most_bytes)
         try:
             with output.printing_to(calls):

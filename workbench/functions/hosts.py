@@ -1,4 +1,4 @@
-"""Processes that offer functions as tools, such as kernels, and the calls that they run.
+"""Processes that offer functions as tools, such as kernels and stand-alone agents, and the calls that they run.
 
 A host asks for its calls in a loop, and names those that it already runs: an answer that was lost is given again, and
 nothing has to be agreed when a connection breaks. Nothing is stored. A host that is unknown, because the server is a
@@ -128,7 +128,7 @@ class ToolHosts:
             return
         if names is None:
             del self._hosts[host_id]
-            _fail(host, "its kernel was stopped")
+            _fail(host, f"{host.name} was stopped")
         else:
             host.tools = {name: tool for name, tool in host.tools.items() if name not in names}
         self.has_changed = True
@@ -192,7 +192,7 @@ class ToolHosts:
         """
         host = self._host_of(call.tool)
         if host is None or host.is_gone:
-            raise _gone(call.tool, "the kernel that has it does not answer" if host else "its kernel was stopped")
+            raise _gone(call.tool, f"{host.name} does not answer" if host else "no running process offers it")
         waiting = _Open(call, asyncio.get_running_loop().create_future(), progress)
         waiting.result.add_done_callback(_retrieved)  # also if the caller no longer waits
         host.open[call.call_id] = waiting
@@ -211,7 +211,7 @@ class ToolHosts:
         for host_id, host in list(self._hosts.items()):
             host.silent_ticks = 0 if host.asking else host.silent_ticks + 1
             if host.silent_ticks == SILENT_TICKS:
-                _fail(host, "the kernel that runs it does not answer")
+                _fail(host, f"{host.name} does not answer")
                 self.has_changed = True
             elif host.silent_ticks >= FORGET_TICKS:
                 self.withdraw(host_id)
@@ -272,6 +272,6 @@ def _retrieved(result: asyncio.Future[Any]) -> None:
 def _gone(tool: str, reason: str) -> Unavailable:
     return Unavailable(
         "TOOL_HOST_GONE",
-        f"{tool} cannot run: {reason}. It can be called again once a kernel has run the cell that defines it.",
+        f"{tool} cannot run: {reason}. It can be called again once a process offers it: in a notebook, run its cell.",
         tool=tool,
     )

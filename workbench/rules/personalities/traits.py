@@ -77,7 +77,7 @@ def require_no_functions(changes: Iterable[str], functions: Iterable[str]) -> No
     if bound := sorted(set(changes) & set(functions)):
         raise Conflict(
             "TRAIT_IS_FUNCTION",
-            f"{bound[0]} is a function of a notebook. Change its cell, or choose another name.",
+            f"{bound[0]} is a function that a process offers. Change the function there, or choose another name.",
             traits=bound,
         )
 

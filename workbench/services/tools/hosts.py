@@ -119,7 +119,7 @@ async def get_tool_log(
     call_id: CallId,
     lines: Annotated[int, Field(ge=1, le=10_000, description="How many of the last lines.")] = 200,
 ) -> ToolLog:
-    """Get what a notebook's function printed while it ran for a call, and the traceback if it failed."""
+    """Get what a function printed while it ran for a call, and the traceback if it failed."""
     text = await asyncio.to_thread(_read, ctx.settings.tool_logs / f"{call_id}.log")
     return ToolLog(call_id=call_id, lines=access.redact(text).splitlines()[-lines:])
 

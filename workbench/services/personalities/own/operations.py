@@ -50,7 +50,7 @@ class OwnPersonality(Wire):
     """The profile of an agent of this project.
 
     `traits`: all of them; `set_by_hand` and `functions` name those that were set, and those that are functions of
-    notebooks. All others are from the definition and the persona. `is_published`: the network can have it; it is
+    processes. All others are from the definition and the persona. `is_published`: the network can have it; it is
     published while the servers run and the project takes part in a network.
     """
 
@@ -232,7 +232,8 @@ def _require_own_name(tx: Tx, name: str, me: str | None) -> None:
 def _has_functions(name: str, functions: list[str]) -> WorkbenchError:
     return Conflict(
         "PERSONALITY_HAS_FUNCTIONS",
-        f"Functions of notebooks are traits of {name}: {', '.join(functions)}. Define them without trait first.",
+        f"Running processes offer functions as traits of {name}: {', '.join(functions)}. Define them without trait, or "
+        "end these processes first.",
         functions=functions,
     )
 

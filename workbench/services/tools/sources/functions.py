@@ -1,4 +1,4 @@
-"""Functions of notebooks as tools. They run in the kernel that offered them."""
+"""Functions of notebooks and other processes as tools. They run in the process that offered them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.services.tools.tool import Call, Hints, Kind, Outcome, Scope, Sou
 
 
 async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
-    """The functions that kernels offer."""
+    """The functions that processes offer."""
     return [_tool(one, host, problem) for one, host, problem in ctx.tool_hosts.tools()]
 
 
