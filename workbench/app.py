@@ -135,7 +135,9 @@ class Workbench:
             "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
             "running gates": Duty(0.25, gate_runner.check_all, serving=True),
             "predicting conflicts": Duty(1.0, conflicts.watch, serving=True, share=0.05),
-            "noting definitions": Duty(2.0, definition_changes.note_unseen, serving=True, share=0.05),
+            "noting definitions": Duty(
+                settings.definition_watch_seconds, definition_changes.note_unseen, serving=True, share=0.05
+            ),
             "interrupting lost calls": Duty(5.0, lost_calls.interrupt, serving=True, share=0.05),
             "connecting MCP servers": Duty(0.5, tool_servers.sync, serving=True, share=0.05),
             "announcing MCP servers": Duty(0.25, tool_servers.announce, serving=True),
@@ -144,6 +146,9 @@ class Workbench:
             "pruning what other nodes sent": Duty(600.0, koi_retention.prune, serving=True),
             "attending to KOI peers": Duty(0.01, koi_rounds.attend, serving=True),
             "publishing personalities": Duty(0.25, publishing.follow, serving=True),
+            "noting published definitions": Duty(
+                settings.definition_watch_seconds, publishing.note_definitions, serving=True, share=0.05
+            ),
             "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True, share=0.05),
         }
         """Periodic work. Each duty is supervised separately, so none waits for another."""
@@ -224,7 +229,7 @@ class Workbench:
         if Capability.TOOLS not in caller.capabilities or caller.level < Level.WORKER:
             return []
         offered = await tool_catalogue.offered(self._ctx.of(caller), ToolScope(caller))
-        return [tool for tool in offered if tool.kind is not Kind.OPERATION and tool.problem is None]
+        return [tool for tool in offered if tool.kind is not Kind.OPERATION and tool.can_be_called]
 
     async def call_tool(
         self, caller: Caller, name: str, arguments: Mapping[str, Any], surroundings: Surroundings

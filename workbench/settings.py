@@ -83,6 +83,12 @@ class Settings(BaseSettings):
     definition_roots: str = Field(
         "", description="Directories of agent definitions besides `.aiswarm/agents`, separated by ':'."
     )
+    definition_watch_seconds: float = Field(
+        2.0,
+        gt=0,
+        description="How often definitions are searched that others have added, and those are read again that the KOI "
+        "network shows.",
+    )
     silent_seconds: float = Field(
         90.0,
         gt=0,
@@ -198,10 +204,10 @@ class Settings(BaseSettings):
         600.0, gt=0, description="After how long without use the MCP servers of a definition are stopped."
     )
     tool_seconds: float = Field(
-        600.0, gt=0, description="How long a function of a notebook may run for a tool, unless it sets another limit."
+        600.0, gt=0, description="How long a function may run for a tool, unless it sets another limit."
     )
     max_tool_calls: int = Field(
-        64, ge=1, description="Functions that run at once for tools in one kernel, with those that a call left behind."
+        64, ge=1, description="Functions that run at once for tools in one process, with those that a call left behind."
     )
     keep_tool_logs_days: float = Field(
         30.0, ge=0, description="How long what functions printed while they ran for tools is kept."

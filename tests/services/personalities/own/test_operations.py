@@ -50,6 +50,12 @@ class Lab:
 
 
 @pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Definitions that others edit are noticed soon."""
+    return settings.model_copy(update={"definition_watch_seconds": 0.1})
+
+
+@pytest.fixture
 async def lab(served: Served) -> AsyncIterator[Lab]:
     """A served project that takes part in a network."""
     async with online(served.workbench):
@@ -109,6 +115,21 @@ async def test_a_profile_follows_its_definition(lab: Lab) -> None:
     await lab.workbench.call("agent_delete", agentTarget="Reviewer", confirm=True)
     await lab.events()
     assert await lab.traits("ada") == {"mood": "calm"}
+
+
+async def test_a_profile_follows_a_definition_that_is_edited_outside_of_workbench(lab: Lab, settings: Settings) -> None:
+    about = {"name": "Reviewer", "description": "Reads code"}
+    await lab.workbench.call("agent_create", agentPath="./agents/reviewer", **about)
+    await lab.workbench.call("publish_personality", name="ada", definition="Reviewer")
+    await lab.events()
+    [file] = [path for path in settings.project.rglob("agent.yaml") if "Reads code" in path.read_text()]
+    file.write_text(file.read_text().replace("Reads code", "Reads every line"))
+    assert await lab.events() == [("personality.updated", "ada/1.0.0")]
+    assert (await lab.traits("ada"))["description"] == "Reads every line"
+    file.unlink()
+    await lab.workbench.call("update_traits", name="ada", traits={"mood": "calm"})
+    await lab.events()
+    assert (await lab.traits("ada"))["description"] == "Reads every line"
 
 
 async def test_a_profile_follows_its_agent(lab: Lab, admit: Admit) -> None:

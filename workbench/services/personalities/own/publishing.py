@@ -1,6 +1,6 @@
 """Publishes the profiles of this project's agents, and again when what they are made of has changed.
 
-What is published is what the store and the kernels say now; nothing remembers what was published but the bundles.
+What is published is what the store and the hosts of tools say now; only the bundles remember what was published.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from workbench.rules.definitions.model import Metadata
 from workbench.rules.personalities.composition import Home, Sources, compose, function_trait
 from workbench.rules.personalities.profile import PersonalityTrait
 from workbench.rules.personalities.rid import AgentPersonality
+from workbench.services.definitions import changes as definitions
 from workbench.services.personalities import bundles
 from workbench.services.personalities.pipeline.run import handle
 from workbench.services.personalities.refusals import Refused
@@ -80,6 +82,16 @@ async def _publish(ctx: Ctx) -> None:
         log.warning("%s was not published: %s", one.rid, one.reason)
 
 
+async def note_definitions(ctx: Ctx) -> None:
+    """Read the definitions that profiles show again. One that was edited outside of Workbench is recorded, and the
+    event of that publishes it."""
+    if ctx.node.presence is None:
+        return
+    for row in await ctx.read(lambda tx: tx.all(SQL.definitions)):
+        with suppress(WorkbenchError):  # it was deleted, or cannot be read now: what was published stays
+            await definitions.current(ctx, row["id"], row["path"])
+
+
 async def publish(ctx: Ctx) -> list[Refused]:
     """Publish the profiles that differ from what is published, and forget those of agents that have none any more.
 
@@ -98,7 +110,7 @@ async def publish(ctx: Ctx) -> list[Refused]:
 
 
 def bound(ctx: Ctx) -> Functions:
-    """The functions of kernels that are traits, and that can be called now, by the agents whose traits they are.
+    """The functions of processes that are traits, and that can be called now, by the agents whose traits they are.
 
     Those that name no agent are this node's, while it takes part in a network.
     """

@@ -15,3 +15,8 @@ WHERE (a.id IS NULL OR (a.deleted_at IS NULL AND a.registration_status NOT IN ('
 
 -- name: names
 SELECT name FROM own_personalities;
+
+-- name: definitions
+SELECT DISTINCT d.id, d.path FROM own_personalities w LEFT JOIN agents a ON a.id = w.agent_id
+JOIN definitions d ON d.id = COALESCE(w.definition_id, a.definition_id) AND d.deleted_at IS NULL
+ORDER BY d.id;
