@@ -13,6 +13,7 @@ from tests.conftest import Served
 from tests.services.personalities.two_nodes import Side, side, until
 from tests.shells.mcp.sessions import session
 from workbench.errors import WorkbenchError
+from workbench.ops import OPERATOR
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -400,6 +401,16 @@ async def test_a_trait_that_cannot_be_called_says_why(here: Side, there: Side) -
     there.ctx.node.presence = presence
 
 
+async def test_a_call_is_tried_at_once_although_another_request_has_just_failed(here: Side, there: Side) -> None:
+    await allowed(here, there)
+    await there.workbench.store.write(lambda tx: tx.run(DOWN, until=tx.now + 600_000_000))
+    offered = [tool.name for tool in await there.workbench.tools(OPERATOR)]
+    assert "ada__mean" in offered
+    assert (await asyncio.gather(calling(there), answered(here, 5)))[0]["result"] == "5"
+    peer = (await there.workbench.call("get_peer", peer=here.rid))["peer"]
+    assert (peer["state"], peer["retry_at"]) == ("reachable", None)
+
+
 async def test_a_node_that_stops_is_unreachable(here: Side, there: Side) -> None:
     await here.servers.stop()
-    assert await code_of(calling(there)) in ("KOI_UNREACHABLE", "TOOL_UNAVAILABLE")
+    assert await code_of(calling(there)) == "KOI_UNREACHABLE"

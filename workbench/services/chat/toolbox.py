@@ -62,7 +62,7 @@ class ConversationTools:
     async def offers(self) -> list[ToolOffer]:
         """See `Toolbox`."""
         found = await catalogue.offered(self._ctx, self._scope) if self._chosen or self._reads else []
-        self._tools = {tool.name: tool for tool in found if tool.problem is None and self._is_chosen(tool)}
+        self._tools = {tool.name: tool for tool in found if tool.can_be_called and self._is_chosen(tool)}
         return [ToolOffer(tool.name, tool.description, tool.parameters) for tool in self._tools.values()]
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> str:

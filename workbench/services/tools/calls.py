@@ -91,7 +91,7 @@ async def call(
     """
     ctx = ctx.of(scope.caller)
     tool = await catalogue.find(ctx, scope, name)
-    if tool.problem is not None:
+    if not tool.can_be_called:
         raise _unavailable(tool)
     await _check(tool, arguments)
     made = Call(str(uuid7(ctx.store.now())), scope, arguments, surroundings)
@@ -179,7 +179,7 @@ async def _present(ctx: Ctx, asked: Tool, made: Call) -> Tool:
     found = await catalogue.find(ctx.of(caller), replace(made.scope, caller=caller), asked.name)
     if found.fingerprint != asked.fingerprint:
         raise Conflict("TOOL_CHANGED", f"{asked.name} changed while the operator was asked. Call it again.")
-    if found.problem is not None:
+    if not found.can_be_called:
         raise _unavailable(found)
     if made.scope.origin is not None:
         _require_permitted(found, await permissions.of(ctx, made.scope, found))

@@ -61,11 +61,20 @@ def problem(ctx: Ctx, profile: PersonalityProfile, known: Row | None) -> str | N
         return f"its node {profile.node_rid} is not known"
     if known["blocked_at"] is not None:
         return f"its node {known['name']} is blocked"
-    if known["retry_at"] is not None and known["retry_at"] > ctx.store.now():
-        return f"its node {known['name']} does not answer: {known['last_error']}"
     if addresses.endpoint(known["base_url"], profile.mcp_url) is None:
         return "its profile has no address for calls, or not one of its node"
     return None
+
+
+def doubt(ctx: Ctx, known: Row | None) -> str | None:
+    """Why a call may fail: the last request to the node did, and requests that nobody waits for pause. A call does not.
+
+    Args:
+        known: its node; see `node`.
+    """
+    if known is None or known["retry_at"] is None or known["retry_at"] <= ctx.store.now():
+        return None
+    return f"its node {known['name']} does not answer: {known['last_error']} A call tries it again"
 
 
 async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: Call) -> Outcome:
@@ -94,6 +103,7 @@ async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: Ca
         raise Unavailable(
             "TOOL_TIMEOUT", f"{profile.rid.name} did not answer within {seconds:g} s. The call is cancelled there."
         ) from None
+    await _note_answer(ctx, profile.node_rid)
     if result.error is not None:
         raise _error(profile, result.error)
     return Outcome([_text(block) for block in result.content], result.structured, result.is_error, result.version)
@@ -147,6 +157,14 @@ async def _sent(ctx: Ctx, presence: Presence, peer: Peer, profile: PersonalityPr
     if not isinstance(answer, TraitResult) or answer.call_id != sent.call_id:
         raise Unavailable("KOI_BAD_ANSWER", f"The answer of {peer.rid} is wrong: it is not about this call.")
     return answer
+
+
+async def _note_answer(ctx: Ctx, rid: KoiNetNode) -> None:
+    """End the pause after a failed request to a node, since it has answered."""
+    known = await node(ctx, rid)
+    if known is not None and known["retry_at"] is not None:
+        await ctx.write(lambda tx: tx.run(SQL.reached, rid=str(rid), now=tx.now))
+        ctx.node.has_mail.set()
 
 
 def _is_unknown(error: Refused) -> bool:

@@ -6,3 +6,6 @@ SELECT rid, name, base_url, public_key, blocked_at, retry_at, last_error FROM ko
 
 -- name: bundle
 SELECT manifest, contents FROM koi_bundles WHERE rid = :rid;
+
+-- name: reached
+UPDATE koi_nodes SET last_seen = :now, failures = 0, retry_at = NULL, last_error = NULL WHERE rid = :rid;

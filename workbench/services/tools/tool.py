@@ -156,6 +156,7 @@ class Tool:
         own_name: its name on that server.
         version: changes with what the tool does, where that is known.
         problem: why it cannot be called now; None if it can.
+        is_tried: the problem may have passed, so that a call is tried all the same.
         run: runs it. It may raise anything.
     """
 
@@ -172,6 +173,12 @@ class Tool:
     hints: Hints = Hints()
     version: str | None = None
     problem: str | None = None
+    is_tried: bool = False
+
+    @property
+    def can_be_called(self) -> bool:
+        """Whether a call of it is run, which may still fail."""
+        return self.problem is None or self.is_tried
 
     @cached_property
     def offer(self) -> str:

@@ -1,7 +1,7 @@
 """The callable traits of agents on the KOI network as tools: `agent__trait`.
 
-This node's own traits run here: the bound function of a notebook, or a value that is returned. Those of other nodes are
-called there. A trait of an agent that has the name of an MCP server is not called, because a grant of that name means
+This node's own traits run here: the function of a process, or a value that is returned. Those of other nodes are called
+there. A trait of an agent that has the name of an MCP server is not called, because a grant of that name means
 the server.
 """
 
@@ -70,7 +70,7 @@ def _server_names(ctx: Ctx, scope: Scope) -> set[str]:
 def _tool(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None, taken: Container[str]) -> Tool:
     made = _own(ctx, known, trait) if known.is_own else _others(ctx, known, trait, node)
     agent = known.profile.rid.name
-    return replace(made, problem=f"an MCP server is named {agent}, too") if agent in taken else made
+    return replace(made, problem=f"an MCP server is named {agent}, too", is_tried=False) if agent in taken else made
 
 
 def _own(ctx: Ctx, known: Known, trait: PersonalityTrait) -> Tool:
@@ -81,7 +81,7 @@ def _own(ctx: Ctx, known: Known, trait: PersonalityTrait) -> Tool:
     agent = known.profile.rid.name
     bound = _bound(ctx, agent, trait.name)
     if bound is None:
-        problem = None if trait.version is None else "its kernel was stopped"
+        problem = None if trait.version is None else "no running process offers its function"
         return _described(agent, trait, Source.LOCAL, problem, partial(_valued, trait.value))
     function, _, problem = bound
     return _described(agent, _current(trait, function), Source.LOCAL, problem, partial(_run, function.name))
@@ -107,7 +107,9 @@ def _current(trait: PersonalityTrait, function: OfferedTool) -> PersonalityTrait
 
 def _others(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None) -> Tool:
     run = partial(peers.call_trait, known.profile, trait.name)
-    return _described(known.profile.rid.name, trait, Source.MCP, peers.problem(ctx, known.profile, node), run)
+    made = _described(known.profile.rid.name, trait, Source.MCP, peers.problem(ctx, known.profile, node), run)
+    doubt = None if made.problem else peers.doubt(ctx, node)
+    return replace(made, problem=doubt, is_tried=True) if doubt else made
 
 
 def _described(agent: str, trait: PersonalityTrait, source: Source, problem: str | None, run: Any) -> Tool:
