@@ -25,13 +25,13 @@ async def wait_for_decisions(host: KernelHost, approval_ids: Sequence[int]) -> A
     Raises:
         NotFound: ``APPROVAL_NOT_FOUND``. Unavailable: ``NOT_STARTED``. CancelledError: the cell was interrupted.
     """
-    found = await _run(host, _read(host, approval_ids))
+    found = await run(host, _read(host, approval_ids))
     pending = [approval["id"] for approval in found if approval["status"] == "pending"]
     if not pending:
-        return await _run(host, _settled(host, found))
+        return await run(host, _settled(host, found))
     question = _displayed(host, pending)
     try:
-        approvals = await _run(host, _settled(host, found))
+        approvals = await run(host, _settled(host, found))
     except BaseException:
         question.interrupted()
         raise
@@ -60,7 +60,7 @@ async def _settled(host: KernelHost, found: Approvals) -> Approvals:
     return settled
 
 
-async def _run(host: KernelHost, work: Coroutine[Any, Any, T]) -> T:
+async def run(host: KernelHost, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the host's loop; an interrupt of the cell ends the wait, and cancels it."""
     result = asyncio.wrap_future(host.submit(work))
     try:

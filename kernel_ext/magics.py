@@ -150,15 +150,20 @@ class WorkbenchMagics(Magics):
     def session(self) -> Session:
         """The kernel's session, created on first use because its imports take time."""
         if self._session is None:
+            from kernel_ext.objects import completion
             from kernel_ext.session import Session
 
             self._session = Session()
+            completion.install(self.shell.Completer)
         return self._session
 
     def close(self) -> None:
         """Stop the servers and end the agents' processes."""
         self.shell.user_ns.pop("wb", None)
         if self._session is not None:
+            from kernel_ext.objects import completion
+
+            completion.remove(self.shell.Completer)
             self._session.stop(end_workers=True)
 
     @line_magic

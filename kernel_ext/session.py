@@ -20,6 +20,13 @@ from kernel_ext.chat import Chat, Chats, chat_command
 from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.definitions import Definitions
 from kernel_ext.host import KernelHost, not_started
+from kernel_ext.objects.agents import Agent, Persona
+from kernel_ext.objects.approvals import Approval
+from kernel_ext.objects.events import Event
+from kernel_ext.objects.help import described
+from kernel_ext.objects.rows import Listing
+from kernel_ext.objects.tasks import Plan, Task, Tasks
+from kernel_ext.objects.worktrees import Worktree
 from kernel_ext.personalities import Personalities
 from kernel_ext.result import Result
 from kernel_ext.tools.notebook import NotebookTools
@@ -50,8 +57,10 @@ ANSWER_SECONDS = 2.0
 class Session:
     """A notebook's interface to a project: start and stop, call operations, query.
 
-    `definitions` are the definitions of agents, and `tools` what can be called, by name; `tool` makes a function one of
-    them. `chats` are the conversations that `%%chat` continues, and `personalities` the agents of the KOI network.
+    `tasks`, `plans`, `agents`, `personas`, `approvals`, `worktrees` and `events` are lists of objects, which show
+    themselves, filter and sort, and have the actions of the panel. `definitions` are the definitions of agents, and
+    `tools` what can be called, by name; `tool` makes a function one of them. `chats` are the conversations that
+    `%%chat` continues, and `personalities` the agents of the KOI network.
     """
 
     def __init__(self) -> None:
@@ -62,6 +71,10 @@ class Session:
         self.definitions = Definitions(self)
         self.chats = Chats(self)
         self.personalities = Personalities(self)
+        self.tasks, self.plans = Tasks(self), Listing(self, Plan.KIND)
+        self.agents, self.personas = Listing(self, Agent.KIND), Listing(self, Persona.KIND)
+        self.approvals, self.worktrees = Listing(self, Approval.KIND), Listing(self, Worktree.KIND)
+        self.events = Listing(self, Event.KIND)
         self.tools = NotebookTools(self.call)
         self.tool = self.tools.tool
         self.progress = progress
@@ -303,20 +316,13 @@ class Session:
         """
         return report(name, self._query)
 
-    @property
-    def tasks(self) -> Table:
-        """The tasks, as a table."""
-        table: Table = self.run(["tasks"])
-        return table
-
-    def task(self, task_id: int) -> Page:
-        """Show a task: its state, attempts, result and the end of its log.
+    def task(self, task_id: int) -> Task:
+        """A task. A cell shows its state, attempts, result and the end of its log; `await` waits until it has ended.
 
         Raises:
             NotFound: ``TASK_NOT_FOUND``.
         """
-        page: Page = self.run(["task", str(task_id)])
-        return page
+        return self.tasks[task_id]
 
     def graph(self, plan: str | None = None) -> Graph | cli.Note:
         """The graph of dependencies, from left to right, of one plan or of all tasks.
@@ -327,11 +333,13 @@ class Session:
         drawn: Graph | cli.Note = self.run(["graph", *chosen])
         return drawn
 
-    @property
-    def agents(self) -> Table:
-        """The agents, as a table."""
-        table: Table = self.run(["agents"])
-        return table
+    def help(self, operation: str | None = None) -> Table | Page:
+        """What an operation does, takes and returns; without a name, all operations.
+
+        Raises:
+            NotFound: ``UNKNOWN_OPERATION``.
+        """
+        return described(operation)
 
     def _query(
         self, query: str, files: bool = False, frames: Mapping[str, object] | None = None

@@ -43,6 +43,7 @@ COLUMNS = {
     "parent": "spawned by",
 }
 NEWEST_EVENTS = 20
+NO_AGENTS = "No agent has registered yet."
 
 
 @root.group(cls=NounGroup)
@@ -60,7 +61,12 @@ def list_agents(client: OperatorClient, state: str | None, **options: Any) -> Sh
     """List the agents."""
     found = client.call("list_agents", **drop_none(status=state, **options))
     columns = without_empty(COLUMNS, "definition", found["agents"])
-    return page_table(found, "agents", columns, "No agent has registered yet.")
+    return page_table(found, "agents", columns, NO_AGENTS)
+
+
+def agent_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    """A table of agents with their grants."""
+    return Table.of(found, without_empty(COLUMNS, "definition", found), empty)
 
 
 @root.command()

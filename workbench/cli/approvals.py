@@ -23,6 +23,7 @@ TRUST = "trust"
 """The kind of approvals about what definitions need; `workbench approvals` shows it, so `--all` does not approve it."""
 ARGUMENTS = 200
 """Characters of a call's arguments that are shown; `--json` prints all."""
+NONE_WAITS = "Nothing needs your approval."
 MOST = 500
 """As many as an operation lists at once, and as registrations may wait by default."""
 
@@ -33,22 +34,28 @@ MOST = 500
 def approvals(client: OperatorClient, everything: bool) -> Shown:
     """List what needs your approval."""
     found = client.call("list_approvals", status="pending", limit=MOST)["approvals"]
-    rows = [[a["id"], a["kind"], _about(a), _origin(a), a["status"]] for a in found]
-    waiting = Table(["id", "kind", "about", "asked by", "status"], rows, "Nothing needs your approval.", found)
+    waiting = waiting_table(found, NONE_WAITS)
     if not everything:
         return waiting
     decided = client.call("list_approvals", status="decided")["approvals"]
-    return Page([("Waiting", waiting), ("Decided", _decided_table(decided))], [*found, *decided])
+    shown = decided_table(decided, "No approval has been decided yet.")
+    return Page([("Waiting", waiting), ("Decided", shown)], [*found, *decided])
 
 
-def _decided_table(found: Sequence[Mapping[str, Any]]) -> Table:
-    """Decided approvals, the newest decision first."""
+def waiting_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    """Pending approvals, and what each is about."""
+    rows = [[a["id"], a["kind"], _about(a), _origin(a), a["status"]] for a in found]
+    return Table(["id", "kind", "about", "asked by", "status"], rows, empty, found)
+
+
+def decided_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    """Approvals, and who decided them and why."""
     heads = ["id", "kind", "about", "asked by", "status", "by", "at", "reason"]
     rows = [
         [a["id"], a["kind"], _subject(a), a["requester"], a["status"], a["decided_by"], a["decided_at"], a["reason"]]
         for a in found
     ]
-    return Table(heads, rows, "No approval has been decided yet.", found)
+    return Table(heads, rows, empty, found)
 
 
 def _subject(approval: Mapping[str, Any]) -> str:
@@ -194,7 +201,7 @@ def _decided(decisions: list[dict[str, Any]]) -> Table:
     return shape(["id", "outcome"], rows, "Nothing needs your approval.", decisions)
 
 
-def _about(approval: dict[str, Any]) -> str:
+def _about(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     if approval["kind"] == "registration":
         session = session_text(payload["suggested_session"])
@@ -221,7 +228,7 @@ def _call(payload: Mapping[str, Any]) -> str:
     return f"{sender}calls {payload['tool']}{caution} with {shown}"
 
 
-def _origin(approval: dict[str, Any]) -> str:
+def _origin(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     known = [part for part in (payload.get("client"), payload.get("address")) if part]
     return f"{approval['requester']} ({', '.join(known)})" if known else approval["requester"]

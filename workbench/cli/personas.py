@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from workbench.cli.output import Note, NounGroup, Shown, Text, pass_client
 from workbench.errors import BadInput
 from workbench.tables import Table
 
+NO_PERSONAS = "There are no personas."
 VERSIONS = {
     "saved_at": "saved",
     "saved_by": "by",
@@ -37,8 +39,12 @@ def personas() -> None:
 @pass_client
 def list_personas(client: OperatorClient) -> Shown:
     """List the personas."""
-    found = client.call("get_personas")["personas"]
-    return Table.of(found, {"id": "id", "name": "name", "role": "role"}, "There are no personas.")
+    return persona_table(client.call("get_personas")["personas"], NO_PERSONAS)
+
+
+def persona_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    """Personas and their roles."""
+    return Table.of(found, {"id": "id", "name": "name", "role": "role"}, empty)
 
 
 @personas.command("show")

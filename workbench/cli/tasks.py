@@ -47,6 +47,7 @@ EVENTS_PAGE = 1_000
 NEAR = 20
 """The most other tasks on one line."""
 NO_MATCH = "No task matches."
+NO_PLANS = "There are no plans. `workbench plan FILE` creates one."
 _SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked"}
 
 
@@ -171,6 +172,18 @@ def _end_of_log(client: OperatorClient, task_id: int, wanted: int) -> list[dict[
         if len(page) < at["limit"]:
             break
     return lines[::-1]
+
+
+@root.command()
+@pass_client
+def plans(client: OperatorClient) -> Shown:
+    """List the plans and their progress."""
+    return plan_table(client.call("list_plans")["plans"], NO_PLANS)
+
+
+def plan_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    """A table of plans and their progress."""
+    return Table.of(found, {"plan": "plan", "tasks": "tasks", "completed": "completed", "open": "open"}, empty)
 
 
 @root.command()

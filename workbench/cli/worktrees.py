@@ -39,6 +39,7 @@ CLOSED = {
     "closed_at": "at",
     "reason": "reason",
 }
+NO_WORKTREES = "There are no active worktrees."
 ITEMS = {"kind": "kind", "name": "name", "size": "size", "safe": "safe", "reason": "why"}
 
 
@@ -53,11 +54,16 @@ def worktrees() -> None:
 def list_worktrees(client: OperatorClient, everything: bool) -> Shown:
     """List the active worktrees and what each would merge."""
     found = client.call("get_worktree_status")["worktrees"]
-    active = Table.of([_counted(one) for one in found], COLUMNS, "There are no active worktrees.", found)
+    active = worktree_table(found, NO_WORKTREES)
     if not everything:
         return active
     closed = client.call("list_closed_worktrees")["worktrees"]
     return Page([("Active", active), ("Closed", _closed_table(closed))], {"worktrees": found, "closed": closed})
+
+
+def worktree_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    """Active worktrees, and what each would merge."""
+    return Table.of([_counted(one) for one in found], COLUMNS, empty, found)
 
 
 def _closed_table(closed: Sequence[Mapping[str, Any]]) -> Table:

@@ -1,0 +1,158 @@
+"""Agents and personas as objects of a notebook: `wb.agents`, `wb.personas`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from kernel_ext.objects.rows import Kind, Notebook, Row
+from workbench.cli.agents import NO_AGENTS, agent_table
+from workbench.cli.personas import NO_PERSONAS, persona_table
+from workbench.tables import Page, Table
+
+PAGE = 500
+
+
+class Agent(Row):
+    """An agent; a cell shows its grant, its connections and its latest events."""
+
+    KIND: ClassVar[Kind[Agent]]
+
+    agent_id: str
+    name: str
+    registration_status: str
+    status: str
+    presence: str
+    persona_id: str | None
+    role: str
+    tool: str
+    access_level: str
+    definitions: str | None
+    tools: list[str]
+    self_tools: str
+    session_id: str | None
+    session: str | None
+    team_id: str | None
+    team: str | None
+    worktree: str | None
+    parent: str | None
+    definition: str | None
+    definition_id: str | None
+    definition_hash: str | None
+    capabilities: list[str]
+    client: str | None
+    address: str | None
+    connection_id: str | None
+    connections: int
+    id_only: bool
+    expires_at: str | None
+    registered_at: str
+    last_heartbeat: str | None
+    deleted_at: str | None
+
+    def update(self, *, reason: str = "", **changes: Any) -> None:
+        """Change its grant, name, id, session or team: `agent.update(persona_id="tester", session_id="november")`.
+
+        Raises:
+            WorkbenchError: see the operation ``update_agent``.
+        """
+        self._notebook.call("update_agent", agent_id=self.agent_id, changes=changes, reason=reason)
+        self._key = changes.get("agent_id", self._key)
+        self.refresh()
+
+    def terminate(self, reason: str = "") -> None:
+        """End its process and everything that it started; its tasks are released.
+
+        Raises:
+            WorkbenchError: see the operation ``terminate_agent``.
+        """
+        self._changed("terminate_agent", agent_id=self.agent_id, reason=reason)
+
+    def revoke(self, reason: str = "") -> None:
+        """Revoke its admission: its token stops working at once.
+
+        Raises:
+            WorkbenchError: see the operation ``revoke_agent``.
+        """
+        self._changed("revoke_agent", agent_id=self.agent_id, reason=reason)
+
+    def delete(self, reason: str = "") -> None:
+        """Delete it; `restore` takes it back.
+
+        Raises:
+            WorkbenchError: see the operation ``delete_agent``.
+        """
+        self._notebook.call("delete_agent", agent_id=self.agent_id, reason=reason)
+
+    def restore(self) -> None:
+        """Restore it after it was deleted.
+
+        Raises:
+            WorkbenchError: see the operation ``restore_agent``.
+        """
+        self._changed("restore_agent", agent_id=self.agent_id)
+
+    @property
+    def changes(self) -> Table:
+        """What happened to it, oldest first."""
+        table: Table = self._notebook.run(["history", "--", self.agent_id])
+        return table
+
+    def _shown(self) -> Page:
+        page: Page = self._notebook.run(["agent", "--", self.agent_id])
+        return page
+
+
+def _agent(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+    return notebook.call("get_agent", agent_id=key)
+
+
+Agent.KIND = Kind(
+    Agent,
+    "list_agents",
+    "agents",
+    "agent_id",
+    agent_table,
+    NO_AGENTS,
+    _agent,
+    first={"limit": PAGE},
+    words={"session": "session_id", "team": "team_id"},
+)
+
+
+class Persona(Row):
+    """A kind of work that agents take; a cell shows the instructions for its agents."""
+
+    KIND: ClassVar[Kind[Persona]]
+
+    id: str
+    name: str
+    role: str
+    definition: str
+    sha256: str
+    source: str
+    updated_at: str
+
+    def save(self, text: str) -> None:
+        """Save it with this text, front matter included. Its agents get the text from now on.
+
+        Raises:
+            WorkbenchError: see the operation ``save_persona``.
+        """
+        self._changed("save_persona", persona_id=self.id, text=text)
+
+    @property
+    def versions(self) -> Table:
+        """Its versions, newest first."""
+        table: Table = self._notebook.run(["personas", "versions", "--", self.id])
+        return table
+
+    def _shown(self) -> Table:
+        return Table([], [], "", self.as_dict(), lead=self.definition)
+
+
+def _persona(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+    return notebook.call("get_persona", persona_id=key)
+
+
+Persona.KIND = Kind(Persona, "get_personas", "personas", "id", persona_table, NO_PERSONAS, _persona)

@@ -1,0 +1,75 @@
+"""Waits for a task in a cell, which shows meanwhile how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from IPython.core.getipython import get_ipython
+from IPython.display import DisplayHandle
+
+from kernel_ext.decisions import run
+from kernel_ext.host import KernelHost
+from workbench.inert import as_html, inert
+from workbench.rules.tasks import lifecycle
+from workbench.tables import State
+
+READ_SECONDS = 20.0
+
+
+async def wait_for_task(host: KernelHost, task_id: int) -> None:
+    """Wait until a task has ended.
+
+    Raises:
+        NotFound: ``TASK_NOT_FOUND``. Unavailable: ``NOT_STARTED``. CancelledError: the cell was interrupted.
+    """
+    handle: DisplayHandle | None = None
+    state = await run(host, host.acall("wait_for_task", task_id=task_id, wait_seconds=0))
+    while state["status"] in lifecycle.OPEN:
+        handle = _show(handle, state)
+        state = await run(
+            host, host.acall("wait_for_task", task_id=task_id, until="changed", wait_seconds=READ_SECONDS)
+        )
+    if handle is not None:
+        _show(handle, state)
+
+
+def _show(handle: DisplayHandle | None, state: Mapping[str, Any]) -> DisplayHandle | None:
+    """Show a state in place of the one before; a terminal has no place to do so."""
+    if getattr(get_ipython(), "kernel", None) is None:
+        return None
+    shown = _Standing(state)
+    if handle is None:
+        handle = DisplayHandle()
+        handle.display(shown)
+    else:
+        handle.update(shown)
+    return handle
+
+
+class _Standing:
+    """How far a task is, in one line."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._id = state["id"]
+        self._state = State.of(state["status"], bool(state["blocked_by"]) and state["status"] == "pending")
+        self._progress = state["progress"]
+        self._rest = "".join(
+            (
+                f" by {state['assigned_agent_id']}" if state["assigned_agent_id"] else "",
+                f", waits for {', '.join(map(str, state['blocked_by']))}" if self._state == "blocked" else "",
+                f": {state['error_message']}" if state["error_message"] else "",
+            )
+        )
+
+    @property
+    def _is_open(self) -> bool:
+        return self._state.replace(" ", "_") in lifecycle.OPEN or self._state == "blocked"
+
+    def __repr__(self) -> str:
+        part = f", {self._progress} %" if self._is_open else ""
+        return inert(f"Task {self._id}: {self._state}{self._rest}{part}")
+
+    def _repr_html_(self) -> str:
+        bar = f' <progress max="100" value="{int(self._progress)}"></progress>' if self._is_open else ""
+        return f"<p>Task {self._id}: {self._state.html()}{as_html(self._rest)}{bar}</p>"

@@ -1,0 +1,305 @@
+"""Lists of objects that show themselves: `wb.tasks` is live, and calling it takes a snapshot.
+
+For example:
+
+    wb.tasks                                     # a table of all tasks
+    wb.tasks[7].cancel("not this year")
+    failed = wb.tasks(status="failed")           # as they are now
+    failed.sort("priority", reverse=True).page(2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
+
+from kernel_ext.definition_sections import Caller, Missing
+from workbench.errors import BadInput, NotFound
+from workbench.rules.spelling import similar
+from workbench.tables import Page, Table
+
+if TYPE_CHECKING:
+    import pandas
+
+    from kernel_ext.host import KernelHost
+
+PAGE = 20
+SHOWN = 100
+"""The most rows of a list that a cell shows; the list is whole."""
+CURSORS = {"next_cursor": "cursor", "next_before": "before"}
+"""What a page says of the next one, and the argument that asks for it."""
+
+
+class Notebook(Caller, Protocol):
+    """A notebook's session."""
+
+    @property
+    def host(self) -> KernelHost:
+        """The servers' host.
+
+        Raises:
+            Unavailable: ``NOT_STARTED``.
+        """
+        ...
+
+
+class Row:
+    """One object. Its fields are attributes, as they were when it was read; a cell shows it whole.
+
+    Fields that its list does not have are read when they are first used. `refresh` reads it again.
+    """
+
+    KIND: ClassVar[Kind[Any]]
+
+    def __init__(self, notebook: Notebook, found: Mapping[str, Any], *, whole: bool = False) -> None:
+        self._notebook = notebook
+        self._found = dict(found)
+        self._whole = whole
+        self._key = self._found[self.KIND.key]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its fields, as the operation that lists or gets it returns them."""
+        return dict(self._found)
+
+    def refresh(self) -> None:
+        """Read it again.
+
+        Raises:
+            Missing: it does not exist any more.
+        """
+        self._found = self.KIND.read(self._notebook, self._key)
+        self._whole = True
+
+    def _changed(self, operation: str, **arguments: Any) -> None:
+        """Run an operation that changes it, and read it again."""
+        self._notebook.call(operation, **arguments)
+        self.refresh()
+
+    @classmethod
+    def fields(cls) -> list[str]:
+        """The names of its fields."""
+        return [name for name in cls.__annotations__ if name != "KIND"]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self.fields():
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}.")
+        if name not in self._found and not self._whole:
+            self.refresh()
+        return self._found.get(name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.fields()]
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._key == getattr(other, "_key", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key))
+
+    def __repr__(self) -> str:
+        return repr(self._shown())
+
+    def _repr_html_(self) -> str:
+        return self._shown().html()
+
+    def _shown(self) -> Table | Page:
+        """It, whole."""
+        facts = [[name.replace("_", " "), value] for name, value in self._found.items() if value not in (None, "", [])]
+        return Table(["", ""], facts, data=self.as_dict())
+
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[R]):
+    """How objects of a kind are listed, found and shown.
+
+    Attributes:
+        row: makes an object.
+        operation: lists them; `items` is where its result has them.
+        key: the field that identifies one.
+        get: finds one by its key; None: it is looked for in the list.
+        table: shows some of them; its second argument is shown if there are none.
+        empty: shown if there are none at all.
+        first: filters of the list itself, which a call replaces.
+        words: shorter names for arguments of the operation.
+        newest: only the newest are listed, unless a call asks for more by `limit`.
+    """
+
+    row: Callable[..., R]
+    operation: str
+    items: str
+    key: str
+    table: Callable[[Sequence[Mapping[str, Any]], str], Table]
+    empty: str
+    get: Callable[[Notebook, Any], Mapping[str, Any]] | None = None
+    first: Mapping[str, Any] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    newest: bool = False
+
+    def list(self, notebook: Notebook, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """All that match, page by page.
+
+        Raises:
+            WorkbenchError: what the operation raises. BadInput: ``INVALID_ARGUMENTS``: there is no such filter.
+        """
+        chosen = {**self.first, **{self.words.get(name, name): value for name, value in filters.items()}}
+        found: list[dict[str, Any]] = []
+        while True:
+            page = notebook.call(self.operation, **chosen)
+            following = next(((name, page[name]) for name in CURSORS if page.get(name) is not None), None)
+            is_backwards = following is not None and following[0] == "next_before"
+            found = page[self.items] + found if is_backwards else found + page[self.items]
+            if following is None or self.newest or "limit" in filters:
+                return found
+            chosen[CURSORS[following[0]]] = following[1]
+
+    def read(self, notebook: Notebook, key: Any) -> dict[str, Any]:
+        """One of them.
+
+        Raises:
+            Missing: it does not exist.
+        """
+        if self.get is None:
+            for one in self.list(notebook, {}):
+                if one[self.key] == key:
+                    return one
+            raise Missing("NOT_FOUND", f"There is no {key!r}.")
+        try:
+            return dict(self.get(notebook, key))
+        except NotFound as error:
+            raise Missing(error.code, error.message, **error.details) from None
+
+
+class Listing(Collection[R]):
+    """The objects of a kind, as they are at each use. `[key]` finds one; a call takes a snapshot of what matches."""
+
+    def __init__(self, notebook: Notebook, kind: Kind[R]) -> None:
+        self._notebook = notebook
+        self._kind = kind
+
+    def __call__(self, **filters: Any) -> Rows[R]:
+        """Those that match now.
+
+        Args:
+            filters: arguments of the operation that lists them.
+
+        Raises:
+            BadInput: ``INVALID_ARGUMENTS``.
+        """
+        found = self._kind.list(self._notebook, filters)
+        rows = [self._kind.row(self._notebook, one) for one in found]
+        return Rows(rows, self._kind, "None matches." if filters else self._kind.empty)
+
+    def __getitem__(self, key: int | str) -> R:
+        """The one with this id or name.
+
+        Raises:
+            Missing: there is none.
+        """
+        return self._kind.row(self._notebook, self._kind.read(self._notebook, key), whole=True)
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self())
+
+    def __len__(self) -> int:
+        return len(self())
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            self._kind.read(self._notebook, key._key if isinstance(key, Row) else key)
+        except NotFound:
+            return False
+        return True
+
+    def _ipython_key_completions_(self) -> list[Any]:
+        return [one[self._kind.key] for one in self._kind.list(self._notebook, {})]
+
+    def __repr__(self) -> str:
+        return repr(self())
+
+    def _repr_html_(self) -> str:
+        return self()._repr_html_()
+
+
+class Rows(Sequence[R]):
+    """A snapshot of objects, in an order. It can be filtered, sorted, paged and made a DataFrame."""
+
+    def __init__(self, rows: Sequence[R], kind: Kind[R], empty: str) -> None:
+        self._rows = list(rows)
+        self._kind = kind
+        self._empty = empty
+
+    @overload
+    def __getitem__(self, at: int) -> R: ...
+    @overload
+    def __getitem__(self, at: slice) -> Rows[R]: ...
+    def __getitem__(self, at: int | slice) -> R | Rows[R]:
+        """By position, unlike in a live list."""
+        return self._like(self._rows[at]) if isinstance(at, slice) else self._rows[at]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def filter(self, test: Callable[[R], Any] | None = None, /, **values: Any) -> Rows[R]:
+        """Those that pass a test and whose fields have these values.
+
+        Raises:
+            BadInput: ``UNKNOWN_FIELD``.
+        """
+        for name in values:
+            self._require(name)
+        return self._like(
+            [
+                row
+                for row in self._rows
+                if (test is None or test(row)) and all(getattr(row, name) == value for name, value in values.items())
+            ]
+        )
+
+    def sort(self, name: str, *, reverse: bool = False) -> Rows[R]:
+        """A copy that is sorted by a field; those without a value come last.
+
+        Raises:
+            BadInput: ``UNKNOWN_FIELD``.
+        """
+        self._require(name)
+        having = [row for row in self._rows if getattr(row, name) is not None]
+        rest = [row for row in self._rows if getattr(row, name) is None]
+        return self._like([*sorted(having, key=lambda row: getattr(row, name), reverse=reverse), *rest])
+
+    def page(self, number: int, size: int = PAGE) -> Rows[R]:
+        """One page; the first has the number 1."""
+        return self[(number - 1) * size : number * size]
+
+    def frame(self) -> pandas.DataFrame:
+        """A DataFrame with their fields as columns."""
+        import pandas
+
+        return pandas.DataFrame([row.as_dict() for row in self._rows])
+
+    def _require(self, name: str) -> None:
+        known = self._kind.row.fields()  # type: ignore[attr-defined]
+        if name not in known:
+            near = similar(name, known)
+            hint = f"Did you mean {near}?" if near else f"There are {', '.join(known)}."
+            raise BadInput("UNKNOWN_FIELD", f"There is no field {name!r}. {hint}")
+
+    def _like(self, rows: Sequence[R]) -> Rows[R]:
+        return Rows(rows, self._kind, "None matches.")
+
+    def __repr__(self) -> str:
+        return repr(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        table = self._kind.table([row.as_dict() for row in self._rows[:SHOWN]], self._empty)
+        more = len(self) - SHOWN
+        if more <= 0:
+            return table
+        note = f"… and {more:,} more: .page(number), .filter(field=value) and .sort(field) choose."
+        return Table(table.columns, table.rows, table.empty, table.data, "\n".join(filter(None, (table.note, note))))

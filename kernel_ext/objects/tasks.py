@@ -1,0 +1,184 @@
+"""Tasks and plans as objects of a notebook: `wb.tasks`, `wb.task(7)`, `wb.plans`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, ClassVar
+
+from kernel_ext.objects.progress import wait_for_task
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows
+from workbench.cli.tasks import NO_PLANS, plan_table, task_table
+from workbench.graph import NO_TASKS, Graph
+from workbench.tables import Page, Table
+
+PAGE = 1_000
+
+
+class Task(Row):
+    """A task. `await task` waits until it has ended; a cell shows its state, attempts, result and log."""
+
+    KIND: ClassVar[Kind[Task]]
+
+    id: int
+    title: str
+    status: str
+    persona_id: str
+    priority: int
+    worktree: str | None
+    plan: str | None
+    name: str | None
+    parent_task_id: int | None
+    session_id: str | None
+    assigned_agent_id: str | None
+    progress: int
+    attempt: int
+    retry_count: int
+    blocked: bool
+    not_before: str | None
+    error_message: str | None
+    description: str
+    run: str | list[str] | None
+    context_ref: str | None
+    metadata: dict[str, Any]
+    dependencies: list[int]
+    blocked_by: list[int]
+    created_by: str
+    created_at: str
+    claimed_at: str | None
+    started_at: str | None
+    completed_at: str | None
+    lease_expires_at: str | None
+    max_retries: int
+    lease_seconds: float | None
+    reserved_for: str | None
+    on_failure: str
+    no_retry: list[str]
+    result_data: Any
+    artifacts: list[Any]
+    attempts: list[dict[str, Any]]
+
+    def cancel(self, reason: str = "") -> None:
+        """Cancel it and its unfinished subtasks.
+
+        Raises:
+            WorkbenchError: see the operation ``cancel_task``.
+        """
+        self._changed("cancel_task", task_id=self.id, reason=reason)
+
+    def retry(self, reason: str = "") -> None:
+        """Retry it after it failed or was cancelled.
+
+        Raises:
+            WorkbenchError: see the operation ``retry_task``.
+        """
+        self._changed("retry_task", task_id=self.id, reason=reason)
+
+    def prioritize(self, priority: int) -> None:
+        """Set its priority: tasks with a higher one are claimed first.
+
+        Raises:
+            WorkbenchError: see the operation ``set_priority``.
+        """
+        self._changed("set_priority", task_id=self.id, priority=priority)
+
+    def assign(self, agent_id: str | None, reason: str = "") -> None:
+        """Reserve it for an agent; None lifts the reservation. Its holder loses it.
+
+        Raises:
+            WorkbenchError: see the operation ``reassign_task``.
+        """
+        self._changed("reassign_task", task_id=self.id, assigned_agent_id=agent_id, reason=reason)
+
+    def diff(self, attempt: int) -> Any:
+        """What an attempt made that did not complete the task, as a unified diff.
+
+        Raises:
+            WorkbenchError: see the operation ``get_attempt_diff``.
+        """
+        return self._notebook.run(["task", str(self.id), "--diff", str(attempt)])
+
+    @property
+    def subtasks(self) -> Rows[Task]:
+        """Its direct subtasks."""
+        return Tasks(self._notebook)(parent=self.id)
+
+    def __await__(self) -> Generator[Any, None, Task]:
+        """Wait until it has ended; its cell shows meanwhile how far it is. An interrupt ends the wait, not the task."""
+        yield from wait_for_task(self._notebook.host, self.id).__await__()
+        self.refresh()
+        return self
+
+    def _shown(self) -> Page:
+        page: Page = self._notebook.run(["task", str(self.id)])
+        return page
+
+
+class Tasks(Listing[Task]):
+    """The tasks. The filters of a call are those of `list_tasks`; `persona`, `agent`, `session` and `parent` also name
+    theirs."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        super().__init__(notebook, Task.KIND)
+
+
+def _task(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+    return notebook.call("get_task", task_id=key)
+
+
+Task.KIND = Kind(
+    Task,
+    "list_tasks",
+    "tasks",
+    "id",
+    task_table,
+    NO_TASKS,
+    _task,
+    first={"limit": PAGE},
+    words={
+        "persona": "persona_id",
+        "agent": "assigned_agent_id",
+        "session": "session_id",
+        "parent": "parent_task_id",
+    },
+)
+
+
+class Plan(Row):
+    """A plan and its progress; a cell shows its tasks."""
+
+    KIND: ClassVar[Kind[Plan]]
+
+    plan: str
+    tasks: int
+    completed: int
+    open: int
+
+    @property
+    def all_tasks(self) -> Rows[Task]:
+        """Its tasks."""
+        return Tasks(self._notebook)(plan=self.plan)
+
+    @property
+    def graph(self) -> Graph:
+        """Its dependencies, drawn from left to right."""
+        drawn: Graph = self._notebook.run(["graph", f"--plan={self.plan}"])
+        return drawn
+
+    def text(self, format: str = "yaml") -> str:
+        """It as a text that `%%plan` reads.
+
+        Args:
+            format: ``yaml`` or ``markdown``.
+
+        Raises:
+            WorkbenchError: see the operation ``export_plan``.
+        """
+        return str(self._notebook.call("export_plan", plan=self.plan, format=format)["text"])
+
+    def _shown(self) -> Page:
+        lead = f"{self.completed} of {self.tasks} tasks are completed, {self.open} are open."
+        tasks = task_table([task.as_dict() for task in self.all_tasks], NO_TASKS)
+        return Page([(f"Plan {self.plan}", Table([], [], lead)), ("", tasks)], self.as_dict())
+
+
+Plan.KIND = Kind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS)

@@ -1,0 +1,41 @@
+"""The fields of the objects of a notebook are those of the operations that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kernel_ext.objects.agents import Agent, Persona
+from kernel_ext.objects.approvals import Approval
+from kernel_ext.objects.events import Event
+from kernel_ext.objects.rows import Row
+from kernel_ext.objects.tasks import Plan, Task
+from kernel_ext.objects.worktrees import Worktree
+from workbench.ops import collect
+from workbench.services import SERVICES
+
+READ_BY = {
+    Agent: "get_agent",
+    Approval: "get_approval",
+    Event: "list_newest_events",
+    Persona: "get_persona",
+    Plan: "list_plans",
+    Task: "get_task",
+    Worktree: "get_worktree_status",
+}
+
+
+@pytest.mark.parametrize(("row", "operation"), READ_BY.items(), ids=lambda one: getattr(one, "__name__", ""))
+def test_an_object_has_all_fields_of_what_reads_it(row: type[Row], operation: str) -> None:
+    schema = collect(SERVICES)[operation].output_schema
+    assert row.fields() == list(_of_one(schema, row.KIND.items)["properties"])
+
+
+def _of_one(schema: Mapping[str, Any], items: str) -> Mapping[str, Any]:
+    """The schema of one object: that of the items of a list, or the whole."""
+    if next(iter(schema["properties"])) != items:
+        return schema
+    found: Mapping[str, Any] = schema["$defs"][schema["properties"][items]["items"]["$ref"].rpartition("/")[2]]
+    return found

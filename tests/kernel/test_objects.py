@@ -1,0 +1,152 @@
+"""The objects of a project in a kernel that serves it: lists that show themselves, rows with actions, waits, help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kernel.conftest import Kernel
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
+
+TASKS = """
+for number, title in enumerate(("Count", "Weigh", "Draw"), 1):
+    _ = wb.call("create_task", title=title, persona_id="tester", priority=number * 10)
+"""
+ADMIT = """
+made = wb.call("register", name="ada", persona_id="tester")
+asked = wb.approvals[made["approval_id"]]
+"""
+
+
+@pytest.fixture(scope="module")
+def running(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    kernel.run(f'%workbench start --project "{tmp_path_factory.mktemp("project")}" --port 0')
+    kernel.run(TASKS)
+    yield kernel
+    kernel.run("%workbench stop")
+
+
+def test_a_list_shows_itself_and_is_live(running: Kernel) -> None:
+    heads, first, *_ = running.run("wb.tasks").splitlines()
+    assert heads.split()[:3] == ["id", "title", "status"]
+    assert first.split()[:2] == ["1", "Count"]
+    assert "<table>" in running.run("print(wb.tasks._repr_html_())")
+    assert running.run("before = len(wb.tasks); 1 in wb.tasks, 99 in wb.tasks, wb.task(1) in wb.tasks") == (
+        "(True, False, True)"
+    )
+    running.run('made = wb.call("create_task", title="Late", persona_id="tester")')
+    assert running.run("len(wb.tasks) - before") == "1"
+    running.run('wb.tasks[made["id"]].cancel("a mistake")')
+    assert running.run('wb.task(made["id"]).status, wb.task(made["id"]).error_message') == "('cancelled', 'a mistake')"
+
+
+def test_a_snapshot_is_filtered_sorted_paged_and_a_frame(running: Kernel) -> None:
+    running.run('found = wb.tasks(status="pending", persona="tester")')
+    assert running.run("[task.title for task in found]") == "['Count', 'Weigh', 'Draw']"
+    assert running.run('[task.title for task in found.sort("priority", reverse=True)]') == "['Draw', 'Weigh', 'Count']"
+    assert running.run('[task.title for task in found.filter(title="Weigh")]') == "['Weigh']"
+    assert running.run("[task.id for task in found.filter(lambda task: task.priority > 10).page(1, size=1)]") == "[2]"
+    assert running.run("found.frame()[['title', 'priority']].values.tolist()[0]") == "['Count', 10]"
+    assert running.run("found[-1].title, found[:2][1].title") == "('Draw', 'Weigh')"
+    assert running.run("found.page(9)") == "None matches."
+    error = running.fail('found.sort("prioritty")')
+    assert error["evalue"] == "UNKNOWN_FIELD: There is no field 'prioritty'. Did you mean priority?"
+    assert running.fail('wb.tasks(colour="red")')["evalue"].startswith("INVALID_ARGUMENTS: ")
+
+
+def test_a_row_reads_what_its_list_has_not_and_has_the_actions_of_the_panel(running: Kernel) -> None:
+    running.run("count = wb.tasks()[0]")
+    assert running.run("count.description, count.attempts, count.max_retries") == "('', [], 2)"
+    running.run("count.prioritize(77)")
+    assert running.run("count.priority, wb.task(1).priority") == "(77, 77)"
+    running.run("count.assign(None)")
+    running.run("count.cancel(); count.retry('after all'); count.prioritize(10)")
+    assert running.run("count.status") == "'pending'"
+    shown = running.run("count")
+    assert "1 Count" in shown
+    assert "It has not been claimed yet." in shown
+    assert running.run('{"title", "cancel", "priority"} <= set(dir(count))') == "True"
+    assert running.fail("count.colour")["ename"] == "AttributeError"
+    error = running.fail("wb.tasks[99]")
+    assert error["evalue"].startswith("TASK_NOT_FOUND: ")
+    assert running.run("wb.tasks[99] if 99 in wb.tasks else None, hash(count) == hash(wb.task(1))") == "(None, True)"
+
+
+def test_an_agent_is_admitted_changed_and_deleted(running: Kernel) -> None:
+    running.run(ADMIT)
+    assert "ada" in running.run("wb.approvals")
+    running.run('asked.approve(agent_id="ada")')
+    assert running.run("asked.status, asked.kind, len(wb.approvals)") == "('approved', 'registration', 0)"
+    assert "approved" in running.run("wb.approvals(status=None)")
+    running.run('ada = wb.agents["ada"]; ada.update(name="Ada", reason="her name")')
+    assert running.run("ada.name, [agent.agent_id for agent in wb.agents]") == "('Ada', ['ada'])"
+    assert "her name" in running.run("ada.changes")
+    running.run("ada.delete('gone')")
+    assert running.run("len(wb.agents), len(wb.agents(deleted=True))") == "(0, 1)"
+    running.run("ada.restore()")
+    assert running.run('"ada" in wb.agents') == "True"
+
+
+CANCELLED_WHILE_AWAITED = """
+import asyncio
+import kernel_ext.objects.progress as progress
+
+shown, show = [], progress._show
+
+def noted(handle, state):
+    shown.append(state["status"])
+    return show(handle, state)
+
+async def wait(task):
+    return await task
+
+async def cancel(number):
+    while not shown:
+        await asyncio.sleep(0.01)
+    await asyncio.to_thread(wb.call, "cancel_task", task_id=number, reason="enough")
+
+progress._show = noted
+late = wb.call("create_task", title="Wait", persona_id="tester")["id"]
+ended, _ = await asyncio.gather(wait(wb.task(late)), cancel(late))
+progress._show = show
+print(ended.status, shown)
+"""
+
+
+def test_a_wait_for_a_task_shows_how_far_it_is(running: Kernel) -> None:
+    lines = running.run(CANCELLED_WHILE_AWAITED)
+    assert "pending, 0 %" in lines
+    assert "cancelled: enough" in lines
+    assert lines.endswith("cancelled ['pending', 'cancelled']\n")
+
+
+def test_plans_personas_worktrees_and_events_are_lists(running: Kernel) -> None:
+    running.run(
+        "%%plan --name paper\n"
+        "tasks:\n"
+        "  - {name: read, title: Read, persona: tester}\n"
+        "  - {name: write, title: Write, persona: tester, after: [read]}\n"
+    )
+    assert running.run('wb.plans["paper"].tasks, [t.title for t in wb.plans["paper"].all_tasks]') == (
+        "(2, ['Read', 'Write'])"
+    )
+    assert running.run('wb.plans["paper"]').splitlines()[1] == "0 of 2 tasks are completed, 2 are open."
+    assert "'tester'" in running.run("[persona.id for persona in wb.personas]")
+    assert running.run('wb.personas["tester"].role') == "'worker'"
+    assert running.run('wb.personas["tester"].definition.strip() in repr(wb.personas["tester"])') == "True"
+    assert running.run("wb.events()[-1].kind.partition('.')[0] in ('task', 'plan')") == "True"
+    assert running.run('{event.kind for event in wb.events(kinds=["agent.registered"])}') == "{'agent.registered'}"
+
+
+def test_help_and_completion_know_the_operations(running: Kernel) -> None:
+    shown = running.run('wb.help("create_task")')
+    assert "persona_id" in shown
+    assert "required" in shown
+    assert "planners" in shown
+    assert "create_task" in running.run("wb.help()")
+    assert running.fail('wb.help("creat_task")')["evalue"].startswith("UNKNOWN_OPERATION: ")
+    assert "create_task" in running.complete('wb.call("create_t')
+    assert "persona_id=" in running.complete('wb.call("create_task", title="a", per')
+    assert "'ada'" in running.run("str(wb.agents._ipython_key_completions_())")
