@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.op_codes import EVERYWHERE, codes_of
 from workbench import errors
+from workbench.analytics import views
 from workbench.ops import Op, collect
 from workbench.rules.definitions import schema
 from workbench.services import SERVICES
@@ -37,6 +38,8 @@ def reference() -> str:
         "`.aiswarm/settings.toml` or in your own `~/.config/workbench/settings.toml`; the first of these takes "
         "precedence. A setting marked with † counts from a project's file only after `workbench trust`. Times are in "
         "seconds, sizes in bytes.\n\n" + _settings(),
+        "## Views\n\nWhat `workbench sql`, `%%wsql` and `wb.sql` query with DuckDB; `workbench views NAME` shows one. "
+        "Times have a time zone, that of the computer.\n\n" + _views(),
         "## Events\n\nThe kinds of events in the feed, named `<noun>.<past participle>`.\n\n"
         + "\n".join(f"- `{kind}`" for kind in event_kinds()),
         "## Errors by operation\n\nEvery operation may return "
@@ -138,6 +141,14 @@ def _operation(op: Op) -> list[str]:
     required = set(op.input_schema.get("required", ()))
     names = [name if name in required else f"[{name}]" for name in op.input_schema.get("properties", {})]
     return [f"`{op.name}`", op.allow.name.lower(), " ".join(names), " ".join(op.help.split())]
+
+
+def _views() -> str:
+    parts = []
+    for view in views.described():
+        rows = [[f"`{column.name}`", column.type.lower(), column.meaning] for column in view.columns]
+        parts.append(f"### `{view.name}`\n\n{view.meaning}\n\n" + _table(("column", "type", "meaning"), rows))
+    return "\n\n".join(parts)
 
 
 def _settings() -> str:

@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
+    person: str = Field(
+        "", max_length=200, description="Your name, as your decisions record it; empty: that of the system's user."
+    )
     lease_seconds: float = Field(120.0, gt=0, description="How long a claim lasts without a heartbeat.")
     heartbeat_seconds: float = Field(15.0, gt=0, description="How often workers renew their leases.")
     max_retries: int = Field(2, ge=0, le=100, description="Attempts after the first before a task fails.")

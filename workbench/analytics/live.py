@@ -15,10 +15,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench import state_directory
+from workbench.analytics import mirrors, views
 from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, SQL, Mirror
 from workbench.errors import BadInput, Refused
 from workbench.settings import Settings
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
 
-VIEWS = Path(__file__).with_name("views.sql")
 NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -106,10 +105,8 @@ class Live:
             import duckdb
 
             db = duckdb.connect(config=NO_EXTENSIONS if self._files else NO_EXTENSIONS | NO_FILES)
-            for mirror in MIRRORS:
-                db.execute(_create(mirror.table, mirror.columns))
-            db.execute(_create("raw_events", EVENT_COLUMNS))
-            db.execute(VIEWS.read_text("utf-8"))
+            mirrors.create(db)
+            views.create(db)
             self._db = db
         return self._db
 
@@ -163,10 +160,6 @@ def _rows(tx: Reader, mirror: Mirror, keys: dict[str, list[str]] | None) -> list
         return tx.all(mirror.rows, keys=None)
     wanted = keys.get(mirror.noun)
     return tx.all(mirror.rows, keys=json.dumps(wanted)) if wanted else []
-
-
-def _create(table: str, columns: dict[str, str]) -> str:
-    return f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})"
 
 
 def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str], rows: Sequence[Row]) -> None:

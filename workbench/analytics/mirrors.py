@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workbench.store.queries import Query, beside
+
+if TYPE_CHECKING:
+    import duckdb
 
 SQL = beside(__file__)
 
@@ -35,8 +39,11 @@ MIRRORS = (
             "worktree": "VARCHAR",
             "parent_id": "BIGINT",
             "priority": "BIGINT",
+            "session_id": "VARCHAR",
+            "on_failure": "VARCHAR",
+            "created_by": "VARCHAR",
             "status": "VARCHAR",
-            "agent": "VARCHAR",
+            "agent_uid": "VARCHAR",
             "attempt": "BIGINT",
             "retry_count": "BIGINT",
             "progress": "BIGINT",
@@ -57,12 +64,17 @@ MIRRORS = (
         {
             "task_id": "BIGINT",
             "attempt": "BIGINT",
-            "agent": "VARCHAR",
+            "agent_uid": "VARCHAR",
             "claimed_us": "BIGINT",
             "started_us": "BIGINT",
             "ended_us": "BIGINT",
             "outcome": "VARCHAR",
             "error": "VARCHAR",
+            "error_class": "VARCHAR",
+            "definition": "VARCHAR",
+            "definition_hash": "VARCHAR",
+            "base_commit": "VARCHAR",
+            "kept_commit": "VARCHAR",
         },
         SQL.attempts,
         "task",
@@ -87,11 +99,37 @@ MIRRORS = (
             "tool": "VARCHAR",
             "worktree": "VARCHAR",
             "parent": "VARCHAR",
+            "session_id": "VARCHAR",
+            "definition": "VARCHAR",
+            "definition_hash": "VARCHAR",
             "registered_us": "BIGINT",
         },
         SQL.agents,
         "agent",
         "id",
+    ),
+    Mirror(
+        "raw_sessions",
+        {"id": "VARCHAR", "name": "VARCHAR", "project_id": "VARCHAR", "created_us": "BIGINT"},
+        SQL.sessions,
+        "session",
+        "id",
+    ),
+    Mirror("raw_projects", {"id": "VARCHAR", "name": "VARCHAR"}, SQL.projects, "project", "id"),
+    Mirror(
+        "raw_processes",
+        {
+            "agent_uid": "VARCHAR",
+            "profile": "VARCHAR",
+            "pid": "BIGINT",
+            "spawned_us": "BIGINT",
+            "ended_us": "BIGINT",
+            "exit_code": "BIGINT",
+            "reason": "VARCHAR",
+        },
+        SQL.processes,
+        "agent",
+        "agent_uid",
     ),
     Mirror(
         "raw_approvals",
@@ -105,6 +143,9 @@ MIRRORS = (
             "decided_us": "BIGINT",
             "decided_by": "VARCHAR",
             "reason": "VARCHAR",
+            "requester_uid": "VARCHAR",
+            "payload": "VARCHAR",
+            "outcome": "VARCHAR",
         },
         SQL.approvals,
         "approval",
@@ -136,7 +177,7 @@ MIRRORS = (
             "server": "VARCHAR",
             "version": "VARCHAR",
             "caller": "VARCHAR",
-            "agent": "VARCHAR",
+            "agent_uid": "VARCHAR",
             "task_id": "BIGINT",
             "attempt": "BIGINT",
             "conversation_id": "VARCHAR",
@@ -206,3 +247,9 @@ EVENT_COLUMNS = {
     "session": "VARCHAR",
     "data": "VARCHAR",
 }
+
+
+def create(db: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables, empty."""
+    for table, columns in [("raw_events", EVENT_COLUMNS), *((mirror.table, mirror.columns) for mirror in MIRRORS)]:
+        db.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")

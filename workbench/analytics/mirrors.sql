@@ -4,19 +4,21 @@ WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: tasks
 SELECT t.id, t.title, t.plan, t.name, s.persona_id AS persona, t.target_worktree AS worktree, t.parent_id,
-    s.priority, s.status, a.assigned_agent_id AS agent, s.attempt, s.retry_count, s.progress,
-    t.created_at AS created_us, s.claimed_at AS claimed_us, s.started_at AS started_us,
+    s.priority, t.session_id, t.on_failure, t.created_by, s.status, s.assigned_agent_id AS agent_uid, s.attempt,
+    s.retry_count, s.progress, t.created_at AS created_us, s.claimed_at AS claimed_us, s.started_at AS started_us,
     s.completed_at AS completed_us, s.result_data AS result, s.artifacts, s.error_message AS error
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
-LEFT JOIN agents a ON a.id = s.assigned_agent_id
 WHERE CAST(:keys AS TEXT) IS NULL OR t.id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
 ORDER BY t.id;
 
 -- name: attempts
-SELECT x.task_id, x.attempt, a.assigned_agent_id AS agent, x.claimed_at AS claimed_us,
-    x.started_at AS started_us, x.ended_at AS ended_us, x.outcome, x.error_message AS error
-FROM task_attempts x JOIN agents a ON a.id = x.agent_id
+SELECT x.task_id, x.attempt, x.agent_id AS agent_uid, x.claimed_at AS claimed_us, x.started_at AS started_us,
+    x.ended_at AS ended_us, x.outcome, x.error_message AS error, x.error_class, d.name AS definition, x.definition_hash,
+    w.base_commit, w.kept_commit
+FROM task_attempts x
+LEFT JOIN definitions d ON d.id = x.definition_id
+LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt
 WHERE CAST(:keys AS TEXT) IS NULL OR x.task_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
 ORDER BY x.task_id, x.attempt;
 
@@ -27,18 +29,40 @@ ORDER BY task_id, depends_on;
 
 -- name: agents
 SELECT a.id, a.assigned_agent_id AS agent, a.name, a.registration_status AS status, a.persona_id AS persona,
-    a.role, a.tool, a.assigned_worktree AS worktree, p.assigned_agent_id AS parent,
-    a.registered_at AS registered_us
-FROM agents a LEFT JOIN agents p ON p.id = a.parent_agent_id
+    a.role, a.tool, a.assigned_worktree AS worktree, p.assigned_agent_id AS parent, a.session_id,
+    d.name AS definition, a.definition_hash, a.registered_at AS registered_us
+FROM agents a
+LEFT JOIN agents p ON p.id = a.parent_agent_id
+LEFT JOIN definitions d ON d.id = a.definition_id
 WHERE CAST(:keys AS TEXT) IS NULL OR a.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY a.registered_at, a.id;
 
+-- name: sessions
+SELECT id, name, project_id, created_at AS created_us FROM sessions
+WHERE CAST(:keys AS TEXT) IS NULL OR id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY created_at, id;
+
+-- name: projects
+SELECT id, name FROM projects
+WHERE CAST(:keys AS TEXT) IS NULL OR id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY created_at, id;
+
+-- name: processes
+SELECT agent_id AS agent_uid, profile, pid, spawned_at AS spawned_us, ended_at AS ended_us, exit_code, reason
+FROM processes
+WHERE CAST(:keys AS TEXT) IS NULL OR agent_id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY spawned_at, agent_id;
+
 -- name: approvals
-SELECT id, kind, status, requester, subject, created_at AS created_us, decided_at AS decided_us,
-    decided_by, reason
-FROM approvals
-WHERE CAST(:keys AS TEXT) IS NULL OR id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
-ORDER BY id;
+SELECT p.id, p.kind, p.status, p.requester, p.subject, p.created_at AS created_us, p.decided_at AS decided_us,
+    p.decided_by, p.reason, coalesce(a.id, f.id) AS requester_uid,
+    CASE WHEN p.kind = 'integration' THEN p.payload END AS payload,
+    CASE WHEN p.kind = 'integration' THEN p.outcome END AS outcome
+FROM approvals p
+LEFT JOIN agents a ON a.assigned_agent_id = p.requester
+LEFT JOIN former_ids f ON f.agent_id = p.requester
+WHERE CAST(:keys AS TEXT) IS NULL OR p.id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY p.id;
 
 -- name: worktrees
 SELECT name, branch_name AS branch, integration_target AS target, status, integrated_commit AS commit_id,
@@ -48,13 +72,13 @@ WHERE CAST(:keys AS TEXT) IS NULL OR name IN (SELECT k.value FROM {{rows_of keys
 ORDER BY created_at, name;
 
 -- name: tool_calls
-SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, a.assigned_agent_id AS agent, c.task_id,
+SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.version, c.caller, c.agent_id AS agent_uid, c.task_id,
     c.attempt, c.conversation_id, c.definition_id, c.definition_hash, c.origin_node, c.origin_call, c.origin_caller,
     c.state, c.error_code, c.approval_id, c.requested_at AS requested_us, c.started_at AS started_us,
     c.ended_at AS ended_us,
     CASE WHEN length(c.arguments) <= 20000 THEN c.arguments END AS arguments,
     CASE WHEN length(c.result) <= 20000 THEN c.result END AS result
-FROM tool_calls c LEFT JOIN agents a ON a.id = c.agent_id
+FROM tool_calls c
 WHERE CAST(:keys AS TEXT) IS NULL OR c.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY c.id;
 

@@ -17,6 +17,7 @@ from click.exceptions import NoArgsIsHelpError
 from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     admission,
     agents,
+    analysis,
     approvals,
     call,
     chat,

@@ -6,6 +6,7 @@ Generic: whoever opens an approval registers the handler that runs when it is de
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.model import Int64, Level, Micros, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import ApprovalId
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -120,7 +121,7 @@ def ask(tx: Tx, kind: str, subject: str, payload: Mapping[str, Any], requester: 
     )
     assert row is not None
     approval_id = int(row["id"])
-    asked = {"kind": kind, "about": subject, "requester": _requester(tx, requester or tx.actor)}
+    asked = {"kind": kind, "about": subject, "requester": requester_of(tx, requester or tx.actor)}
     tx.emit("approval.requested", f"approval:{approval_id}", **asked)
     return approval_id
 
@@ -131,16 +132,33 @@ def open_question(tx: Reader, kind: str, subject: str) -> Approval | None:
     return _approval(row) if row else None
 
 
+def person_of(ctx: Ctx) -> str | None:
+    """The name of the person who decides: the setting `person`, or else the system's user; None if no person does."""
+    if ctx.caller != OPERATOR:
+        return None
+    with suppress(OSError, KeyError, ImportError):  # a container's user may have no name
+        return ctx.settings.person or getpass.getuser()
+    return None
+
+
 def decide(
-    tx: Tx, approval: Approval, status: Verdict, reason: str = "", outcome: Mapping[str, Any] | None = None
+    tx: Tx,
+    approval: Approval,
+    status: Verdict,
+    reason: str = "",
+    outcome: Mapping[str, Any] | None = None,
+    person: str | None = None,
 ) -> dict[str, Any]:
     """Record a decision, in the transaction of its effect; the outcome as it is stored.
+
+    Args:
+        person: see `person_of`.
 
     Raises:
         Conflict: ``ALREADY_DECIDED``.
     """
     stored = dict(outcome or {})
-    if not _close(tx, approval, status, reason, stored):
+    if not _close(tx, approval, status, reason, stored, person):
         raise decided_before(approval.id)
     return stored
 
@@ -150,12 +168,14 @@ def withdraw(tx: Tx, approval: Approval, reason: str) -> None:
     _close(tx, approval, "failed", reason, {})
 
 
-def _close(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any]) -> bool:
+def _close(
+    tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any], person: str | None = None
+) -> bool:
     """Close an approval; False if it is not pending."""
     values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
     if not tx.run(SQL.decide, values | {"outcome": json.dumps(outcome)}):
         return False
-    _emit(tx, _EVENTS[status], approval, reason=reason)
+    _emit(tx, _EVENTS[status], approval, reason=reason, **({"person": person} if person else {}))
     return True
 
 
@@ -188,11 +208,11 @@ def conclude(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: 
 
 
 def _emit(tx: Tx, kind: str, approval: Approval, **data: Any) -> None:
-    asked = {"kind": approval.kind, "about": approval.subject, "requester": _requester(tx, approval.requester)}
+    asked = {"kind": approval.kind, "about": approval.subject, "requester": requester_of(tx, approval.requester)}
     tx.emit(kind, f"approval:{approval.id}", **asked, **data)
 
 
-def _requester(tx: Reader, name: str) -> str | None:
+def requester_of(tx: Reader, name: str) -> str | None:
     """The subject of the agent with this name, or with this former one; None for other requesters."""
     row = tx.one(SQL.requester, name=name)
     return f"agent:{row['id']}" if row else None

@@ -52,17 +52,17 @@ def admit_by_rule(tx: Tx, rule: Rule, agent_uid: str) -> str | None:
 async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Admit an agent with a grant, or reject it."""
 
-    agent_uid = approval.subject.removeprefix("agent:")
+    agent_uid, person = approval.subject.removeprefix("agent:"), approvals.person_of(ctx)
 
     def admit(tx: Tx) -> dict[str, Any]:
         _admit(tx, approval, agent_uid, choices)
-        return approvals.decide(tx, approval, "approved", outcome=_outcome(tx, agent_uid))
+        return approvals.decide(tx, approval, "approved", outcome=_outcome(tx, agent_uid), person=person)
 
     def reject(tx: Tx) -> dict[str, Any]:
         reason = str(choices.get("reason", ""))
         set_status(tx, agent_uid, Registration.REJECTED, reason)
         outcome = {"agent_id": approval.payload["agent_id"], "status": Registration.REJECTED}
-        return approvals.decide(tx, approval, "rejected", reason, outcome)
+        return approvals.decide(tx, approval, "rejected", reason, outcome, person)
 
     if not yes:
         return await ctx.write(reject)

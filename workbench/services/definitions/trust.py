@@ -252,14 +252,15 @@ def _shown(need: Need) -> dict[str, Any]:
 async def decide_trust(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Trust what the question showed, or refuse it."""
     approvals.check_choices(choices, set() if yes else {"reason"})
-    return await ctx.write(lambda tx: _decided(tx, approval, yes, str(choices.get("reason", ""))))
+    reason, person = str(choices.get("reason", "")), approvals.person_of(ctx)
+    return await ctx.write(lambda tx: _decided(tx, approval, yes, reason, person))
 
 
-def _decided(tx: Tx, approval: Approval, yes: bool, reason: str) -> dict[str, Any]:
+def _decided(tx: Tx, approval: Approval, yes: bool, reason: str, person: str | None) -> dict[str, Any]:
     names = [row["name"] for row in tx.all(SQL.names_asked_by, approval=approval.id)]
     status = "trusted" if yes else "refused"
     outcome = {"definition": approval.payload["definition"], "state": status, "needs": names}
-    made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome)
+    made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome, person)
     tx.run(SQL.decide, approval=approval.id, status=status, by=tx.actor, now=tx.now)
     if yes:
         tx.emit("definition.trusted", approval.subject, names=names)

@@ -31,7 +31,7 @@ async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: M
     if not isinstance(despite, bool):
         raise BadInput("INVALID_ARGUMENTS", "despite_gates must be true or false.", problems=[])
     if ctx.server is not None:
-        return await ctx.write(lambda tx: _queue(tx, approval.id, despite))
+        return await ctx.write(lambda tx: _queue(tx, approval.id, despite, approvals.person_of(ctx)))
     outcome = await ctx.repositories.shielded(_approve(ctx, approval.id, despite))
     if outcome["state"] == "queued":
         await advance(ctx)
@@ -42,12 +42,12 @@ async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: M
 async def _reject(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
     """Reject with exclusive access, so as not to interrupt a merge that was approved at the same time."""
     async with exclusive(ctx):
-        return await ctx.write(lambda tx: _set_rejected(tx, approval, reason))
+        return await ctx.write(lambda tx: _set_rejected(tx, approval, reason, approvals.person_of(ctx)))
 
 
-def _set_rejected(tx: Tx, approval: Approval, reason: str) -> dict[str, Any]:
+def _set_rejected(tx: Tx, approval: Approval, reason: str, person: str | None) -> dict[str, Any]:
     name = approval.payload["worktree"]
-    outcome = approvals.decide(tx, approval, "rejected", reason, {"worktree": name, "state": "rejected"})
+    outcome = approvals.decide(tx, approval, "rejected", reason, {"worktree": name, "state": "rejected"}, person)
     forget_question(tx, name)
     return outcome
 
@@ -65,15 +65,15 @@ async def _approve(ctx: Ctx, approval_id: int, despite: bool) -> dict[str, Any]:
             raise _gates_failed(approval)
         if step is Next.MERGE and not await ctx.read(lambda tx: tx.all(queue.SQL.queue)):
             return await merge(ctx, repository, row, approval)
-        return await ctx.write(lambda tx: enqueue(tx, approval, despite))
+        return await ctx.write(lambda tx: enqueue(tx, approval, despite, approvals.person_of(ctx)))
 
 
-def _queue(tx: Tx, approval_id: int, despite: bool) -> dict[str, Any]:
+def _queue(tx: Tx, approval_id: int, despite: bool, person: str | None) -> dict[str, Any]:
     approval, _ = _pending(tx, approval_id)
     gates = [gate["state"] for gate in approval.payload["gates"]]
     if verdict(gates) is Verdict.FAILED and not despite:
         raise _gates_failed(approval)
-    return enqueue(tx, approval, despite)
+    return enqueue(tx, approval, despite, person)
 
 
 def _gates_failed(approval: Approval) -> Conflict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.errors import WorkbenchError
@@ -18,6 +18,8 @@ from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+
+_ENDED = frozenset({GateState.PASSED, GateState.FAILED, GateState.TIMEOUT})
 
 
 async def check_all(ctx: Ctx) -> None:
@@ -67,8 +69,20 @@ def _show(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) ->
     approval = _to_check(tx, approval_id)
     if approval is None or approval.payload["merged_commit"] != commit:
         return False
-    new_states = [gate["state"] for gate in shown] != proposal.states(approval.payload)
+    states = proposal.states(approval.payload)
+    new_states = [gate["state"] for gate in shown] != states
     approvals.amend(tx, approval, {**approval.payload, "gates": shown}, quiet=not new_states)
+    for before, gate in zip(states, shown, strict=True):
+        if gate["state"] in _ENDED and before not in _ENDED:
+            _emit_ended(tx, approval, gate)
     if rules.verdict(gate["state"] for gate in shown) is not rules.Verdict.OPEN:
         tx.run(proposal.SQL.set_checked, id=approval_id, checked=1)
     return True
+
+
+def _emit_ended(tx: Tx, approval: Approval, gate: Mapping[str, Any]) -> None:
+    """Emit how a gate ended, without its output: the approval has that until the gates are run again."""
+    about = {"worktree": approval.payload["worktree"], "commit": approval.payload["merged_commit"]}
+    result = {name: gate[name] for name in ("command", "state", "exit_code", "seconds")}
+    requester = approvals.requester_of(tx, approval.requester)
+    tx.emit("gate.ended", f"approval:{approval.id}", requester=requester, approval=approval.id, **about, **result)

@@ -149,7 +149,7 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval,
         with tx.acting(_approver(tx, approval)):
             tx.emit("worktree.integrated", f"worktree:{name}", commit=commit, target=target)
             if approval.status == "pending":
-                return approvals.decide(tx, approval, "approved", outcome=outcome)
+                return approvals.decide(tx, approval, "approved", outcome=outcome, person=approvals.person_of(ctx))
             return approvals.conclude(tx, approval, "approved", "", outcome)
 
     outcome = await ctx.write(change)

@@ -126,7 +126,7 @@ def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: s
         "ahead": ahead,
         "behind": behind,
         "commits": [
-            {"id": c.id, "author": c.author, "subject": c.subject}
+            {"id": c.id, "author": c.author, "at_us": c.at_us, "subject": c.subject}
             for c in repository.commits(target_commit, source, SHOWN_COMMITS)
         ],
         "files": [{"path": f.path, "added": f.added, "removed": f.removed} for f in files[:SHOWN_FILES]],

@@ -25,7 +25,7 @@ _TRANSIENT = frozenset({"GIT_BUSY", "TARGET_MOVED"})
 """Errors that pass by themselves: the queue tries again."""
 
 
-def enqueue(tx: Tx, approval: Approval, despite: bool) -> dict[str, Any]:
+def enqueue(tx: Tx, approval: Approval, despite: bool, person: str | None) -> dict[str, Any]:
     """Add an approved integration to the queue; return the approval's outcome."""
     name = approval.payload["worktree"]
     set_worktree_status(tx, name, Action.APPROVE)
@@ -33,7 +33,7 @@ def enqueue(tx: Tx, approval: Approval, despite: bool) -> dict[str, Any]:
     tx.run(SQL.enqueue, id=approval.id, despite=int(despite), now=tx.now)
     tx.emit("worktree.integrating", f"worktree:{name}", approval=approval.id)
     outcome = {"worktree": name, "state": "queued", "commit": None}
-    return approvals.decide(tx, approval, "approved", outcome=outcome)
+    return approvals.decide(tx, approval, "approved", outcome=outcome, person=person)
 
 
 async def advance(ctx: Ctx) -> None:

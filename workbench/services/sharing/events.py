@@ -24,8 +24,8 @@ Subject = Annotated[str | None, Field(description="Only events about this: task:
 PAGES = 10
 """The most reads of `PAGE` events for one answer."""
 
-_OF_OPERATORS = frozenset({"approval", "rule", "allowlist", "agent_tool", "conversation", "message", "answer"})
-_OWNERS = {"approval": "requester", "context": "author", "tool": "requester"}
+_OF_OPERATORS = frozenset({"approval", "gate", "rule", "allowlist", "agent_tool", "conversation", "message", "answer"})
+_OWNERS = {"approval": "requester", "gate": "requester", "context": "author", "tool": "requester"}
 """Where the data of an event names the agent whose matter it is."""
 _OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team", "tool"})
 

@@ -73,13 +73,14 @@ async def decide_tool_call(ctx: Ctx, approval: Approval, yes: bool, choices: Map
     if remember not in (ONCE, Permission.ALWAYS):
         raise BadInput("INVALID_ARGUMENTS", "remember is once or always.", problems=[])
     await lost_calls.interrupt(ctx)  # a call whose program has ended is not run any more
-    return await ctx.write(lambda tx: _decide(tx, approval, yes, str(choices.get("reason", "")), remember))
+    reason, person = str(choices.get("reason", "")), approvals.person_of(ctx)
+    return await ctx.write(lambda tx: _decide(tx, approval, yes, reason, remember, person))
 
 
-def _decide(tx: Tx, approval: Approval, yes: bool, reason: str, remember: str) -> dict[str, Any]:
+def _decide(tx: Tx, approval: Approval, yes: bool, reason: str, remember: str, person: str | None) -> dict[str, Any]:
     payload = approval.payload
     outcome = {"tool": payload["tool"], "state": "allowed" if yes else "refused", "remember": remember}
-    made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome)
+    made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome, person)
     if remember == Permission.ALWAYS:
         permissions.remember(tx, payload["tool"], Permission.ALWAYS, payload["fingerprint"], payload["offer"])
         settle(tx, payload["tool"], Permission.ALWAYS, payload["fingerprint"])

@@ -115,7 +115,7 @@ async def decide_peer_call(ctx: Ctx, approval: Approval, yes: bool, choices: Map
     default_rate, reason = ctx.settings.koi_calls_per_minute, str(choices.get("reason", ""))
 
     def decide(tx: Tx) -> dict[str, Any]:
-        made = _decide(tx, approval, yes, reason, str(remember))
+        made = _decide(tx, approval, yes, reason, str(remember), approvals.person_of(ctx))
         if remember == lasting:
             node = approval.payload["origin"]["node"]
             _set(tx, node, approval.payload["tool"], lasting, None, default_rate)
@@ -136,6 +136,8 @@ def _settle(tx: Tx, node: str) -> None:
             _decide(tx, question, permission is Permission.ALWAYS, "", permission)
 
 
-def _decide(tx: Tx, question: Approval, yes: bool, reason: str, remember: str) -> dict[str, Any]:
+def _decide(
+    tx: Tx, question: Approval, yes: bool, reason: str, remember: str, person: str | None = None
+) -> dict[str, Any]:
     outcome = {"tool": question.payload["tool"], "state": "allowed" if yes else "refused", "remember": remember}
-    return approvals.decide(tx, question, "approved" if yes else "rejected", reason, outcome)
+    return approvals.decide(tx, question, "approved" if yes else "rejected", reason, outcome, person)

@@ -1,0 +1,55 @@
+"""The views are described, each of them and each of their columns, wherever one looks for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.docs import REFERENCE
+from workbench.analytics import views
+from workbench.analytics.views import VIEWS
+from workbench.errors import NotFound
+
+MANUAL = REFERENCE.read_text("utf-8")
+
+
+def test_every_view_and_every_column_has_a_comment() -> None:
+    found = views.described()
+    assert [view.name for view in found] == list(VIEWS)
+    assert [view.name for view in found if not view.meaning.endswith(".")] == []
+    columns = [(view.name, column.name, column.meaning) for view in found for column in view.columns]
+    assert len(columns) > 100
+    assert [(view, column) for view, column, meaning in columns if not meaning.endswith(".")] == []
+
+
+def test_every_file_of_a_view_is_listed() -> None:
+    files = [path.stem for path in Path(views.__file__).parent.rglob("*.sql")]
+    assert sorted(files) == sorted(VIEWS)
+
+
+@pytest.mark.parametrize("view", views.described(), ids=lambda view: view.name)
+def test_the_manual_has_every_column(view: views.View) -> None:
+    section = MANUAL.split(f"### `{view.name}`")[1].partition("\n#")[0]
+    assert view.meaning in section
+    for column in view.columns:
+        assert f"| `{column.name}` | {column.type.lower()} | {column.meaning} |" in section
+
+
+def test_an_unknown_view_is_an_error_that_names_the_others() -> None:
+    assert views.find("waits").columns[0].name == "task_id"
+    with pytest.raises(NotFound, match=r"VIEW_NOT_FOUND.*no view 'task'\. Available: tasks, attempts, waits"):
+        views.find("task")
+
+
+@pytest.mark.anyio
+async def test_the_command_shows_them(command: Command) -> None:
+    listed = await command("views")
+    assert (listed.status, listed.err) == (0, "")
+    assert [line.split()[0] for line in listed.out.splitlines()[1 : 1 + len(VIEWS)]] == list(VIEWS)
+    one = json.loads((await command("views", "gates", "--json")).out)
+    assert [column["name"] for column in one["columns"]][:3] == ["approval_id", "worktree", "command"]
+    refused = await command("views", "nothing")
+    assert (refused.status, refused.err.split(":")[0]) == (1, "VIEW_NOT_FOUND")

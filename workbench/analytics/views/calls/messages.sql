@@ -1,0 +1,28 @@
+CREATE VIEW messages AS
+SELECT id, conversation_id, conversation, definition, number, role, state, content, model, definition_hash, error_code,
+    input_tokens, output_tokens, requests, cost_usd, replaced,
+    make_timestamptz(created_us) AS created_at,
+    make_timestamptz(ended_us) AS ended_at,
+    (ended_us - created_us) / 1e6 AS seconds
+FROM raw_messages;
+
+COMMENT ON VIEW messages IS 'Messages of conversations, with the tokens and cost of answers.';
+COMMENT ON COLUMN messages.id IS 'Its id.';
+COMMENT ON COLUMN messages.conversation_id IS 'Id of the conversation.';
+COMMENT ON COLUMN messages.conversation IS 'Title of the conversation.';
+COMMENT ON COLUMN messages.definition IS 'Name of the definition whose agent answers.';
+COMMENT ON COLUMN messages.number IS 'Place in the conversation.';
+COMMENT ON COLUMN messages.role IS 'user or assistant.';
+COMMENT ON COLUMN messages.state IS 'sent, running, completed, stopped, interrupted or failed.';
+COMMENT ON COLUMN messages.content IS 'The text; null if longer than 20,000 characters: list_messages has it.';
+COMMENT ON COLUMN messages.model IS 'The model that answered.';
+COMMENT ON COLUMN messages.definition_hash IS 'Hash of the definition''s files then.';
+COMMENT ON COLUMN messages.error_code IS 'Code of the error that ended the answer.';
+COMMENT ON COLUMN messages.input_tokens IS 'Tokens that were sent; null: not reported.';
+COMMENT ON COLUMN messages.output_tokens IS 'Tokens of the answer; null: not reported.';
+COMMENT ON COLUMN messages.requests IS 'Requests to the provider.';
+COMMENT ON COLUMN messages.cost_usd IS 'Cost in US dollars; null: no price is known.';
+COMMENT ON COLUMN messages.replaced IS 'Whether another answer has replaced it.';
+COMMENT ON COLUMN messages.created_at IS 'When it was sent, or the answer begun.';
+COMMENT ON COLUMN messages.ended_at IS 'When the answer ended.';
+COMMENT ON COLUMN messages.seconds IS 'Seconds that the answer took.';
