@@ -47,7 +47,7 @@ async def compare(ctx: Ctx, peer: Peer) -> None:
     theirs = {str(one.rid): one for one in answer.manifests if str(one.rid).startswith(f"{rids.PERSONALITY}:")}
     now = await ctx.read(_known)
     await _take(ctx, peer.rid, [*_lost(before, theirs, node), *_missed(now, theirs, me)])
-    await ctx.write(lambda tx: _send(tx, now, theirs, me=me, node=node))
+    await ctx.write(lambda tx: _send(tx, theirs, me=me, node=node))
     for owner in await ctx.read(lambda tx: _absent_owners(tx, before, theirs, node)):
         await _ask_owner(ctx, owner, before)
     ctx.node.has_mail.set()
@@ -83,8 +83,13 @@ async def _take(ctx: Ctx, source: KoiNetNode, events: list[Event]) -> None:
         await run.handle(ctx, events[start : start + size], source)
 
 
-def _send(tx: Tx, known: Known, theirs: Mapping[str, Manifest], *, me: str, node: str) -> None:
-    """Queue what of this node's own a peer lacks or has in another form, and what was withdrawn and it still has."""
+def _send(tx: Tx, theirs: Mapping[str, Manifest], *, me: str, node: str) -> None:
+    """Queue what of this node's own a peer lacks or has in another form, and what was withdrawn and it still has.
+
+    What this node owns is read in this transaction: it may have published again what it had withdrawn when the peer
+    was asked. What the peer has by now does not matter, for it ignores what it knows, and what is older.
+    """
+    known = _known(tx)
     subscribes = tx.one(SQL.subscribes, me=me, node=node)
     for rid, row in known.bundles.items():
         other = theirs.get(rid)

@@ -1,5 +1,8 @@
 """What is still to be sent to each peer: the newest event of each RID, in the order in which they happened.
 
+What is sent is what is known of the RID then: its bundle, or else that it was forgotten, and up to when. So an event
+may be sent once too often, but it never says what is no longer so.
+
 A later event of a RID replaces the earlier one and goes to the end. Its row has a new id, so an event that is added
 while its predecessor is being sent is not removed with it.
 """
@@ -75,14 +78,13 @@ def _forget(rid: RID, at: int | None) -> Event:
 
 
 def _waiting(row: Row) -> Waiting:
-    rid = rids.parse(row["rid"])
-    if row["event_type"] == EventType.FORGET:
-        return Waiting(row["id"], _forget(rid, row["forgotten_at"]), 0)
+    rid, event_type = rids.parse(row["rid"]), EventType(row["event_type"])
+    is_forget = event_type is EventType.FORGET
     if row["manifest"] is None:
-        return Waiting(row["id"], None, 0)
+        return Waiting(row["id"], _forget(rid, row["forgotten_at"]) if is_forget else None, 0)
     made = Event(
         rid=rid,
-        event_type=EventType(row["event_type"]),
+        event_type=EventType.NEW if is_forget else event_type,
         manifest=Manifest.model_validate_json(row["manifest"]),
         contents=json.loads(row["contents"]),
     )
