@@ -50,6 +50,8 @@ from workbench.services.personalities.network import operations as koi_network
 from workbench.services.personalities.own import publishing
 from workbench.services.personalities.pipeline import retention as koi_retention
 from workbench.services.processes import reattach, termination
+from workbench.services.runs import ending as run_ends
+from workbench.services.runs import recording as run_metrics
 from workbench.services.spawning import queue as spawn_queue
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.tools import calls as tool_calls
@@ -149,6 +151,8 @@ class Workbench:
             "noting published definitions": Duty(
                 settings.definition_watch_seconds, publishing.note_definitions, serving=True, share=0.05
             ),
+            "ending lost runs": Duty(2.0, run_ends.settle_lost, serving=True, share=0.05),
+            "announcing metrics": Duty(1.0, run_metrics.announce, serving=True),
             "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True, share=0.05),
         }
         """Periodic work. Each duty is supervised separately, so none waits for another."""

@@ -290,6 +290,11 @@ class Settings(BaseSettings):
     max_koi_result_bytes: int = Field(
         4_194_304, ge=1_024, description="Largest result of a trait that another node calls, as JSON."
     )
+    max_run_metrics: int = Field(1_000_000, ge=1, description="Values that one run may record.")
+    max_run_artifacts: int = Field(1_000, ge=1, description="Artifacts that one run may have.")
+    max_run_bytes: int = Field(
+        262_144, ge=1_024, description="Largest record of a run: its parameters, definitions and environment together."
+    )
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )

@@ -211,6 +211,10 @@ class Repository(Plumbing):
         here = branch in integration.main_branches(self)
         return integration.uncommitted(self) if here else []
 
+    def is_dirty(self) -> bool:
+        """Whether tracked files of the main checkout differ from its last commit."""
+        return bool(integration.uncommitted(self))
+
     # -- changing
 
     @contextmanager

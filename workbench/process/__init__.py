@@ -1,6 +1,7 @@
 """Operating-system processes with all their descendants: starting, finding, measuring and ending them.
 
 - `reference`: a process identified so that another with the same pid is not mistaken for it
+- `identity`: the name of a process, by which others can tell whether it still runs
 - `marks`: the environment variable that descendants inherit and are found by
 - `tree`: a process with its descendants: finding, signalling, waiting, measuring
 - `subreaper`: becoming the parent of descendants whose own parents ended
@@ -11,6 +12,7 @@
 Everything blocks, so event loops call it in a thread. The server and the worker use the same code.
 """
 
+from workbench.process.identity import has_ended, process_identity
 from workbench.process.marks import MARK, inherited_mark, mark_this_process, marked, new_mark
 from workbench.process.reference import ProcessRef, is_running
 from workbench.process.streams import open_input, open_log
@@ -29,6 +31,7 @@ __all__ = [
     "Writer",
     "WriterLock",
     "adopt_orphans",
+    "has_ended",
     "inherited_mark",
     "is_running",
     "mark_this_process",
@@ -36,4 +39,5 @@ __all__ = [
     "new_mark",
     "open_input",
     "open_log",
+    "process_identity",
 ]

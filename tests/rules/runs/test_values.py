@@ -1,0 +1,87 @@
+"""Values of runs: numbers that JSON lacks, series in one call, conditions, and the difference table."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import BadInput
+from workbench.rules.runs import conditions
+from workbench.rules.runs.comparison import lines
+from workbench.rules.runs.values import Point, as_number, points, spelled
+
+
+@given(st.floats())
+def test_every_number_survives_json(number: float) -> None:
+    back = as_number(json.loads(json.dumps(spelled(number), allow_nan=False)))
+    assert back is not None
+    assert back == number or (math.isnan(back) and math.isnan(number))
+
+
+def test_text_is_no_number() -> None:
+    assert as_number("nan") is as_number("0.5") is as_number(None) is None
+    assert spelled("nan") == "nan"
+
+
+def test_a_list_is_the_values_of_consecutive_steps() -> None:
+    made = points({"loss": [0.5, "NaN"], "note": "warm"}, 7)
+    assert made == [
+        Point("loss", 7, 0.5, None),
+        Point("loss", 8, None, "NaN"),
+        Point("note", 7, None, "warm"),
+    ]
+    assert [point.step for point in points({"loss": [1, 2]}, None)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "relation", "value"),
+    [
+        ("loss<0.1", "loss", "<", 0.1),
+        (" val/loss >= 1e-3 ", "val/loss", ">=", 0.001),
+        ("accuracy == 1", "accuracy", "=", 1.0),
+        ("f1 (macro)!=0", "f1 (macro)", "!=", 0.0),
+        ("outcome=ok", "outcome", "=", "ok"),
+        ("outcome != not ok", "outcome", "!=", "not ok"),
+        ("loss=nan", "loss", "=", "NaN"),
+    ],
+)
+def test_a_condition_is_a_name_a_relation_and_a_value(text: str, name: str, relation: str, value: Any) -> None:
+    found = conditions.parse(text)
+    assert (found["name"], found["relation"]) == (name, relation)
+    assert (found["number"] if found["text"] is None else found["text"]) == value
+    assert (found["number"] is None) != (found["text"] is None)
+
+
+@pytest.mark.parametrize("text", ["loss", "<1", "loss<", "loss<low", "loss>nan", "a<b<3", "loss=>1", ""])
+def test_what_is_no_condition_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(BadInput, match="BAD_CONDITION"):
+        conditions.parse(text)
+
+
+@given(st.text())
+def test_any_text_is_a_condition_or_refused(text: str) -> None:
+    try:
+        found = conditions.parse(text)
+    except BadInput as refused:
+        assert refused.code == "BAD_CONDITION"
+    else:
+        assert found["name"]
+
+
+def test_the_difference_table_has_a_row_for_everything_that_any_run_has() -> None:
+    one = {"parameters": {"lr": 0.1, "seed": 1, "fast": True}, "metrics": {"loss": 0.5}}
+    other = {"parameters": {"seed": 1.0, "fast": 1, "layers": [1, 2]}, "git": {"dirty": None}}
+    table = {(line.section, line.name): (line.values, line.differs) for line in lines([one, other])}
+    assert table == {
+        ("parameters", "lr"): ((0.1, None), True),
+        ("parameters", "seed"): ((1, 1.0), False),
+        ("parameters", "fast"): ((True, 1), True),
+        ("parameters", "layers"): ((None, [1, 2]), True),
+        ("metrics", "loss"): ((0.5, None), True),
+        ("git", "dirty"): ((None, None), False),
+    }

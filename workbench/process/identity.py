@@ -1,0 +1,45 @@
+"""Names a process so that others, perhaps on another machine, can tell whether it still runs."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+from functools import cache
+
+import psutil
+
+from workbench.process.reference import ProcessRef, is_running
+
+
+def process_identity(pid: int | None = None) -> str:
+    """The name of a process of this machine, by default this one: ``<machine>/<pid>:<start time>``.
+
+    Raises:
+        psutil.NoSuchProcess: there is none with this pid.
+    """
+    process = psutil.Process(pid)
+    return f"{_machine()}/{process.pid}:{process.create_time()}"
+
+
+def has_ended(identity: str) -> bool | None:
+    """Whether the process with a name has ended; None if it cannot be seen from here."""
+    machine, _, process = identity.rpartition("/")
+    if machine != _machine():
+        return None
+    pid, _, started = process.partition(":")
+    try:
+        found = ProcessRef(int(pid), float(started or math.nan)).find()
+    except ValueError:
+        return None
+    return found is None or not is_running(found)
+
+
+@cache
+def _machine() -> str:
+    """This machine, and the container on it: within one, a pid means one process."""
+    try:
+        pids = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (it is a name, not a path)
+    except OSError:
+        pids = ""
+    return f"{socket.gethostname()}{pids.removeprefix('pid')}"

@@ -1,0 +1,1 @@
+"""What the values of runs are, how they are compared, and which runs a condition selects. Pure."""

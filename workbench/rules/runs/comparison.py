@@ -1,0 +1,44 @@
+"""The difference table of runs: a row for each parameter, metric and circumstance, a column for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SECTIONS = ("run", "parameters", "metrics", "git", "definitions", "environment")
+Facts = Mapping[str, Mapping[str, Any]]
+"""What is known of a run: values by name, by section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the table.
+
+    Args:
+        values: one for each run, None where the run has none.
+    """
+
+    section: str
+    name: str
+    values: tuple[Any, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the runs have different values."""
+        first, *others = self.values
+        return not all(_same(first, other) for other in others)
+
+
+def lines(runs: Sequence[Facts]) -> list[Line]:
+    """All rows, by section; within one, names in the order in which they first appear."""
+    return [
+        Line(section, name, tuple(run.get(section, {}).get(name) for run in runs))
+        for section in SECTIONS
+        for name in dict.fromkeys(name for run in runs for name in run.get(section, {}))
+    ]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; 1 equals 1.0, but not true."""
+    return isinstance(one, bool) == isinstance(other, bool) and one == other

@@ -1,0 +1,93 @@
+"""The files that runs made: they stay where they are, and are recorded with their digests."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import mimetypes
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict, NotFound, Unavailable
+from workbench.model import Level
+from workbench.ops import Ctx, op
+from workbench.rules.naming import Name
+from workbench.services.runs.ending import Tries, require_try
+from workbench.services.runs.run import Artifact, RunId, find
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def add_run_artifact(
+    ctx: Ctx,
+    run_id: RunId,
+    path: Annotated[
+        str, Field(min_length=1, max_length=1_000, description="A file in the project, relative to it or absolute.")
+    ],
+    name: Annotated[Name | None, Field(description="What it is called; null: the name of the file.")] = None,
+    media_type: Annotated[
+        str | None,
+        Field(max_length=100, pattern=r"^[\w.+-]+/[\w.+-]+$", description="null: what its name suggests."),
+    ] = None,
+    tries: Tries = None,
+) -> Artifact:
+    """Record a file that a run made. It stays where it is; its size and SHA-256 are recorded as they are now.
+
+    An artifact replaces the one of the run with the same name.
+    """
+    file, place = await asyncio.to_thread(_located, ctx.settings.project, path)
+    size, sha256 = await asyncio.to_thread(_measured, file)
+    values = {
+        "name": name or file.name,
+        "path": place,
+        "media_type": media_type or mimetypes.guess_type(file.name)[0] or "application/octet-stream",
+        "bytes": size,
+        "sha256": sha256,
+    }
+    limit = ctx.settings.max_run_artifacts
+
+    def change(tx: Tx) -> Artifact:
+        row = find(tx, ctx.caller, run_id)
+        require_try(row, tries)
+        tx.run(SQL.add, values, run=run_id, now=tx.now)
+        counted = tx.one(SQL.count, run=run_id)
+        assert counted is not None
+        if counted["n"] > limit:
+            raise Conflict(
+                "TOO_MANY_ARTIFACTS",
+                f"The run {run_id} may have {limit} artifacts (max_run_artifacts). Put more files into an archive.",
+                limit=limit,
+            )
+        tx.emit("run.artifact_added", f"run:{run_id}", session=row["session_id"], name=values["name"], path=place)
+        return Artifact(**values, added_at=tx.now)
+
+    return await ctx.write(change)
+
+
+def _located(project: Path, path: str) -> tuple[Path, str]:
+    """A file in the project, and its path relative to it."""
+    try:
+        file = (project / path).resolve()
+        exists = file.is_file()
+    except (OSError, ValueError, RuntimeError):
+        exists = False
+    if not exists:
+        raise NotFound("ARTIFACT_NOT_FOUND", f"There is no file {path!r} in the project.")
+    if not file.is_relative_to(project):
+        raise BadInput("ARTIFACT_OUTSIDE_PROJECT", f"{path!r} is not in the project. Copy it there first.")
+    return file, file.relative_to(project).as_posix()
+
+
+def _measured(file: Path) -> tuple[int, str]:
+    """The size and the SHA-256 of a file."""
+    try:
+        with file.open("rb") as opened:
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+            return opened.tell(), sha256
+    except OSError as error:
+        raise Unavailable("ARTIFACT_UNREADABLE", f"The artifact cannot be read: {error.strerror}.") from None

@@ -1,0 +1,149 @@
+"""Runs are listed, read and compared."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workbench.errors import BadInput
+from workbench.model import LARGEST_INT, Json, Level, Wire
+from workbench.ops import Ctx, op
+from workbench.rules.runs import comparison, conditions
+from workbench.rules.search import like_pattern
+from workbench.rules.wire import paging
+from workbench.rules.wire.paging import Cursor, Limit, Search
+from workbench.services.runs.ending import settle_before_reading
+from workbench.services.runs.run import SQL, Run, RunId, State, WholeRun, find, runs_of, scope, whole_run
+from workbench.store.base import Reader
+
+NEWEST = "newest"
+COMPARED = 100
+
+Condition = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Runs(Wire):
+    """Runs in the requested order. `next_cursor` is null on the last page."""
+
+    runs: list[Run]
+    next_cursor: str | None
+
+
+class ComparedLine(Wire):
+    """A row of a comparison: a value of each run, null where it has none."""
+
+    section: Literal["run", "parameters", "metrics", "git", "definitions", "environment"]
+    name: str
+    values: list[Json]
+    differs: bool
+
+
+class Comparison(Wire):
+    """Runs beside each other: the values of each row are in the order of the runs."""
+
+    runs: list[Run]
+    rows: list[ComparedLine]
+
+
+@op(allow=Level.PLANNER, reads=True, tool=False)
+async def list_runs(
+    ctx: Ctx,
+    sweep: Annotated[str | None, Field(max_length=200, description="Only of this sweep: its name or id.")] = None,
+    state: Annotated[State | None, Field(description="Only in this state.")] = None,
+    tag: Annotated[str | None, Field(max_length=100, description="Only with this tag.")] = None,
+    search: Search = None,
+    where: Annotated[
+        list[Condition],
+        Field(max_length=20, description="Conditions on last values, all of which must hold, such as loss<0.1."),
+    ] = [],
+    archived: Annotated[bool, Field(description="List the archived ones instead.")] = False,
+    sort: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=101,
+            description="newest, or the name of a metric: smallest last value first, with - before it largest first. "
+            "Runs without it come last.",
+        ),
+    ] = NEWEST,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Runs:
+    """List runs of experiments, filtered and sorted. `search` searches names, notebooks and notes."""
+    await settle_before_reading(ctx)
+    values = scope(ctx.caller) | {
+        "sweep": sweep,
+        "state": state,
+        "tag": tag,
+        "search": like_pattern(search),
+        "conditions": json.dumps([conditions.parse(each) for each in where]),
+        "archived": int(archived),
+        "limit": limit + 1,
+    }
+    return await ctx.read(lambda tx: _page(tx, values, sort, limit, cursor))
+
+
+@op(allow=Level.PLANNER, reads=True, tool=False)
+async def get_run(ctx: Ctx, run_id: RunId) -> WholeRun:
+    """Get a run with its series, artifacts, definitions, environment and notes."""
+    await settle_before_reading(ctx)
+    return await ctx.read(lambda tx: whole_run(tx, find(tx, ctx.caller, run_id)))
+
+
+@op(allow=Level.PLANNER, reads=True, tool=False)
+async def compare_runs(
+    ctx: Ctx,
+    run_ids: Annotated[list[RunId], Field(min_length=1, max_length=COMPARED, description="The runs, in this order.")],
+    all_rows: Annotated[bool, Field(description="Also the rows in which the runs do not differ.")] = False,
+) -> Comparison:
+    """Compare runs: parameters, last values of metrics, commits, definitions and environment, side by side."""
+    if len(set(run_ids)) < len(run_ids):
+        raise BadInput("INVALID_ARGUMENTS", "Each run can be compared once.", problems=[])
+    await settle_before_reading(ctx)
+    found = await ctx.read(lambda tx: [whole_run(tx, find(tx, ctx.caller, run_id)) for run_id in run_ids])
+    rows = [line for line in comparison.lines([_sections(run) for run in found]) if all_rows or line.differs]
+    return Comparison(
+        runs=[Run(**{name: getattr(run, name) for name in Run.model_fields}) for run in found],
+        rows=[
+            ComparedLine(section=line.section, name=line.name, values=list(line.values), differs=line.differs)
+            for line in rows
+        ],
+    )
+
+
+def _page(tx: Reader, values: dict[str, Any], sort: str, limit: int, cursor: str | None) -> Runs:
+    if sort == NEWEST:
+        [after] = paging.decode(cursor, int) if cursor else (LARGEST_INT,)
+        shown, following = paging.cut(tx.all(SQL.list_newest, values, after=after), limit, "id")
+    else:
+        missing, rank, after = paging.decode(cursor, int, str, int) if cursor else (-1, (0.0).hex(), LARGEST_INT)
+        key = {"after_missing": missing, "after_rank": _rank(rank), "after": after}
+        order = {"metric": sort.removeprefix("-"), "direction": -1.0 if sort.startswith("-") else 1.0}
+        rows = [{**row, "rank": row["rank"].hex()} for row in tx.all(SQL.list_by_metric, values | key | order)]
+        shown, following = paging.cut(rows, limit, "missing", "rank", "id")
+    return Runs(runs=runs_of(tx, shown), next_cursor=following)
+
+
+def _rank(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except (ValueError, OverflowError):
+        raise BadInput(
+            "BAD_CURSOR", "This cursor is not from this list. Send next_cursor unchanged, or none."
+        ) from None
+
+
+def _sections(run: WholeRun) -> comparison.Facts:
+    """What a comparison has of a run."""
+    seconds = None if run.ended_at is None else (run.ended_at - run.started_at) / 1_000_000
+    about = {"notebook": run.notebook, "state": run.state, "error_code": run.error_code, "seconds": seconds}
+    return {
+        "run": about | {"tries": run.tries},
+        "parameters": run.parameters,
+        "metrics": run.metrics,
+        "git": {"commit": run.git_commit, "dirty": run.git_dirty},
+        "definitions": run.definitions,
+        "environment": run.environment,
+    }

@@ -1,0 +1,153 @@
+"""A run: what it is, its row, and who sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workbench.errors import NotFound
+from workbench.model import Int64, Json, Level, Micros, Wire
+from workbench.ops import Caller
+from workbench.rules.runs import conditions
+from workbench.store.base import Reader, Row
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+State = Literal["running", "completed", "failed", "cancelled", "lost"]
+RunId = Annotated[Int64, Field(description="The run's id; see list_runs.")]
+MetricName = Annotated[str, Field(min_length=1, max_length=100, pattern=conditions.NAME)]
+MetricValue = float | str
+"""A number, or a text; NaN, Infinity and -Infinity are texts."""
+
+
+class Artifact(Wire):
+    """A file that a run made. `path` is relative to the project; `bytes` and `sha256` are as of `added_at`."""
+
+    name: str
+    path: str
+    media_type: str
+    bytes: int
+    sha256: str
+    added_at: Micros
+
+
+class MetricSummary(Wire):
+    """A series of a run: how many values it has, the last one with its step, and the lowest and highest number."""
+
+    name: str
+    count: int
+    step: int
+    last: MetricValue
+    low: float | None
+    high: float | None
+
+
+class Run(Wire):
+    """A run of an experiment.
+
+    `key` tells a run of a sweep from the others of it; else it is a UUID. `state`: `lost` means that the process which
+    recorded it ended before it. `metrics` has the last value of each series. `git_dirty`: tracked files differed from
+    `git_commit`. `output` is the executed notebook, relative to the project. `tries`: how often it was started.
+    """
+
+    id: int
+    key: str
+    sweep_id: int | None
+    sweep: str | None
+    name: str
+    notebook: str | None
+    parameters: dict[str, Json]
+    state: State
+    error_code: str | None
+    error: str | None
+    session_id: str | None
+    git_commit: str | None
+    git_dirty: bool | None
+    output: str | None
+    tries: int
+    tags: list[str]
+    metrics: dict[str, MetricValue]
+    artifacts: int
+    created_by: str
+    started_at: Micros
+    ended_at: Micros | None
+    archived_at: Micros | None
+
+
+class WholeRun(Run):
+    """A run with all that is known of it, but the values of its series, which get_run_series has.
+
+    `definitions` has the content hashes of the agent definitions that it used, by name.
+    """
+
+    definitions: dict[str, str]
+    environment: dict[str, Json]
+    notes: str
+    series: list[MetricSummary]
+    files: list[Artifact]
+
+
+def find(tx: Reader, caller: Caller, run_id: int) -> Row:
+    """The row of a run that a caller sees.
+
+    Raises:
+        NotFound: ``RUN_NOT_FOUND``.
+    """
+    row = tx.one(SQL.get, scope(caller), id=run_id)
+    if row is None:
+        raise NotFound("RUN_NOT_FOUND", f"There is no run {run_id}. list_runs lists them, archived ones with archived.")
+    return row
+
+
+def runs_of(tx: Reader, rows: Sequence[Row]) -> list[Run]:
+    """Runs from their rows."""
+    ids = json.dumps([row["id"] for row in rows])
+    tags: dict[int, list[str]] = {}
+    for row in tx.all(SQL.tags, runs=ids):
+        tags.setdefault(row["run_id"], []).append(row["tag"])
+    metrics: dict[int, dict[str, MetricValue]] = {}
+    for row in tx.all(SQL.latest, runs=ids):
+        metrics.setdefault(row["run_id"], {})[row["name"]] = value_of(row)
+    return [Run(**_facts(row), tags=tags.get(row["id"], []), metrics=metrics.get(row["id"], {})) for row in rows]
+
+
+def whole_run(tx: Reader, row: Row) -> WholeRun:
+    """A run with all that is known of it, from its row."""
+    [run] = runs_of(tx, [row])
+    latest = {each["name"]: each for each in tx.all(SQL.latest, runs=json.dumps([run.id]))}
+    series = [
+        MetricSummary(**each, step=latest[each["name"]]["step"], last=value_of(latest[each["name"]]))
+        for each in tx.all(SQL.series, run=run.id)
+    ]
+    return WholeRun(
+        **vars(run),
+        definitions=json.loads(row["definitions"]),
+        environment=json.loads(row["environment"]),
+        notes=row["notes"],
+        series=series,
+        files=[Artifact(**each) for each in tx.all(SQL.artifacts, run=run.id)],
+    )
+
+
+def value_of(row: Row) -> MetricValue:
+    """The value in a row of a metric."""
+    value: MetricValue = row["text"] if row["value"] is None else row["value"]
+    return value
+
+
+def scope(caller: Caller) -> dict[str, Any]:
+    """Which runs a caller sees, as parameters of queries: the operator all, others those of their session or none."""
+    return {"everything": int(caller.level is Level.OPERATOR), "mine": caller.session}
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    columns = Run.model_fields.keys() & row.keys()
+    dirty = row["git_dirty"]
+    return {name: row[name] for name in columns} | {
+        "parameters": json.loads(row["parameters"]),
+        "git_dirty": None if dirty is None else bool(dirty),
+    }

@@ -1,0 +1,171 @@
+"""Runs are started: each key once, again only after it failed, was cancelled or was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
+from workbench.model import Int64, Json, Level, uuid7
+from workbench.ops import Ctx, op
+from workbench.process import has_ended
+from workbench.rules.naming import Name
+from workbench.services.definitions import changes
+from workbench.services.runs import ending
+from workbench.services.runs.run import SQL as RUN
+from workbench.services.runs.run import Run, runs_of
+from workbench.services.runs.tagging import Tag, put_tags
+from workbench.store.base import Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+Process = Annotated[
+    str | None,
+    Field(
+        max_length=500,
+        description="The process that records the run, as workbench.process.process_identity names it: once it has "
+        "ended without end_run, the run is lost. null: nobody watches it.",
+    ),
+]
+
+
+class StartedRun(Run):
+    """A run. `already`: it was completed before, and was not started again."""
+
+    already: bool
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def start_run(
+    ctx: Ctx,
+    name: Name,
+    key: Annotated[
+        str | None,
+        Field(min_length=1, max_length=200, description="What tells the run from all others; null: a new one."),
+    ] = None,
+    sweep_id: Annotated[Int64 | None, Field(description="The sweep that it is a run of.")] = None,
+    notebook: Annotated[str | None, Field(max_length=1_000, description="Path of its notebook.")] = None,
+    parameters: Annotated[dict[str, Json], Field(description="The values of its parameters.")] = {},
+    definitions: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=1_000)]],
+        Field(max_length=100, description="The agent definitions that it uses: paths, ids or names."),
+    ] = [],
+    environment: Annotated[
+        dict[str, Json], Field(description="What it runs on: python, platform, packages, and what else matters.")
+    ] = {},
+    output: Annotated[
+        str | None, Field(max_length=1_000, description="Path of the executed notebook, relative to the project.")
+    ] = None,
+    session_id: Annotated[str | None, Field(max_length=100, description="The session that it coordinates in.")] = None,
+    tags: Annotated[list[Tag], Field(max_length=100, description="Its tags.")] = [],
+    process: Process = None,
+) -> StartedRun:
+    """Record that a run starts, with the commit that the project is at and the hashes of the definitions it uses.
+
+    If the run with this key is completed, it is returned with `already`. If it failed, was cancelled or was lost, it
+    starts again, with one more of `tries` and without the metrics and artifacts of the last one. A call that the same
+    process repeats while the run goes on changes nothing.
+    """
+    commit, dirty = await git_state(ctx)
+    used = {each.definition.metadata.name: each.hash for each in [await changes.read(ctx, one) for one in definitions]}
+    facts = {
+        "sweep": sweep_id,
+        "name": name,
+        "notebook": notebook,
+        "parameters": json.dumps(parameters),
+        "session": session_id,
+        "commit": commit,
+        "dirty": None if dirty is None else int(dirty),
+        "definitions": json.dumps(used),
+        "environment": json.dumps(environment),
+        "output": output,
+        "process": process,
+    }
+    _require_small(facts, ctx.settings.max_run_bytes)
+
+    def change(tx: Tx) -> StartedRun:
+        _require_known(tx, sweep_id, session_id)
+        chosen = key or str(uuid7(tx.now))
+        row = tx.one(RUN.by_key, key=chosen)
+        already = row is not None and row["state"] == "completed"
+        if row is None:
+            tx.run(SQL.add, facts, key=chosen, by=tx.actor, now=tx.now)
+        elif not already and not _is_repeated(row, process):
+            _start_again(tx, row, facts)
+        made = tx.one(RUN.by_key, key=chosen)
+        assert made is not None
+        if row is None or made["tries"] != row["tries"]:
+            put_tags(tx, made["id"], tags)
+            tx.emit(
+                "run.started",
+                f"run:{made['id']}",
+                session=session_id,
+                name=name,
+                sweep_id=sweep_id,
+                notebook=notebook,
+                tries=made["tries"],
+            )
+        [run] = runs_of(tx, [made])
+        return StartedRun(**vars(run), already=already)
+
+    return await ctx.write(change)
+
+
+async def git_state(ctx: Ctx) -> tuple[str | None, bool | None]:
+    """The commit of the main checkout, and whether tracked files differ from it; None without a repository."""
+    try:
+        repository = await ctx.repositories.open()
+        return await asyncio.to_thread(lambda: (repository.parse("HEAD"), repository.is_dirty()))
+    except WorkbenchError:
+        return None, None
+
+
+def _is_repeated(row: Row, process: str | None) -> bool:
+    """Whether a run is started that the same process has started already.
+
+    Raises:
+        Conflict: ``RUN_RUNNING``.
+    """
+    if row["state"] != "running":
+        return False
+    if process is not None and row["process"] == process:
+        return True
+    if row["process"] is not None and has_ended(row["process"]):
+        return False
+    raise Conflict(
+        "RUN_RUNNING",
+        f"The run {row['id']} is running. If nothing runs it any more, end it with end_run and the state lost.",
+        run_id=row["id"],
+    )
+
+
+def _start_again(tx: Tx, row: Row, facts: Mapping[str, object]) -> None:
+    if row["state"] == "running":
+        ending.record_end(tx, row, "lost", ending.LOST)
+    for query in (SQL.forget_metrics, SQL.forget_latest, SQL.forget_artifacts):
+        tx.run(query, run=row["id"])
+    tx.run(SQL.start_again, facts, id=row["id"], now=tx.now)
+
+
+def _require_known(tx: Tx, sweep_id: int | None, session_id: str | None) -> None:
+    if sweep_id is not None and tx.one(SQL.sweep, id=sweep_id) is None:
+        raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {sweep_id}. list_sweeps lists them.")
+    if session_id is not None and tx.one(SQL.session, id=session_id) is None:
+        raise NotFound("SESSION_NOT_FOUND", f"There is no session {session_id!r}. list_sessions lists them.")
+
+
+def _require_small(facts: Mapping[str, object], limit: int) -> None:
+    size = sum(len(value.encode()) for value in facts.values() if isinstance(value, str))
+    if size > limit:
+        raise BadInput(
+            "RUN_TOO_LARGE",
+            f"What is recorded of the run has {size} bytes; the limit is {limit} (max_run_bytes). Put large values "
+            "into a file, and add it with add_run_artifact.",
+            bytes=size,
+            limit=limit,
+        )
