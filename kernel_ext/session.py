@@ -31,7 +31,8 @@ from kernel_ext.personalities import Personalities
 from kernel_ext.result import Result
 from kernel_ext.tools.notebook import NotebookTools
 from workbench import cli
-from workbench.analytics.live import Live, Update, as_frame, read_closed, refresh
+from workbench.analytics.changes import Update
+from workbench.analytics.live import Live, as_frame, read_closed, refresh
 from workbench.analytics.reports import Report, report
 from workbench.errors import WorkbenchError
 from workbench.functions.progress import progress

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import Admit, Admitted, Clock
 from workbench.analytics import reports
-from workbench.analytics.live import Live, as_frame, ask, read_update, refresh
+from workbench.analytics.changes import START, SUBJECT, read_update
+from workbench.analytics.live import Live, as_frame, ask, refresh
 from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS
 from workbench.analytics.views import VIEWS
 from workbench.app import Workbench
@@ -416,10 +417,10 @@ async def test_only_what_changed_is_read_again(workbench: Workbench, admit: Admi
     content(live, await refresh(live, workbench.store))
     await do(workbench, ada, "claim_task", 2)
     news = await refresh(live, workbench.store)
-    assert [event["kind"] for event in news.events] == ["task.claimed"]
+    assert [event[SUBJECT] for event in news.events] == ["task:2"]
     assert {table: len(found) for table, found in news.rows.items() if found} == {"raw_tasks": 1, "raw_attempts": 1}
     content(live, news)
-    assert (await refresh(live, workbench.store)).events == []
+    assert list((await refresh(live, workbench.store)).events) == []
 
 
 CALLS: list[Callable[[int], tuple[str, dict[str, Any]]]] = [
@@ -472,9 +473,9 @@ async def follow(project: Settings, steps: list[Any]) -> None:
             await store.write(lambda tx: expiry.expire(tx, project, lambda: 0.5))
             if look:
                 live.answer(await refresh(live, store), "SELECT 1")
-        news = await store.read(lambda tx: read_update(tx, 0))
+        news = await store.read(lambda tx: read_update(tx, START))
         assert content(live, await refresh(live, store)) == content(Live(), news)
-        assert len(news.events) == news.cursor
-        assert set(news.events[0].keys()) == set(EVENT_COLUMNS)
+        assert len(news.events) == news.position.cursor
+        assert len(news.events[0]) == len(EVENT_COLUMNS)
     finally:
         store.close()

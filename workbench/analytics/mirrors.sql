@@ -1,7 +1,3 @@
--- name: events
-SELECT id, at AS at_us, kind, actor, subject, session, data FROM events
-WHERE id > :after ORDER BY id LIMIT :limit;
-
 -- name: tasks
 SELECT t.id, t.title, t.plan, t.name, s.persona_id AS persona, t.target_worktree AS worktree, t.parent_id,
     s.priority, t.session_id, t.on_failure, t.created_by, s.status, s.assigned_agent_id AS agent_uid, s.attempt,

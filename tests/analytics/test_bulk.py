@@ -1,0 +1,237 @@
+"""A large store is loaded through children and from segments, and whatever befalls these, the copy is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import Clock
+from tests.small_disk import fill, small_disk
+from workbench.analytics import live as module
+from workbench.analytics.bulk import segments
+from workbench.analytics.bulk.children import ExtractionFailed
+from workbench.analytics.bulk.load import Load
+from workbench.analytics.bulk.segments import outline
+from workbench.analytics.changes import START, read_update
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.mirrors import MIRRORS
+from workbench.app import Workbench
+from workbench.settings import Settings
+from workbench.store.base import Reader, Tx
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+TABLES = [*(mirror.table for mirror in MIRRORS), "raw_events"]
+TASKS = 60
+
+
+@pytest.fixture(autouse=True)
+def _little_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SMALLEST", 10)
+    monkeypatch.setattr(segments, "SIZE", 32)
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project with some tasks, whose titles try the way through the files."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        await create_tasks(opened)
+        yield opened
+
+
+async def create_tasks(workbench: Workbench, count: int = TASKS) -> None:
+    """Create tasks; each is an event."""
+    titles = ["é\U0001f427", "a'b\"c\\d", "\x01\x7f\n\t", "NULL", "1"]
+    for number in range(count):
+        await workbench.call("create_task", title=titles[number % len(titles)], persona_id="implementer")
+
+
+async def everything(live: Live, workbench: Workbench) -> dict[str, list[Any]]:
+    """All rows of all tables."""
+    news = await refresh(live, workbench.store)
+    return {table: live.answer(news, f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in TABLES}
+
+
+async def expected(workbench: Workbench) -> dict[str, list[Any]]:
+    """The same, read without children and segments."""
+    news = await workbench.store.read(lambda tx: read_update(tx, START))
+    live = Live()
+    return {table: live.answer(news, f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in TABLES}
+
+
+def stored(settings: Settings) -> dict[str, int]:
+    """The segments, and when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in (settings.home / "analytics").iterdir()}
+
+
+def children() -> list[psutil.Process]:
+    """The processes that copy."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if "workbench.analytics.bulk.child" in process.cmdline():
+                found.append(process)
+    return found
+
+
+async def test_a_load_through_children_is_as_good_as_reading_everything(workbench: Workbench) -> None:
+    live = Live()
+    whole = await everything(live, workbench)
+    assert whole == await expected(workbench)
+    assert len(whole["raw_tasks"]) == TASKS
+    assert children() == []
+    await create_tasks(workbench, 5)
+    assert await everything(live, workbench) == await expected(workbench)
+
+
+async def test_segments_are_private_and_are_used_again(workbench: Workbench, settings: Settings) -> None:
+    first = await everything(Live(), workbench)
+    made = stored(settings)
+    assert len(made) >= TASKS // 32
+    for name in made:
+        assert (settings.home / "analytics" / name).stat().st_mode & 0o777 == 0o600
+    assert await everything(Live(), workbench) == first
+    assert stored(settings) == made
+    await create_tasks(workbench, 40)
+    assert await everything(Live(), workbench) == await expected(workbench)
+    assert made.items() < stored(settings).items()
+
+
+async def test_damaged_foreign_and_linked_segments_are_replaced(
+    workbench: Workbench, settings: Settings, tmp_path: Path
+) -> None:
+    whole = await everything(Live(), workbench)
+    place = settings.home / "analytics"
+    damaged, foreign, *_ = sorted(place.iterdir())
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    shutil.move(foreign, tmp_path / "elsewhere")
+    foreign.symlink_to(tmp_path / "elsewhere")
+    (place / f"events-000000000001-000000000032-{'0' * 16}-{'0' * 32}.parquet").write_text("other")
+    assert await everything(Live(), workbench) == whole
+    assert not any(path.is_symlink() for path in place.iterdir())
+    assert [name for name in stored(settings) if "0" * 16 in name] == []
+    assert (tmp_path / "elsewhere").exists()
+
+
+def without_old_events(tx: Tx) -> None:
+    """What an operator's own clean-up might do."""
+    from workbench.store.queries import Query
+
+    tx.run(Query("prune", "DELETE FROM events WHERE id <= 20 OR id BETWEEN 40 AND 42"))
+
+
+async def test_pruned_events_are_not_loaded_from_segments(workbench: Workbench) -> None:
+    before = await everything(Live(), workbench)
+    await workbench.store.write(without_old_events)
+    after = await everything(Live(), workbench)
+    assert after == await expected(workbench)
+    assert len(before["raw_events"]) - len(after["raw_events"]) == 23
+
+
+async def test_a_store_that_was_replaced_by_a_backup_is_loaded_anew(settings: Settings, clock: Clock) -> None:
+    live = Live()
+    backup = settings.home / "backup.db"
+    async with Workbench.open(settings, clock=clock) as workbench:
+        await create_tasks(workbench)
+        with closing(sqlite3.connect(settings.database)) as db:
+            db.execute("VACUUM INTO ?", [str(backup)])
+        await create_tasks(workbench)
+        assert len((await everything(live, workbench))["raw_tasks"]) == 2 * TASKS
+    for suffix in ("-wal", "-shm"):
+        settings.database.with_name(settings.database.name + suffix).unlink(missing_ok=True)
+    backup.replace(settings.database)
+    clock.forward(60)
+    async with Workbench.open(settings, clock=clock) as workbench:
+        await create_tasks(workbench, TASKS + 20)
+        whole = await expected(workbench)
+        assert len(whole["raw_tasks"]) == 2 * TASKS + 20
+        assert await everything(live, workbench) == whole
+        assert await everything(Live(), workbench) == whole
+
+
+async def test_two_kernels_may_write_segments_at_once(workbench: Workbench) -> None:
+    found = await asyncio.gather(*(everything(Live(), workbench) for _ in range(3)))
+    assert found == [await expected(workbench)] * 3
+    assert await everything(Live(), workbench) == found[0]
+
+
+async def test_where_no_segment_can_be_written_the_store_is_read_in_the_kernel(
+    workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    (settings.home / "analytics").write_text("in the way")
+    assert await everything(Live(), workbench) == await expected(workbench)
+    assert "page by page" in caplog.text
+
+
+async def test_a_full_disk_costs_only_time(
+    workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_disk(settings.home / "analytics", 1) as place:
+        fill(place, 4_096)
+        assert await everything(Live(), workbench) == await expected(workbench)
+        assert [path.name for path in place.iterdir()] == ["filler"]
+    assert "page by page" in caplog.text
+
+
+async def test_the_pages_of_a_long_reading_are_put_together(
+    workbench: Workbench, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (settings.home / "analytics").write_text("in the way")
+    monkeypatch.setattr("workbench.analytics.changes.PAGE", 7)
+    live = Live()
+    whole = await everything(live, workbench)
+    await create_tasks(workbench, 20)
+    after = await everything(live, workbench)
+    monkeypatch.undo()
+    assert len(whole["raw_tasks"]) == TASKS
+    assert after == await expected(workbench)
+
+
+async def test_a_child_that_is_killed_costs_only_time(workbench: Workbench) -> None:
+    async def kill_all() -> None:
+        while not (found := children()):
+            await asyncio.sleep(0.005)
+        for process in found:
+            with suppress(psutil.Error):
+                process.kill()
+
+    killing = asyncio.create_task(kill_all())
+    whole = await everything(Live(), workbench)
+    await killing
+    assert whole == await expected(workbench)
+
+
+async def test_an_interrupted_load_leaves_nothing_behind(workbench: Workbench, settings: Settings) -> None:
+    live = Live()
+    loading = asyncio.create_task(refresh(live, workbench.store))
+    while not children():
+        await asyncio.sleep(0.005)
+    loading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loading
+    whole = await everything(live, workbench)
+    assert whole == await expected(workbench)
+    assert children() == []
+    assert [name for name in stored(settings) if name.startswith(".work-")] == []
+
+
+async def test_a_load_that_was_stopped_before_it_began_fails(workbench: Workbench, settings: Settings) -> None:
+    def divided(tx: Reader) -> segments.Outline:
+        return outline(tx)
+
+    load = Load(settings.database, await workbench.store.read(divided))
+    load.stop()
+    live = Live()
+    with pytest.raises(ExtractionFailed, match="stopped"):
+        await asyncio.to_thread(live.replica.fill, load.into, START)
+    assert await everything(live, workbench) == await expected(workbench)

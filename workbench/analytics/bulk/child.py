@@ -1,0 +1,63 @@
+"""The program of the children: copies rows of a SQLite file to Parquet files.
+
+It is a process of its own because ADBC brings a second SQLite library, which would break the file locks of the first.
+It reads a job per line of its input, ``{"read": …, "write": …, "path": …}``, and answers each with a line,
+``{"rows": …}`` or ``{"error": …}``. It ends with its input. A file is complete once its job is answered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+NICENESS = 5
+"""Those who write to the store come first."""
+BATCH_ROWS = "8192"
+
+
+def main(database: str) -> None:
+    """Do the jobs of the input.
+
+    Args:
+        database: the URI of the SQLite file.
+    """
+    os.umask(0o077)
+    os.nice(NICENESS)
+    import duckdb
+    from adbc_driver_sqlite import dbapi
+
+    with dbapi.connect(database) as source, duckdb.connect(config={"threads": "1"}) as target:
+        for line in sys.stdin:
+            try:
+                answer = _copy(source, target, **json.loads(line))
+            except Exception as error:
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+
+def _copy(source: Any, target: Any, read: str, write: str, path: str) -> dict[str, Any]:
+    """Copy the rows of a query.
+
+    Args:
+        read: the query, for SQLite.
+        write: the expressions of DuckDB that make the columns of the file from those of the query, and a condition.
+    """
+    with source.cursor() as cursor:
+        cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
+        cursor.execute(read)
+        target.register("rows", cursor.fetch_arrow())
+        try:
+            quoted = path.replace("'", "''")
+            (count,) = target.execute(
+                f"COPY (SELECT {write}) TO '{quoted}' (FORMAT parquet, COMPRESSION snappy)"
+            ).fetchone()
+        finally:
+            target.unregister("rows")
+    return {"rows": count}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

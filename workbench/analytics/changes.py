@@ -1,0 +1,106 @@
+"""What has changed in a store since it was copied: the events after a position, and the rows they are about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, Mirror
+from workbench.store.base import Reader
+from workbench.store.feed import last_event_id
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+SUBJECT, DATA = (list(EVENT_COLUMNS).index(name) for name in ("subject", "data"))
+PAGE = 50_000
+"""The most events that are read at once."""
+
+Keys = Mapping[str, frozenset[str]]
+"""Keys of rows, by the noun of their mirror."""
+Rows = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a copy follows its store.
+
+    Attributes:
+        cursor: the id of the last event that the copy has.
+        mark: this event, so that another store in the place of this one is noticed; empty before the first event.
+        stale: the rows that events in the copy are about, but that are still to be read; None: all.
+    """
+
+    cursor: int = 0
+    mark: Rows = ()
+    stale: Keys | None = None
+
+    def fits(self, tx: Reader) -> bool:
+        """Whether the store has the event that this position is after."""
+        return _mark(tx, self.cursor) == self.mark
+
+
+START = Position()
+
+
+@dataclass(frozen=True)
+class Update:
+    """Events, rows by table, and the keys whose rows they replace, by noun (None: all).
+
+    Attributes:
+        position: that of a copy which has applied this.
+    """
+
+    events: Rows
+    rows: Mapping[str, Rows]
+    keys: Keys | None
+    position: Position
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the copy is then as the store was when this was read."""
+        return self.position.stale is not None and not self.position.stale
+
+
+def after_event(tx: Reader, cursor: int) -> Position:
+    """The position of a copy that has all events up to this one, and rows that are not older."""
+    return Position(cursor, _mark(tx, cursor), {})
+
+
+def read_update(tx: Reader, position: Position) -> Update:
+    """The next changes after a position, in one snapshot: some events, or the last ones with the rows."""
+    events = tx.tuples(SQL.events, after=position.cursor, limit=PAGE)
+    keys = None if position.stale is None else _merged(position.stale, _changed(events))
+    cursor = events[-1][0] if events else position.cursor
+    if cursor < last_event_id(tx):
+        return Update(events, {}, {}, Position(cursor, _mark(tx, cursor), keys))
+    rows = {mirror.table: _rows(tx, mirror, keys) for mirror in MIRRORS}
+    return Update(events, rows, keys, after_event(tx, cursor))
+
+
+def _mark(tx: Reader, cursor: int) -> Rows:
+    return tx.tuples(SQL.mark, id=cursor)
+
+
+def _changed(events: Rows) -> Keys:
+    found: dict[str, set[str]] = {}
+    for subject in {event[SUBJECT] for event in events}:
+        noun, _, key = subject.partition(":")
+        found.setdefault(noun, set()).add(key)
+    for event in events if "plan" in found else ():
+        if event[SUBJECT].startswith("plan:"):
+            found.setdefault("task", set()).update(map(str, json.loads(event[DATA]).get("tasks", {}).values()))
+    return {noun: frozenset(keys) for noun, keys in found.items()}
+
+
+def _merged(*all_keys: Keys) -> Keys:
+    nouns: Iterable[str] = {noun for keys in all_keys for noun in keys}
+    return {noun: frozenset().union(*(keys.get(noun, ()) for keys in all_keys)) for noun in nouns}
+
+
+def _rows(tx: Reader, mirror: Mirror, keys: Keys | None) -> Rows:
+    if keys is None:
+        return tx.tuples(mirror.rows, keys=None)
+    wanted = keys.get(mirror.noun)
+    return tx.tuples(mirror.rows, keys=json.dumps(sorted(wanted))) if wanted else ()

@@ -1,0 +1,137 @@
+"""A DuckDB database in memory that has a copy of the store's tables, and the views over them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from workbench.analytics import mirrors, views
+from workbench.analytics.changes import START, Position, Rows, Update
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS
+
+if TYPE_CHECKING:
+    import duckdb
+
+NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+NO_FILES = ("enable_external_access = false", "lock_configuration = true")
+"""The second because settings such as profiling_output write files as well."""
+
+
+class Replica:
+    """A copy of a store; callable from any thread.
+
+    Args:
+        files: queries may read and write files and load extensions; otherwise DuckDB refuses both.
+    """
+
+    def __init__(self, files: bool = False) -> None:
+        self._files = files
+        self._db: duckdb.DuckDBPyConnection | None = None
+        self._position = START
+        self._lock = threading.Lock()
+
+    @property
+    def position(self) -> Position:
+        """How far it follows the store."""
+        return self._position
+
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A new connection to the database."""
+        with self._lock:
+            return self._database().cursor()
+
+    def reset(self, unfit: Position) -> None:
+        """Forget everything, unless the copy is no longer at this position. Open connections keep what they have."""
+        with self._lock:
+            if self._position == unfit:
+                self._db, self._position = None, START
+
+    def fill(self, load: Callable[[duckdb.DuckDBPyConnection], None], position: Position) -> None:
+        """Have the empty tables filled up to a position, unless there is something in them. The load may read files.
+
+        Raises:
+            Exception: what the load raises; the copy is then empty.
+        """
+        with self._lock:
+            if self._position == START:
+                db = _created()
+                load(db)
+                self._db, self._position = self._restricted(db), position
+
+    def apply(self, update: Update) -> None:
+        """Bring the copy to a later position."""
+        with self._lock:
+            if update.position.cursor < self._position.cursor or update.position == self._position:
+                return
+            db = self._database()
+            db.execute("BEGIN")
+            try:
+                self._replace(db, update)
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+            self._position = update.position
+
+    def _replace(self, db: duckdb.DuckDBPyConnection, update: Update) -> None:
+        events = [event for event in update.events if event[0] > self._position.cursor]
+        _insert(db, "raw_events", EVENT_COLUMNS, events)
+        for mirror in MIRRORS if update.is_last else ():
+            if update.keys is None:
+                db.execute(f"DELETE FROM {mirror.table}")
+            elif keys := update.keys.get(mirror.noun):
+                _delete(db, mirror.table, mirror.key, keys)
+            _insert(db, mirror.table, mirror.columns, update.rows[mirror.table])
+
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        if self._db is None:
+            self._db = self._restricted(_created())
+        return self._db
+
+    def _restricted(self, db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        for setting in () if self._files else NO_FILES:
+            db.execute(f"SET {setting}")
+        return db
+
+
+def _created() -> duckdb.DuckDBPyConnection:
+    """An empty database with all tables and views."""
+    import duckdb
+
+    db = duckdb.connect(config=NO_EXTENSIONS)
+    mirrors.create(db)
+    views.create(db)
+    return db
+
+
+def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Rows) -> None:
+    """Insert rows as arrays of NumPy, which DuckDB reads far faster than it binds values."""
+    import numpy
+
+    if not rows:
+        return
+    integers = {name for name, kind in columns.items() if kind == "BIGINT"}
+    arrays = {
+        name: numpy.array(values, dtype="int64" if name in integers and None not in values else object)
+        for name, values in zip(columns, zip(*rows, strict=True), strict=True)
+    }
+    casts = ", ".join(f"CAST({name} AS {kind})" for name, kind in columns.items())
+    db.register("arriving", arrays)
+    try:
+        db.execute(f"INSERT INTO {table} SELECT {casts} FROM arriving")
+    finally:
+        db.unregister("arriving")
+
+
+def _delete(db: duckdb.DuckDBPyConnection, table: str, column: str, keys: frozenset[str]) -> None:
+    import numpy
+
+    db.register("leaving", {"key": numpy.array(sorted(keys), dtype=object)})
+    try:
+        db.execute(f"DELETE FROM {table} WHERE CAST({column} AS VARCHAR) IN (SELECT key FROM leaving)")
+    finally:
+        db.unregister("leaving")
