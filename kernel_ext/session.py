@@ -34,7 +34,7 @@ from workbench import cli
 from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, as_frame, read_closed, refresh
 from workbench.analytics.reports import Report, report
-from workbench.errors import WorkbenchError
+from workbench.errors import BadInput, WorkbenchError
 from workbench.functions.progress import progress
 from workbench.graph import Graph
 from workbench.model import ServerInfo
@@ -52,6 +52,18 @@ if TYPE_CHECKING:
 NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker", "chat"}
 """Commands that are not available in a kernel: they would block it, have their own magic or form, repeat `start`, or
 print a secret that the notebook would store."""
+PANEL_TABS = (
+    "inbox",
+    "tasks",
+    "worktrees",
+    "agents",
+    "definitions",
+    "tools",
+    "chat",
+    "personalities",
+    "projects",
+    "admin",
+)
 ANSWER_SECONDS = 2.0
 
 
@@ -230,11 +242,22 @@ class Session:
             command = context.command_path if context else "%workbench"
             raise bad_command(error.format_message(), f"{command} --help") from None
 
-    def panel(self) -> Desk:
-        """Open the panel, which shows the inbox, agents, tasks and worktrees live."""
+    def panel(self, tab: str = "inbox", *, alone: bool = False, dock: bool = False) -> Desk:
+        """Open the panel, which shows the inbox, agents, tasks and worktrees live.
+
+        Args:
+            tab: the one that is shown first; see `PANEL_TABS`.
+            alone: without the others.
+            dock: put it beside the notebook, which JupyterLab can do; elsewhere it is shown in the cell.
+
+        Raises:
+            BadInput: ``UNKNOWN_TAB``.
+        """
         from kernel_ext.panels.desk import Desk
 
-        desk = Desk(self.host)
+        if tab.lower() not in PANEL_TABS:
+            raise BadInput("UNKNOWN_TAB", f"The panel has no tab {tab!r}. It has {', '.join(PANEL_TABS)}.")
+        desk = Desk(self.host, tab=tab.capitalize(), alone=alone, docked=dock)
         self._desks.append(desk)
         return desk
 
@@ -430,10 +453,13 @@ def stop(session: Session, end_workers: bool) -> cli.Note:
 
 
 @click.command()
+@click.argument("tab", type=click.Choice(PANEL_TABS, case_sensitive=False), default="inbox")
+@click.option("--alone", is_flag=True, help="Only this tab.")
+@click.option("--dock", is_flag=True, help="Beside the notebook, in JupyterLab; elsewhere in the cell.")
 @click.pass_obj
-def panel(session: Session) -> Any:
+def panel(session: Session, tab: str, alone: bool, dock: bool) -> Any:
     """Show the panel with the inbox, agents, tasks and worktrees, live."""
-    return session.panel()
+    return session.panel(tab, alone=alone, dock=dock)
 
 
 @click.command("report")

@@ -76,4 +76,5 @@ Approval.KIND = Kind(
     NONE_WAITS,
     _approval,
     first={"limit": MOST},
+    tab="inbox",
 )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
     from kernel_ext.host import KernelHost
+    from kernel_ext.panels.desk import Desk
 
 PAGE = 20
 SHOWN = 100
@@ -41,6 +42,10 @@ class Notebook(Caller, Protocol):
         Raises:
             Unavailable: ``NOT_STARTED``.
         """
+        ...
+
+    def panel(self, tab: str = ..., *, alone: bool = ..., dock: bool = ...) -> Desk:
+        """Open the panel."""
         ...
 
 
@@ -126,6 +131,7 @@ class Kind(Generic[R]):
         first: filters of the list itself, which a call replaces.
         words: shorter names for arguments of the operation.
         newest: only the newest are listed, unless a call asks for more by `limit`.
+        tab: the panel's tab that shows them, if there is one.
     """
 
     row: Callable[..., R]
@@ -138,6 +144,7 @@ class Kind(Generic[R]):
     first: Mapping[str, Any] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     newest: bool = False
+    tab: str | None = None
 
     def list(self, notebook: Notebook, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
         """All that match, page by page.
@@ -213,6 +220,17 @@ class Listing(Collection[R]):
         except NotFound:
             return False
         return True
+
+    def panel(self, *, dock: bool = False) -> Desk:
+        """A panel that shows only them, live.
+
+        Args:
+            dock: put it beside the notebook, which JupyterLab can do.
+
+        Raises:
+            BadInput: ``UNKNOWN_TAB``: the panel does not show them.
+        """
+        return self._notebook.panel(self._kind.tab or self._kind.items, alone=True, dock=dock)
 
     def _ipython_key_completions_(self) -> list[Any]:
         return [one[self._kind.key] for one in self._kind.list(self._notebook, {})]

@@ -181,4 +181,4 @@ class Plan(Row):
         return Page([(f"Plan {self.plan}", Table([], [], lead)), ("", tasks)], self.as_dict())
 
 
-Plan.KIND = Kind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS)
+Plan.KIND = Kind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS, tab="tasks")

@@ -9,6 +9,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import traitlets
+
 from kernel_ext.panels import STATIC, Panel
 from kernel_ext.panels.link import try_to_send
 from kernel_ext.panels.publisher import Publisher
@@ -32,6 +34,8 @@ SHOWN_ARGUMENTS = 200
 """Longer arguments of a tool call are cut in the static tables."""
 OPTIONAL = ("Definitions", "Worktrees", "Processes")
 """The static tables that are left out when they are empty."""
+SECTIONS = {"Inbox": "Waiting for you"} | {name: name for name in ("Tasks", "Worktrees", "Agents", "Definitions")}
+"""How the title of a tab's static table begins."""
 INDENT = "· "
 END_SECONDS = 2.0
 """How long a stop may wait for the last state of a panel without a page."""
@@ -42,19 +46,27 @@ class Desk(Panel):
 
     Args:
         host: a started `KernelHost`. When it stops, the panel says so; when it runs again, the panel continues.
+        chosen: values of `tab`, `alone` and `docked`.
     """
+
+    tab = traitlets.Unicode("").tag(sync=True)
+    """The label of the tab that is shown first."""
+    alone = traitlets.Bool(False).tag(sync=True)
+    """Whether that tab is the only one."""
+    docked = traitlets.Bool(False).tag(sync=True)
+    """Whether it is put beside the notebook, where the page can do so."""
 
     _esm = STATIC / "desk.js"
     _css = STATIC / "desk.css"
     _summarised: ClassVar[Sequence[str]] = ("approvals", "agents", "definitions", "tasks", "worktrees", "processes")
     """The tables that `sections` needs."""
 
-    def __init__(self, host: KernelHost) -> None:
+    def __init__(self, host: KernelHost, **chosen: Any) -> None:
         self._workbench_host = host
         self._publisher = Publisher(host, self.post, self._keep)
         self._requests = RequestHandler(host, self.post)
         self._closed_with: WorkbenchError | None = None
-        super().__init__()
+        super().__init__(**chosen)
 
     def on_message(self, content: Mapping[str, Any]) -> None:
         """`resync` asks for a snapshot, `action` for an operation, `asset` for a bundle."""
@@ -98,7 +110,13 @@ class Desk(Panel):
 
     def sections(self, tables: Tables) -> list[tuple[str, Table]]:
         """What is shown where the panel is not live: titled tables. A project may be without some of them."""
-        found = [
+        only = SECTIONS.get(self.tab, "") if self.alone else ""
+        found = [(title, table) for title, table in self._all(tables) if title.startswith(only)]
+        return [(title, table) for title, table in found if only or table.rows or title not in OPTIONAL]
+
+    def _all(self, tables: Tables) -> list[tuple[str, Table]]:
+        """What a panel with all tabs shows."""
+        return [
             ("Waiting for you", inbox_table(list(tables["approvals"].values()))),
             ("Agents", agent_table(list(tables["agents"].values()))),
             ("Definitions", definition_table(_known(tables.get("definitions", {})))),
@@ -106,7 +124,6 @@ class Desk(Panel):
             ("Worktrees", worktree_table(_known(tables.get("worktrees", {})))),
             ("Processes", process_table(_known(tables.get("processes", {})))),
         ]
-        return [(title, table) for title, table in found if table.rows or title not in OPTIONAL]
 
 
 def _known(table: Mapping[str, Row]) -> Mapping[str, Row]:

@@ -131,13 +131,13 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 @pytest.fixture
 def open_desk(lab: Lab, project: Project, page: Page) -> Callable[..., Locator]:
-    """Opens a notebook that shows the desk, with further cells after it; the desk's element."""
+    """Opens a notebook that shows the desk, with further cells after it; the desk's element. `mode` is JupyterLab's."""
 
-    def opened(*after: str, before: str = "") -> Locator:
-        cells = [new_code_cell(START + before), new_code_cell(SHOW), *map(new_code_cell, after)]
+    def opened(*after: str, before: str = "", show: str = SHOW, mode: str = "doc") -> Locator:
+        cells = [new_code_cell(START + before), new_code_cell(show), *map(new_code_cell, after)]
         notebook = new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
         nbformat.write(notebook, project.path / "desk.ipynb")
-        page.goto(f"{lab.url}doc/tree/{project.path.name}/desk.ipynb?reset")
+        page.goto(f"{lab.url}{mode}/tree/{project.path.name}/desk.ipynb?reset")
         page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady", timeout=60_000)
         run(page, 0)
         run(page, 1)

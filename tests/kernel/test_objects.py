@@ -150,3 +150,13 @@ def test_help_and_completion_know_the_operations(running: Kernel) -> None:
     assert "create_task" in running.complete('wb.call("create_t')
     assert "persona_id=" in running.complete('wb.call("create_task", title="a", per')
     assert "'ada'" in running.run("str(wb.agents._ipython_key_completions_())")
+
+
+def test_a_list_has_a_panel_of_its_own(running: Kernel) -> None:
+    shown = running.run("wb.tasks.panel()")
+    assert shown.startswith("Tasks: ")
+    assert "Waiting for you" not in shown
+    assert "Waiting for you" in running.run("%workbench panel --dock")
+    assert running.run("%workbench panel worktrees --alone").splitlines()[0] == "Worktrees"
+    assert running.fail("wb.events.panel()")["evalue"].startswith("UNKNOWN_TAB: The panel has no tab 'events'.")
+    assert running.fail("%workbench panel event")["evalue"].startswith("BAD_COMMAND: ")

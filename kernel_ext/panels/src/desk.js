@@ -12,6 +12,7 @@ import { h, setText } from "./lib/dom.js";
 import { Frame } from "./link/frame.js";
 import { Tabs } from "./lib/tabs.js";
 import { Channel } from "./link/channel.js";
+import { Dock } from "./link/dock.js";
 import { keepLastState } from "./link/last_state.js";
 import { Store } from "./link/store.js";
 import { Personalities } from "./personalities/personalities.js";
@@ -34,8 +35,12 @@ const LINK_LABELS = {
 
 /** One view of the desk, as it stands in one cell. */
 class View extends Frame {
-  /** @param {Store} store @param {Channel} channel @param {AbortSignal} signal ends the view */
-  constructor(store, channel, signal) {
+  /**
+   * @param {Store} store @param {Channel} channel
+   * @param {{tab: string, alone: boolean}} chosen the label of the tab to show first, and whether it is the only one
+   * @param {AbortSignal} signal ends the view
+   */
+  constructor(store, channel, { tab, alone }, signal) {
     super(store, channel);
     const announce = (text) => this.announce(text);
     this.untrusted = new Untrusted(store);
@@ -64,6 +69,13 @@ class View extends Frame {
       { label: "Admin", element: this.admin.element },
     ];
     this.tabs = new Tabs(views, () => this.draw());
+    this.tabs.show(
+      Math.max(
+        0,
+        views.findIndex(({ label }) => label === tab),
+      ),
+    );
+    this.alone = alone ? tab : null;
     const notices = [this.banner, this.unattended.element, this.untrusted.element];
     this.element = this.region("Workbench desk", this.top(), ...notices, ...this.tabs.panels);
     this.start(signal);
@@ -72,7 +84,8 @@ class View extends Frame {
   top() {
     this.dot = h("span", { class: "wb-dot", "aria-hidden": "true" });
     this.linkLabel = h("span", {});
-    const brand = h("span", { class: "wb-brand" }, "Workbench");
+    const brand = h("span", { class: "wb-brand" }, this.alone ?? "Workbench");
+    this.tabs.element.hidden = this.alone !== null;
     const link = h("span", { class: "wb-state" }, this.dot, this.linkLabel);
     return h("div", { class: "wb-top" }, brand, this.tabs.element, this.status, link);
   }
@@ -159,15 +172,20 @@ export default () => {
   const store = new Store();
   /** @type {Channel} */
   let channel;
+  /** @type {Dock} */
+  let dock;
   return {
     initialize({ model, signal }) {
       keepLastState(model);
       channel = new Channel(model, store, signal);
+      const chosen = { tab: model.get("tab"), alone: model.get("alone") };
+      dock = new Dock(model, (el, ended) => el.append(new View(store, channel, chosen, ended).element));
     },
     render({ model, el, signal }) {
       const ids = model.get("approval_ids");
-      const view = ids ? new Question(store, channel, ids, signal) : new View(store, channel, signal);
-      el.append(view.element);
+      if (ids) el.append(new Question(store, channel, ids, signal).element);
+      else if (model.get("docked")) dock.render(el, signal);
+      else dock.show(el, signal);
     },
   };
 };

@@ -1,0 +1,113 @@
+/**
+ * The panel beside the notebook, as a view of its own in JupyterLab; its cell says so, with buttons to change it.
+ *
+ * JupyterLab's widget manager gives no public way to a widget's area: the context of the notebook has one (`addSibling`),
+ * and its arguments are Lumino widgets, whose class is that of the view's own widget.
+ */
+
+import { button } from "../lib/controls.js";
+import { h } from "../lib/dom.js";
+
+const UNAVAILABLE =
+  "This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.";
+
+export class Dock {
+  /**
+   * @param {any} model the anywidget model
+   * @param {(el: HTMLElement, signal: AbortSignal) => void} show puts the panel into an element
+   */
+  constructor(model, show) {
+    this.model = model;
+    this.show = show;
+    this.isOpen = false;
+    this.isOpening = false;
+    /** The cells' outputs. @type {Set<() => void>} */
+    this.outputs = new Set();
+  }
+
+  /** A view of the model: the docked one that was just asked for, or the output of a cell. */
+  render(el, signal) {
+    if (this.isOpening) {
+      this.isOpening = false;
+      this.show(el, signal);
+    } else {
+      this.renderOutput(el, signal);
+    }
+  }
+
+  renderOutput(el, signal) {
+    const text = h("p", { class: "wb-grow" }, "The panel is beside the notebook.");
+    const again = button("Put it beside the notebook again", "wb-button", () => this.open(el));
+    const here = button("Show it here", "wb-button", () => {
+      this.outputs.delete(update);
+      el.replaceChildren();
+      this.show(el, signal);
+    });
+    const line = h("div", { class: "wb-toolbar wb-docked" }, text, again, here);
+    const update = () => {
+      text.hidden = !this.isOpen;
+      again.hidden = this.isOpen;
+    };
+    el.append(h("div", { class: "wb-desk", role: "region", "aria-label": "Workbench desk, docked" }, line));
+    this.outputs.add(update);
+    signal.addEventListener("abort", () => this.outputs.delete(update));
+    update();
+    if (!this.isOpen) this.open(el).then((isDone) => isDone || this.giveUp(el, signal));
+  }
+
+  /** Show the panel in the cell, and say how else to get it beside the notebook. */
+  giveUp(el, signal) {
+    el.replaceChildren(
+      h("div", { class: "wb-desk" }, h("p", { class: "wb-toolbar wb-docked" }, UNAVAILABLE)),
+      h("div", { class: "wb-docked-here" }),
+    );
+    this.show(el.lastElementChild, signal);
+  }
+
+  /** Put the panel beside the notebook. @returns {Promise<boolean>} whether this page can */
+  async open(el) {
+    const manager = this.model.widget_manager;
+    const context = manager?.context;
+    if (typeof context?.addSibling !== "function") return false;
+    try {
+      this.isOpen = this.isOpening = true;
+      const view = await manager.create_view(await manager.get_model(this.model.get("panel_id")));
+      const inner = view.luminoWidget;
+      const Widget = baseOf(inner.constructor);
+      const panel = new Widget();
+      panel.id = `workbench-${this.model.get("panel_id")}`;
+      panel.addClass("jp-ThemedContainer");
+      panel.title.label = "Workbench";
+      panel.title.closable = true;
+      panel.node.style.overflow = "auto";
+      panel.node.style.padding = "var(--jp-notebook-padding, 8px)";
+      const ref = el.closest(".jp-NotebookPanel")?.id;
+      panel.disposed.connect(() => this.closed());
+      view.once?.("remove", () => panel.dispose());
+      context.addSibling(panel, { mode: "split-right", ref });
+      Widget.attach(inner, panel.node);
+      this.tell();
+      return true;
+    } catch (error) {
+      console.warn("Workbench could not put its panel beside the notebook.", error);
+      this.isOpen = this.isOpening = false;
+      return false;
+    }
+  }
+
+  closed() {
+    this.isOpen = false;
+    this.tell();
+  }
+
+  tell() {
+    for (const update of this.outputs) update();
+  }
+}
+
+/** The class `Widget` of Lumino, from one that derives from it. */
+function baseOf(derived) {
+  let base = derived;
+  while (Object.getPrototypeOf(base).prototype) base = Object.getPrototypeOf(base);
+  return base;
+}

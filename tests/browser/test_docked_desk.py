@@ -1,0 +1,49 @@
+"""The panel beside the notebook, and panels of one tab, in a real JupyterLab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.desk_lab import Project, shot
+
+OpenDesk = Callable[..., Locator]
+DOCK = "desk = Desk(host, tab='Tasks', docked=True)\ndesk"
+ALONE = "desk = Desk(host, tab='Agents', alone=True)\ndesk"
+
+
+def test_the_panel_stands_beside_the_notebook_and_comes_back(open_desk: OpenDesk, project: Project, page: Page) -> None:
+    page.set_viewport_size({"width": 1600, "height": 900})
+    open_desk(show=DOCK, mode="lab")
+    docked = page.get_by_role("region", name="Workbench desk", exact=True)
+    cell = page.get_by_role("region", name="Workbench desk, docked")
+    expect(docked).to_have_count(1)
+    expect(cell).to_contain_text("The panel is beside the notebook.")
+    expect(docked.get_by_role("tab", name="Tasks")).to_have_attribute("aria-selected", "true")
+    project.call("register", name="ada", persona_id="planner")
+    docked.get_by_role("tab", name="Inbox").press("Enter")
+    docked.get_by_role("button", name="Admit").click()
+    expect(docked).to_contain_text("Admitted as ada.")
+    shot(docked, "docked")
+    beside, notebook = docked.bounding_box(), page.locator(".jp-Notebook").bounding_box()
+    assert beside is not None
+    assert notebook is not None
+    assert beside["x"] >= notebook["x"] + notebook["width"] - 1
+
+    page.locator(".lm-TabBar-tab", has_text="Workbench").locator(".lm-TabBar-tabCloseIcon").click()
+    expect(docked).to_have_count(0)
+    cell.get_by_role("button", name="Put it beside the notebook again").click()
+    expect(docked).to_have_count(1)
+    expect(docked).to_contain_text("Nothing is waiting for you.")
+    cell.get_by_role("button", name="Show it here").click()
+    expect(docked).to_have_count(2)
+
+
+def test_a_panel_of_one_tab_has_no_others(open_desk: OpenDesk, project: Project) -> None:
+    desk = open_desk(show=ALONE)
+    expect(desk.get_by_role("tab")).to_have_count(0)
+    registered = project.call("register", name="ada", persona_id="planner")
+    project.operate("approve", approval_id=registered["approval_id"], choices={"agent_id": "ada"})
+    expect(desk).to_contain_text("ada")
+    shot(desk, "alone")
