@@ -4,8 +4,8 @@ WITH persons AS (
     WHERE kind IN ('approval.approved', 'approval.rejected', 'approval.failed') GROUP BY subject
 )
 SELECT p.id, p.kind, p.status,
-    coalesce(a.agent, c.tool_name, substr(p.subject, strpos(p.subject, ':') + 1)) AS about,
-    coalesce(r.agent, p.requester) AS asked_by,
+    coalesce(CASE WHEN a.status = 'pending' THEN a.name ELSE a.agent END, c.tool_name, substr(p.subject, strpos(p.subject, ':') + 1)) AS about,
+    coalesce(r.agent, CASE WHEN p.requester = 'anonymous' THEN coalesce(a.name, p.requester) ELSE p.requester END) AS asked_by,
     p.decided_by, h.person,
     make_timestamptz(p.created_us) AS created_at,
     make_timestamptz(p.decided_us) AS decided_at,
@@ -21,8 +21,8 @@ COMMENT ON VIEW approvals IS 'Questions to a person: who asked what, who decided
 COMMENT ON COLUMN approvals.id IS 'Number of the approval.';
 COMMENT ON COLUMN approvals.kind IS 'What was asked: registration, integration, trust, tool_call or peer_call.';
 COMMENT ON COLUMN approvals.status IS 'pending, approved, rejected, or failed: no longer possible when it was decided.';
-COMMENT ON COLUMN approvals.about IS 'Name of the agent, worktree, tool or definition that it is about.';
-COMMENT ON COLUMN approvals.asked_by IS 'Present id of the agent that asked, or operator.';
+COMMENT ON COLUMN approvals.about IS 'The agent, worktree, tool or definition that it is about, by its present id or name.';
+COMMENT ON COLUMN approvals.asked_by IS 'Present id of the agent that asked; of one that registered by itself, its name; or operator.';
 COMMENT ON COLUMN approvals.decided_by IS 'operator, rule:NAME, the agent that withdrew it, or system.';
 COMMENT ON COLUMN approvals.person IS 'Name of the person who decided: the setting person, or the name of the system''s user. Null: no person did.';
 COMMENT ON COLUMN approvals.created_at IS 'When it was asked.';

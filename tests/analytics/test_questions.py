@@ -1,0 +1,97 @@
+"""The questions of the manual, asked as printed of a project whose history is known, and answered by hand."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analytics.recorded import FAILS, PASSES, PERSON, live_of, record
+from tests.code_blocks import blocks_of
+from tests.docs import ROOT
+
+pytestmark = pytest.mark.long
+
+PAGE = ROOT / "docs" / "analytics.md"
+QUESTIONS = {b.heading: b.code for b in blocks_of(PAGE, PAGE.read_text("utf-8")) if b.language == "sql"}
+ANSWERS: dict[str, list[tuple[Any, ...]]] = {
+    # build failed at 30 and its lease of check ended at 190: 10 s each until the retry. check waited for build from 5
+    # to 60, review for check from 5 to 230. Nobody claimed build for 10 + 4 s, check for 10 + 10 s, review for 20 + 5 s
+    # (and 30 s more while rex was not admitted), note for 5 s. The tool waited 7 s, the merge 30 s for two tasks; the
+    # test has waited 10 s for the admission of tom.
+    "What do tasks wait for?": [
+        ("dependency", 2, 280.0, 225.0),
+        ("person", 4, 7.0 + 30 + 2 * 30 + 10, 30.0),
+        ("agent", 4, 14.0 + 20 + 25 + 5, 20.0),
+        ("retry", 2, 20.0, 10.0),
+    ],
+    # build 15 to 60, check 70 to 230; review 285 to 300, note 350 to 360.
+    "How much does each persona get done?": [
+        ("implementer", 2, (45.0 + 160) / 2, 205.0),
+        ("reviewer", 2, (15.0 + 10) / 2, 25.0),
+    ],
+    "Why do things fail?": [("attempt", "OSError", 1), ("attempt", "lease lost", 1), ("gate", "failed", 1)],
+    "Who loses leases, and what is tried again?": [("ada", 4, 1, 2), ("rex", 2, 0, 0)],
+    # ada was admitted at 5, rex at 280; the last event is at 380.
+    "How busy are the agents?": [
+        ("ada", 15.0 + 16 + 120 + 20, round(171 / 375, 3)),
+        ("rex", 25.0, 0.25),
+    ],
+    "What decided how long a plan took?": [
+        (1, "build", "ada", 55.0, 15.0 + 16, 10.0 + 10 + 4),
+        (2, "check", "ada", 170.0, 120.0 + 20, 10.0 + 20),
+        (3, "review", "rex", 70.0, 15.0, 55.0),
+    ],
+    "Who asked for what, and who approved it, after how long?": [
+        ("registration", "ada", "ada", "approved", PERSON, 5.0),
+        ("registration", "pia", "pia", "approved", PERSON, 5.0),
+        ("tool_call", "hub__fetch", "ada", "approved", PERSON, 7.0),
+        ("registration", "rex", "rex", "approved", PERSON, 30.0),
+        ("integration", "lab", "operator", "approved", PERSON, 30.0),
+        ("registration", "tom", "tom", "pending", None, None),
+    ],
+    "What became of a task: attempts, commits, merge, artifacts?": [
+        (1, "ada", "failed", None, False, None, None),
+        (2, "ada", "completed", 1, True, PERSON, '["report.html"]'),
+    ],
+    "Which gates fail, and how long do they take?": [(FAILS, 1, 0, True), (PASSES, 1, 1, True)],
+    "How fast are tools, by source and server?": [("mcp", "hub", 1, 2.0, 7.0)],
+    "How many tokens, and what did they cost?": [("test:script", 1, 50, 2, None)],
+    # From 5: build until 60, check until 230, review until 300; note from 345 to 360.
+    "Which of two plans went better?": [
+        ("alpha", 3, 3, 2, 225.0, (10.0 + 10 + 4 + 7 + 30) + (55 + 10 + 10 + 10 + 30) + (225 + 20 + 30 + 5)),
+        ("beta", 1, 1, 0, 15.0, 5.0),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory, first_commit: Path) -> Any:
+    """The answer to a query about the recorded project."""
+    project = Path(shutil.copytree(first_commit, tmp_path_factory.mktemp("recorded") / "project"))
+    return live_of(record(project))
+
+
+def test_the_manual_asks_twelve_questions_and_each_has_an_answer() -> None:
+    assert list(QUESTIONS) == list(ANSWERS)
+    assert len(QUESTIONS) == 12
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_answer_is_that_of_the_history(ask: Any, question: str) -> None:
+    assert ask(QUESTIONS[question]).fetchall() == ANSWERS[question]
+
+
+def test_what_waits_now_is_open(ask: Any) -> None:
+    assert ask("SELECT task_id, waits_for, seconds FROM waits WHERE ended_at IS NULL").fetchall() == [
+        (5, "person", 10.0)
+    ]
+
+
+def test_commits_lead_to_their_task_attempt_and_merge(ask: Any) -> None:
+    found = ask("SELECT message, author, task_id, attempt, epoch_us(committed_at) // 1000000 - 1800000000 FROM commits")
+    assert sorted(found.fetchall()) == [("Add more.txt", "ada", 2, 2, 220), ("Add new.txt", "ada", 1, 2, 50)]
+    merged = ask("SELECT DISTINCT c.merge_commit = w.commit_id FROM commits c JOIN worktrees w ON w.name = c.worktree")
+    assert merged.fetchall() == [(True,)]
