@@ -109,6 +109,18 @@ async def test_a_server_that_dies_in_mid_call_fails_that_call_and_is_started_aga
         assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_that_is_under_way_when_its_server_is_stopped_fails(target: Target, era: str) -> None:
+    async with running(connecting(target, era)) as watched:
+        upstream = await watched.ready()
+        hanging = asyncio.create_task(upstream.call("hang", {}))
+        assert (await upstream.call("add", ADD)).structured_content == {"result": 3}  # the other one is on its way
+    with pytest.raises(Unavailable) as failed:
+        await hanging
+    assert failed.value.code == "TOOL_SERVER_DOWN"
+    assert upstream.state is State.STOPPED
+
+
 async def test_a_server_that_dies_while_it_is_idle_is_started_again_at_once() -> None:
     async with running(connecting(program()), check=1_000) as watched:
         await watched.ready()

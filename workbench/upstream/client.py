@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from workbench.upstream.connection import Handlers
-from workbench.upstream.http_transport import http_streams
+from workbench.upstream.http_transport import http_client, sse_streams
 from workbench.upstream.program_transport import LogTail, program_streams
-from workbench.upstream.target import Program, Target
+from workbench.upstream.target import Address, Program, Target
 
 if TYPE_CHECKING:
-    from mcp.client import Client
+    from mcp.client import Client, Transport
 
 
 @asynccontextmanager
@@ -26,13 +26,32 @@ async def connected(target: Target, handlers: Handlers, largest: int, tail: LogT
     Raises:
         OSError: a program cannot be started. MCPError, TransportError: the server does not answer as it should.
     """
+    connecting: AbstractAsyncContextManager[Client]
+    if isinstance(target, Program):
+        connecting = _client(program_streams(target, largest, tail, handlers.ended), handlers)
+    elif target.is_sse:
+        connecting = _client(sse_streams(target, largest), handlers)
+    else:
+        connecting = _over_http(target, handlers, largest)
+    async with connecting as client:
+        yield client
+
+
+@asynccontextmanager
+async def _over_http(address: Address, handlers: Handlers, largest: int) -> AsyncIterator[Client]:
+    from mcp.client.streamable_http import streamable_http_client
+
+    from workbench.upstream.http_calls import HttpCalls
+
+    async with http_client(address, largest) as http:
+        streams = streamable_http_client(address.url, http_client=http, max_sse_event_size=largest)
+        async with _client(streams, handlers) as client:
+            session = client.session
+            session._dispatcher = HttpCalls(session._dispatcher, http, address.url, largest)
+            yield client
+
+
+def _client(streams: Transport, handlers: Handlers) -> Client:
     from mcp.client import Client
 
-    if isinstance(target, Program):
-        streams = program_streams(target, largest, tail, handlers.ended)
-    else:
-        streams = http_streams(target, largest)
-    async with Client(
-        streams, mode=handlers.era, message_handler=handlers.note, elicitation_callback=handlers.elicit
-    ) as client:
-        yield client
+    return Client(streams, mode=handlers.era, message_handler=handlers.note, elicitation_callback=handlers.elicit)

@@ -165,8 +165,9 @@ class Upstream:
         if errors.is_too_large(error):
             return errors.too_large(self.name, self._limits.largest)
         if errors.is_lost(error):
-            self._set(State.FAILED, "it ended before it had answered")
-            self._news.set()
+            if self._client is not None:
+                self._set(State.FAILED, "it ended before it had answered")
+                self._news.set()
             return errors.down(self.name, "it ended before it had answered")
         return errors.refused(self.name, error)
 
@@ -205,6 +206,7 @@ class Upstream:
                 if offers != self.offers:
                     self.offers = offers
                     self._changed()
+                self._set(State.READY, None)  # if a call was lost, it was that call alone
                 await asyncio.sleep(LIST_SECONDS)
         finally:
             listening.cancel()

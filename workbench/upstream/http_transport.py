@@ -1,10 +1,10 @@
-"""Messages to and from a server at a URL, with a limit for each."""
+"""HTTP to and from a server at a URL, with a limit for each message."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -23,35 +23,39 @@ _CONNECT_SECONDS = 10.0
 _EVENT_STREAM = "text/event-stream"
 
 
-@asynccontextmanager
-async def http_streams(address: Address, largest: int) -> AsyncGenerator[TransportStreams]:
-    """Connect to a server at a URL.
+def http_client(
+    address: Address,
+    largest: int,
+    headers: Mapping[str, str] | None = None,
+) -> httpx2.AsyncClient:
+    """A client for a server at a URL. Calls have deadlines of their own.
+
+    Args:
+        largest: bytes of an answer from it that is no stream.
+        headers: of every request, instead of the address's.
+    """
+    # Compressed, an answer could be larger than its bytes.
+    return httpx2.AsyncClient(
+        event_hooks={"response": [_limiting(largest)]},
+        headers={**(headers or address.headers), "accept-encoding": "identity"},
+        timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
+    )
+
+
+def sse_streams(address: Address, largest: int) -> AbstractAsyncContextManager[TransportStreams]:
+    """Connect to a server with the older transport.
 
     Args:
         largest: bytes of a message from it.
     """
     from mcp.client.sse import sse_client
-    from mcp.client.streamable_http import streamable_http_client
 
     def client(
         headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
-        # A call has a deadline of its own. Compressed, an answer could be larger than its bytes.
-        return httpx2.AsyncClient(
-            event_hooks={"response": [_limiting(largest)]},
-            headers={**(headers or address.headers), "accept-encoding": "identity"},
-            timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
-        )
+        return http_client(address, largest, headers)
 
-    if address.is_sse:
-        async with sse_client(address.url, headers=dict(address.headers), httpx_client_factory=client) as streams:
-            yield streams
-        return
-    async with (
-        client() as http,
-        streamable_http_client(address.url, http_client=http, max_sse_event_size=largest) as streams,
-    ):
-        yield streams
+    return sse_client(address.url, headers=dict(address.headers), httpx_client_factory=client)
 
 
 def _limiting(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
