@@ -227,13 +227,14 @@ class WorkbenchMagics(Magics):
     @magic_arguments()
     @argument("out", nargs="?", help="bind the DataFrame to this variable")
     @argument("--files", action="store_true", help="let the query read and write files, and load extensions")
+    @argument("--as", dest="library", default="pandas", help="the library of the answer: pandas, polars, or arrow")
     def wsql(self, line: str, cell: str) -> Any:
         """Query the live project with DuckDB: tasks, attempts, agents, approvals, worktrees, events.
 
-        The notebook's DataFrames are tables too.
+        The notebook's DataFrames are tables too, and $name is the value of its variable. CREATE TEMP VIEW stays.
         """
         args = parsed(WorkbenchMagics.wsql, line)
-        frame = self.session.sql(cell, files=args.files, frames=self.shell.user_ns)
+        frame = self.session.sql(cell, files=args.files, frames=self.shell.user_ns, as_=args.library)
         if args.out:
             self.shell.user_ns[args.out] = frame
         return frame

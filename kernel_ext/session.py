@@ -31,8 +31,10 @@ from kernel_ext.personalities import Personalities
 from kernel_ext.result import Result
 from kernel_ext.tools.notebook import NotebookTools
 from workbench import cli
+from workbench.analytics import results
 from workbench.analytics.changes import Update
-from workbench.analytics.live import Live, as_frame, read_closed, refresh
+from workbench.analytics.live import Live, read_closed, refresh
+from workbench.analytics.questions import Question
 from workbench.analytics.reports import Report, report
 from workbench.errors import BadInput, WorkbenchError
 from workbench.functions.progress import progress
@@ -45,7 +47,6 @@ from workbench.withheld import notice
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas
 
     from kernel_ext.panels.desk import Desk
 
@@ -317,20 +318,38 @@ class Session:
     def require_operator(self, command: str) -> None:
         """The person at the notebook is the operator."""
 
-    def sql(self, query: str, *, files: bool = False, frames: Mapping[str, object] | None = None) -> pandas.DataFrame:
+    def sql(
+        self,
+        query: str,
+        *,
+        files: bool = False,
+        frames: Mapping[str, object] | None = None,
+        as_: str = "pandas",
+        **values: object,
+    ) -> Any:
         """Query the project with DuckDB, live or, after a stop, as it was stored. Your DataFrames are tables too.
+
+        The answer is a DataFrame; None for statements such as CREATE TEMP VIEW, which stays until the project changes.
+        An interrupt ends the query, and so does the setting `sql_seconds`.
 
         Args:
             files: let the query read and write files, and load extensions.
-            frames: DataFrames by name; by default the variables of the calling function and module.
+            frames: DataFrames and values by name; by default the variables of the calling function and module.
+            as_: the library of the answer: pandas, polars, or arrow.
+            values: those of parameters: `persona="tester"` for `$persona` in the query. Others are variables of yours.
 
         Raises:
-            BadInput: ``SQL_FAILED``. Refused: ``FILES_NOT_ALLOWED``.
+            BadInput: ``SQL_FAILED``, ``UNKNOWN_LIBRARY``. Refused: ``FILES_NOT_ALLOWED``.
+            Unavailable: ``SQL_TOO_SLOW``, ``LIBRARY_MISSING``.
         """
         if frames is None:
             calling = sys._getframe(1)
             frames = {**calling.f_globals, **calling.f_locals}
-        return as_frame(self._query(query, files, frames))
+        results.check(as_)
+        live = self._live_with_files if files else self._live
+        question = Question(query, {**frames, **values}, frames, self.settings.sql_seconds)
+        found = live.run(self._update(live), question)
+        return None if found is None else results.converted(found, as_)
 
     def report(self, name: str) -> Report:
         """A standard report: tasks, totals, gantt, tools, tool_sources.
@@ -365,11 +384,8 @@ class Session:
         """
         return described(operation)
 
-    def _query(
-        self, query: str, files: bool = False, frames: Mapping[str, object] | None = None
-    ) -> duckdb.DuckDBPyRelation:
-        live = self._live_with_files if files else self._live
-        return live.answer(self._update(live), query, frames)
+    def _query(self, query: str) -> duckdb.DuckDBPyRelation:
+        return self._live.answer(self._update(self._live), query)
 
     def _update(self, live: Live) -> Update:
         """What has changed since the last query. After a stop it is read from the store; the servers stay stopped."""

@@ -295,6 +295,7 @@ class Settings(BaseSettings):
     max_run_bytes: int = Field(
         262_144, ge=1_024, description="Largest record of a run: its parameters, definitions and environment together."
     )
+    sql_seconds: float = Field(300.0, gt=0, description="How long a query of `wb.sql` or `workbench sql` may take.")
     switch_interval_seconds: float = Field(
         0.0005, gt=0, description="Interpreter switch interval while the servers run in a kernel."
     )

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import threading
-import warnings
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +19,9 @@ from workbench.analytics.bulk.children import ExtractionFailed
 from workbench.analytics.bulk.load import SMALLEST, Load
 from workbench.analytics.bulk.segments import outline
 from workbench.analytics.changes import START, Update, after_event, read_update
+from workbench.analytics.questions import Question, answer
 from workbench.analytics.replica import Replica
-from workbench.errors import BadInput, Refused
+from workbench.errors import BadInput
 from workbench.settings import Settings
 from workbench.store.base import Store
 from workbench.store.feed import last_event_id
@@ -31,15 +29,14 @@ from workbench.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas
-
-FILES_ADVICE = "To let the query read and write files, use --files, or in Python wb.sql(…, files=True)."
 
 log = logging.getLogger(__name__)
 
 
 class Live:
     """Answers queries about one store; callable from any thread.
+
+    Temporary views stay from one query to the next, until another store takes the place of this one.
 
     Args:
         files: queries may read and write files and load extensions; otherwise DuckDB refuses both.
@@ -48,57 +45,32 @@ class Live:
     def __init__(self, files: bool = False) -> None:
         self.replica = Replica(files)
         self._asking = threading.Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._generation = 0
 
-    def answer(self, update: Update, query: str, frames: Mapping[str, object] | None = None) -> duckdb.DuckDBPyRelation:
-        """Apply an update and run a query, which may not change the tables; its rows are a snapshot.
-
-        Args:
-            frames: DataFrames that the query may use as tables, by name; Workbench's own tables take precedence.
+    def answer(self, update: Update, query: str, **options: Any) -> duckdb.DuckDBPyRelation:
+        """Apply an update and run a query that has rows. See `run`.
 
         Raises:
-            BadInput: ``SQL_FAILED``, with DuckDB's explanation. Refused: ``FILES_NOT_ALLOWED``.
+            BadInput: ``SQL_FAILED``. Others: see `questions.answer`.
         """
-        import duckdb
-
-        with self._asking:
-            self.replica.apply(update)
-            reader = self.replica.connection()
-            try:
-                for name, frame in _mentioned(reader, query, frames or {}):
-                    reader.register(name, frame)
-                reader.execute("BEGIN TRANSACTION READ ONLY")
-                relation = reader.sql(query)
-                found = None if relation is None else relation.materialize()
-            except duckdb.PermissionException as error:
-                raise Refused("FILES_NOT_ALLOWED", f"{error}\n{FILES_ADVICE}") from None
-            except duckdb.Error as error:
-                raise BadInput("SQL_FAILED", str(error)) from None
-            finally:
-                with suppress(duckdb.Error):
-                    reader.execute("ROLLBACK")
+        found = self.run(update, Question(query, **options))
         if found is None:
             raise BadInput("SQL_FAILED", "The statement returns no rows. Use SELECT.")
         return found
 
+    def run(self, update: Update, question: Question) -> duckdb.DuckDBPyRelation | None:
+        """Apply an update and answer a question, which may change nothing; the rows of the answer are a snapshot.
 
-def _mentioned(db: duckdb.DuckDBPyConnection, query: str, frames: Mapping[str, object]) -> list[tuple[str, object]]:
-    """The DataFrames that a query mentions, without those that have the name of a table or view."""
-    words = set(re.findall(r"\w+", query.lower()))
-    tables = {name for (name,) in db.execute("SELECT lower(table_name) FROM information_schema.tables").fetchall()}
-    return [
-        (name, frame)
-        for name, frame in frames.items()
-        if name.lower() in words - tables and any(kind.__name__ == "DataFrame" for kind in type(frame).__mro__)
-    ]
-
-
-def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
-    """The rows of an answer. Times have a time zone, that of the computer."""
-    with warnings.catch_warnings():
-        # DuckDB calls `DataFrame.drop` as pandas 4 no longer allows.
-        warnings.filterwarnings("ignore", "The inplace keyword in DataFrame.drop", DeprecationWarning)
-        frame: pandas.DataFrame = found.df()
-    return frame
+        Raises:
+            BadInput, Refused, Unavailable: see `questions.answer`.
+        """
+        with self._asking:
+            self.replica.apply(update)
+            generation = self.replica.generation
+            if self._connection is None or self._generation != generation:
+                self._connection, self._generation = self.replica.connection(), generation
+            return answer(self._connection, question)
 
 
 async def refresh(live: Live, store: Store) -> Update:
@@ -142,12 +114,12 @@ def read_closed(live: Live, settings: Settings) -> Update:
         return asyncio.run(refresh(live, store))
 
 
-def ask(settings: Settings, query: str, files: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Run one query in a process that is not the server: column names and rows. See `Live`.
+def ask(settings: Settings, question: Question, files: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Answer one question in a process that is not the server: column names and rows. See `Live`.
 
     Raises:
-        BadInput: ``SQL_FAILED``. Refused: ``FILES_NOT_ALLOWED``. Others: see `read_closed`.
+        BadInput, Refused, Unavailable: see `questions.answer`, `read_closed`.
     """
     live = Live(files)
-    found = live.answer(read_closed(live, settings), query)
-    return list(found.columns), found.fetchall()
+    found = live.run(read_closed(live, settings), question)
+    return ([], []) if found is None else (list(found.columns), found.fetchall())

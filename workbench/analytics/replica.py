@@ -33,6 +33,8 @@ class Replica:
         self._db: duckdb.DuckDBPyConnection | None = None
         self._position = START
         self._lock = threading.Lock()
+        self.generation = 0
+        """Changes when the copy begins anew: connections from before then have an old one."""
 
     @property
     def position(self) -> Position:
@@ -49,6 +51,7 @@ class Replica:
         with self._lock:
             if self._position == unfit:
                 self._db, self._position = None, START
+                self.generation += 1
 
     def fill(self, load: Callable[[duckdb.DuckDBPyConnection], None], position: Position) -> None:
         """Have the empty tables filled up to a position, unless there is something in them. The load may read files.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.analytics.live import as_frame
+from workbench.analytics.results import as_frame
 from workbench.errors import BadInput
 from workbench.tables import Table
 

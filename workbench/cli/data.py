@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,16 @@ SHOWN = 20
 @root.command()
 @click.argument("query")
 @click.option("--files", is_flag=True, help="Let the query read and write files, and load extensions.")
+@click.option("-p", "--param", "values", multiple=True, metavar="NAME=VALUE", help="The value of $NAME; repeatable.")
 @pass_client
-def sql(client: OperatorClient, query: str, files: bool) -> Shown:
-    """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …"""
+def sql(client: OperatorClient, query: str, files: bool, values: Sequence[str]) -> Shown:
+    """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …; `views` lists them."""
     from workbench.analytics.live import ask
+    from workbench.analytics.questions import Question
 
     client.require_operator("sql")
-    columns, rows = ask(client.settings, query, files)
+    question = Question(query, dict(map(_parameter, values)), seconds=client.settings.sql_seconds)
+    columns, rows = ask(client.settings, question, files)
     data = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
     return Table(columns, rows, "No rows.", data)
 
@@ -118,6 +122,17 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
         }
         return Table.of(history, columns, "No migration has been applied yet.")
     return Note(f"The store is up to date; its latest migration is {history[-1]['migration_name']}.", history)
+
+
+def _parameter(given: str) -> tuple[str, Any]:
+    """The name and the value of a parameter: a number, true, false or null as in JSON, otherwise a text."""
+    name, equals, value = given.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"{given!r} is not NAME=VALUE.", param_hint="--param")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def _form(file: Path) -> str | None:

@@ -1,0 +1,126 @@
+"""What a person may ask in SQL, and what ends a question: parameters, frames, views that stay, limits, interrupts."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from typing import Any
+
+import pandas
+import pytest
+
+from tests.conftest import Clock
+from workbench.analytics import results
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.questions import Question
+from workbench.app import Workbench
+from workbench.errors import BadInput, Unavailable
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+ENDLESS = "SELECT count(*) FROM range(100000000000) a, range(1000) b WHERE a.range + b.range = 7"
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project with three tasks."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        for title in ("Count", "Weigh", "Measure"):
+            await opened.call("create_task", title=title, persona_id="implementer")
+        yield opened
+
+
+async def asked(live: Live, workbench: Workbench, query: str, **options: Any) -> Any:
+    """The rows of an answer; None without any."""
+    found = live.run(await refresh(live, workbench.store), Question(query, **options))
+    return None if found is None else found.fetchall()
+
+
+async def test_parameters_are_values_and_others_are_ignored(workbench: Workbench) -> None:
+    query = "SELECT id FROM tasks WHERE title = $title AND id < $most"
+    values = {"title": "Weigh", "most": 3, "unused": object()}
+    assert await asked(Live(), workbench, query, values=values) == [(2,)]
+    assert await asked(Live(), workbench, "SELECT $t", values={"t": "x'; DROP VIEW tasks; --"}) == [
+        ("x'; DROP VIEW tasks; --",)
+    ]
+
+
+@pytest.mark.parametrize("query", ["SELECT $title", "SELECT ?", "SELECT $1", "SELECT $a, $title"])
+async def test_a_parameter_without_a_value_is_named(workbench: Workbench, query: str) -> None:
+    with pytest.raises(BadInput, match=r"^SQL_FAILED: No value for \$(title|1)\."):
+        await asked(Live(), workbench, query, values={"a": 1})
+
+
+async def test_a_value_that_sql_has_no_type_for_is_refused(workbench: Workbench) -> None:
+    with pytest.raises(BadInput, match="SQL_FAILED"):
+        await asked(Live(), workbench, "SELECT $live", values={"live": Live()})
+
+
+async def test_temporary_views_stay_and_follow_the_project(workbench: Workbench) -> None:
+    live = Live()
+    assert await asked(live, workbench, "CREATE TEMP VIEW short AS SELECT title FROM tasks WHERE id < 3") is None
+    assert await asked(live, workbench, "SELECT count(*) FROM short") == [(2,)]
+    await workbench.call("cancel_task", task_id=1)
+    assert await asked(live, workbench, "FROM short JOIN tasks USING (title) SELECT status ORDER BY id") == [
+        ("cancelled",),
+        ("pending",),
+    ]
+    with pytest.raises(BadInput, match="SQL_FAILED"):
+        await asked(live, workbench, "CREATE VIEW lasting AS SELECT 1")
+
+
+async def test_temporary_views_over_dataframes_stay(workbench: Workbench) -> None:
+    live = Live()
+    frames = {"weights": pandas.DataFrame({"id": [1, 2], "kilograms": [3, 4]})}
+    view = "CREATE TEMP VIEW heavy AS SELECT title FROM tasks JOIN weights USING (id) WHERE kilograms > 3"
+    await asked(live, workbench, view, frames=frames)
+    assert await asked(live, workbench, "FROM heavy", frames=frames) == [("Weigh",)]
+    frames["weights"]["kilograms"] += 1
+    assert await asked(live, workbench, "SELECT count(*) FROM heavy", frames=frames) == [(2,)]
+
+
+async def test_several_statements_give_the_last_answer(workbench: Workbench) -> None:
+    query = "CREATE TEMP VIEW one AS SELECT 1 AS n; SELECT n + $n FROM one"
+    assert await asked(Live(), workbench, query, values={"n": 2}) == [(3,)]
+
+
+async def test_an_endless_query_ends_at_its_limit(workbench: Workbench) -> None:
+    live = Live()
+    with pytest.raises(Unavailable, match="SQL_TOO_SLOW"):
+        await asked(live, workbench, ENDLESS, seconds=0.1)
+    assert await asked(live, workbench, "SELECT count(*) FROM tasks", seconds=60) == [(3,)]
+
+
+async def test_an_interrupt_ends_an_endless_query_and_the_next_one_is_answered(workbench: Workbench) -> None:
+    live = Live()
+    await asked(live, workbench, "CREATE TEMP VIEW kept AS SELECT 1")
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
+    update = await refresh(live, workbench.store)
+    with pytest.raises(KeyboardInterrupt):
+        live.run(update, Question(ENDLESS))
+    assert await asked(live, workbench, "FROM kept") == [(1,)]
+
+
+async def test_results_come_in_the_library_that_is_asked_for(workbench: Workbench) -> None:
+    live = Live()
+    found = live.answer(await refresh(live, workbench.store), "SELECT id, title, created_at FROM tasks ORDER BY id")
+    frame = results.converted(found, "pandas")
+    assert frame["title"].tolist() == ["Count", "Weigh", "Measure"]
+    for library, package in (("polars", "polars"), ("arrow", "pyarrow")):
+        if find_spec(package):
+            assert list(results.converted(found, library)["id"]) == [1, 2, 3]
+
+
+def test_a_library_that_cannot_be_used_is_named() -> None:
+    with pytest.raises(BadInput, match=r"UNKNOWN_LIBRARY.*pandas, polars, arrow"):
+        results.check("spark")
+    for library, package in (("polars", "polars"), ("arrow", "pyarrow")):
+        if find_spec(package) is None:
+            with pytest.raises(Unavailable, match=rf"LIBRARY_MISSING.*pip install {package}"):
+                results.check(library)
+    results.check("pandas")

@@ -1,0 +1,167 @@
+"""A person's SQL: statements that change nothing, with parameters, DataFrames, a time limit and interrupts."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from workbench.errors import BadInput, Refused, Unavailable
+
+if TYPE_CHECKING:
+    import duckdb
+
+T = TypeVar("T")
+
+FILES_ADVICE = "To let the query read and write files, use --files, or in Python wb.sql(…, files=True)."
+STOP_SECONDS = 5.0
+"""How long an interrupted query may take to end."""
+POLL_SECONDS = 0.05
+SILENT = {"CREATE", "DROP", "SET", "VARIABLE_SET", "PREPARE"}
+"""Statements whose result has nothing to show."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person asks.
+
+    Attributes:
+        query: one or more statements of SQL; the last one gives the answer.
+        values: those of the parameters, such as ``$persona``, by name. Others may be among them.
+        frames: DataFrames that the query may use as tables, by name; Workbench's own tables take precedence.
+        seconds: how long it may take; None: any time.
+    """
+
+    query: str
+    values: Mapping[str, object] = field(default_factory=dict)
+    frames: Mapping[str, object] = field(default_factory=dict)
+    seconds: float | None = None
+
+
+def answer(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPyRelation | None:
+    """Run a question; None if its last statement has no rows, such as CREATE TEMP VIEW, which stays for the connection.
+
+    Raises:
+        BadInput: ``SQL_FAILED``, with DuckDB's explanation. Refused: ``FILES_NOT_ALLOWED``.
+        Unavailable: ``SQL_TOO_SLOW``.
+    """
+    import duckdb
+
+    try:
+        frames = _mentioned(db, question)
+        for name, frame in frames.items():
+            db.register(name, frame)
+        try:
+            return _interruptible(db, lambda: _run(db, question), question.seconds)
+        finally:
+            for name in frames:
+                db.unregister(name)
+    except duckdb.PermissionException as error:
+        raise Refused("FILES_NOT_ALLOWED", f"{error}\n{FILES_ADVICE}") from None
+    except duckdb.Error as error:
+        raise BadInput("SQL_FAILED", str(error)) from None
+
+
+def _run(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPyRelation | None:
+    import duckdb
+
+    found = None
+    statements = duckdb.extract_statements(question.query)
+    if not statements:
+        raise BadInput("SQL_FAILED", "The query is empty. Use SELECT.")
+    for statement in statements:
+        if statement.type.name == "TRANSACTION":
+            raise BadInput("SQL_FAILED", "Each statement is a transaction of its own. Leave out BEGIN and COMMIT.")
+        found = _run_one(db, statement, _values(statement, question.values))
+    return None if statement.type.name in SILENT else found
+
+
+def _run_one(
+    db: duckdb.DuckDBPyConnection, statement: duckdb.Statement, values: Mapping[str, object]
+) -> duckdb.DuckDBPyRelation | None:
+    """Run a statement, which may change nothing but what is temporary."""
+    import duckdb
+
+    db.execute("BEGIN TRANSACTION READ ONLY")
+    try:
+        relation = db.sql(statement, params=dict(values) or None)
+        found = None if relation is None else relation.materialize()
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(duckdb.Error):
+            db.execute("ROLLBACK")
+        raise
+    return found
+
+
+def _values(statement: duckdb.Statement, known: Mapping[str, object]) -> Mapping[str, object]:
+    """Those of a statement's parameters: DuckDB refuses others."""
+    names = sorted(statement.named_parameters)
+    unknown = [f"${name}" for name in names if name not in known]
+    if unknown:
+        raise BadInput(
+            "SQL_FAILED",
+            f"No value for {', '.join(unknown)}. Pass it by name, as in wb.sql(query, persona='tester') for $persona, "
+            "or assign the variable in the notebook.",
+        )
+    return {name: known[name] for name in names}
+
+
+def _mentioned(db: duckdb.DuckDBPyConnection, question: Question) -> Mapping[str, object]:
+    """The DataFrames that a query mentions, also through temporary views, without those named like a table or view."""
+    views = "SELECT lower(view_name), sql FROM duckdb_views() WHERE temporary AND NOT internal"
+    words = set(re.findall(r"\w+", question.query.lower()))
+    for name, text in db.execute(views).fetchall():
+        if name in words:
+            words |= set(re.findall(r"\w+", text.lower()))
+    tables = {name for (name,) in db.execute("SELECT lower(table_name) FROM information_schema.tables").fetchall()}
+    wanted = words - tables
+    return {name: frame for name, frame in question.frames.items() if name.lower() in wanted and _is_frame(frame)}
+
+
+def _is_frame(value: object) -> bool:
+    """Whether a value is a DataFrame or a table of Arrow."""
+    return any(kind.__name__ in ("DataFrame", "Table") and hasattr(value, "columns") for kind in type(value).__mro__)
+
+
+def _interruptible(db: duckdb.DuckDBPyConnection, work: Callable[[], T], seconds: float | None) -> T:
+    """Do some work in another thread: DuckDB in the main thread would hold up the interrupt of a notebook.
+
+    Raises:
+        Unavailable: ``SQL_TOO_SLOW``. Exception: what the work raises.
+    """
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # raised to whoever asked
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=run, name="workbench-sql", daemon=True)
+    thread.start()
+    try:
+        return outcome.result(seconds)
+    except BaseException as error:
+        if outcome.done():
+            raise
+        _interrupt(db, thread)
+        if isinstance(error, TimeoutError):
+            raise Unavailable(
+                "SQL_TOO_SLOW",
+                f"The query was stopped after {seconds:g} s. Narrow it, or raise the setting `sql_seconds`.",
+            ) from None
+        raise
+
+
+def _interrupt(db: duckdb.DuckDBPyConnection, thread: threading.Thread) -> None:
+    """End what a connection does; an interrupt that comes before the query has begun is lost."""
+    for _ in range(int(STOP_SECONDS / POLL_SECONDS)):
+        db.interrupt()
+        thread.join(POLL_SECONDS)
+        if not thread.is_alive():
+            return

@@ -1,0 +1,48 @@
+"""The rows of an answer, as the library that a person works with has them."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from workbench.errors import BadInput, Unavailable
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+
+Library = Literal["pandas", "polars", "arrow"]
+LIBRARIES: tuple[Library, ...] = get_args(Library)
+_PACKAGES: dict[Library, str] = {"pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
+
+
+def check(library: str) -> None:
+    """Refuse a library that cannot be used, before anything is computed.
+
+    Raises:
+        BadInput: ``UNKNOWN_LIBRARY``. Unavailable: ``LIBRARY_MISSING``.
+    """
+    if library not in _PACKAGES:
+        raise BadInput("UNKNOWN_LIBRARY", f"Results come as {', '.join(LIBRARIES)}, not as {library!r}.")
+    package = _PACKAGES[library]
+    if find_spec(package) is None:
+        raise Unavailable("LIBRARY_MISSING", f"{package} is not installed. Run `pip install {package}`.")
+
+
+def converted(found: duckdb.DuckDBPyRelation, library: str) -> Any:
+    """The rows as a DataFrame of pandas or Polars, or a table of Arrow."""
+    if library == "polars":
+        import polars
+
+        return polars.DataFrame(found)
+    return found.to_arrow_table() if library == "arrow" else as_frame(found)
+
+
+def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
+    """The rows as a DataFrame of pandas. Times have a time zone, that of the computer."""
+    with warnings.catch_warnings():
+        # DuckDB calls `DataFrame.drop` as pandas 4 no longer allows.
+        warnings.filterwarnings("ignore", "The inplace keyword in DataFrame.drop", DeprecationWarning)
+        frame: pandas.DataFrame = found.df()
+    return frame
