@@ -22,6 +22,7 @@ from workbench.errors import BadInput, Conflict, Unavailable
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from kernel_ext.objects.completion import Completion
     from kernel_ext.session import Session
 
 _ATTRIBUTE = "workbench_magics"
@@ -145,26 +146,29 @@ class WorkbenchMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._session: Session | None = None
+        self._completion: Completion | None = None
 
     @property
     def session(self) -> Session:
         """The kernel's session, created on first use because its imports take time."""
         if self._session is None:
-            from kernel_ext.objects import completion
+            from kernel_ext.objects.completion import Completion
             from kernel_ext.session import Session
 
             self._session = Session()
-            completion.install(self.shell.Completer)
+            self._completion = Completion(
+                self._session, {name: _options_of(magic) for name, magic in CELL_MAGICS.items()}
+            )
+            self._completion.install(self.shell.Completer)
         return self._session
 
     def close(self) -> None:
         """Stop the servers and end the agents' processes."""
         self.shell.user_ns.pop("wb", None)
         if self._session is not None:
-            from kernel_ext.objects import completion
-
-            completion.remove(self.shell.Completer)
             self._session.stop(end_workers=True)
+        if self._completion is not None:
+            self._completion.remove(self.shell.Completer)
 
     @line_magic
     @raising
@@ -272,3 +276,11 @@ class WorkbenchMagics(Magics):
         *complete, incomplete = re.split(r"\s+", event.text_until_cursor.lstrip())
         command = ShellComplete(self.session.tree, {"obj": self.session}, "%workbench", "")
         return [item.value for item in command.get_completions(complete[1:], incomplete) if item.type == "plain"]
+
+
+CELL_MAGICS = {name: getattr(WorkbenchMagics, name) for name in ("plan", "persona", "wsql", "chat")}
+
+
+def _options_of(magic: Any) -> list[str]:
+    """The long options of a magic."""
+    return [option for action in magic.parser._actions for option in action.option_strings if option.startswith("--")]

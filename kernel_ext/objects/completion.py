@@ -1,8 +1,12 @@
-"""Tab in `wb.call("…")` and `wb.help("…")`: the names of operations and of their arguments."""
+"""Tab in `wb.call("…")`, `wb.help("…")`, in SQL, and on the first line of a cell magic."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING
 
 from IPython.core.completer import (
     CompletionContext,
@@ -12,40 +16,112 @@ from IPython.core.completer import (
     context_matcher,
 )
 
+from workbench.errors import WorkbenchError
 from workbench.ops import collect
 from workbench.services import SERVICES
 
+if TYPE_CHECKING:
+    from kernel_ext.session import Session
+
 NAME = re.compile(r"\bwb\.(?:call|help)\(\s*[\"'](\w*)$")
 ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?(?<![=\w.\"'])(\w*)$")
+FIRST_LINE = re.compile(r"%%(plan|persona|wsql|chat)\s(?:.*\s)?([\w./-]*)$")
+SQL = re.compile(r"(?:(\w+)\.)?(\w*)$")
+SQL_CELL = "%%wsql"
 PRIORITY = 100.0
+NAMED: Mapping[str, Callable[[Session], Iterable[str]]] = {
+    "persona": lambda session: [one["id"] for one in session.call("get_personas")["personas"]],
+    "chat": lambda session: [one["name"] for one in session.call("agent_list")["agents"]],
+}
+"""What the first word after a magic names."""
 
 
-@context_matcher(identifier="workbench", priority=PRIORITY)
-def complete_call(context: CompletionContext) -> SimpleMatcherResult:
-    """The completions for the text before the cursor."""
-    text = context.text_until_cursor
+class Completion:
+    """What a notebook completes.
+
+    Args:
+        options: the options of each cell magic.
+    """
+
+    def __init__(self, session: Session, options: Mapping[str, Iterable[str]]) -> None:
+        self._session = session
+        self._options = options
+
+        @context_matcher(identifier="workbench", priority=PRIORITY)
+        def matcher(context: CompletionContext) -> SimpleMatcherResult:
+            return self._matched(context)
+
+        self._matcher = matcher
+
+    def install(self, completer: IPCompleter) -> None:
+        """Begin to offer."""
+        completer.custom_matchers.append(self._matcher)
+
+    def remove(self, completer: IPCompleter) -> None:
+        """Offer no longer."""
+        with suppress(ValueError):
+            completer.custom_matchers.remove(self._matcher)
+
+    def _matched(self, context: CompletionContext) -> SimpleMatcherResult:
+        """The completions for the text before the cursor."""
+        text = context.text_until_cursor
+        if context.full_text.startswith(SQL_CELL) and context.cursor_line > 0:
+            return _in_sql(text, context.full_text)
+        if context.cursor_line == 0 and (found := FIRST_LINE.match(text)):
+            return self._in_first_line(found[1], found[2], text)
+        return _in_call(text)
+
+    def _in_first_line(self, magic: str, fragment: str, text: str) -> SimpleMatcherResult:
+        if fragment.startswith("-"):
+            return _offered(fragment, self._options[magic], "option")
+        is_first_word = len(text.split()) == 1 + bool(fragment)
+        if magic not in NAMED or not is_first_word:
+            return _nothing()
+        names: list[str] = []
+        with suppress(WorkbenchError):  # the servers do not run
+            names = list(NAMED[magic](self._session))
+        return _offered(fragment, names, magic)
+
+
+def _in_call(text: str) -> SimpleMatcherResult:
     operations = collect(SERVICES)
     if found := NAME.search(text):
-        names = [name for name in operations if name.startswith(found[1])]
-        return _offered(found[1], names, "operation")
+        return _offered(found[1], operations, "operation")
     if (found := ARGUMENT.search(text)) and found[1] in operations:
         parameters = operations[found[1]].arguments.model_fields
-        return _offered(found[2], [f"{name}=" for name in parameters if name.startswith(found[2])], "argument")
-    return SimpleMatcherResult(completions=[])
+        return _offered(found[2], [f"{name}=" for name in parameters], "argument")
+    return _nothing()
 
 
-def install(completer: IPCompleter) -> None:
-    """Offer them, once."""
-    if complete_call not in completer.custom_matchers:
-        completer.custom_matchers.append(complete_call)
+def _in_sql(text: str, cell: str) -> SimpleMatcherResult:
+    """Views, and the columns of those that the query names."""
+    found = SQL.search(text)
+    assert found is not None
+    views = _views()
+    if found[1]:
+        return _offered(found[2], views.get(found[1], ()), "column")
+    named = [name for name in views if re.search(rf"\b{name}\b", cell)]
+    columns = dict.fromkeys(column for name in named for column in views[name])
+    return _offered(found[2], [*views, *columns], "column or view") if found[2] else _nothing()
 
 
-def remove(completer: IPCompleter) -> None:
-    """Offer them no longer."""
-    if complete_call in completer.custom_matchers:
-        completer.custom_matchers.remove(complete_call)
+@cache
+def _views() -> Mapping[str, tuple[str, ...]]:
+    """The columns of each view."""
+    from workbench.analytics.views import described
+
+    return {view.name: tuple(column.name for column in view.columns) for view in described()}
 
 
-def _offered(fragment: str, names: list[str], kind: str) -> SimpleMatcherResult:
-    completions = [SimpleCompletion(name, type=kind) for name in names]
-    return {"completions": completions, "matched_fragment": fragment, "suppress": bool(names), "ordered": True}
+def _offered(fragment: str, names: Iterable[str], kind: str) -> SimpleMatcherResult:
+    completions = [SimpleCompletion(name, type=kind) for name in names if name.startswith(fragment)]
+    return {
+        "completions": completions,
+        "matched_fragment": fragment,
+        "suppress": bool(completions),
+        "ordered": True,
+    }
+
+
+def _nothing() -> SimpleMatcherResult:
+    return {"completions": []}

@@ -160,3 +160,11 @@ def test_a_list_has_a_panel_of_its_own(running: Kernel) -> None:
     assert running.run("%workbench panel worktrees --alone").splitlines()[0] == "Worktrees"
     assert running.fail("wb.events.panel()")["evalue"].startswith("UNKNOWN_TAB: The panel has no tab 'events'.")
     assert running.fail("%workbench panel event")["evalue"].startswith("BAD_COMMAND: ")
+
+
+def test_tab_completes_views_columns_options_and_names(running: Kernel) -> None:
+    assert "tasks" in running.complete("%%wsql\nSELECT * FROM ta")
+    assert "wait_seconds" in running.complete("%%wsql\nSELECT * FROM tasks WHERE wai")
+    assert running.complete("%%wsql\nSELECT tasks.titl") == ["title"]
+    assert "--update" in running.complete("%%plan --name a --up")
+    assert running.complete("%%persona tes") == ["tester"]
