@@ -1,0 +1,81 @@
+"""The commands of `%workbench`: those of the command line, and those that only a kernel has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kernel_ext.chat import chat_command
+from workbench import cli
+
+if TYPE_CHECKING:
+    from kernel_ext.session import Session
+    from workbench.analytics.reports import Report
+
+NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker", "chat"}
+"""Commands that are not available in a kernel: they would block it, have their own magic or form, repeat `start`, or
+print a secret that the notebook would store."""
+PANEL_TABS = (
+    "inbox",
+    "tasks",
+    "worktrees",
+    "agents",
+    "definitions",
+    "tools",
+    "chat",
+    "personalities",
+    "projects",
+    "admin",
+)
+
+
+def tree() -> click.Group:
+    """The commands of the command line, plus those that only a kernel has."""
+    group = cli.CommandGroup("workbench", context_settings={"help_option_names": ["-h", "--help"]})
+    for command in cli.COMMANDS:
+        if command.name not in NOT_HERE:
+            group.add_command(command)
+    for command in (start, stop, panel, show_report, chat_command):
+        group.add_command(command)
+    return group
+
+
+@click.command()
+@click.option("--project", type=click.Path(path_type=Path, file_okay=False), help="Root directory of the project.")
+@click.option("--port", type=int, default=None, help="0 lets the system choose.")
+@click.option("--end-workers", is_flag=True, help="End the agents' processes that an earlier server left.")
+@click.pass_obj
+def start(session: Session, project: Path | None, port: int | None, end_workers: bool) -> cli.Note:
+    """Start the servers in this kernel, and take back the agents' processes that an earlier server left."""
+    return session.start(project, port, end_workers=end_workers)
+
+
+@click.command()
+@click.option(
+    "--end-workers", is_flag=True, help="Also end the agents' processes, unless other kernels use the project."
+)
+@click.pass_obj
+def stop(session: Session, end_workers: bool) -> cli.Note:
+    """Stop the servers, unless other kernels use the project: one of them then serves it. Agents' processes go on
+    working; the next start takes them back."""
+    return session.stop(end_workers=end_workers)
+
+
+@click.command()
+@click.argument("tab", type=click.Choice(PANEL_TABS, case_sensitive=False), default="inbox")
+@click.option("--alone", is_flag=True, help="Only this tab.")
+@click.option("--dock", is_flag=True, help="Beside the notebook, in JupyterLab; elsewhere in the cell.")
+@click.pass_obj
+def panel(session: Session, tab: str, alone: bool, dock: bool) -> Any:
+    """Show the panel with the inbox, agents, tasks and worktrees, live."""
+    return session.panel(tab, alone=alone, dock=dock)
+
+
+@click.command("report")
+@click.argument("name")
+@click.pass_obj
+def show_report(session: Session, name: str) -> Report:
+    """Show a standard report: tasks, totals, gantt, tools, tool_sources."""
+    return session.report(name)
