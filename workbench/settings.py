@@ -270,6 +270,12 @@ class Settings(BaseSettings):
     max_koi_personalities_per_node: int = Field(
         2_000, ge=1, description="Personalities of one other node that are kept."
     )
+    max_koi_bytes_per_node: int = Field(
+        16_777_216,
+        ge=65_536,
+        description="Largest contents that are kept of one other node together: personalities, profile, edges. Their "
+        "history may be as large again.",
+    )
     max_koi_nodes: int = Field(1_000, ge=1, description="Other nodes of a KOI network that are kept.")
     max_koi_profile_bytes: int = Field(
         262_144, ge=1_024, description="Largest contents that another node may send about one personality."

@@ -67,7 +67,7 @@ operator   create_conversation list_conversations get_conversation update_conver
 operator   send_message stop_answer retry_answer list_messages read_frames export_conversation
 operator   update_agent_tool list_tool_permissions set_tool_permission
 operator   list_peers get_peer block_peer unblock_peer set_peer_permission get_network join_network leave_network
-operator   publish_personality withdraw_personality get_own_personality
+operator   publish_personality withdraw_personality get_own_personality release_personality_name
 own-traits update_traits
 operator   list_tool_servers add_tool_server update_tool_server remove_tool_server restart_tool_server
 operator   get_performance connection_instructions prune_worktrees get_unattended_work

@@ -145,6 +145,7 @@ COMMANDS: Mapping[str, str] = {
     "reassign_task": "assign",
     "registration_status": "call registration_status",
     "reject_many": "reject",
+    "release_personality_name": "personalities release",
     "remove_admission_rule": "rules remove",
     "remove_dependency": "depend --remove",
     "resolve_worktree": "worktrees resolve",

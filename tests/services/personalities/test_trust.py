@@ -15,7 +15,7 @@ from workbench.koi.requests import BROADCAST, POLL
 from workbench.model import SECOND
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import bundles, receiving
-from workbench.services.personalities.pipeline import directory
+from workbench.services.personalities.pipeline import directory, retention
 from workbench.services.personalities.pipeline.run import handle
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
@@ -263,3 +263,32 @@ async def test_an_edge_that_was_forgotten_here_can_be_proposed_again_by_a_clock_
     await here.receive(ada, again)
     assert await here.refusals() == {}
     assert len(await here.rows("SELECT rid FROM koi_edges")) == 1
+
+
+async def test_there_is_a_limit_to_what_is_kept_of_a_node(here: Here, ada: Other, bob: Other) -> None:
+    here.ctx = here.ctx._replace(settings=here.ctx.settings.model_copy(update={"max_koi_bytes_per_node": 5_000}))
+    await here.receive(ada, *ada.handshake(), ada.personality("large", about="x" * 3_000))
+    await here.receive(ada, ada.personality("other", about="y" * 2_000))
+    assert await here.registry() == {"large/1"}
+    assert await here.refusals() == {"KOI_QUOTA_EXCEEDED": 1}
+    here.clock.forward(1)
+    await here.receive(ada, ada.personality("large", about="z" * 100))
+    await here.receive(ada, ada.personality("other", about="é" * 2_400), ada.personality("small"))
+    assert await here.registry() == {"large/1", "small/1"}
+    assert await here.refusals() == {"KOI_QUOTA_EXCEEDED": 2}
+    await here.receive(bob, *bob.handshake(), bob.personality("of-bob", about="x" * 3_000))
+    await here.publish("own", about="x" * 10_000)
+    assert await here.registry() == {"large/1", "small/1", "of-bob/1", "own/1"}
+
+
+async def test_the_history_of_a_node_is_as_large_as_what_is_kept_of_it(here: Here, ada: Other, bob: Other) -> None:
+    here.ctx = here.ctx._replace(settings=here.ctx.settings.model_copy(update={"max_koi_bytes_per_node": 5_000}))
+    await here.receive(bob, *bob.handshake(), bob.personality("of-bob", about="x" * 3_000))
+    await here.receive(ada, *ada.handshake())
+    for number in range(4):
+        here.clock.forward(1)
+        await here.receive(ada, ada.personality(f"helper{number % 2}", about=str(number) * 2_000))
+    await retention.prune(here.ctx)
+    kept = await here.rows("SELECT name, bytes FROM personality_history ORDER BY id")
+    assert [row["name"] for row in kept] == ["of-bob", "helper0", "helper1"]
+    assert sum(row["bytes"] for row in kept[1:]) <= 5_000

@@ -22,7 +22,7 @@ VALUE = 80
 
 @root.group(cls=NounGroup)
 def personalities() -> None:
-    """What agents tell a KOI network about themselves: list, show, history, publish, set, withdraw."""
+    """What agents tell a KOI network about themselves: list, show, history, publish, set, withdraw, release."""
 
 
 @personalities.command("list")
@@ -111,6 +111,20 @@ def withdraw_personality(client: OperatorClient, name: str, yes: bool) -> Shown:
     """Withdraw one of this project's personalities from the network."""
     confirmed(f"{name} and its tools will no longer be on the network.", yes)
     return Note(f"{name} is withdrawn.", client.call("withdraw_personality", name=name))
+
+
+@personalities.command("release")
+@click.argument("names", nargs=-1, required=True, metavar="NAME …")
+@click.option("--to", metavar="NODE", default=None, help="The node that gets it; default: the next that publishes it.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_client
+def release_personality(client: OperatorClient, names: Sequence[str], to: str | None, yes: bool) -> Shown:
+    """Take names from the node that owns them, such as one that has lost its key."""
+    question = "What their owners have published under these names will be dropped, and not accepted again."
+    confirmed(question, yes)
+    made = [client.call("release_personality_name", name=name, **drop_none(to=to)) for name in names]
+    rows = [[one["name"], one["former_owner"], one["owner"] or "the next that publishes it"] for one in made]
+    return Table(["name", "was of", "is of"], rows, "", {"released": made})
 
 
 def _origin(one: Mapping[str, Any]) -> dict[str, str]:

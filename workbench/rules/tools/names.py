@@ -32,6 +32,11 @@ def qualified(server: str, tool: str) -> str:
     return _with_hash(plain, server, tool)
 
 
+def prefix(server: str) -> str:
+    """How the names of a server's tools begin. Those of another one may begin so, too, if they end with a hash."""
+    return _suitable(f"{server}{SEPARATOR}")[: NAME_LIMIT - HASH_LENGTH - 1]
+
+
 def exported(definition_id: str, tool: str) -> str:
     """The name under which a tool that a definition exports is offered: ``definition-tool``.
 
@@ -45,10 +50,12 @@ def exported(definition_id: str, tool: str) -> str:
 
 def _with_hash(plain: str, owner: str, tool: str) -> str:
     digest = hashlib.sha256(f"{len(owner)} {owner}{tool}".encode()).hexdigest()[:HASH_LENGTH]
+    return f"{_suitable(plain)[: NAME_LIMIT - HASH_LENGTH - 1]}-{digest}"
+
+
+def _suitable(plain: str) -> str:
     suitable = _UNSUITABLE.sub("_", plain)
-    if not suitable[0].isalpha():
-        suitable = f"t{suitable}"
-    return f"{suitable[: NAME_LIMIT - HASH_LENGTH - 1]}-{digest}"
+    return suitable if suitable[0].isalpha() else f"t{suitable}"
 
 
 _ENDS_WITH_HASH = re.compile(rf"-[0-9a-f]{{{HASH_LENGTH}}}$")

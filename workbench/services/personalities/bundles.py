@@ -76,7 +76,7 @@ def forgotten_at(tx: Reader, rid: RID | str) -> int | None:
 
 def put(tx: Tx, bundle: Stored) -> None:
     """Store a bundle in place of the one that is known, if any."""
-    tx.run(SQL.put, _values(bundle), now=tx.now)
+    tx.run(SQL.put, _values(bundle), bytes=len(bundle.contents.encode()), now=tx.now)
     tx.run(SQL.delete_tombstone, rid=bundle.rid)
 
 

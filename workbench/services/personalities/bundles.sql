@@ -16,11 +16,11 @@ ORDER BY b.rid_type, b.rid;
 SELECT {{stored}} FROM koi_bundles b WHERE b.owner = :owner AND b.rid_type = :rid_type ORDER BY b.rid;
 
 -- name: put
-INSERT INTO koi_bundles (rid, rid_type, manifest, manifest_at, sha256, contents, owner, origin, first_seen, last_seen,
-    changed_at)
-VALUES (:rid, :rid_type, :manifest, :manifest_at, :sha256, :contents, :owner, :origin, :now, :now, :now)
+INSERT INTO koi_bundles (rid, rid_type, manifest, manifest_at, sha256, contents, bytes, owner, origin, first_seen,
+    last_seen, changed_at)
+VALUES (:rid, :rid_type, :manifest, :manifest_at, :sha256, :contents, :bytes, :owner, :origin, :now, :now, :now)
 ON CONFLICT (rid) DO UPDATE SET manifest = excluded.manifest, manifest_at = excluded.manifest_at,
-    sha256 = excluded.sha256, contents = excluded.contents, owner = excluded.owner, origin = excluded.origin,
+    sha256 = excluded.sha256, contents = excluded.contents, bytes = excluded.bytes, owner = excluded.owner, origin = excluded.origin,
     last_seen = excluded.last_seen, changed_at = excluded.changed_at;
 
 -- name: touch

@@ -225,7 +225,9 @@ def _require_own_name(tx: Tx, name: str, me: str | None) -> None:
     row = tx.one(SQL.owner, name=name)
     if row is not None and hash_of(row["owner"]) != me:
         raise Conflict(
-            "PERSONALITY_NAME_TAKEN", f"{name} is an agent of the node {name_of(row['owner'])}. Choose another name."
+            "PERSONALITY_NAME_TAKEN",
+            f"{name} is an agent of the node {name_of(row['owner'])}. Choose another name, or "
+            "take it from that node: release_personality_name.",
         )
 
 

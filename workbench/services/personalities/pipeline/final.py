@@ -66,6 +66,7 @@ def _note(tx: Tx, batch: Batch, rid: AgentPersonality, event_type: EventType, bu
         event_type=event_type,
         sha256=None if event_type is EventType.FORGET else bundle.sha256,
         contents=None if event_type is EventType.FORGET else bundle.contents,
+        bytes=0 if event_type is EventType.FORGET else len(bundle.contents.encode()),
         origin=batch.origin,
         manifest_at=bundle.manifest_at,
         now=tx.now,

@@ -14,8 +14,9 @@ WHERE name = :name AND is_latest <> CASE WHEN rid = (
     ORDER BY b.manifest_at DESC, p.version DESC LIMIT 1) THEN 1 ELSE 0 END;
 
 -- name: add_history
-INSERT INTO personality_history (rid, name, event_type, sha256, contents, origin, manifest_at, at)
-VALUES (:rid, :name, :event_type, CAST(:sha256 AS TEXT), CAST(:contents AS TEXT), :origin, :manifest_at, :now);
+INSERT INTO personality_history (rid, name, event_type, sha256, contents, bytes, origin, manifest_at, at)
+VALUES (:rid, :name, :event_type, CAST(:sha256 AS TEXT), CAST(:contents AS TEXT), :bytes, :origin,
+    :manifest_at, :now);
 
 -- name: prune_history
 DELETE FROM personality_history WHERE name = :name AND id <= (

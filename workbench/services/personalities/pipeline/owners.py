@@ -52,7 +52,7 @@ def authorise(tx: Reader, trust: Trust, rid: RID, profile: Profile) -> str:
     """The owner of what an event is about, if the sender may change it.
 
     Raises:
-        Dropped: `NOT_THE_OWNER`, `NAME_TAKEN`, `OWN_RID`, `BLOCKED`, `UNKNOWN_NODE`.
+        Dropped: `NOT_THE_OWNER`, `NAME_TAKEN`, `NAME_RELEASED`, `OWN_RID`, `BLOCKED`, `UNKNOWN_NODE`.
     """
     if not trust.is_known and rid != trust.batch.source:
         raise Dropped(Refusal.UNKNOWN_NODE, "the sender has not introduced itself")
@@ -64,6 +64,8 @@ def authorise(tx: Reader, trust: Trust, rid: RID, profile: Profile) -> str:
         pinned = owner_of(tx, rid.name)
         if pinned is not None and not is_same(pinned, owner):
             raise Dropped(Refusal.NAME_TAKEN, f"the name belongs to {pinned}")
+        if pinned is None and tx.one(SQL.released, name=rid.name, key_hash=hash_of(owner)):
+            raise Dropped(Refusal.NAME_RELEASED, f"the name was taken from {owner}")
     return owner
 
 
@@ -93,7 +95,7 @@ def owner_of(tx: Reader, name: str) -> str | None:
 
 
 def pin(tx: Tx, name: str, owner: str) -> None:
-    """Give a name to a node, for ever, if it belongs to none."""
+    """Give a name to a node, until the operator releases it, if it belongs to none."""
     tx.run(SQL.pin, name=name, owner=owner, now=tx.now)
 
 
@@ -114,6 +116,27 @@ def limit(tx: Reader, batch: Batch, rid: RID, owner: str) -> None:
         largest = settings.max_koi_nodes * (1 if kind == NODE else EDGES_PER_NODE)
     if _count(tx, kind, None) >= largest:
         raise Dropped(Refusal.TOO_MANY, f"there are {largest:,} of {kind}")
+
+
+def require_room(tx: Reader, batch: Batch, owner: str, contents: str, known: Stored | None) -> None:
+    """Refuse what would make all that is kept of a node too large. This node's own is not limited.
+
+    Args:
+        contents: JSON.
+        known: what they replace.
+
+    Raises:
+        Dropped: `QUOTA_EXCEEDED`.
+    """
+    if batch.source is None or is_same(owner, str(batch.me)):
+        return
+    more = len(contents.encode()) - (len(known.contents.encode()) if known else 0)
+    if more <= 0:
+        return
+    row, most = tx.one(SQL.bytes_of, owner=owner), batch.settings.max_koi_bytes_per_node
+    assert row is not None
+    if (total := row["n"] + more) > most:
+        raise Dropped(Refusal.QUOTA_EXCEEDED, f"all of {owner} would have {total:,} bytes, and may have {most:,}")
 
 
 EDGES_PER_NODE = 4

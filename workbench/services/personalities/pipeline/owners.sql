@@ -15,3 +15,9 @@ SELECT COUNT(*) AS n FROM koi_bundles WHERE owner = :owner AND rid_type = :rid_t
 
 -- name: count_names
 SELECT COUNT(*) AS n FROM personality_owners WHERE owner = :owner;
+
+-- name: released
+SELECT owner FROM personality_releases WHERE name = :name AND key_hash = :key_hash;
+
+-- name: bytes_of
+SELECT COALESCE(SUM(bytes), 0) AS n FROM koi_bundles WHERE owner = :owner;

@@ -17,11 +17,13 @@ MOST_STRANGERS = 1_000
 
 async def prune(ctx: Ctx) -> None:
     """Delete the oldest of what there is too much of."""
-    await ctx.store.write(_prune, actor=SYSTEM.name)
+    most_bytes = ctx.settings.max_koi_bytes_per_node
+    await ctx.store.write(lambda tx: _prune(tx, most_bytes), actor=SYSTEM.name)
 
 
-def _prune(tx: Tx) -> None:
+def _prune(tx: Tx, most_bytes: int) -> None:
     tx.run(SQL.prune_tombstones, kept=MOST_TOMBSTONES)
     tx.run(SQL.prune_signatures, kept=MOST_SIGNATURES)
     tx.run(SQL.prune_history, kept=MOST_HISTORY)
+    tx.run(SQL.prune_history_bytes, most=most_bytes)
     tx.run(SQL.prune_refusals, kept=MOST_STRANGERS)

@@ -1,0 +1,140 @@
+"""Names of personalities are taken from their owners, and nobody else gets them by sending again what is old."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.services.personalities.nodes import NEW, Here, Other, event, forget
+from workbench.errors import WorkbenchError
+from workbench.koi.envelope import signed
+from workbench.koi.payloads import EventsPayload
+from workbench.koi.requests import BROADCAST
+from workbench.services.personalities import receiving
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+
+
+async def released(here: Here, name: str = "helper", **more: Any) -> dict[str, Any]:
+    """Take a name from its owner."""
+    return await here.workbench.call("release_personality_name", name=name, **more)
+
+
+async def code_of(here: Here, name: str, **more: Any) -> str:
+    """Why a name cannot be released."""
+    with pytest.raises(WorkbenchError) as refused:
+        await released(here, name, **more)
+    return refused.value.code
+
+
+async def owner(here: Here, name: str = "helper") -> str | None:
+    """The node that owns a name."""
+    rows = await here.rows("SELECT owner FROM personality_owners WHERE name = :name", name=name)
+    return rows[0]["owner"] if rows else None
+
+
+async def test_a_node_with_a_new_key_gets_the_name_that_its_lost_key_owned(
+    here: Here, ada: Other, other: Callable[[str], Other]
+) -> None:
+    await here.receive(ada, *ada.handshake(), ada.personality("helper", mood="calm"))
+    new = other("ada-again")
+    await here.receive(new, *new.handshake(), new.personality("helper", mood="keen"))
+    assert await here.refusals() == {"KOI_NAME_TAKEN": 1}
+    made = await released(here)
+    assert (made["former_owner"], made["owner"], made["dropped"]) == (str(ada.rid), None, ["1"])
+    assert await here.registry() == set()
+    await here.receive(new, new.personality("helper", mood="keen"))
+    assert await here.registry() == {"helper/1"}
+    assert await owner(here) == str(new.rid)
+
+
+async def test_what_the_former_owner_signed_is_refused_when_it_is_sent_again_and_when_it_is_new(
+    here: Here, ada: Other, bob: Other
+) -> None:
+    body = EventsPayload(events=[ada.personality("helper", "1"), ada.personality("helper", "2")])
+    old = signed(ada.identity, body, here.rid)
+    await here.receive(ada, *ada.handshake())
+    await receiving.answer(here.ctx, BROADCAST, old)
+    await here.receive(ada, forget("helper", "2"))
+    await released(here)
+    await receiving.answer(here.ctx, BROADCAST, old)
+    here.clock.forward(3_600)
+    await here.receive(ada, ada.personality("helper", "3"))
+    await here.receive(bob, *bob.handshake())
+    await here.make_relay(bob)
+    await here.receive(bob, ada.personality("helper", "4"))
+    assert await here.registry() == set()
+    assert await owner(here) is None
+    assert await here.refusals() == {"KOI_NAME_RELEASED": 4}
+    await here.receive(bob, bob.personality("helper"))
+    await receiving.answer(here.ctx, BROADCAST, old)
+    assert await here.registry() == {"helper/1"}
+    assert await here.refusals() == {"KOI_NAME_RELEASED": 4, "KOI_NAME_TAKEN": 2}
+
+
+async def test_the_former_owner_is_known_by_its_key_and_not_by_what_it_calls_itself(here: Here, ada: Other) -> None:
+    await here.receive(ada, *ada.handshake(), ada.personality("helper"))
+    await released(here)
+    contents = ada.profile("helper") | {"node_rid": str(ada.rid).replace("ada+", "eve+")}
+    rid = ada.personality("helper").rid
+    await here.receive(ada, event(NEW, ada.bundle(rid, contents)))
+    assert await here.registry() == set()
+    assert "KOI_NAME_RELEASED" in await here.refusals()
+
+
+async def test_a_name_is_given_to_a_node_so_that_no_other_is_faster(here: Here, ada: Other, bob: Other) -> None:
+    await here.receive(ada, *ada.handshake(), ada.personality("helper"))
+    made = await released(here, to=str(bob.rid))
+    assert made["owner"] == await owner(here) == str(bob.rid)
+    await here.receive(ada, ada.personality("helper"))
+    assert await here.refusals() == {"KOI_NAME_TAKEN": 1}
+    await here.receive(bob, *bob.handshake(), bob.personality("helper"))
+    assert await here.registry() == {"helper/1"}
+    assert (await released(here, to="ada"))["owner"] == str(ada.rid)
+    await here.receive(ada, ada.personality("helper"))
+    assert await here.registry() == {"helper/1"}
+
+
+async def test_only_the_name_is_taken(here: Here, ada: Other) -> None:
+    await here.receive(ada, *ada.handshake(), ada.personality("helper"), ada.personality("helper2"))
+    await released(here)
+    assert await here.registry() == {"helper2/1"}
+    kinds = [row["kind"] for row in await here.rows("SELECT kind FROM events ORDER BY id DESC LIMIT 2")]
+    assert kinds == ["name.released", "personality.forgotten"]
+
+
+async def test_a_permission_that_was_given_for_a_tool_of_the_former_owner_ends(here: Here, ada: Other) -> None:
+    tool = ada.profile("helper")
+    tool["traits"] = [{"name": "add", "type": "function", "value": None, "is_callable": True}]
+    await here.receive(ada, *ada.handshake(), event(NEW, ada.bundle(ada.personality("helper").rid, tool)))
+    await here.workbench.call("set_tool_permission", name="helper__add", permission="always")
+    assert (await released(here))["asked_again"] == ["helper__add"]
+    assert (await here.workbench.call("list_tool_permissions"))["permissions"] == []
+
+
+async def test_what_cannot_be_released_says_why(here: Here, ada: Other) -> None:
+    assert await code_of(here, "nobody") == "NO_OWNER"
+    await here.workbench.call("publish_personality", name="own")
+    assert await code_of(here, "own") == "PERSONALITY_PUBLISHED"
+    await here.receive(ada, *ada.handshake(), ada.personality("helper"))
+    assert await code_of(here, "helper", to="ada") == "SAME_OWNER"
+    assert await code_of(here, "helper", to="nobody") == "PEER_NOT_FOUND"
+    assert await here.registry() == {"own/1.0", "helper/1"}
+
+
+async def test_a_name_of_this_project_that_was_withdrawn_is_free_for_others_and_can_be_had_back(
+    here: Here, ada: Other
+) -> None:
+    await here.workbench.call("publish_personality", name="own", version="1")
+    await here.workbench.call("withdraw_personality", name="own")
+    early = ada.personality("own")
+    await here.receive(ada, *ada.handshake(), early)
+    assert await here.refusals() == {"KOI_NAME_TAKEN": 1}
+    await released(here, "own")
+    await here.receive(ada, early)
+    assert await here.registry() == {"own/1"}
+    await released(here, "own")
+    await here.workbench.call("publish_personality", name="own", version="1")
+    assert await owner(here, "own") == str(here.rid)
