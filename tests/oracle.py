@@ -3,7 +3,7 @@ processes of their own.
 
 The environment is built once, in the user's cache directory, which takes a minute. Tests that need it skip, and say
 why, where no such Python is; with WORKBENCH_NEEDS_KOI_NET=1 they fail instead. They are `long`, with a timeout of
-three minutes. A directory of tests has the fixture if its `conftest.py` imports `stock`.
+three minutes. A directory of tests has the fixture if its `conftest.py` imports `stock` and `koi_net_environments`.
 
     async def test_a_stock_agent_joins(stock: Stock) -> None:
         agent = await stock("agent", first_contact={"rid": str(our_rid), "url": our_base_url})
@@ -310,7 +310,15 @@ async def _started(python: Path, directory: Path, role: str, hash_seed: int) -> 
 
 
 @pytest.fixture
-async def stock(tmp_path: Path) -> AsyncIterator[Stock]:
+def koi_net_environments(request: pytest.FixtureRequest) -> None:
+    """Build the environments that a test needs, also of its parameter `version`, while no event loop waits for it."""
+    call = getattr(request.node, "callspec", None)
+    for version in {VERSION, (call.params if call else {}).get("version", VERSION)}:
+        koi_net_python(version)
+
+
+@pytest.fixture
+async def stock(koi_net_environments: None, tmp_path: Path) -> AsyncIterator[Stock]:
     """`await stock("agent", first_contact=…)`: a stock node of koi-net; see `Stock`."""
     root = tmp_path / "stock"
     root.mkdir()

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import stock
+from tests.oracle import koi_net_environments, stock
 from workbench.app import Workbench
 from workbench.settings import Settings
 from workbench.shells.serve import Servers
 
-__all__ = ["stock"]
+__all__ = ["koi_net_environments", "stock"]
 
 QUICK = {"koi_retry_base_seconds": 0.05, "koi_retry_cap_seconds": 0.2, "koi_reconcile_seconds": 60.0}
 
