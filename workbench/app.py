@@ -48,6 +48,7 @@ from workbench.services.personalities.calls import incoming as trait_calls
 from workbench.services.personalities.exchange import rounds as koi_rounds
 from workbench.services.personalities.network import operations as koi_network
 from workbench.services.personalities.own import publishing
+from workbench.services.personalities.pipeline import directory as koi_directory
 from workbench.services.personalities.pipeline import retention as koi_retention
 from workbench.services.processes import reattach, termination
 from workbench.services.runs import ending as run_ends
@@ -97,6 +98,7 @@ class Workbench:
         store.on_visible(self._callers.forget)
         store.on_commit(self.feed.committed)
         self.feed.on_foreign(self._callers.forget)
+        self.feed.on_foreign(lambda events: koi_directory.note(self._ctx.node, events))
         self.revocations = revocations.Revocations()
         self.feed.on_event(self.revocations.note, *revocations.REASONS)
         self.catalogue = collect(modules)
@@ -148,6 +150,7 @@ class Workbench:
             "pruning what other nodes sent": Duty(600.0, koi_retention.prune, serving=True),
             "attending to KOI peers": Duty(0.01, koi_rounds.attend, serving=True),
             "publishing personalities": Duty(0.25, publishing.follow, serving=True),
+            "reading personalities again": Duty(0.1, koi_directory.refresh),
             "noting published definitions": Duty(
                 settings.definition_watch_seconds, publishing.note_definitions, serving=True, share=0.05
             ),
@@ -197,6 +200,7 @@ class Workbench:
         """Follow the feed and perform the duties until the block ends."""
         await personas.sync(self.store, self.settings)
         await self.feed.begin()
+        await koi_directory.fill(self._ctx)
         side_tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "the feed": self.feed.run,
             **{name: partial(self._repeat, duty) for name, duty in self.duties.items()},

@@ -51,6 +51,7 @@ class Node:
     Args:
         presence: None while it takes no part.
         directory: the personalities that it knows, as the store has them.
+        changed_elsewhere: ``name/version`` of those that another process has changed, until they are read again.
         has_mail: set when something was put into the outbox, or is to be done for a peer.
         problem: why it takes no part though it is to.
         received_calls: what other nodes have called here lately.
@@ -59,6 +60,7 @@ class Node:
 
     presence: Presence | None = None
     directory: Directory = field(default_factory=Directory)
+    changed_elsewhere: set[str] = field(default_factory=set)
     has_mail: asyncio.Event = field(default_factory=asyncio.Event)
     publishing: asyncio.Lock = field(default_factory=asyncio.Lock)
     problem: WorkbenchError | None = None

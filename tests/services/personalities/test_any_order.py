@@ -151,7 +151,7 @@ class Messages(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.here.ctx.node.directory.replace([])
-        self.runner.run(directory.fill(self.here.ctx, self.here.rid))
+        self.runner.run(directory.fill(self.here.ctx))
 
     @rule()
     def handshake(self) -> None:

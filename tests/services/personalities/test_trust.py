@@ -228,7 +228,7 @@ async def test_the_directory_is_rebuilt_from_the_store(here: Here, ada: Other) -
     await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"), ada.personality("helper", "2"))
     before = list(here.ctx.node.directory.latest())
     here.ctx.node.directory.replace([])
-    await directory.fill(here.ctx, here.rid)
+    await directory.fill(here.ctx)
     assert list(here.ctx.node.directory.latest()) == before
     assert [known.is_own for known in before] == [False, True]
 

@@ -210,6 +210,7 @@ async def _opened(ctx: Ctx, chosen: Membership) -> None:
     if server is None:
         return
     identity = await asyncio.to_thread(load_or_create, self_node.key_file(settings), chosen.name)
+    await directory.fill(ctx)  # before anything can be received, whose changes it would not have
     client = PeerClient(identity, seconds=settings.koi_answer_seconds, largest=settings.max_koi_answer_bytes)
     base_url = membership.endpoints(settings.koi_base_url) or f"{server.url}/koi-net"
     ctx.node.presence = Presence(identity, base_url, client, PeerTasks(ctx.node.has_mail.set))
@@ -240,7 +241,6 @@ async def _announce(ctx: Ctx, presence: Presence, chosen: Membership) -> None:
     await ctx.write(prepare)
     event = Event(rid=me, event_type=EventType.NEW, contents=profile.model_dump(mode="json", by_alias=True))
     await run.handle(ctx, [event], None)
-    await directory.fill(ctx, me)
     if chosen.rid is not None:
         contact = chosen.rid
         await ctx.write(lambda tx: outbox.put_known(tx, contact, [rids.PERSONALITY], me=str(me), everything=False))

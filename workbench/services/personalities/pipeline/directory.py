@@ -1,26 +1,55 @@
-"""Keeps the personalities in memory as they are in the store."""
+"""Keeps the personalities in memory as they are in the store, in every process that has the project open."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 
 from rid_lib.types import KoiNetNode
 
+from workbench.errors import WorkbenchError
 from workbench.koi.directory import Directory, Known
+from workbench.koi.node import Node
 from workbench.koi.payloads import EventType
+from workbench.koi.rids import PERSONALITY
 from workbench.ops import Ctx
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.pipeline.item import Change
-from workbench.store.base import Reader
+from workbench.services.personalities.self_node import hash_of, own_hash
+from workbench.store.base import Row
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+SUBJECT = "personality:"
 
 
-async def fill(ctx: Ctx, me: KoiNetNode) -> None:
+async def fill(ctx: Ctx) -> None:
     """Read all personalities from the store."""
-    ctx.node.directory.replace(await ctx.read(lambda tx: _all(tx, str(me))))
+    ctx.node.directory.replace(await _known(ctx, await ctx.read(lambda tx: tx.all(SQL.personalities))))
+
+
+def note(node: Node, events: Sequence[Row]) -> None:
+    """Note which personalities another process has changed."""
+    for event in events:
+        if event["subject"].startswith(SUBJECT):
+            node.changed_elsewhere.add(event["subject"].removeprefix(SUBJECT))
+
+
+async def refresh(ctx: Ctx) -> None:
+    """Read those again that another process has changed."""
+    if references := frozenset(ctx.node.changed_elsewhere):
+        ctx.node.changed_elsewhere.clear()
+        await _refresh(ctx, references)
+
+
+async def _refresh(ctx: Ctx, references: frozenset[str]) -> None:
+    rids = json.dumps([f"{PERSONALITY}:{reference}" for reference in references])
+    known = await _known(ctx, await ctx.read(lambda tx: tx.all(SQL.some, rids=rids)))
+    for gone in references - {one.profile.rid.reference for one in known}:
+        ctx.node.directory.remove(*gone.split("/", 1))
+    for one in known:
+        ctx.node.directory.put(one)
 
 
 def apply(known: Directory, me: KoiNetNode, changes: Iterable[Change]) -> None:
@@ -34,8 +63,17 @@ def apply(known: Directory, me: KoiNetNode, changes: Iterable[Change]) -> None:
             known.put(Known(change.profile, change.manifest_at, change.owner == str(me)))
 
 
-def _all(tx: Reader, me: str) -> list[Known]:
+async def _known(ctx: Ctx, rows: Sequence[Row]) -> list[Known]:
+    me = await _own_hash(ctx) if rows else None
     return [
-        Known(PersonalityProfile.model_validate_json(contents), at, owner == me)
-        for contents, at, owner in tx.tuples(SQL.personalities)
+        Known(PersonalityProfile.model_validate_json(row["contents"]), row["manifest_at"], hash_of(row["owner"]) == me)
+        for row in rows
     ]
+
+
+async def _own_hash(ctx: Ctx) -> str | None:
+    """The hash of this node's key; None without one. A key that cannot be read is shown with the network."""
+    try:
+        return await own_hash(ctx)
+    except WorkbenchError:
+        return None
