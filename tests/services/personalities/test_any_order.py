@@ -76,6 +76,7 @@ class Registry:
             return False
         at, mood = self.known.get(sent.key, (self.gone.get(sent.key, -1), None))
         if mood == sent.mood:
+            self.known[sent.key] = max(at, sent.at), sent.mood
             return True
         if sent.at <= at:
             return False

@@ -11,6 +11,8 @@ import pytest
 from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event, forget, protocol_error
 from workbench.koi.payloads import Event
 from workbench.rules.personalities.rid import AgentPersonality
+from workbench.services.personalities import bundles
+from workbench.services.personalities.peers import outbox, rows
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -56,6 +58,40 @@ async def test_what_was_forgotten_comes_back_only_if_it_is_newer(here: Here, ada
     here.clock.forward(1)
     await here.receive(ada, ada.personality("helper", mood="calm"))
     assert await here.registry() == {"helper/1"}
+
+
+async def test_what_was_published_again_as_it_had_been_is_not_removed_by_an_older_forget(
+    here: Here, ada: Other
+) -> None:
+    await here.receive(ada, *ada.handshake(), ada.personality("helper", mood="calm"))
+    here.clock.forward(1)
+    manifest = bundles.manifest_of(AgentPersonality("helper", "1"), here.clock.now, outbox.NOTHING)
+    missed = Event(rid=manifest.rid, event_type=FORGET, manifest=manifest)
+    here.clock.forward(1)
+    await here.receive(ada, ada.personality("helper", mood="calm"))
+    await here.receive(ada, missed)
+    assert await here.registry() == {"helper/1"}
+    assert await here.refusals() == {"KOI_OUTDATED": 1}
+    assert [kind for kind, _ in await here.events()] == ["peer.met", "personality.published"]
+
+
+async def test_the_latest_version_is_that_with_the_newest_date_also_if_only_the_date_is_new(
+    here: Here, ada: Other
+) -> None:
+    await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"))
+    for version in ("2", "1"):
+        here.clock.forward(1)
+        await here.receive(ada, ada.personality("helper", version))
+    assert await here.registry() == {"helper/1", "helper/2"}
+    assert here.ctx.node.directory.find("helper").profile.rid.version == "1"  # type: ignore[union-attr]
+
+
+async def test_a_node_that_sends_something_is_not_waited_for_any_longer(here: Here, ada: Other) -> None:
+    await here.receive(ada, *ada.handshake())
+    for expected in ([None], [here.clock.now + 8_000_000]):  # soon after, it is: it may send and not be reachable
+        await here.ctx.write(lambda tx: rows.failed(tx, ada.rid, "it is down", tx.now + 8_000_000))
+        await here.receive(ada, *ada.handshake())
+        assert [row["retry_at"] for row in await here.rows("SELECT retry_at FROM koi_nodes")] == expected
 
 
 async def test_versions_stand_side_by_side_and_the_newest_is_the_latest(here: Here, ada: Other) -> None:

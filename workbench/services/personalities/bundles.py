@@ -80,9 +80,14 @@ def put(tx: Tx, bundle: Stored) -> None:
     tx.run(SQL.delete_tombstone, rid=bundle.rid)
 
 
-def touch(tx: Tx, rid: RID) -> None:
-    """Note that a bundle was received again. A newer date alone changes nothing, as in koi-net."""
+def touch(tx: Tx, rid: RID, manifest: Manifest) -> bool:
+    """Note that the contents of a bundle were received again; whether their date is newer. It counts from now on.
+
+    Otherwise an old FORGET could remove what was published again as it had been.
+    """
     tx.run(SQL.touch, rid=str(rid), now=tx.now)
+    text = manifest.model_dump_json(exclude_none=True)
+    return bool(tx.run(SQL.date, rid=str(rid), manifest=text, at=manifest.at))
 
 
 def forget(tx: Tx, bundle: Stored, at: int) -> None:

@@ -26,6 +26,9 @@ ON CONFLICT (rid) DO UPDATE SET manifest = excluded.manifest, manifest_at = excl
 -- name: touch
 UPDATE koi_bundles SET last_seen = :now WHERE rid = :rid;
 
+-- name: date
+UPDATE koi_bundles SET manifest = :manifest, manifest_at = :at WHERE rid = :rid AND manifest_at < :at;
+
 -- name: delete
 DELETE FROM koi_bundles WHERE rid = :rid;
 

@@ -34,6 +34,12 @@ def stored(tx: Tx, batch: Batch, rid: RID, event_type: EventType, bundle: Stored
         _put_edge(tx, str(rid), profile)
 
 
+def dated(tx: Tx, rid: RID) -> None:
+    """Derive what follows from a newer date alone."""
+    if isinstance(rid, AgentPersonality):
+        tx.run(SQL.set_latest, name=rid.name)
+
+
 def forgotten(tx: Tx, batch: Batch, rid: RID, bundle: Stored) -> EdgeProfile | None:
     """Undo what followed from a bundle that is about to be forgotten; its profile, if it is of an edge."""
     if isinstance(rid, AgentPersonality):

@@ -42,9 +42,11 @@ class Handled:
     Args:
         introduced: the sender has introduced itself, by a handshake or for the first time.
         queued: something was put into the outbox.
+        noted: the changes, and what has only a newer date; in order.
     """
 
     changes: list[Change] = field(default_factory=list)
+    noted: list[Change] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     introduced: bool = False
     queued: bool = False
@@ -82,7 +84,7 @@ async def _committed(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: lis
     )
     if handled.introduced:
         ctx.node.greeted(str(batch.source))
-    directory.apply(ctx.node.directory, batch.me, handled.changes)
+    directory.apply(ctx.node.directory, batch.me, handled.noted)
     if handled.queued:
         ctx.node.has_mail.set()
     return handled
@@ -144,6 +146,7 @@ async def _stored(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[R
             failed = Refused(str(item.rid), Refusal.FAILED, "an error in this node")
             alone = await ctx.store.write(partial(_run, batch, (), (failed,)), actor=actor)
         handled.changes += alone.changes
+        handled.noted += alone.noted
         handled.refused += alone.refused
         handled.queued = handled.queued or alone.queued
     return handled
@@ -197,12 +200,18 @@ class _Run:
         )
         event_type = manifest.compare(item.contents.sha256, stated.at, known, forgotten)
         if event_type is None:
-            bundles.touch(self._tx, item.rid)
+            self._touch(item.rid, stated, item.contents, owner)
         else:
             if event_type is EventType.NEW:
                 owners.limit(self._tx, self._batch, item.rid, owner)
             owners.require_room(self._tx, self._batch, owner, item.contents.text, known)
             self._store(item.rid, event_type, stated, item.contents, owner)
+
+    def _touch(self, rid: RID, stated: Manifest, contents: Contents, owner: str) -> None:
+        """Note that contents are as they were. As in koi-net, others are not told of a newer date alone."""
+        if bundles.touch(self._tx, rid, stated):
+            final.dated(self._tx, rid)
+            self._handled.noted.append(Change(rid, EventType.UPDATE, stated.at, owner, contents.profile))
 
     def _require_known(self, item: Item, known: Stored | None) -> None:
         """Refuse an event without contents, unless those that its manifest states are known."""
@@ -280,6 +289,7 @@ class _Run:
             outbox.put(self._tx, node, change.rid, change.event_type)
         self._handled.queued = self._handled.queued or bool(to)
         self._handled.changes.append(change)
+        self._handled.noted.append(change)
         if not isinstance(change.rid, AgentPersonality):
             self._nodes = None
 
