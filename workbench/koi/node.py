@@ -37,6 +37,8 @@ class Presence:
     """When each peer was compared with what is known here; on the loop's clock."""
     polled: dict[str, float] = field(default_factory=dict)
     """When each peer was polled."""
+    hurried: dict[str, float] = field(default_factory=dict)
+    """When each peer was last tried again because it had sent something."""
     answered: dict[str, set[int]] = field(default_factory=dict)
     """What each peer was sent when it polled last, by the ids in the outbox."""
     meeting: Meeting = field(default_factory=Meeting)

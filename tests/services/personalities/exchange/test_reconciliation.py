@@ -10,23 +10,35 @@ import pytest
 
 from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event
 from workbench.koi.envelope import signed
-from workbench.koi.payloads import Bundle, BundlesPayload, Event, ManifestsPayload, Payload
-from workbench.koi.requests import BUNDLES, MANIFESTS, Peer
+from workbench.koi.incoming import opened
+from workbench.koi.nodes import EdgeStatus, edge_rid
+from workbench.koi.payloads import (
+    Bundle,
+    BundlesPayload,
+    Event,
+    FetchBundles,
+    FetchManifests,
+    ManifestsPayload,
+    Payload,
+)
+from workbench.koi.requests import Peer
+from workbench.koi.rids import PERSONALITY
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities.exchange import reconciliation
+from workbench.services.personalities.exchange import edges, reconciliation
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline.run import handle
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
+PROVIDES = {"event": [PERSONALITY], "state": [PERSONALITY]}
 HELPER = AgentPersonality("helper", "1")
-Answer = Callable[[str], Awaitable[Payload]]
+Answer = Callable[[Payload], Awaitable[Payload]]
 Serve = Callable[[Other, Answer], Awaitable[Peer]]
 
 
 @pytest.fixture
 async def serve(here: Here) -> AsyncIterator[Serve]:
-    """`await serve(node, answer)`: a node that is known here, and answers requests by their path."""
+    """`await serve(node, answer)`: a node that is known here, provides personalities, and answers requests."""
     async with AsyncExitStack() as stack:
 
         async def started(node: Other, answer: Answer) -> Peer:
@@ -34,23 +46,27 @@ async def serve(here: Here) -> AsyncIterator[Serve]:
                 stack.callback(writer.transport.abort)
                 with suppress(ConnectionError, asyncio.IncompleteReadError):
                     while True:
-                        body = signed(node.identity, await answer(await _path(reader)), here.rid)
+                        body = signed(node.identity, await answer(await _payload(reader)), here.rid)
                         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
             server = await stack.enter_async_context(await asyncio.start_server(talk, "127.0.0.1", 0))
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/koi-net"
-            await handle(here.ctx, [event(NEW, node.node(base_url=url))], node.rid)
+            await handle(here.ctx, [event(NEW, node.node(base_url=url, provides=PROVIDES))], node.rid)
             return Peer(node.rid, url, node.identity.public_key)
 
         yield started
 
 
-async def _path(reader: asyncio.StreamReader) -> str:
-    """The endpoint of the next request."""
+async def _payload(reader: asyncio.StreamReader) -> Payload:
+    """What the next request asks for."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     length = next(line for line in head.splitlines() if line.lower().startswith("content-length"))
-    await reader.readexactly(int(length.split(":")[1]))
-    return head.split()[1].removeprefix("/koi-net")
+    return opened(await reader.readexactly(int(length.split(":")[1]))).envelope.payload
+
+
+def asks_for_edge(asked: Payload) -> bool:
+    """Whether a request is about the edge between the two nodes, and not about all personalities."""
+    return isinstance(asked, FetchManifests) and bool(asked.rids)
 
 
 async def withdraw(here: Here, name: str) -> None:
@@ -72,12 +88,11 @@ async def test_what_is_published_again_during_a_comparison_is_not_forgotten_by_t
     guide = ada.personality("guide")
     assert guide.manifest is not None
 
-    async def answer(path: str) -> Payload:
-        if path == MANIFESTS:
-            return ManifestsPayload(manifests=[old.manifest, guide.manifest])
-        assert path == BUNDLES
-        await here.publish("helper", mood="kind")
-        return BundlesPayload(bundles=[Bundle(manifest=guide.manifest, contents=guide.contents)])
+    async def answer(asked: Payload) -> Payload:
+        if isinstance(asked, FetchBundles):
+            await here.publish("helper", mood="kind")
+            return BundlesPayload(bundles=[Bundle(manifest=guide.manifest, contents=guide.contents)])
+        return ManifestsPayload(manifests=[] if asks_for_edge(asked) else [old.manifest, guide.manifest])
 
     await reconciliation.compare(here.ctx, await serve(ada, answer))
     [sent] = [one for one in await waiting(here, ada) if one is not None and one.rid == HELPER]
@@ -104,3 +119,49 @@ async def test_a_forget_that_waits_says_up_to_when(here: Here, ada: Other) -> No
     assert sent is not None
     assert (sent.rid, sent.event_type) == (HELPER, FORGET)
     assert sent.manifest is not None
+
+
+async def test_an_edge_that_a_peer_has_forgotten_is_proposed_again_when_both_are_compared(
+    here: Here, ada: Other, serve: Serve
+) -> None:
+    async def answer(asked: Payload) -> Payload:
+        return ManifestsPayload(manifests=[])
+
+    peer, rid = await serve(ada, answer), edge_rid(ada.rid, here.rid)
+    here.clock.forward(1)
+    await here.receive(ada, ada.edge(ada.rid, here.rid, EdgeStatus.APPROVED))
+    await here.receive(ada, Event(rid=rid, event_type=FORGET))
+    await edges.settle(here.ctx, here.rid)
+    assert await waiting(here, ada) == []
+    await reconciliation.compare(here.ctx, peer)
+    [proposed] = await waiting(here, ada)
+    assert proposed is not None
+    assert (proposed.rid, (proposed.contents or {})["status"]) == (rid, EdgeStatus.PROPOSED)
+
+
+async def test_an_edge_that_a_peer_has_is_left_as_it_is(here: Here, ada: Other, serve: Serve) -> None:
+    edge = ada.edge(ada.rid, here.rid, EdgeStatus.APPROVED)
+    assert edge.manifest is not None
+    known = edge.manifest
+
+    async def answer(asked: Payload) -> Payload:
+        return ManifestsPayload(manifests=[known] if asks_for_edge(asked) else [])
+
+    peer = await serve(ada, answer)
+    await here.receive(ada, edge)
+    await reconciliation.compare(here.ctx, peer)
+    assert await waiting(here, ada) == []
+
+
+async def test_of_many_changes_that_wait_for_a_peer_only_the_last_of_each_personality_is_sent(
+    here: Here, ada: Other
+) -> None:
+    await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid))
+    await here.ctx.write(lambda tx: outbox.empty(tx, str(ada.rid)))
+    for value in range(5):
+        for name in ("guide", "helper"):
+            await here.publish(name, value=value)
+    await withdraw(here, "guide")
+    helper, guide = [one for one in await waiting(here, ada) if one is not None]
+    assert (helper.rid, (helper.contents or {})["traits"][0]["value"]) == (HELPER, 4)
+    assert (guide.rid.reference, guide.event_type) == ("guide/1", FORGET)

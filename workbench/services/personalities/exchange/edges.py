@@ -69,7 +69,7 @@ def _types(row: Row) -> list[str]:
 
 
 def _was_refused(tx: Reader, source: KoiNetNode, me: KoiNetNode, changed_at: int) -> bool:
-    """Whether the edge was forgotten after the node introduced itself."""
+    """Whether the edge was forgotten after the node introduced itself. It is proposed again when both are compared."""
     row = tx.one(SQL.refused_at, rid=str(edge_rid(source, me)))
     return row is not None and row["forgotten_at"] > changed_at
 

@@ -1,7 +1,7 @@
 """Compares the personalities that a peer has with those that are known here, so that whatever was missed heals.
 
 What it has and this node lacks is fetched. What it owns and has no more is forgotten. What belongs to this node is sent
-to it if it lacks it, or has what was withdrawn.
+to it if it lacks it, or has what was withdrawn. The edge from it is proposed again if it has none.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from rid_lib.types import KoiNetNode
 
 from workbench.koi import rids
+from workbench.koi.nodes import edge_rid
 from workbench.koi.payloads import Event, EventType, FetchManifests, Manifest, ManifestsPayload
 from workbench.koi.requests import MANIFESTS, Peer
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles
-from workbench.services.personalities.exchange import handshake
+from workbench.services.personalities.exchange import edges, handshake
 from workbench.services.personalities.peers import outbox, rows
 from workbench.services.personalities.pipeline import run
 from workbench.store.base import Reader, Row, Tx
@@ -50,6 +51,7 @@ async def compare(ctx: Ctx, peer: Peer) -> None:
     await ctx.write(lambda tx: _send(tx, theirs, me=me, node=node))
     for owner in await ctx.read(lambda tx: _absent_owners(tx, before, theirs, node)):
         await _ask_owner(ctx, owner, before)
+    await _compare_edge(ctx, peer)
     ctx.node.has_mail.set()
 
 
@@ -105,6 +107,23 @@ def _absent_owners(tx: Reader, known: Known, theirs: Mapping[str, Manifest], nod
     owners = {row["owner"] for rid, row in known.bundles.items() if row["origin"] == node and rid not in theirs}
     found = (rows.find(tx, owner) for owner in sorted(owners - {node}))
     return [peer for row in found if row is not None and (peer := rows.address(row)) is not None]
+
+
+async def _compare_edge(ctx: Ctx, peer: Peer) -> None:
+    """Propose the edge from a peer again if it has none: it has lost it, or forgotten it when it was told to forget us.
+
+    A peer that does not want to send anything refuses it again, which costs little, as peers are seldom compared.
+    """
+    me = handshake.present(ctx).identity.rid
+    rid = edge_rid(peer.rid, me)
+    if await ctx.read(lambda tx: outbox.has(tx, str(peer.rid), rid)):
+        return
+    before = await ctx.read(lambda tx: bundles.find(tx, rid))
+    answer = await handshake.ask(ctx, peer, MANIFESTS, FetchManifests(rids=[rid]))
+    if not isinstance(answer, ManifestsPayload) or answer.manifests:
+        return
+    if await ctx.read(lambda tx: bundles.find(tx, rid)) == before:  # otherwise the peer has just decided about it
+        await edges.renew(ctx, me, peer.rid)
 
 
 async def _ask_owner(ctx: Ctx, owner: Peer, known: Known) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
+from rid_lib.types import KoiNetNode
+
 from workbench.errors import Refused, Unavailable
 from workbench.koi import rids
 from workbench.koi.node import Node, Presence
@@ -20,6 +22,8 @@ from workbench.store.base import Row
 
 PAUSE = 0.25
 """Seconds between rounds if nothing happens."""
+HURRY = 1.0
+"""Seconds between two times that a peer is tried again early: one that sends something may still not be reachable."""
 NOTED = 10 * SECOND
 """The least time between two records that a peer was reached."""
 
@@ -36,6 +40,15 @@ async def attend(ctx: Ctx) -> None:
         if ctx.node.presence is presence:  # it may have left meanwhile
             ctx.node.has_mail.clear()
             await _round(ctx, presence)
+
+
+async def hurry(ctx: Ctx, presence: Presence, peer: KoiNetNode) -> None:
+    """Try a peer again at once, though requests to it have failed: it has just sent something, so it runs again."""
+    now = asyncio.get_running_loop().time()
+    if _is_due(presence.hurried, str(peer), now, HURRY):
+        presence.hurried[str(peer)] = now
+        await ctx.store.write(lambda tx: tx.run(rows.SQL.retry, rid=str(peer)))
+        ctx.node.has_mail.set()
 
 
 async def _round(ctx: Ctx, presence: Presence) -> None:

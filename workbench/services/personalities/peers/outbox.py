@@ -56,6 +56,11 @@ def first(tx: Reader, node: str, limit: int) -> list[Waiting]:
     return [_waiting(row) for row in tx.all(SQL.first, node=node, limit=limit)]
 
 
+def has(tx: Reader, node: str, rid: RID) -> bool:
+    """Whether an event about a RID waits for a node."""
+    return tx.one(SQL.has, node=node, rid=str(rid)) is not None
+
+
 def remove(tx: Tx, ids: Iterable[int]) -> None:
     """Remove events that have arrived."""
     tx.many(SQL.remove, [{"id": one} for one in ids])

@@ -32,6 +32,9 @@ UPDATE koi_nodes SET last_seen = :now, failures = 0, retry_at = NULL, last_error
 -- name: failed
 UPDATE koi_nodes SET failures = failures + 1, retry_at = :retry_at, last_error = :error WHERE rid = :rid;
 
+-- name: retry
+UPDATE koi_nodes SET retry_at = NULL WHERE rid = :rid AND retry_at IS NOT NULL;
+
 -- name: retry_all
 UPDATE koi_nodes SET retry_at = NULL WHERE retry_at IS NOT NULL;
 

@@ -31,7 +31,7 @@ from workbench.koi.payloads import (
 from workbench.koi.requests import BROADCAST, BUNDLES, MANIFESTS, POLL, RIDS
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles, refusals
-from workbench.services.personalities.exchange import polling
+from workbench.services.personalities.exchange import polling, rounds
 from workbench.services.personalities.pipeline import run
 from workbench.services.personalities.receiving.replays import is_replayed
 from workbench.services.personalities.refusals import Refusal
@@ -118,6 +118,8 @@ async def check(ctx: Ctx, incoming: Incoming) -> None:
     elif row and row["blocked_at"] is not None:
         code, reason = Refusal.BLOCKED, "the sender is blocked"
     if code is None:
+        if row and row["retry_at"] is not None:
+            await rounds.hurry(ctx, presence, envelope.source_node)
         return
     await _count(ctx, str(envelope.source_node) if row else refusals.UNKNOWN, code, reason)
     raise Refused(str(code), f"The message is refused: {reason}.")
