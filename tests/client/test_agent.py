@@ -83,7 +83,7 @@ async def test_an_agent_registers_waits_and_works(served: Served, decide: Any, s
 async def test_an_agent_is_admitted_while_its_admission_is_still_being_synced(
     served: Served, decide: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.store.sqlite._fdatasync", lambda fd: time.sleep(0.1))
+    monkeypatch.setattr("workbench.store.log_sync._fdatasync", lambda fd: time.sleep(0.1))
     deciding = asyncio.create_task(decide("approve", choices={"agent_id": "ada"}))
     async with Agent(served.info.url, name="Ada") as agent:
         assert agent.agent_id == "ada"

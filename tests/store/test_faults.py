@@ -18,7 +18,7 @@ import pytest
 from workbench.app import Workbench
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.settings import Settings
-from workbench.store import sqlite
+from workbench.store import log_sync, sqlite
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after, last_event_id
 from workbench.store.queries import Query
@@ -354,7 +354,7 @@ async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_t
     open_path.on_visible(lambda events: told.append("visible"))
     open_path.on_commit(lambda events: told.append("committed"))
     with monkeypatch.context() as patched, closing(open_store(path)) as other:
-        patched.setattr(sqlite, "_fdatasync", slowly)
+        patched.setattr(log_sync, "_fdatasync", slowly)
         writing = asyncio.create_task(open_path.write(say("mine")))
         await asyncio.to_thread(syncing.wait)
         patched.undo()
@@ -379,7 +379,7 @@ async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_sy
 
     announced: list[str] = []
     open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
-    monkeypatch.setattr(sqlite, "_fdatasync", slowly)
+    monkeypatch.setattr(log_sync, "_fdatasync", slowly)
     try:
         await open_path.write(say("begun"), durable=False)
         assert await open_path.read(said) == ["begun"]
@@ -390,6 +390,43 @@ async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_sy
         gate.set()
     await ending
     assert announced == ['{"text":"begun"}', '{"text":"ended"}']
+
+
+async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_one_that_must_be(
+    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    announced: list[str] = []
+    open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
+    monkeypatch.setattr(log_sync, "WAIT_SECONDS", 60)
+    monkeypatch.setattr(log_sync, "_fdatasync", synced.append)
+    await open_path.write(say("begun"), durable=False)
+    await open_path.write(say("continued"), durable=False)
+    assert (len(synced), announced) == (0, [])
+    await open_path.write(say("ended"))
+    assert (len(synced), announced) == (1, ['{"text":"begun"}', '{"text":"continued"}', '{"text":"ended"}'])
+
+
+async def test_a_change_that_need_not_be_durable_waits_no_longer_than_it_may_however_many_follow(
+    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced: list[str] = []
+    open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
+    monkeypatch.setattr(log_sync, "WAIT_SECONDS", 0)
+    await open_path.write(say("one"), durable=False)
+    await open_path.write(say("two"), durable=False)
+    assert announced[0] == '{"text":"one"}'
+
+
+async def test_closing_a_store_syncs_what_need_not_be_durable(
+    open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced: list[str] = []
+    open_path.on_commit(lambda events: announced.extend(event["data"] for event in events))
+    monkeypatch.setattr(log_sync, "WAIT_SECONDS", 60)
+    await open_path.write(say("begun"), durable=False)
+    await asyncio.to_thread(open_path.close)
+    assert announced == ['{"text":"begun"}']
 
 
 async def test_a_change_that_need_not_be_durable_fails_alone_and_at_once(open_path: SqliteStore) -> None:
@@ -406,12 +443,16 @@ async def test_a_change_that_need_not_be_durable_fails_alone_and_at_once(open_pa
 async def test_a_change_that_need_not_be_durable_is_not_failed_by_a_sync_that_fails_and_that_is_logged(
     open_path: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    failed = threading.Event()
+
     def failing(fd: int) -> None:
+        failed.set()
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite, "_fdatasync", failing)
+        patched.setattr(log_sync, "_fdatasync", failing)
         await open_path.write(say("begun"), durable=False)
+        await asyncio.to_thread(failed.wait)
         assert await code_of(open_path, say("ended")) == "STORE_UNSYNCED"
     assert [record.message for record in caplog.records] == ["what was committed is not durable yet"]
     assert await open_path.read(said) == ["begun", "ended"]
@@ -423,7 +464,7 @@ async def test_a_log_that_cannot_be_synced_is_an_error_and_the_store_goes_on(
     def failing(fd: int) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(sqlite, "_fdatasync", failing)
+    monkeypatch.setattr(log_sync, "_fdatasync", failing)
     assert await code_of(open_path, say("doubtful")) == "STORE_UNSYNCED"
     monkeypatch.undo()
     await open_path.write(say("safe"))

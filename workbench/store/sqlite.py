@@ -9,7 +9,8 @@ A commit is synced after the fence is free, and acknowledged after that, unless 
 syncs of several processes overlap. Others may therefore read a change that a power failure still undoes, but
 what they then change is never kept without it: both are in one log, and a sync covers all that was written
 before it. That is SQLite's `synchronous = NORMAL`, which syncs the log's header and each checkpoint itself,
-and our own sync of the log.
+and our own sync of the log. A commit that need not be durable waits a moment for one that must be, so that a
+call's beginning and its end are synced together.
 
 Only this module may open the database file, and only through the standard library's SQLite: a
 second SQLite library in the process breaks the file locks of the first.
@@ -28,20 +29,20 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic_core import to_json
 
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import Unavailable
 from workbench.model import wall_clock
 from workbench.store.base import Reader, Row, StoreStats, Tx, Values
 from workbench.store.fence import Fence
+from workbench.store.log_sync import LogSync
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Query, beside
-from workbench.store.sqlite_errors import UNSYNCED, storage_error
+from workbench.store.sqlite_errors import own_copy, raisable, storage_error
 
 T = TypeVar("T")
 
@@ -62,8 +63,6 @@ READERS = 2
 STATS_COMMITS = 4_096
 
 log = logging.getLogger(__name__)
-
-_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has only the latter
 
 
 class Connection(sqlite3.Connection):
@@ -178,20 +177,18 @@ class SqliteStore:
         self._closed = False
         self._pid = os.getpid()
         self._connections: list[Connection] = []
-        self._log: int | None = None
+        self._log = LogSync(path)
         self._reading = threading.local()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         try:
             with self._fence.held(BUSY_SECONDS):  # SQLite does not wait for another process that creates the file
                 self._writer = self._connect()
                 self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-                self._writer.execute("PRAGMA synchronous = NORMAL")  # `_sync` does the rest
+                self._writer.execute("PRAGMA synchronous = NORMAL")  # `LogSync` does the rest
                 self._version = self._connect()
                 self.migrated = migrate(self._writer, scripts(), self.now())
-            self._log = os.open(
-                f"{path.resolve()}-wal", os.O_RDONLY | os.O_CLOEXEC
-            )  # exists while a connection is open
-            self._sync()
+            self._log.open()
+            self._log.sync()
         except BaseException:
             self._let_go()
             raise
@@ -264,8 +261,7 @@ class SqliteStore:
         for db in reversed(self._connections):
             db.close()
         self._fence.close()
-        if self._log is not None:
-            os.close(self._log)
+        self._log.close()
 
     def _connect(self) -> Connection:
         db = _connect(self.path)
@@ -279,10 +275,12 @@ class SqliteStore:
             self._commit(batch)
             self._answer(batch)
             batch.clear()  # so that the requesters free their results one by one, not this thread all at once
+        if self._log.seconds_left is not None:
+            self._sync_late()
 
     def _take(self) -> list[_Job]:
         """The queued changes; an empty list when the store closes."""
-        job = self._jobs.get()
+        job = self._next()
         batch: list[_Job] = []
         while job is not None:
             batch.append(job)
@@ -296,6 +294,26 @@ class SqliteStore:
             self._jobs.put(None)
         return batch
 
+    def _next(self) -> _Job | None:
+        """The next change; None when the store closes. Commits that have waited for it long enough are synced first."""
+        seconds = self._log.seconds_left
+        if seconds != 0:
+            try:
+                return self._jobs.get(timeout=seconds)
+            except queue.Empty:
+                pass
+        self._sync_late()
+        return self._jobs.get()
+
+    def _sync_late(self) -> None:
+        """Sync the commits for which nobody waits."""
+        try:
+            events = self._log.sync()
+        except Unavailable:
+            log.warning("what was committed is not durable yet", exc_info=True)
+        else:
+            self._tell(self._on_commit, events)
+
     def _commit(self, batch: list[_Job]) -> None:
         """Commit the changes, and answer those that do not wait for the sync; the others stay in the batch."""
         began, size = time.monotonic(), len(batch)
@@ -308,27 +326,19 @@ class SqliteStore:
             self._tell(self._on_visible, events)
             self._answer([job for job in batch if not job.durable])
             batch[:] = [job for job in batch if job.durable]
-            self._sync()
+            self._log.add(events)
+            synced = self._log.sync() if batch else ()
         except Exception as error:  # the batch is one transaction: all of it fails
-            if not batch:
-                log.warning("what was committed is not durable yet", exc_info=True)
             for job in batch:
-                job.error = _own(error)
+                job.error = own_copy(error)
             return
         ended = time.monotonic()
         self._commits.append((ended, size, ended - began))
-        self._tell(self._on_commit, events)
+        self._tell(self._on_commit, synced)
 
     def _tell(self, callbacks: Sequence[Callable[[Sequence[Row]], None]], events: Sequence[Row]) -> None:
         for callback in callbacks if events else ():
             callback(events)
-
-    def _sync(self) -> None:
-        assert self._log is not None
-        try:
-            _fdatasync(self._log)
-        except OSError as error:
-            raise Unavailable(*UNSYNCED, reason=str(error)) from error
 
     def _transaction(self, batch: list[_Job], apply: Callable[[list[_Job]], Sequence[Row]]) -> Sequence[Row]:
         """Run the changes of a batch and commit them; their events, in order."""
@@ -361,7 +371,7 @@ class SqliteStore:
         except BaseException as error:
             if storage_error(error):
                 raise
-            job.error, events = _raisable(error), ()
+            job.error, events = raisable(error), ()
             self._writer.execute("ROLLBACK TO alone")
         self._writer.execute("RELEASE alone")
         return events
@@ -404,29 +414,11 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise storage_error(error) or error from error
         except StopIteration as error:
-            raise _raisable(error) from error
-
-
-def _own(error: Exception) -> Exception:
-    """A copy of a batch's failure for one change: an exception that is raised repeatedly would collect tracebacks."""
-    if isinstance(error, WorkbenchError):
-        return type(error)(error.code, error.message, **error.details)
-    made = storage_error(error) or copy(error)
-    made.__cause__ = error
-    return made
+            raise raisable(error) from error
 
 
 def _merged(values: Values | None, more: Values) -> Values:
     return {**values, **more} if values and more else values or more
-
-
-def _raisable(error: BaseException) -> BaseException:
-    """The error in a form that a future accepts: a `StopIteration` would leave it, and the others, unanswered."""
-    if not isinstance(error, StopIteration):
-        return error
-    made = RuntimeError(f"raised StopIteration({error})")
-    made.__cause__ = error
-    return made
 
 
 class _Replay(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from copy import copy
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.store.fence import BUSY
@@ -30,3 +31,21 @@ def storage_error(error: BaseException) -> WorkbenchError | None:
     code = getattr(error, "sqlite_errorcode", None)
     known = (STORAGE_ERRORS.get(code) or STORAGE_ERRORS.get(code & 0xFF)) if code is not None else None
     return Unavailable(*known, reason=str(error)) if known else None
+
+
+def own_copy(error: Exception) -> Exception:
+    """A copy of a batch's failure for one change: an exception that is raised repeatedly would collect tracebacks."""
+    if isinstance(error, WorkbenchError):
+        return type(error)(error.code, error.message, **error.details)
+    made = storage_error(error) or copy(error)
+    made.__cause__ = error
+    return made
+
+
+def raisable(error: BaseException) -> BaseException:
+    """The error in a form that a future accepts: a `StopIteration` would leave it, and the others, unanswered."""
+    if not isinstance(error, StopIteration):
+        return error
+    made = RuntimeError(f"raised StopIteration({error})")
+    made.__cause__ = error
+    return made
