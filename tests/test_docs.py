@@ -9,7 +9,7 @@ from textwrap import dedent
 import click
 import pytest
 
-from kernel_ext.session import _tree
+from kernel_ext.commands import tree
 from tests.docs import REFERENCE, ROOT, SCHEMAS, emitted, event_kinds, reference, schema_text
 from workbench.cli import cli
 
@@ -54,7 +54,7 @@ def test_every_command_is_in_the_readme(command: str) -> None:
 
 
 def test_every_command_explains_itself() -> None:
-    silent = [name for name, command in _tree().commands.items() if not command.help]
+    silent = [name for name, command in tree().commands.items() if not command.help]
     assert silent == []
 
 
