@@ -19,7 +19,7 @@ class Caller(Protocol):
         """Run an operation."""
         ...
 
-    def run(self, words: list[str]) -> Any:
+    def run(self, words: list[str], /) -> Any:
         """Run a command of `%workbench`."""
         ...
 

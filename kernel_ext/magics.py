@@ -37,6 +37,7 @@ def load(shell: InteractiveShell) -> None:
     shell.register_magics(magics)
     shell.set_hook("complete_command", magics.complete, str_key="%workbench")
     setattr(shell, _ATTRIBUTE, magics)
+    shell.user_ns.setdefault("wb", UnopenedSession(magics))
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -137,6 +138,27 @@ def succeeded(result: Any) -> Any:
             raise Unavailable("COMMAND_FAILED", f"The command ended with status {result}: see its output above.")
         return None
     return result
+
+
+class UnopenedSession:
+    """`wb` until it is first used: the session's imports take time. What is recorded needs no `%workbench start`."""
+
+    def __init__(self, magics: WorkbenchMagics) -> None:
+        self._magics = magics
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # a front end looks for methods that show it
+            raise AttributeError(name)
+        session = self._magics.session
+        if self._magics.shell.user_ns.get("wb") is self:
+            self._magics.shell.user_ns["wb"] = session
+        return getattr(session, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._magics.session)
+
+    def __repr__(self) -> str:
+        return "Workbench is not running."
 
 
 @magics_class

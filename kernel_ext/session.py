@@ -26,9 +26,11 @@ from kernel_ext.objects.approvals import Approval
 from kernel_ext.objects.events import Event
 from kernel_ext.objects.help import described
 from kernel_ext.objects.rows import Listing
+from kernel_ext.objects.runs import Runs
 from kernel_ext.objects.tasks import Plan, Task, Tasks
 from kernel_ext.objects.worktrees import Worktree
 from kernel_ext.personalities import Personalities
+from kernel_ext.recording import Recording, RunCaller
 from kernel_ext.result import Result
 from kernel_ext.tools.notebook import NotebookTools
 from workbench import cli
@@ -54,16 +56,17 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 2.0
 
 
-class Session:
+class Session(Recording):
     """A notebook's interface to a project: start and stop, call operations, query.
 
-    `tasks`, `plans`, `agents`, `personas`, `approvals`, `worktrees` and `events` are lists of objects, which show
-    themselves, filter and sort, and have the actions of the panel. `definitions` are the definitions of agents, and
-    `tools` what can be called, by name; `tool` makes a function one of them. `chats` are the conversations that
-    `%%chat` continues, and `personalities` the agents of the KOI network.
+    `tasks`, `plans`, `agents`, `personas`, `approvals`, `worktrees`, `runs` and `events` are lists of objects, which
+    show themselves, filter and sort, and have the actions of the panel. `definitions` are the definitions of agents,
+    and `tools` what can be called, by name; `tool` makes a function one of them. `chats` are the conversations that
+    `%%chat` continues, and `personalities` the agents of the KOI network. `run`, `record` and `artifact` record runs.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._host: KernelHost | None = None
         self._live, self._live_with_files = Live(), Live(files=True)
         self._desks: list[Desk] = []
@@ -75,6 +78,7 @@ class Session:
         self.agents, self.personas = Listing(self, Agent.KIND), Listing(self, Persona.KIND)
         self.approvals, self.worktrees = Listing(self, Approval.KIND), Listing(self, Worktree.KIND)
         self.events = Listing(self, Event.KIND)
+        self.runs = Runs(RunCaller(self, self._operate))
         self.tools = NotebookTools(self.call)
         self.tool = self.tools.tool
         self.progress = progress
@@ -214,12 +218,35 @@ class Session:
             with suppress(WorkbenchError):  # no cell is left to show it in
                 self._stop(self._host, end_workers=not _is_restarting())
 
-    def run(self, words: Sequence[str]) -> Any:
-        """Run a command of `%workbench` and return its result.
+    def run(
+        self,
+        name: str | Sequence[str],
+        /,
+        *,
+        tags: Sequence[str] = (),
+        definitions: Sequence[str] = (),
+        **parameters: Any,
+    ) -> Any:
+        """A run for a block: `with wb.run("baseline", lr=0.1) as run: run.record(loss=0.5)`.
+
+        It is completed with the block; an error in it makes it `failed`, an interrupt `cancelled`. In a notebook that a
+        sweep runs, it is the run of the sweep.
+
+        Args:
+            name: given the words of a `%workbench` command instead, this runs the command and returns its result.
+            tags: the run's tags.
+            definitions: the agent definitions that it uses.
+            parameters: the run's parameters.
 
         Raises:
-            BadInput: ``BAD_COMMAND``. Other errors: the command fails.
+            BadInput: ``BAD_COMMAND``. Other errors: see `start_run`; the command fails.
         """
+        if isinstance(name, str):
+            return self._begin(name, tags, definitions, parameters)
+        return self._command(name)
+
+    def _command(self, words: Sequence[str]) -> Any:
+        """Run a command of `%workbench` and return its result."""
         try:
             return self.tree.main(list(words), prog_name="%workbench", obj=self, standalone_mode=False)
         except click.Abort as error:  # click's error for an interrupt

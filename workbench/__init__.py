@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from workbench.errors import WorkbenchError
     from workbench.model import Level, Wire
     from workbench.ops import Caller, Ctx, op
+    from workbench.recording import Recorder
     from workbench.settings import Settings
 
 __version__ = "0.1.0"
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Agent": "workbench.client",
     "SyncAgent": "workbench.client",
+    "Recorder": "workbench.recording",
     "Workbench": "workbench.app",
     "HttpClient": "workbench.client",
     "McpClient": "workbench.client",
@@ -41,6 +43,7 @@ __all__ = [
     "HttpClient",
     "Level",
     "McpClient",
+    "Recorder",
     "Settings",
     "SyncAgent",
     "Wire",

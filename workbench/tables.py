@@ -25,11 +25,13 @@ _MARKS = {
     "completed": ("●", "#2e7d32"),
     "failed": ("✕", "#c62828"),
     "cancelled": ("⊘", "#6b7280"),
+    "running": ("◑", "#1976d2"),
+    "lost": ("?", "#c62828"),
 }
 
 
 class State(str):
-    """The state of a task. In HTML its mark differs in shape and colour, so that neither alone is needed to tell."""
+    """The state of a task or run. In HTML its mark differs in shape and colour, so that neither alone is needed."""
 
     __slots__ = ()
 

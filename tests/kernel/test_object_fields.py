@@ -11,6 +11,7 @@ from kernel_ext.objects.agents import Agent, Persona
 from kernel_ext.objects.approvals import Approval
 from kernel_ext.objects.events import Event
 from kernel_ext.objects.rows import Row
+from kernel_ext.objects.runs import Run
 from kernel_ext.objects.tasks import Plan, Task
 from kernel_ext.objects.worktrees import Worktree
 from workbench.ops import collect
@@ -22,6 +23,7 @@ READ_BY = {
     Event: "list_newest_events",
     Persona: "get_persona",
     Plan: "list_plans",
+    Run: "get_run",
     Task: "get_task",
     Worktree: "get_worktree_status",
 }

@@ -29,6 +29,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     koi,
     personas,
     processes,
+    runs,
     servers,
     spaces,
     status,

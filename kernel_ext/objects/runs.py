@@ -1,0 +1,184 @@
+"""Runs as objects of a notebook: `wb.runs`, and what a notebook records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row
+from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
+from workbench.recording.values import metric
+from workbench.rules.runs.values import as_number
+from workbench.tables import Page, Table
+
+if TYPE_CHECKING:
+    import pandas
+
+POINTS = 100_000
+"""The most points of a series that are read."""
+
+
+class Run(Row):
+    """A run of an experiment; a cell shows all of it."""
+
+    KIND: ClassVar[Kind[Run]]
+
+    id: int
+    key: str
+    sweep_id: int | None
+    sweep: str | None
+    name: str
+    notebook: str | None
+    parameters: dict[str, Any]
+    state: str
+    error_code: str | None
+    error: str | None
+    session_id: str | None
+    git_commit: str | None
+    git_dirty: bool | None
+    output: str | None
+    tries: int
+    tags: list[str]
+    metrics: dict[str, Any]
+    artifacts: int
+    created_by: str
+    started_at: str
+    ended_at: str | None
+    archived_at: str | None
+    definitions: dict[str, str]
+    environment: dict[str, Any]
+    notes: str
+    series: list[dict[str, Any]]
+    files: list[dict[str, Any]]
+
+    def frame(self, *names: str) -> pandas.DataFrame:
+        """Its series as columns, a row for each step; without names, all of them.
+
+        Longer series than 100,000 values are thinned evenly.
+        """
+        import pandas
+
+        found = self._notebook.call("get_run_series", run_id=self.id, names=list(names), max_points=POINTS)
+        columns = {
+            each["name"]: pandas.Series({step: _cell(value) for step, value in each["points"]})
+            for each in found["series"]
+        }
+        made = pandas.DataFrame(columns)
+        made.index.name = "step"
+        return made
+
+    def record(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
+        """Add values, also after it has ended, such as a later evaluation.
+
+        Raises:
+            BadInput: ``NOT_A_METRIC``. WorkbenchError: see the operation ``record_metrics``.
+        """
+        made = {name: metric(name, value) for name, value in {**(metrics or {}), **more}.items()}
+        self._changed("record_metrics", run_id=self.id, metrics=made, step=step)
+
+    def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> None:
+        """Add a file of the project that it made."""
+        self._changed("add_run_artifact", run_id=self.id, path=os.path.abspath(path), name=name)  # noqa: PTH100
+
+    def rename(self, name: str) -> None:
+        """Give it another name."""
+        self._changed("update_run", run_id=self.id, name=name)
+
+    def tag(self, *tags: str) -> None:
+        """Give it tags."""
+        self._changed("update_run", run_id=self.id, add_tags=list(tags))
+
+    def untag(self, *tags: str) -> None:
+        """Take tags away."""
+        self._changed("update_run", run_id=self.id, remove_tags=list(tags))
+
+    def note(self, text: str) -> None:
+        """Set its notes, in Markdown."""
+        self._changed("update_run", run_id=self.id, notes=text)
+
+    def archive(self) -> None:
+        """Put it away: lists leave it out."""
+        self._changed("archive_run", run_id=self.id)
+
+    def restore(self) -> None:
+        """Bring it back after it was archived."""
+        self._changed("restore_run", run_id=self.id)
+
+    def _shown(self) -> Page:
+        if not self._whole:
+            self.refresh()
+        return run_page(self._found)
+
+
+class Runs(Listing[Run]):
+    """The runs of the project, the newest first; `wb.runs(sweep="grid", state="failed", where="loss<0.1")`."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        super().__init__(notebook, Run.KIND)
+
+    def __call__(self, **filters: Any) -> Any:
+        """Those that match now.
+
+        Args:
+            filters: arguments of the operation `list_runs`; `where` may be one condition.
+
+        Raises:
+            BadInput: ``INVALID_ARGUMENTS``, ``BAD_CONDITION``.
+        """
+        where = filters.get("where")
+        return super().__call__(**{**filters, "where": [where]} if isinstance(where, str) else filters)
+
+    def compare(self, *runs: int | Run, all_rows: bool = False) -> RunComparison:
+        """Runs beside each other: a table of their differences, and parallel coordinates.
+
+        Args:
+            all_rows: also what does not differ.
+
+        Raises:
+            NotFound: ``RUN_NOT_FOUND``.
+        """
+        ids = [run.id if isinstance(run, Run) else run for run in runs]
+        return RunComparison(self._notebook.call("compare_runs", run_ids=ids, all_rows=all_rows))
+
+
+class RunComparison:
+    """Runs beside each other. A cell shows a table of their differences."""
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self.data = dict(found)
+
+    @property
+    def table(self) -> Table:
+        """A row for each difference, a column for each run."""
+        return comparison_table(self.data)
+
+    def frame(self) -> pandas.DataFrame:
+        """The differences as a DataFrame, with a column for each run's id."""
+        import pandas
+
+        ids = [run["id"] for run in self.data["runs"]]
+        index = pandas.MultiIndex.from_tuples([(row["section"], row["name"]) for row in self.data["rows"]])
+        return pandas.DataFrame([row["values"] for row in self.data["rows"]], index=index, columns=ids)
+
+    def __repr__(self) -> str:
+        return self.table.text()
+
+    def _repr_html_(self) -> str:
+        return self.table.html()
+
+
+def _cell(value: Any) -> Any:
+    number = as_number(value)
+    return value if number is None else number
+
+
+def _run(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+    return notebook.call("get_run", run_id=key)
+
+
+def _table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    return run_table(found, empty)
+
+
+Run.KIND = Kind(Run, "list_runs", "runs", "id", _table, NO_RUNS, _run, first={"limit": 500})

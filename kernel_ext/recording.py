@@ -1,0 +1,92 @@
+"""What a notebook's session records: `wb.record`, `wb.run`, `wb.artifact`, `wb.end_run`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kernel_ext.recorded import CellRecords
+from kernel_ext.result import Result
+from workbench.recording import Recorder
+
+if TYPE_CHECKING:
+    from kernel_ext.host import KernelHost
+    from kernel_ext.objects.rows import Notebook
+    from kernel_ext.panels.desk import Desk
+
+
+class Recording:
+    """The part of a session that records runs. It works without the servers too."""
+
+    _host: KernelHost | None
+
+    def __init__(self) -> None:
+        self.recorder = Recorder(self._operate, on_record=CellRecords().add)
+
+    def record(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
+        """Record values of the current run: numbers, short texts, or lists of them for consecutive steps.
+
+        The current run is that of the innermost `with wb.run(…)`, else the one that a sweep started this notebook for,
+        else one that begins now and ends with the kernel or `wb.end_run()`. It needs no server.
+
+        Args:
+            metrics: values by name, for names such as ``val/loss``.
+            step: None: the next step of each series.
+
+        Raises:
+            BadInput: ``NOT_A_METRIC``, ``INVALID_ARGUMENTS``. Conflict: ``TOO_MANY_METRICS``, ``RUN_RESTARTED``.
+        """
+        self.recorder.record(metrics, step=step, **more)
+
+    def artifact(
+        self, path: str | os.PathLike[str], name: str | None = None, media_type: str | None = None
+    ) -> dict[str, Any]:
+        """Record a file of the project that the current run made. It stays where it is.
+
+        Raises:
+            NotFound: ``ARTIFACT_NOT_FOUND``. BadInput: ``ARTIFACT_OUTSIDE_PROJECT``.
+        """
+        return self.recorder.artifact(path, name, media_type)
+
+    def end_run(self, state: str = "completed") -> None:
+        """End the run that `wb.record` began; the next value begins another."""
+        self.recorder.end_run(state)
+
+    def _begin(self, name: str, tags: Sequence[str], definitions: Sequence[str], parameters: Mapping[str, Any]) -> Any:
+        return self.recorder.run(name, tags=tags, definitions=definitions, **parameters)
+
+    def _operate(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run an operation by the host, or, if there is none, by the server or the store of the project."""
+        if self._host is not None and self._host.running:
+            return self._host.call(name, **arguments)
+        return self.recorder.connection.call(name, **arguments)
+
+
+class RunCaller:
+    """A notebook whose operations need no server: for the list of runs.
+
+    Args:
+        operate: runs an operation.
+    """
+
+    def __init__(self, notebook: Notebook, operate: Callable[..., dict[str, Any]]) -> None:
+        self._notebook = notebook
+        self._operate = operate
+
+    @property
+    def host(self) -> KernelHost:
+        """See `Session.host`."""
+        return self._notebook.host
+
+    def call(self, name: str, /, **arguments: Any) -> Result:
+        """Run an operation."""
+        return Result(self._operate(name, **arguments))
+
+    def panel(self, tab: str = "", *, alone: bool = False, dock: bool = False) -> Desk:
+        """See `Session.panel`."""
+        return self._notebook.panel(tab, alone=alone, dock=dock)
+
+    def run(self, words: list[str], /) -> Any:
+        """See `Session.run`."""
+        return self._notebook.run(words)

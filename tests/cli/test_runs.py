@@ -1,0 +1,71 @@
+"""`workbench runs`: lists that fit into a terminal, one run whole, comparisons, notes and tags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Type, data
+from workbench.cli.client import ProjectClient
+
+WIDTH = 100
+
+
+@pytest.fixture
+def client(repository: Path) -> ProjectClient:
+    """The project in which the command is typed, with two runs."""
+    client = ProjectClient(repository)
+    client.create_project()
+    for number, loss in ((1, 0.123456789), (2, 0.05)):
+        about = {"lr": number / 10, "seed": number, "layers": [1, 2], "a long name of a parameter": "x" * 100}
+        client.call("start_run", name=f"run {number} with a name that is rather long", parameters=about)
+        client.call("record_metrics", run_id=number, metrics={"loss": [1, loss], "val/accuracy": "NaN"})
+        client.call("end_run", run_id=number)
+    return client
+
+
+@pytest.mark.usefixtures("client")
+def test_a_list_reads_well_in_a_hundred_columns(run: Type) -> None:
+    shown = run("runs")
+    assert shown.status == 0
+    head, second, first = shown.out.splitlines()
+    assert head.split() == ["run", "name", "state", "parameters", "metrics", "took"]
+    assert max(len(head), len(second), len(first)) <= WIDTH
+    assert "loss=0.123457 val/accurac" in first
+    assert "lr=0.2 seed=2" in second
+    assert "loss=0.05" in run("runs", "--where", "loss<0.1").out
+    assert run("runs", "--state", "failed").out.strip() == "No run matches."
+    assert [each["id"] for each in data(run("runs", "list", "--sort", "loss", "--limit", "1", "--json"))] == [2]
+
+
+@pytest.mark.usefixtures("client")
+def test_a_run_is_shown_whole_and_compared(run: Type) -> None:
+    shown = run("runs", "show", "1").out
+    for text in ("Run 1: run 1", "layers", "[1, 2]", "loss", "0.123457", "git commit"):
+        assert text in shown
+    compared = run("runs", "compare", "1", "2").out
+    assert max(map(len, compared.splitlines())) <= WIDTH
+    assert "seed" in compared
+    assert "layers" not in compared
+    assert "layers" in run("runs", "compare", "1", "2", "--all").out
+    points = data(run("runs", "series", "1", "loss", "--json"))[0]["points"]
+    assert points == [[0, 1.0], [1, 0.123456789]]
+
+
+def test_runs_are_named_tagged_noted_ended_and_archived(run: Type, client: ProjectClient) -> None:
+    assert run("runs", "tag", "1", "baseline", "+second", "-none").out == "Run 1 has the tags baseline, second.\n"
+    assert run("runs", "tag", "1", "-second").out == "Run 1 has the tags baseline.\n"
+    assert max(map(len, run("runs").out.splitlines())) <= WIDTH
+    assert run("runs", "name", "1", "short").status == 0
+    assert run("runs", "note", "1", "It worked.").status == 0
+    assert "It worked." in run("runs", "show", "1").out
+    assert run("runs", "archive", "1", "2").out == "Archived 2 runs.\n"
+    assert run("runs").out.startswith("There are no runs")
+    assert run("runs", "restore", "1").status == 0
+    client.call("start_run", name="gone")
+    assert run("runs", "end", "3", "--state", "lost").out == "Run 3 is lost.\n"
+    (client.settings.project / "plot.svg").write_text("<svg/>")
+    client.call("add_run_artifact", run_id=3, path="plot.svg")
+    assert str(client.settings.project / "plot.svg") in run("runs", "open", "3").out
+    assert "RUN_NOT_FOUND" in run("runs", "show", "99").err

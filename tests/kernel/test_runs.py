@@ -1,0 +1,75 @@
+"""Runs in a notebook: recorded with and without servers, listed, compared, carried by the notebook's outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kernel.conftest import Kernel, started
+from workbench.cli.client import ProjectClient
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project's directory."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def notebook(home: Path) -> Iterator[Kernel]:
+    """A kernel that has not started the servers."""
+    with started(home, env=os.environ | {"WORKBENCH_PROJECT": str(home), "WORKBENCH_PORT": "0"}) as kernel:
+        yield kernel
+
+
+def outputs(kernel: Kernel, code: str) -> list[dict[str, Any]]:
+    """The data of what a cell displays."""
+    shown: list[dict[str, Any]] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        if message["msg_type"] == "display_data":
+            shown.append(message["content"]["data"])
+
+    assert kernel.client.execute_interactive(code, output_hook=hear, timeout=100)["content"]["status"] == "ok"
+    return shown
+
+
+def test_a_run_is_recorded_before_and_after_the_servers_start(notebook: Kernel, home: Path) -> None:
+    [shown] = outputs(
+        notebook,
+        "with wb.run('first', lr=0.1):\n    for n in range(3):\n        wb.record(loss=1 / (n + 1), note='warm')",
+    )
+    assert shown["text/plain"] == "Run 1 recorded loss 0.333333, note warm."
+    assert shown["application/vnd.workbench.record+json"]["metrics"]["loss"] == {"last": 1 / 3, "step": None}
+    assert "first" in notebook.run("wb.runs")
+    assert "lr=0.1" in notebook.run("wb.runs")
+    assert "0.333333" in notebook.run("wb.runs[1]")
+    notebook.run("%workbench start --port 0")
+    notebook.run("with wb.run('second', lr=0.2) as run: run.record(loss=0.5)")
+    text = notebook.run("wb.runs.compare(1, 2)")
+    assert "lr" in text
+    assert "0.2" in text
+    assert "second" not in notebook.run("wb.runs(where='loss<0.4')")
+    assert notebook.run("print(wb.runs[1].frame('loss').loc[2, 'loss'])").startswith("0.333")
+    notebook.run("wb.runs[2].tag('best'); wb.runs[2].note('It **works**.')")
+    assert "best" in notebook.run("%workbench runs --tag best")
+    client = ProjectClient(home)
+    assert [run["name"] for run in client.call("list_runs", tag="best")["runs"]] == ["second"]
+
+
+def test_the_run_that_begins_by_itself_ends_with_the_kernel(tmp_path: Path) -> None:
+    environment = os.environ | {"WORKBENCH_PROJECT": str(tmp_path), "WORKBENCH_PORT": "0"}
+    with started(tmp_path, env=environment) as kernel:
+        kernel.run("%workbench start --port 0")
+        kernel.run("wb.record(loss=0.5)")
+        kernel.client.shutdown()
+        while kernel.manager.is_alive():
+            pass
+    [run] = ProjectClient(tmp_path).call("list_runs")["runs"]
+    assert (run["state"], run["metrics"]) == ("completed", {"loss": 0.5})

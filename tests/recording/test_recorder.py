@@ -1,0 +1,195 @@
+"""Recording from a notebook or script: into a block's run, a given one, or one that begins by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Child, Served
+from workbench.cli.client import ProjectClient
+from workbench.errors import BadInput, Conflict, NotFound
+from workbench.recording import Recorder, values
+from workbench.recording.connection import Connection
+from workbench.settings import Settings
+
+
+@pytest.fixture
+def client(settings: Settings) -> ProjectClient:
+    """The command line's way to the project."""
+    client = ProjectClient(settings.project)
+    client.create_project()
+    return client
+
+
+@pytest.fixture
+def recorder(client: ProjectClient) -> Recorder:
+    """A recorder of the project, which nobody serves."""
+    return Recorder(client.call, lambda: client.settings.project)
+
+
+def listed(client: ProjectClient) -> list[dict[str, Any]]:
+    """The runs, oldest first."""
+    return list(client.call("list_runs")["runs"])[::-1]
+
+
+def test_a_block_is_a_run(recorder: Recorder, client: ProjectClient) -> None:
+    with recorder.run("first", tags=["a"], lr=0.1, path=Path("x")) as run:
+        recorder.record(loss=0.5)
+        run.record({"val/loss": [0.4, math.nan]}, step=3)
+        with recorder.run("inner"):
+            recorder.record(loss=9)
+        recorder.record(loss=0.3)
+    outer, inner = listed(client)
+    assert (outer["name"], outer["state"], outer["tags"]) == ("first", "completed", ["a"])
+    assert outer["parameters"] == {"lr": 0.1, "path": "x"}
+    assert outer["metrics"] == {"loss": 0.3, "val/loss": "NaN"}
+    assert (inner["state"], inner["metrics"]) == ("completed", {"loss": 9.0})
+    whole = client.call("get_run", run_id=outer["id"])
+    assert {"python", "platform", "packages"} <= whole["environment"].keys()
+    assert "pytest" in whole["environment"]["packages"]
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "code"),
+    [
+        (ZeroDivisionError("no"), "failed", "ZeroDivisionError"),
+        (NotFound("TASK_NOT_FOUND", "no"), "failed", "TASK_NOT_FOUND"),
+        (KeyboardInterrupt(), "cancelled", "INTERRUPTED"),
+    ],
+)
+def test_a_block_that_fails_is_a_run_that_failed(
+    recorder: Recorder, client: ProjectClient, error: BaseException, state: str, code: str
+) -> None:
+    with pytest.raises(type(error)), recorder.run("fails"):
+        raise error
+    [run] = listed(client)
+    assert (run["state"], run["error_code"]) == (state, code)
+
+
+def test_the_first_value_begins_a_run_and_it_ends_when_it_is_ended(recorder: Recorder, client: ProjectClient) -> None:
+    recorder.end_run()
+    recorder.record(loss=1)
+    recorder.record(loss=2)
+    recorder.end_run()
+    recorder.record(loss=3)
+    first, second = listed(client)
+    assert (first["state"], first["metrics"], second["state"]) == ("completed", {"loss": 2.0}, "running")
+    recorder.close()
+    assert listed(client)[1]["state"] == "completed"
+
+
+def test_a_process_that_was_started_for_a_run_records_into_it(
+    recorder: Recorder, client: ProjectClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = client.call("start_run", name="of a sweep", key="k")
+    monkeypatch.setenv("WORKBENCH_RUN", str(given["id"]))
+    recorder.record(loss=1)
+    with recorder.run("ignored", lr=1) as run:
+        run.record(loss=2)
+    recorder.close()
+    [found] = listed(client)
+    assert (found["state"], found["metrics"], found["name"]) == ("running", {"loss": 2.0}, "of a sweep")
+    client.call("end_run", run_id=given["id"], state="lost")
+    client.call("start_run", name="again", key="k")
+    monkeypatch.setenv("WORKBENCH_RUN", f"{given['id']}:1")
+    with pytest.raises(Conflict, match="RUN_RESTARTED"):
+        recorder.record(loss=3)
+    for wrong in ("x", "1:", ":1", "1:2:3", "-1", "²"):
+        monkeypatch.setenv("WORKBENCH_RUN", wrong)
+        with pytest.raises(BadInput, match="BAD_RUN_VARIABLE"):
+            recorder.record(loss=3)
+
+
+def test_numbers_of_other_libraries_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    assert values.metric("a", numpy.float32(0.5)) == 0.5
+    assert values.metric("a", numpy.array([1, 2])) == [1.0, 2.0]
+    assert values.metric("a", [numpy.int64(1), math.inf]) == [1.0, "Infinity"]
+    assert values.metric("a", True) == 1.0
+    assert values.metric("a", "text") == "text"
+    for wrong in (None, object(), {"a": 1}, [[1]], 10**400):
+        with pytest.raises(BadInput, match="NOT_A_METRIC"):
+            values.metric("a", wrong)
+    assert values.parameter({1: (numpy.float64(2), {3}), "b": Path("c"), "n": math.nan, "z": None}) == {
+        "1": [2.0, [3]],
+        "b": "c",
+        "n": "NaN",
+        "z": None,
+    }
+
+
+def test_a_connection_creates_a_project_where_there_is_none(tmp_path: Path) -> None:
+    connection = Connection(tmp_path)
+    try:
+        assert connection.call("start_run", name="trial")["id"] == 1
+        assert connection.call("list_runs")["runs"][0]["name"] == "trial"
+    finally:
+        connection.close()
+    assert connection.call("list_runs")["runs"][0]["id"] == 1
+    connection.close()
+
+
+@pytest.mark.anyio
+async def test_a_connection_finds_the_server_and_does_without_it_once_it_has_gone(served: Served) -> None:
+    connection = Connection(served.workbench.settings.project)
+    try:
+        made = await asyncio.to_thread(lambda: connection.call("start_run", name="trial"))
+        assert connection._http is not None
+        await served.servers.stop()
+        await asyncio.to_thread(lambda: connection.call("record_metrics", run_id=made["id"], metrics={"a": 1}))
+        assert connection._http is None
+    finally:
+        await asyncio.to_thread(connection.close)
+    assert (await served.workbench.call("get_run", run_id=made["id"]))["metrics"] == {"a": 1.0}
+
+
+RECORDS = """
+import sys
+from workbench import Recorder
+recorder = Recorder()
+recorder.record(x=0)
+print(recorder.current.id, flush=True)
+for line in sys.stdin:
+    recorder.record(x=float(line))
+    print("recorded", flush=True)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A script that records what it reads."""
+    path = tmp_path / "records.py"
+    path.write_text(RECORDS)
+    return path
+
+
+@pytest.mark.long
+def test_a_killed_script_leaves_its_values_in_a_lost_run_and_one_that_ends_a_completed_one(
+    client: ProjectClient, child: Child, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(client.settings.project))
+    killed, ended = child(str(script)), child(str(script))
+    for process in (killed, ended):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() in "12"
+        process.stdin.write("1\n2\n")
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(2)] == ["recorded\n"] * 2
+    killed.kill()
+    killed.wait()
+    assert ended.stdin is not None
+    ended.stdin.close()
+    assert ended.wait() == 0
+    runs = listed(client)
+    assert {(run["state"], run["error_code"], run["name"]) for run in runs} == {
+        ("lost", "RUN_LOST", "records"),
+        ("completed", None, "records"),
+    }
+    for run in runs:
+        [series] = client.call("get_run_series", run_id=run["id"])["series"]
+        assert series["points"] == [[0, 0.0], [1, 1.0], [2, 2.0]]

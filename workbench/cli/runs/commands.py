@@ -1,0 +1,275 @@
+"""Runs of experiments: `runs` (list, show, compare, series, name, tag, note, archive, restore, end, report)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
+from workbench.cli.output import Note, NounGroup, Shown, counted, drop_none, pass_client, size, without_empty
+from workbench.tables import Page, State, Table
+
+NO_RUNS = "There are no runs yet. wb.record(loss=0.1) in a notebook begins one."
+NAMED = 3
+"""The most parameters and metrics that a row of a list names."""
+LETTERS = 20
+WIDE, NARROW = 26, 15
+"""Letters for parameters, and for metrics, of a row without and with a sweep or tags: it fits into 100 columns."""
+COLUMNS = {
+    "id": "run",
+    "name": "name",
+    "state": "state",
+    "sweep": "sweep",
+    "parameters": "parameters",
+    "metrics": "metrics",
+    "seconds": "took",
+    "tags": "tags",
+}
+FACTS = (
+    *("key", "sweep", "notebook", "output", "error_code", "error", "session_id", "git_commit", "git_dirty", "tries"),
+    *("created_by", "started_at", "ended_at", "archived_at"),
+)
+SERIES = {"name": "metric", "last": "last", "step": "at step", "count": "values", "low": "lowest", "high": "highest"}
+ARTIFACTS = {"name": "artifact", "path": "path", "media_type": "type", "size": "size", "sha256": "sha256"}
+
+
+@root.group(cls=NounGroup)
+def runs() -> None:
+    """Runs of experiments: list, show, compare, report, tag, note, …"""
+
+
+@runs.command("list")
+@click.option("--sweep", default=None, help="Only of this sweep: its name or id.")
+@click.option(
+    "--state",
+    type=click.Choice(["running", "completed", "failed", "cancelled", "lost"]),
+    default=None,
+    help="Only in this state.",
+)
+@click.option("--tag", default=None, help="Only with this tag.")
+@click.option("--search", metavar="TEXT", default=None, help="Only whose name, notebook or notes have this text.")
+@click.option("--where", multiple=True, metavar="CONDITION", help="Condition on last values, such as 'loss<0.1'.")
+@click.option("--sort", default=None, metavar="METRIC", help="Lowest last value first; -METRIC: highest first.")
+@click.option("--archived", is_flag=True, help="List the archived ones instead.")
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most this many.")
+@pass_client
+def list_runs(client: OperatorClient, where: tuple[str, ...], **options: Any) -> Shown:
+    """List runs with their parameters and last values, the newest first."""
+    found = client.call("list_runs", where=list(where), **drop_none(**options))
+    is_filtered = where or any(value for name, value in options.items() if name != "limit")
+    table = run_table(found["runs"], "No run matches." if is_filtered else NO_RUNS)
+    note = "… and more: --limit shows them." if found["next_cursor"] else ""
+    return Table(table.columns, table.rows, table.empty, found["runs"], note)
+
+
+def run_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    """Runs, with the beginning of their parameters and metrics."""
+    columns = without_empty(without_empty(COLUMNS, "sweep", found), "tags", found)
+    room = WIDE if len(columns) == len(COLUMNS) - 2 else NARROW
+    rows = [
+        {
+            **run,
+            "name": _cut(run["name"]),
+            "state": State.of(run["state"]),
+            "parameters": _cut(_named(run["parameters"]), room),
+            "metrics": _cut(_named(run["metrics"]), room),
+            "seconds": duration(run),
+            "sweep": _cut(run["sweep"] or "", NARROW),
+            "tags": _cut(", ".join(run["tags"]), NARROW),
+        }
+        for run in found
+    ]
+    return Table.of(rows, columns, empty, found)
+
+
+def duration(run: Mapping[str, Any]) -> str:
+    """How long a run took, for people; empty while it goes on."""
+    if run["ended_at"] is None:
+        return ""
+    seconds = (datetime.fromisoformat(run["ended_at"]) - datetime.fromisoformat(run["started_at"])).total_seconds()
+    minutes, rest = divmod(round(seconds), 60)
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def shown_value(value: Any) -> str:
+    """A value of a parameter or a metric, for people."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: ""}[value]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    """The first values, as name=value."""
+    named = [f"{_cut(name)}={_cut(shown_value(value))}" for name, value in list(values.items())[:NAMED]]
+    return " ".join([*named, *(["…"] if len(values) > NAMED else [])])
+
+
+def _cut(text: str, letters: int = LETTERS) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
+@runs.command("show")
+@click.argument("run_id", type=int)
+@pass_client
+def show_run(client: OperatorClient, run_id: int) -> Shown:
+    """Show one run: parameters, metrics, artifacts, definitions, environment and notes."""
+    return run_page(client.call("get_run", run_id=run_id))
+
+
+def run_page(run: Mapping[str, Any]) -> Page:
+    """All of a run."""
+    about = [["state", State.of(run["state"])], ["took", duration(run)], ["tags", ", ".join(run["tags"])]]
+    about += [[name.replace("_", " "), run[name]] for name in FACTS]
+    parts = [
+        (f"Run {run['id']}: {run['name']}", Table(["", ""], [row for row in about if row[1] not in (None, "")])),
+        ("Parameters", _facts(run["parameters"])),
+        ("Metrics", Table.of([_rounded(each) for each in run["series"]], SERIES, "It has recorded no values.")),
+        ("Artifacts", _artifact_table(run["files"])),
+        ("Definitions", _facts(run["definitions"])),
+        ("Environment", _facts(run["environment"])),
+        ("Notes", Table([], [], "", lead=run["notes"])),
+    ]
+    return Page([part for part in parts if part[1].rows or part[1].lead or part[0] == "Metrics"], dict(run))
+
+
+def _facts(values: Mapping[str, Any]) -> Table:
+    """Values by name; of an object within, each of its values."""
+    rows = [
+        [f"{name}.{inner}", shown_value(each)]
+        for name, value in values.items()
+        for inner, each in (value.items() if isinstance(value, Mapping) else [("", value)])
+    ]
+    return Table(["", ""], [[name.removesuffix("."), value] for name, value in rows], "")
+
+
+def _rounded(series: Mapping[str, Any]) -> dict[str, Any]:
+    return {**series, **{name: shown_value(series[name]) for name in ("last", "low", "high")}}
+
+
+def _artifact_table(files: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [{**file, "size": size(file["bytes"]), "sha256": file["sha256"][:12]} for file in files]
+    return Table.of(rows, ARTIFACTS, "")
+
+
+@runs.command("compare")
+@click.argument("run_ids", type=int, nargs=-1, required=True)
+@click.option("--all", "all_rows", is_flag=True, help="Also show in what they do not differ.")
+@pass_client
+def compare(client: OperatorClient, run_ids: tuple[int, ...], all_rows: bool) -> Shown:
+    """Show in what runs differ: parameters, metrics, commits, definitions, environment."""
+    return comparison_table(client.call("compare_runs", run_ids=list(run_ids), all_rows=all_rows))
+
+
+def comparison_table(found: Mapping[str, Any]) -> Table:
+    """A row for each difference, a column for each run."""
+    heads = [f"{run['id']} {_cut(run['name'])}" for run in found["runs"]]
+    rows = [
+        [row["section"], row["name"], *(_short_commit(row, value) for value in row["values"])] for row in found["rows"]
+    ]
+    return Table(["", "", *heads], rows, "They do not differ.", dict(found))
+
+
+def _short_commit(row: Mapping[str, Any], value: Any) -> str:
+    is_hash = row["section"] == "definitions" or (row["section"], row["name"]) == ("git", "commit")
+    return (value or "")[:12] if is_hash else _cut(shown_value(value))
+
+
+@runs.command("series")
+@click.argument("run_id", type=int)
+@click.argument("names", nargs=-1)
+@click.option("--points", type=click.IntRange(2, 100_000), default=50, show_default=True, help="Of each metric.")
+@pass_client
+def series(client: OperatorClient, run_id: int, names: tuple[str, ...], points: int) -> Shown:
+    """Print the values of a run's metrics by step."""
+    found = client.call("get_run_series", run_id=run_id, names=list(names), max_points=points)["series"]
+    rows = [[each["name"], step, shown_value(value)] for each in found for step, value in each["points"]]
+    thinned = any(each["thinned"] for each in found)
+    note = "Not every step is shown: --points shows more." if thinned else ""
+    return Table(["metric", "step", "value"], rows, "It has recorded no values.", found, note)
+
+
+@runs.command("name")
+@click.argument("run_id", type=int)
+@click.argument("name")
+@pass_client
+def rename(client: OperatorClient, run_id: int, name: str) -> Shown:
+    """Give a run another name."""
+    made = client.call("update_run", run_id=run_id, name=name)
+    return Note(f"Run {run_id} is called {made['name']}.", made)
+
+
+@runs.command("tag", context_settings={"ignore_unknown_options": True})
+@click.argument("run_id", type=int)
+@click.argument("tags", nargs=-1, required=True, metavar="[+]TAG|-TAG...")
+@pass_client
+def tag(client: OperatorClient, run_id: int, tags: tuple[str, ...]) -> Shown:
+    """Give a run tags; with - before them, take them away: `runs tag 7 baseline -draft`."""
+    added = [each.removeprefix("+") for each in tags if not each.startswith("-")]
+    removed = [each.removeprefix("-") for each in tags if each.startswith("-")]
+    made = client.call("update_run", run_id=run_id, add_tags=added, remove_tags=removed)
+    named = f"the tags {', '.join(made['tags'])}" if made["tags"] else "no tags"
+    return Note(f"Run {run_id} has {named}.", made)
+
+
+@runs.command("note")
+@click.argument("run_id", type=int)
+@click.argument("text")
+@pass_client
+def note(client: OperatorClient, run_id: int, text: str) -> Shown:
+    """Set the notes of a run, in Markdown."""
+    return Note(f"The notes of run {run_id} are saved.", client.call("update_run", run_id=run_id, notes=text))
+
+
+@runs.command("end")
+@click.argument("run_id", type=int)
+@click.option(
+    "--state",
+    type=click.Choice(["completed", "failed", "cancelled", "lost"]),
+    default="cancelled",
+    show_default=True,
+    help="How it ended.",
+)
+@pass_client
+def end(client: OperatorClient, run_id: int, state: str) -> Shown:
+    """Record that a run has ended, such as one on another machine that is gone. It ends no process."""
+    made = client.call("end_run", run_id=run_id, state=state)
+    return Note(f"Run {run_id} is {made['state']}.", made)
+
+
+@runs.command("archive")
+@click.argument("run_ids", type=int, nargs=-1, required=True)
+@pass_client
+def archive(client: OperatorClient, run_ids: tuple[int, ...]) -> Shown:
+    """Put runs away, so that lists leave them out."""
+    made = [client.call("archive_run", run_id=run_id) for run_id in run_ids]
+    return Note(f"Archived {counted(len(made), 'run')}.", made)
+
+
+@runs.command("restore")
+@click.argument("run_ids", type=int, nargs=-1, required=True)
+@pass_client
+def restore(client: OperatorClient, run_ids: tuple[int, ...]) -> Shown:
+    """Bring back runs that were archived."""
+    made = [client.call("restore_run", run_id=run_id) for run_id in run_ids]
+    return Note(f"Restored {counted(len(made), 'run')}.", made)
+
+
+@runs.command("open")
+@click.argument("run_id", type=int)
+@pass_client
+def open_paths(client: OperatorClient, run_id: int) -> Shown:
+    """Print where the files of a run are: the executed notebook and the artifacts."""
+    run = client.call("get_run", run_id=run_id)
+    places = [("notebook", run["output"])] if run["output"] else []
+    places += [(file["name"], file["path"]) for file in run["files"]]
+    rows = [[name, str(client.settings.project / path)] for name, path in places]
+    return Table(["", "path"], rows, "It has left no files.", rows)

@@ -1,0 +1,159 @@
+"""The runs of a process: those it begins, and the one that it was started for."""
+
+from __future__ import annotations
+
+import concurrent.futures.thread  # noqa: F401 (see Recorder._open)
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import BadInput, WorkbenchError
+from workbench.process import process_identity
+from workbench.recording import surroundings, values
+from workbench.recording.active_run import VARIABLE, ActiveRun, Call, OnRecord
+from workbench.recording.connection import Connection
+
+ERROR_LETTERS = 10_000
+
+
+class Recorder:
+    """Records runs of this process.
+
+    What is recorded goes into the innermost `run` that is open, else into the run that the environment variable
+    `WORKBENCH_RUN` names, else into a run named after the notebook or script, which begins with its first value and
+    ends with the process.
+
+    Args:
+        call: runs operations; by default through the project's server, or else in its store.
+        project: finds the root of the project.
+        on_record: told of everything that is recorded.
+    """
+
+    def __init__(
+        self,
+        call: Call | None = None,
+        project: Callable[[], Path] | None = None,
+        on_record: OnRecord = lambda *_: None,
+    ) -> None:
+        self._connection = Connection()
+        self._call = call or self._connection.call
+        self._project = project or (lambda: self._connection.settings.project)
+        self._on_record = on_record
+        self._lock = threading.RLock()
+        self._open_runs: list[ActiveRun] = []
+        self._own: ActiveRun | None = None
+
+    @property
+    def connection(self) -> Connection:
+        """The way to a project that this process does not serve."""
+        return self._connection
+
+    @property
+    def current(self) -> ActiveRun:
+        """The run that is recorded into; it begins if there is none.
+
+        Raises:
+            BadInput: ``BAD_RUN_VARIABLE``. WorkbenchError: what `start_run` raises.
+        """
+        with self._lock:
+            if self._open_runs:
+                return self._open_runs[-1]
+            if (given := self._given()) is not None:
+                return given
+            if self._own is None:
+                source = surroundings.notebook(self._project())
+                self._own = self._start(Path(source).stem if source else "notebook", {}, [], [])
+                # atexit is too late: the executors that recording needs are closed by then. Callbacks run last in,
+                # first out, so the executors' own, registered by their import, has to come first.
+                threading._register_atexit(self._end_own)  # type: ignore[attr-defined]
+            return self._own
+
+    @contextmanager
+    def run(
+        self, name: str, /, *, tags: Sequence[str] = (), definitions: Sequence[str] = (), **parameters: Any
+    ) -> Iterator[ActiveRun]:
+        """A run for a block. An error in the block makes it `failed`, an interrupt `cancelled`.
+
+        In a process that `WORKBENCH_RUN` gave a run, it is that one, which ends with the process.
+
+        Raises:
+            WorkbenchError: what `start_run` raises.
+        """
+        if (given := self._given()) is not None and not self._open_runs:
+            yield given
+            return
+        made = self._start(name, parameters, tags, definitions)
+        with self._lock:
+            self._open_runs.append(made)
+        try:
+            yield made
+        except KeyboardInterrupt:
+            made.end("cancelled", error_code="INTERRUPTED", error="It was interrupted.")
+            raise
+        except BaseException as error:
+            code = error.code if isinstance(error, WorkbenchError) else type(error).__name__
+            made.end("failed", error_code=code[:100], error=str(error)[:ERROR_LETTERS])
+            raise
+        else:
+            made.end()
+        finally:
+            with self._lock:
+                self._open_runs.remove(made)
+
+    def record(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
+        """Record values of the current run; see `ActiveRun.record`."""
+        self.current.record(metrics, step=step, **more)
+
+    def artifact(
+        self, path: str | os.PathLike[str], name: str | None = None, media_type: str | None = None
+    ) -> dict[str, Any]:
+        """Record a file that the current run made; see `ActiveRun.artifact`."""
+        return self.current.artifact(path, name, media_type)
+
+    def end_run(self, state: str = "completed") -> None:
+        """End the run that began by itself; the next value begins another. Without one, nothing changes."""
+        with self._lock:
+            made, self._own = self._own, None
+        if made is not None:
+            made.end(state)
+
+    def close(self) -> None:
+        """End the run that began by itself, and the connection."""
+        try:
+            self.end_run()
+        finally:
+            self._connection.close()
+
+    def _given(self) -> ActiveRun | None:
+        """The run that this process was started for."""
+        text = os.environ.get(VARIABLE)
+        if not text:
+            return None
+        number, _, tries = text.partition(":")
+        if re.fullmatch(r"[0-9]{1,18}(:[0-9]{1,18})?", text) is None:
+            raise BadInput("BAD_RUN_VARIABLE", f"{VARIABLE} has to be the id of a run, such as 7, and is {text!r}.")
+        about = {"id": int(number), "name": f"run {number}"}
+        return ActiveRun(self._call, about, int(tries) if tries else None, self._on_record)
+
+    def _start(
+        self, name: str, parameters: Mapping[str, Any], tags: Sequence[str], definitions: Sequence[str]
+    ) -> ActiveRun:
+        made = self._call(
+            "start_run",
+            name=name,
+            notebook=surroundings.notebook(self._project()),
+            parameters={key: values.parameter(value) for key, value in parameters.items()},
+            environment=surroundings.environment(),
+            tags=list(tags),
+            definitions=list(definitions),
+            process=process_identity(),
+        )
+        return ActiveRun(self._call, made, made["tries"], self._on_record)
+
+    def _end_own(self) -> None:
+        with suppress(WorkbenchError):  # nobody is left to read it, and a lost run is found by its process
+            self.close()

@@ -1,0 +1,37 @@
+"""What a run runs on, and which notebook or script it is, as far as this process can tell."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+NOTEBOOK = ("JPY_SESSION_NAME", "__vsc_ipynb_file__")
+"""Where Jupyter Server (in the environment) and Visual Studio Code (in the notebook's names) name the notebook."""
+
+
+def environment() -> dict[str, Any]:
+    """The Python, the platform, and the versions of the packages that are imported."""
+    loaded = {name.partition(".")[0] for name in list(sys.modules)} - sys.stdlib_module_names
+    names = sorted({each for top in loaded for each in _distributions().get(top, ())})
+    packages = {name: metadata.version(name) for name in names}
+    return {"python": platform.python_version(), "platform": platform.platform(), "packages": packages}
+
+
+def notebook(project: Path) -> str | None:
+    """The path of the notebook or script, relative to the project if it is in it; None: unknown."""
+    main = sys.modules.get("__main__")
+    named = os.environ.get(NOTEBOOK[0]) or getattr(main, NOTEBOOK[1], None) or getattr(main, "__file__", None)
+    if not named:
+        return None
+    path = Path(named)
+    return str(path.relative_to(project)) if path.is_relative_to(project) else str(path)
+
+
+@cache
+def _distributions() -> dict[str, list[str]]:
+    return dict(metadata.packages_distributions())

@@ -1,0 +1,55 @@
+"""What a notebook records as metrics and parameters, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.errors import BadInput
+from workbench.rules.runs.values import spelled
+
+
+def metric(name: str, value: Any) -> Any:
+    """A value of a metric as `record_metrics` takes it: numbers of every library, texts, and sequences of both.
+
+    Raises:
+        BadInput: ``NOT_A_METRIC``.
+    """
+    plain = _plain(value)
+    values = plain if isinstance(plain, list | tuple) else [plain]
+    made = [_one(name, each) for each in values]
+    return made if values is plain else made[0]
+
+
+def parameter(value: Any) -> Any:
+    """A parameter as JSON; what JSON lacks as text."""
+    value = _plain(value)
+    if isinstance(value, Mapping):
+        return {str(key): parameter(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [parameter(each) for each in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return spelled(value) if isinstance(value, float) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy, PyTorch, pandas and the like as one of Python."""
+    if isinstance(value, str | bool | int | float | list | tuple):
+        return value
+    convert = getattr(value, "tolist", None) or getattr(value, "item", None)
+    return convert() if callable(convert) else value
+
+
+def _one(name: str, value: Any) -> float | str:
+    value = _plain(value)
+    if isinstance(value, str):
+        return value
+    try:
+        return spelled(float(value))
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(
+            "NOT_A_METRIC",
+            f"{name} is {type(value).__name__}: record a number, a short text, or a list of them. A file is "
+            "recorded with artifact(path).",
+        ) from None
