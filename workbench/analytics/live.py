@@ -12,6 +12,7 @@ import logging
 import threading
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench import state_directory
@@ -40,10 +41,11 @@ class Live:
 
     Args:
         files: queries may read and write files and load extensions; otherwise DuckDB refuses both.
+        place: the file that has the copy of the store, which then needs little memory; None: it is in memory.
     """
 
-    def __init__(self, files: bool = False) -> None:
-        self.replica = Replica(files)
+    def __init__(self, files: bool = False, place: Path | None = None) -> None:
+        self.replica = Replica(files, place)
         self._asking = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._generation = 0

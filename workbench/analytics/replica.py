@@ -1,9 +1,10 @@
-"""A DuckDB database in memory that has a copy of the store's tables, and the views over them."""
+"""A DuckDB database, usually in memory, that has a copy of the store's tables, and the views over them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.analytics import mirrors, views
@@ -21,15 +22,21 @@ NO_FILES = ("enable_external_access = false", "lock_configuration = true")
 """The second because settings such as profiling_output write files as well."""
 
 
+MEMORY = "400MB"
+"""What a database in a file may use; the rest of a large query is on disk."""
+
+
 class Replica:
     """A copy of a store; callable from any thread.
 
     Args:
         files: queries may read and write files and load extensions; otherwise DuckDB refuses both.
+        place: the file of the database, which does not exist yet; None: the database is in memory.
     """
 
-    def __init__(self, files: bool = False) -> None:
+    def __init__(self, files: bool = False, place: Path | None = None) -> None:
         self._files = files
+        self._place = place
         self._db: duckdb.DuckDBPyConnection | None = None
         self._position = START
         self._lock = threading.Lock()
@@ -61,8 +68,12 @@ class Replica:
         """
         with self._lock:
             if self._position == START:
-                db = _created()
-                load(db)
+                db = self._created()
+                try:
+                    load(db)
+                except BaseException:
+                    db.close()
+                    raise
                 self._db, self._position = self._restricted(db), position
 
     def apply(self, update: Update) -> None:
@@ -80,6 +91,13 @@ class Replica:
             db.execute("COMMIT")
             self._position = update.position
 
+    def close(self) -> None:
+        """Close the database; connections to it have to be closed as well."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db, self._position = None, START
+
     def _replace(self, db: duckdb.DuckDBPyConnection, update: Update) -> None:
         events = [event for event in update.events if event[0] > self._position.cursor]
         _insert(db, "raw_events", EVENT_COLUMNS, events)
@@ -92,23 +110,25 @@ class Replica:
 
     def _database(self) -> duckdb.DuckDBPyConnection:
         if self._db is None:
-            self._db = self._restricted(_created())
+            self._db = self._restricted(self._created())
         return self._db
+
+    def _created(self) -> duckdb.DuckDBPyConnection:
+        """An empty database with all tables and views."""
+        import duckdb
+
+        if self._place is not None:
+            self._place.unlink(missing_ok=True)  # a load that failed has left it
+        limits = {} if self._place is None else {"memory_limit": MEMORY}
+        db = duckdb.connect(self._place or ":memory:", config=NO_EXTENSIONS | limits)
+        mirrors.create(db)
+        views.create(db)
+        return db
 
     def _restricted(self, db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         for setting in () if self._files else NO_FILES:
             db.execute(f"SET {setting}")
         return db
-
-
-def _created() -> duckdb.DuckDBPyConnection:
-    """An empty database with all tables and views."""
-    import duckdb
-
-    db = duckdb.connect(config=NO_EXTENSIONS)
-    mirrors.create(db)
-    views.create(db)
-    return db
 
 
 def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Rows) -> None:

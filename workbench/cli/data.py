@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,18 @@ import click
 from workbench import state_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, agreed, counted, output_unwritable, pass_client, raw_option
+from workbench.cli.output import (
+    Fn,
+    Note,
+    Shown,
+    Text,
+    agreed,
+    counted,
+    output_unwritable,
+    pass_client,
+    raw_option,
+    size,
+)
 from workbench.errors import BadInput
 from workbench.model import iso
 from workbench.settings import Settings
@@ -25,6 +37,11 @@ IMPORTABLE = ["projects", "sessions", "teams", "agents", "contexts"]
 FORMATS = ("csv", "json")
 SHOWN = 20
 """The most rows that are shown before they are imported."""
+
+
+def _into(form: str, help: str) -> Callable[[Fn], Fn]:
+    """An option that names the directory of an export in a form."""
+    return click.option(f"--{form}", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY", help=help)
 
 
 @root.command()
@@ -45,15 +62,36 @@ def sql(client: OperatorClient, query: str, files: bool, values: Sequence[str]) 
 
 
 @root.command("export")
-@click.argument("resource", type=click.Choice(RESOURCES))
+@click.argument("resource", required=False, type=click.Choice(RESOURCES))
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default=None, help="By default, that of the file's name, or csv."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
+@_into("parquet", "Save every view and table as Parquet files in this directory instead.")
+@_into("csv", "Likewise as CSV.")
+@_into("jsonl", "Likewise as JSON lines.")
+@click.option("--force", is_flag=True, help="Replace the files that are in the directory.")
 @raw_option
 @pass_client
-def export_rows(client: OperatorClient, resource: str, form: str | None, output: Path | None, raw: bool) -> Shown:
-    """Print all rows of a resource, or save them."""
+def export_rows(
+    client: OperatorClient,
+    resource: str | None,
+    form: str | None,
+    output: Path | None,
+    raw: bool,
+    force: bool,
+    **directories: Path | None,
+) -> Shown:
+    """Print all rows of a resource, or save them. Or save everything that `sql` can query, for other programs."""
+    wanted = [(suffix, directory) for suffix, directory in directories.items() if directory is not None]
+    if wanted and (resource or form or output or len(wanted) > 1):
+        raise click.UsageError("--parquet, --csv and --jsonl save everything: give only one of them, and no resource.")
+    if wanted:
+        return _save_all(client, *wanted[0], force)
+    if resource is None:
+        raise click.UsageError(f"Name one of {', '.join(RESOURCES)}, or save everything with --parquet DIRECTORY.")
+    if force:
+        raise click.UsageError("--force goes with --parquet, --csv or --jsonl.")
     made = client.call("export", resource=resource, format=form or (_form(output) if output else None) or "csv")
     if output is None:
         content = made["content"].rstrip("\r\n")
@@ -122,6 +160,19 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
         }
         return Table.of(history, columns, "No migration has been applied yet.")
     return Note(f"The store is up to date; its latest migration is {history[-1]['migration_name']}.", history)
+
+
+def _save_all(client: OperatorClient, form: str, directory: Path, force: bool) -> Table:
+    """Save everything that can be queried. This thread may run a notebook's loop, so another one reads."""
+    from workbench.analytics.export import export
+
+    client.require_operator("export")
+    state_directory.require(client.settings)
+    with ThreadPoolExecutor(1, thread_name_prefix="workbench-export") as apart:
+        saved = apart.submit(export, client.settings, directory, form, force).result()
+    rows = [[one.file, f"{one.rows:,}", size(one.bytes)] for one in saved]
+    note = f"Saved {counted(len(saved), 'file')} to {directory}."
+    return Table(["file", "rows", "size"], rows, data=[asdict(one) for one in saved], note=note)
 
 
 def _parameter(given: str) -> tuple[str, Any]:

@@ -1,0 +1,136 @@
+"""Everything that can be queried is saved to files that read back equal, hold no secret and replace nothing unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.conftest import Admit, Admitted, Clock
+from tests.small_disk import fill, small_disk
+from workbench.analytics.export import Saved, export
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.mirrors import MIRRORS
+from workbench.analytics.views import VIEWS
+from workbench.app import Workbench
+from workbench.errors import Conflict, Unavailable
+from workbench.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+TABLES = (*VIEWS, *(mirror.table for mirror in MIRRORS))
+TITLES = ["é\U0001f427", "a'b\"c\\d", "two\nlines", "NULL", "1", "=1+1", "'=1", " x ", "-"]
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ada(workbench: Workbench, admit: Admit, clock: Clock) -> Admitted:
+    """An agent that has completed one of the project's tasks."""
+    await workbench.call("create_worktree", name="fix")
+    for title in TITLES:
+        await workbench.call("create_task", title=title, persona_id="implementer")
+    admitted: Admitted = await admit("ada")
+    await workbench.dispatch(admitted.caller, "claim_task", {"task_id": 1})
+    clock.forward(7)
+    await workbench.dispatch(admitted.caller, "complete_task", {"task_id": 1, "result_data": {"n": -1}})
+    return admitted
+
+
+async def saved(settings: Settings, directory: Path, form: str, force: bool = False) -> Sequence[Saved]:
+    """Export in a thread that has no loop."""
+    return await asyncio.to_thread(export, settings, directory, form, force)
+
+
+async def test_parquet_reads_back_equal(
+    workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path
+) -> None:
+    made = await saved(settings, tmp_path / "out", "parquet")
+    live = Live(files=True)
+    news = await refresh(live, workbench.store)
+    assert [one.file for one in made] == [f"{table}.parquet" for table in TABLES]
+    for table, one in zip(TABLES, made, strict=True):
+        here, there = (
+            live.answer(news, f"SELECT * FROM {source} ORDER BY ALL")
+            for source in (table, f"'{tmp_path}/out/{table}.parquet'")
+        )
+        assert here.columns == there.columns
+        assert here.types == there.types
+        rows = here.fetchall()
+        assert rows == there.fetchall()
+        assert one.rows == len(rows)
+        assert one.bytes == (tmp_path / "out" / one.file).stat().st_size
+    sizes = {one.file: one.rows for one in made}
+    assert sizes["tasks.parquet"] == len(TITLES)
+    assert sizes["attempts.parquet"] == sizes["worktrees.parquet"] == 1
+    assert sizes["approvals.parquet"] >= 1
+    assert list((tmp_path / "out").glob(".*")) == []
+
+
+async def test_csv_is_safe_for_spreadsheets_and_json_lines_keep_values(
+    settings: Settings, ada: Admitted, tmp_path: Path
+) -> None:
+    await saved(settings, tmp_path / "csv", "csv")
+    await saved(settings, tmp_path / "jsonl", "jsonl")
+    with (tmp_path / "csv" / "tasks.csv").open(newline="", encoding="utf-8") as file:
+        cells = {int(row["id"]): row for row in csv.DictReader(file)}
+    lines = (tmp_path / "jsonl" / "tasks.jsonl").read_text("utf-8").split("\n")
+    tasks = {task["id"]: task for task in map(json.loads, filter(None, lines))}
+    assert [tasks[number + 1]["title"] for number in range(len(TITLES))] == TITLES
+    escaped = {"=1+1": "'=1+1", "'=1": "''=1", "-": "'-"}
+    assert [cells[number + 1]["title"] for number in range(len(TITLES))] == [escaped.get(t, t) for t in TITLES]
+    assert tasks[1]["result"] == {"n": -1}
+    assert cells[1]["created_at"] == tasks[1]["created_at"]
+    assert cells[1]["created_at"].endswith("Z")
+
+
+async def test_no_token_is_exported(workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path) -> None:
+    await saved(settings, tmp_path / "out", "jsonl")
+    text = "".join(path.read_text("utf-8") for path in (tmp_path / "out").iterdir())
+    assert "implementer" in text
+    for secret in (ada.token, ada.token.removeprefix("wba_"), workbench.operator_token, "token_hash"):
+        assert secret not in text
+
+
+async def test_what_is_in_a_directory_is_replaced_only_with_force(
+    workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(Conflict, match=r"OUTPUT_EXISTS.*--force"):
+        await saved(settings, tmp_path, "csv")
+    await saved(settings, tmp_path, "csv", force=True)
+    before = (tmp_path / "tasks.csv").read_text()
+    await workbench.call("cancel_task", task_id=2)
+    await saved(settings, tmp_path, "csv", force=True)
+    assert (tmp_path / "tasks.csv").read_text() != before
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    await saved(settings, tmp_path / "empty", "csv")
+
+
+async def test_an_export_that_fails_leaves_nothing(settings: Settings, ada: Admitted, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1) as place:
+        fill(place, 8_192)
+        with pytest.raises(Unavailable, match="OUTPUT_UNWRITABLE"):
+            await saved(settings, place / "out", "parquet")
+        assert [path.name for path in place.iterdir()] == ["filler"]
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(Unavailable, match="OUTPUT_UNWRITABLE"):
+        await saved(settings, tmp_path / "file" / "out", "parquet")
+
+
+async def test_a_project_without_anything_is_exported(settings: Settings, workbench: Workbench, tmp_path: Path) -> None:
+    made = await saved(settings, tmp_path / "out", "parquet")
+    assert {one.file: one.rows for one in made}["tasks.parquet"] == 0
+    read = duckdb.sql(f"SELECT * FROM '{tmp_path}/out/tasks.parquet'")
+    assert "title" in read.columns

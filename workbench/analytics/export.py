@@ -1,0 +1,107 @@
+"""Files with everything that can be queried: each view and the tables below, as Parquet, CSV or JSON lines."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import TYPE_CHECKING
+
+from workbench.analytics.live import Live, read_closed
+from workbench.analytics.mirrors import MIRRORS
+from workbench.analytics.views import VIEWS
+from workbench.errors import Conflict, Unavailable
+from workbench.settings import Settings
+
+if TYPE_CHECKING:
+    import duckdb
+
+TIMES = "TIMESTAMPFORMAT '%Y-%m-%dT%H:%M:%S.%fZ'"
+FORMATS: Mapping[str, str] = {
+    "parquet": "FORMAT parquet, COMPRESSION zstd",
+    "csv": f"FORMAT csv, HEADER, {TIMES}",
+    "jsonl": f"FORMAT json, {TIMES}",
+}
+"""By suffix, how DuckDB writes a file."""
+FORMULA = r"^''*[=+\-@\t\r\n]"
+"""How a cell begins that a spreadsheet reads as a formula, or that would be taken for one escaped here."""
+TEXT = ("VARCHAR", "JSON")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A file of an export."""
+
+    file: str
+    rows: int
+    bytes: int
+
+
+def export(settings: Settings, directory: Path, form: str, force: bool = False) -> Sequence[Saved]:
+    """Write every view and table of a project to a file of its own, all as of one moment.
+
+    A failure leaves what was in the directory. Call it in a thread that has no event loop.
+
+    Args:
+        form: one of `FORMATS`.
+        force: replace files of earlier exports.
+
+    Raises:
+        Conflict: ``OUTPUT_EXISTS``: the directory has content. Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
+    """
+    import duckdb
+
+    try:
+        with _place(directory, force) as place, TemporaryDirectory(prefix="workbench-export-") as scratch:
+            live = Live(files=True, place=Path(scratch) / "copy.duckdb")
+            live.replica.apply(read_closed(live, settings))
+            db = live.replica.connection()
+            db.execute("SET TimeZone = 'UTC'")
+            saved = [_save(db, name, place, form) for name in (*VIEWS, *(mirror.table for mirror in MIRRORS))]
+            db.close()
+            live.replica.close()
+            for one in saved:
+                (place / one.file).replace(directory / one.file)
+    except (OSError, duckdb.IOException) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Unavailable("OUTPUT_UNWRITABLE", f"{directory} cannot be written: {reason}.") from error
+    return saved
+
+
+@contextmanager
+def _place(directory: Path, force: bool) -> Iterator[Path]:
+    """A temporary directory below the one that is written; removes both if nothing was there and the export fails."""
+    is_new = not directory.exists()
+    if not is_new and not force and any(directory.iterdir()):
+        raise Conflict("OUTPUT_EXISTS", f"{directory} is not empty. Choose another directory, or replace it: --force.")
+    directory.mkdir(parents=True, exist_ok=True)
+    place = Path(mkdtemp(prefix=".export-", dir=directory))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        if is_new and not any(directory.iterdir()):
+            directory.rmdir()
+
+
+def _save(db: duckdb.DuckDBPyConnection, name: str, place: Path, form: str) -> Saved:
+    file = place / f"{name}.{form}"
+    quoted = str(file).replace("'", "''")
+    columns = _cells(db, name) if form == "csv" else "*"
+    found = db.execute(f"COPY (SELECT {columns} FROM {name}) TO '{quoted}' ({FORMATS[form]})").fetchone()
+    assert found is not None
+    return Saved(file.name, found[0], file.stat().st_size)
+
+
+def _cells(db: duckdb.DuckDBPyConnection, name: str) -> str:
+    """The columns of a table, with an apostrophe before text that a spreadsheet would read as a formula."""
+    described = db.execute(f"DESCRIBE {name}").fetchall()
+    return ", ".join(
+        f"CASE WHEN regexp_matches({column}, '{FORMULA}') THEN '''' || {column} ELSE {column} END AS {column}"
+        if kind in TEXT
+        else column
+        for column, kind, *_ in described
+    )
