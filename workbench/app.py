@@ -287,9 +287,11 @@ class Workbench:
         trait_calls.require_own(self._ctx, agent, trait)
         return await self.call_tool(caller, qualified(agent, trait), arguments, Surroundings())
 
-    async def answer_trait_call(self, agent: str, trait: str, raw: bytes) -> tuple[int, bytes]:
+    async def answer_trait_call(
+        self, agent: str, trait: str, raw: bytes, send: Callable[[bytes], Awaitable[None]] | None = None
+    ) -> tuple[int, bytes]:
         """Answer a call of another node; see `workbench.services.personalities.calls.incoming.answer`."""
-        return await trait_calls.answer(self._ctx, agent, trait, raw)
+        return await trait_calls.answer(self._ctx, agent, trait, raw, send)
 
     async def identify(self, token: str) -> Caller:
         """The caller that a token belongs to.

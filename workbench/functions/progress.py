@@ -10,7 +10,6 @@ from contextvars import ContextVar
 from workbench.errors import WorkbenchError
 
 PAUSE_SECONDS = 0.1
-"""Between two reports; of those in between, the last is sent."""
 
 Report = tuple[float, float | None, str | None]
 _REPORTS: ContextVar[Reports | None] = ContextVar("workbench_tool_reports", default=None)
@@ -21,10 +20,12 @@ class Reports:
 
     Args:
         send: sends one.
+        pause: seconds between two reports; of those in between, the last is sent.
     """
 
-    def __init__(self, send: Callable[[Report], Awaitable[object]]) -> None:
+    def __init__(self, send: Callable[[Report], Awaitable[object]], pause: float = PAUSE_SECONDS) -> None:
         self._send = send
+        self._pause = pause
         self._last: Report | None = None
         self._loop = asyncio.get_running_loop()
         self._sending = asyncio.create_task(self._run())
@@ -49,7 +50,7 @@ class Reports:
             if report is not None:
                 with suppress(WorkbenchError):  # the call goes on without
                     await self._send(report)
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(self._pause)
 
 
 @contextmanager

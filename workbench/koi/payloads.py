@@ -14,6 +14,8 @@ from workbench.koi.rids import AnyRid, TypeNames
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_POLLED = 1_000_000
+LONGEST_MESSAGE = 500
+"""Characters of a report of progress."""
 
 
 class Manifest(rid_lib.ext.Manifest):
@@ -169,6 +171,22 @@ class TraitCall(BaseModel):
     seconds: float = Field(gt=0, allow_inf_nan=False)
 
 
+class TraitProgress(BaseModel):
+    """How far a call is, for callers that ask for it; see `requests.FOLLOWED`.
+
+    Args:
+        number: counts the reports of a call from 1.
+        progress: of `total`, if that is known.
+    """
+
+    type: Literal["trait_progress"] = "trait_progress"
+    call_id: str = Field(max_length=200)
+    number: int = Field(ge=1)
+    progress: float = Field(allow_inf_nan=False)
+    total: float | None = Field(None, allow_inf_nan=False)
+    message: str | None = Field(None, max_length=LONGEST_MESSAGE)
+
+
 class TraitResult(BaseModel):
     """The answer to a call: a result in MCP's form, or a coded error.
 
@@ -196,6 +214,7 @@ Payload = Annotated[
     | FetchBundles
     | BundlesPayload
     | TraitCall
+    | TraitProgress
     | TraitResult,
     Field(discriminator="type"),
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import httpx2
@@ -25,8 +27,20 @@ HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 """Answers are not compressed: a small one could expand to a very large one."""
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=3.0)
 """Connections are given up before the peer does so, which is after 5 s in koi-net."""
+FOLLOWED = "application/x-ndjson"
+"""What a request accepts, and the type of its answer, if its sender wants to know how far the work is: signed
+envelopes, a line each, of which the last one is the answer. Workbench's own addition: a node that does not know it
+sends the answer alone, and so does one that has nothing to report."""
+LARGEST_PART = 16_384
+"""Bytes of an envelope before the answer."""
+PART_SECONDS = 0.1
+"""What follows another part sooner is dropped: each costs the check of a signature."""
 PEERS = 10_000
 """Of so many peers it is known that they have answered."""
+
+
+Part = Callable[[bytes], Awaitable[None]]
+Report = Callable[[Payload], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,27 @@ class PeerClient:
         """
         answer = await self.exchange(peer, path, payload, seconds=seconds)
         return None if answer is None else answer.envelope.payload
+
+    async def follow(
+        self, peer: Peer, path: str, payload: Payload, *, seconds: float, report: Report
+    ) -> Payload | None:
+        """As `ask`; what the peer sends before its answer is passed on. Of that, what is wrong is dropped.
+
+        Raises: as `exchange`.
+        """
+        clock = asyncio.get_running_loop().time
+        last = clock() - PART_SECONDS
+
+        async def part(raw: bytes) -> None:
+            nonlocal last
+            if clock() - last < PART_SECONDS:
+                return
+            last = clock()
+            with suppress(Unavailable):
+                await report((await self._checked(peer, raw)).envelope.payload)
+
+        raw = await self._answer(peer, path, payload, seconds, part)
+        return (await self._checked(peer, raw)).envelope.payload
 
     async def exchange(
         self, peer: Peer, path: str, payload: Payload, *, seconds: float | None = None
@@ -123,29 +158,46 @@ class PeerClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _answer(self, peer: Peer, path: str, payload: Payload, seconds: float | None) -> bytes:
+    async def _answer(
+        self, peer: Peer, path: str, payload: Payload, seconds: float | None, part: Part | None = None
+    ) -> bytes:
         body = signed(self._identity, payload, peer.rid)
-        status, raw = await self._request("POST", peer.base_url + path, body, seconds or self._seconds)
+        status, raw = await self._request("POST", peer.base_url + path, body, seconds or self._seconds, part)
         if status == httpx2.codes.BAD_REQUEST:
             raise _refusal(peer, raw)
         if status != httpx2.codes.OK:
             raise _bad_answer(peer.rid, f"its status is {status}", status=status)
         return raw
 
-    async def _request(self, method: str, url: str, body: bytes | None, seconds: float) -> tuple[int, bytes]:
+    async def _request(
+        self, method: str, url: str, body: bytes | None, seconds: float, part: Part | None = None
+    ) -> tuple[int, bytes]:
+        headers = {"Accept": FOLLOWED} if part else None
         try:
             _require_port(url)
-            async with asyncio.timeout(seconds), self._http.stream(method, url, content=body) as response:
-                raw = bytearray()
-                async for part in response.aiter_raw():
-                    raw += part
-                    if len(raw) > self._largest:
-                        raise _bad_answer(url, f"it is larger than {self._largest:,} bytes")
-                return response.status_code, bytes(raw)
+            sending = self._http.stream(method, url, content=body, headers=headers)
+            async with asyncio.timeout(seconds), sending as response:
+                is_followed = part is not None and response.headers.get("Content-Type") == FOLLOWED
+                return response.status_code, await self._read(url, response, part if is_followed else None)
         except TimeoutError:
             raise _unreachable(url, f"no answer within {seconds:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
             raise _unreachable(url, str(error) or type(error).__name__) from None
+
+    async def _read(self, url: str, response: httpx2.Response, part: Part | None) -> bytes:
+        """The body of a response; with `part`, its last line."""
+        raw, size = bytearray(), 0
+        async for received_bytes in response.aiter_raw():
+            size += len(received_bytes)
+            if size > self._largest:
+                raise _bad_answer(url, f"it is larger than {self._largest:,} bytes")
+            raw += received_bytes
+            while part is not None and (end := raw.find(b"\n")) >= 0:
+                line = bytes(raw[:end])
+                del raw[: end + 1]
+                if len(line) <= LARGEST_PART:
+                    await part(line)
+        return bytes(raw)
 
     async def _checked(self, peer: Peer, raw: bytes) -> Incoming:
         """An answer, if it is an envelope from the peer and for this node, with its signature."""

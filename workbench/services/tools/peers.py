@@ -21,16 +21,19 @@ from workbench.koi.payloads import (
     EventType,
     FetchRids,
     Manifest,
+    Payload,
     RidsPayload,
     TraitCall,
+    TraitProgress,
     TraitResult,
 )
-from workbench.koi.requests import BROADCAST, RIDS, Peer
+from workbench.koi.requests import BROADCAST, RIDS, Peer, Report
 from workbench.koi.rids import NODE
 from workbench.model import iso
 from workbench.ops import Ctx
 from workbench.rules.personalities import addresses
 from workbench.rules.personalities.profile import PersonalityProfile
+from workbench.rules.tools.progress import Progress
 from workbench.rules.tools.results import as_json, shortened
 from workbench.services.tools.tool import Call, Outcome
 from workbench.store.base import Row
@@ -98,7 +101,7 @@ async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: Ca
     try:
         async with asyncio.timeout(seconds + GRACE_SECONDS):
             await _require_own_address(ctx, presence, peer)
-            result = await _sent(ctx, presence, peer, profile, sent)
+            result = await _sent(ctx, presence, peer, profile, sent, call.surroundings.progress)
     except TimeoutError:
         raise Unavailable(
             "TOOL_TIMEOUT", f"{profile.rid.name} did not answer within {seconds:g} s. The call is cancelled there."
@@ -142,21 +145,53 @@ async def _require_own_address(ctx: Ctx, presence: Presence, peer: Peer) -> None
         raise Unavailable("KOI_BAD_ANSWER", f"The answer of {peer.rid} is wrong: it has no RIDs.")
 
 
-async def _sent(ctx: Ctx, presence: Presence, peer: Peer, profile: PersonalityProfile, sent: TraitCall) -> TraitResult:
+async def _sent(
+    ctx: Ctx,
+    presence: Presence,
+    peer: Peer,
+    profile: PersonalityProfile,
+    sent: TraitCall,
+    progress: Progress | None,
+) -> TraitResult:
     """The answer to a call, after an introduction if the node does not know this one any more."""
     endpoint = addresses.endpoint(peer.base_url, profile.mcp_url)
     assert endpoint is not None
-    place, path = replace(peer, base_url=endpoint), addresses.call_path(sent.trait)
+    place, path, seconds = (
+        replace(peer, base_url=endpoint),
+        addresses.call_path(sent.trait),
+        sent.seconds + GRACE_SECONDS,
+    )
+
+    async def ask() -> Payload | None:
+        if progress is None:
+            return await presence.client.ask(place, path, sent, seconds=seconds)
+        report = _reported(sent.call_id, progress)
+        return await presence.client.follow(place, path, sent, seconds=seconds, report=report)
+
     try:
-        answer = await presence.client.ask(place, path, sent, seconds=sent.seconds + GRACE_SECONDS)
+        answer = await ask()
     except Refused as error:
         if not _is_unknown(error):
             raise
         await _introduce(ctx, presence, peer)
-        answer = await presence.client.ask(place, path, sent, seconds=sent.seconds + GRACE_SECONDS)
+        answer = await ask()
     if not isinstance(answer, TraitResult) or answer.call_id != sent.call_id:
         raise Unavailable("KOI_BAD_ANSWER", f"The answer of {peer.rid} is wrong: it is not about this call.")
     return answer
+
+
+def _reported(call_id: str, progress: Progress) -> Report:
+    """Passes on what another node reports about a call: in its order, as texts that harm no terminal."""
+    last = 0
+
+    async def report(payload: Payload) -> None:
+        nonlocal last
+        if isinstance(payload, TraitProgress) and payload.call_id == call_id and payload.number > last:
+            last = payload.number
+            message = None if payload.message is None else inert(payload.message)
+            await progress(payload.progress, payload.total, message)
+
+    return report
 
 
 async def _note_answer(ctx: Ctx, rid: KoiNetNode) -> None:

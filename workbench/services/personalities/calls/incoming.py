@@ -28,8 +28,10 @@ from workbench.rules.tools.names import qualified
 from workbench.services.personalities import receiving, refusals
 from workbench.services.personalities.calls import permissions
 from workbench.services.personalities.calls.permissions import blocked
+from workbench.services.personalities.calls.progress import Send, reporting
+from workbench.services.personalities.exchange import handshake
 from workbench.services.tools import calls
-from workbench.services.tools.tool import Origin, Permission, Scope
+from workbench.services.tools.tool import Origin, Permission, Scope, Surroundings
 from workbench.store.queries import beside
 
 T = TypeVar("T")
@@ -39,8 +41,11 @@ HASH_SHOWN = 8
 """Characters of a node's hash in the name of its calls: any node can choose any name."""
 
 
-async def answer(ctx: Ctx, agent: str, trait: str, raw: bytes) -> tuple[int, bytes]:
+async def answer(ctx: Ctx, agent: str, trait: str, raw: bytes, send: Send | None = None) -> tuple[int, bytes]:
     """Run a call that another node has sent in an envelope; the status, and JSON. Cancelling this cancels the call.
+
+    Args:
+        send: gets how far the call is, in envelopes, until it ends; None: the caller does not follow it.
 
     Raises:
         Unauthenticated: ``CALL_NOT_SIGNED``. BadInput: ``KOI_MALFORMED``. Unavailable: ``KOI_NOT_JOINED``.
@@ -52,7 +57,7 @@ async def answer(ctx: Ctx, agent: str, trait: str, raw: bytes) -> tuple[int, byt
     sender = incoming.envelope.source_node
     try:
         await receiving.check(ctx, incoming)
-        result = await _counted(ctx, sender, _result(ctx, sender, call, agent, trait), qualified(agent, trait))
+        result = await _counted(ctx, sender, _result(ctx, sender, call, agent, trait, send), qualified(agent, trait))
     except WorkbenchError as error:
         if (protocol := receiving.protocol_error(error)) is not None:
             return 400, ErrorResponse(error=protocol).model_dump_json().encode()
@@ -101,7 +106,9 @@ def _opened(raw: bytes) -> Incoming:
         ) from None
 
 
-async def _result(ctx: Ctx, sender: KoiNetNode, call: TraitCall, agent: str, trait: str) -> TraitResult:
+async def _result(
+    ctx: Ctx, sender: KoiNetNode, call: TraitCall, agent: str, trait: str, send: Send | None
+) -> TraitResult:
     """What a call of a known node returns.
 
     Raises:
@@ -121,7 +128,7 @@ async def _result(ctx: Ctx, sender: KoiNetNode, call: TraitCall, agent: str, tra
     with received.open(node, ctx.settings.koi_parallel_calls):
         try:
             async with asyncio.timeout(seconds):
-                return await _unless_blocked(ctx, node, _run(ctx, sender, call, name))
+                return await _unless_blocked(ctx, node, _run(ctx, sender, call, name, send))
         except TimeoutError:
             raise Unavailable("TOOL_TIMEOUT", f"{name} did not end within {seconds:g} s. It is interrupted.") from None
 
@@ -177,7 +184,7 @@ def require_own(ctx: Ctx, agent: str, trait: str) -> None:
         raise NotFound("UNKNOWN_TOOL", f"This node has no agent {agent!r} with a callable trait {trait!r}.")
 
 
-async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str) -> TraitResult:
+async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: Send | None) -> TraitResult:
     """Call the tool, with the permission that the node has when it runs."""
 
     async def permission(ctx: Ctx) -> Permission:
@@ -190,7 +197,9 @@ async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str) -> Trai
         tools=frozenset({name}),
     )
     origin = Origin(str(sender), call.call_id, inert(call.caller), permission)
-    done = await calls.call(ctx, Scope(caller, origin=origin), name, call.arguments)
+    with reporting(ctx, handshake.present(ctx).identity, sender, call.call_id, send) as progress:
+        around = Surroundings(progress=progress)
+        done = await calls.call(ctx, Scope(caller, origin=origin), name, call.arguments, around)
     schema = done.tool.result if done.tool.result is not None else True
     mask = partial(ctx.secrets.masked, done.outcome.structured, schema)
     return TraitResult(

@@ -1,0 +1,215 @@
+"""What a trait reports while it runs reaches its caller at another node, signed, and as often as is good for both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.conftest import Served
+from tests.services.personalities.test_trait_calls import MEAN, allowed, code_of, taken
+from tests.services.personalities.two_nodes import Side, side
+from tests.shells.mcp.sessions import session
+from workbench.koi.envelope import signed
+from workbench.koi.incoming import opened
+from workbench.koi.payloads import Payload, TraitCall, TraitProgress, TraitResult
+from workbench.koi.requests import FOLLOWED, LARGEST_PART, Peer
+from workbench.model import iso
+from workbench.ops import OPERATOR
+from workbench.rules.personalities.rid import AgentPersonality
+from workbench.services.tools.tool import Outcome, Surroundings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+Seen = tuple[float, float | None, str | None]
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Side]:
+    """The project whose trait is called."""
+    async with side(tmp_path / "here", "here") as opened_side:
+        await opened_side.workbench.call("offer_tools", host_id="k", name="kernel 1", tools=[MEAN])
+        await opened_side.knows("ada", "mean")
+        yield opened_side
+
+
+@pytest.fixture
+async def there(tmp_path: Path, here: Side) -> AsyncIterator[Side]:
+    """The project that calls it."""
+    async with side(tmp_path / "there", "there", here) as opened_side:
+        await opened_side.knows("ada", "mean")
+        await allowed(here, opened_side)
+        yield opened_side
+
+
+class Following:
+    """A call of the trait by the operator there, with what is reported of it."""
+
+    def __init__(self, there: Side) -> None:
+        self.seen: asyncio.Queue[Seen] = asyncio.Queue()
+        around = Surroundings(progress=self._note)
+        calling = there.workbench.call_tool(OPERATOR, "ada__mean", {}, around)
+        self.call: asyncio.Task[Outcome] = asyncio.create_task(calling)
+
+    async def _note(self, progress: float, total: float | None, message: str | None) -> None:
+        self.seen.put_nowait((progress, total, message))
+
+
+async def report(here: Side, call_id: str, done: float, message: str | None = None) -> None:
+    """Report as the kernel here, that runs the call."""
+    await here.workbench.call(
+        "report_tool_progress", host_id="k", call_id=call_id, progress=done, total=3, message=message
+    )
+
+
+async def finish(here: Side, call_id: str, value: Any = 2.0) -> None:
+    """Answer as the kernel here."""
+    await here.workbench.call("finish_tool_call", host_id="k", call_id=call_id, answer={"value": value})
+
+
+async def test_the_caller_at_another_node_learns_how_far_the_call_is(here: Side, there: Side) -> None:
+    here.ctx.secrets.add(["sk-very-secret-1234"])
+    following = Following(there)
+    call_id = (await taken(here))["call_id"]
+    await report(here, call_id, 1, "one of three, with sk-very-secret-1234 \x1b[2J")
+    progress, total, message = await following.seen.get()
+    assert (progress, total) == (1, 3)
+    assert message is not None
+    assert message.startswith("one of three")
+    assert "sk-very" not in message
+    assert "\x1b" not in message
+    await report(here, call_id, 2)
+    assert await following.seen.get() == (2, 3, None)
+    await finish(here, call_id)
+    assert (await following.call).value == "2.0"
+
+
+async def test_an_mcp_client_gets_the_progress_of_a_function_of_another_project(here: Side, there: Side) -> None:
+    seen: asyncio.Queue[tuple[float, str | None]] = asyncio.Queue()
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        seen.put_nowait((progress, message))
+
+    served = Served(there.workbench, there.info, there.servers)
+    async with session(served, there.workbench.operator_token) as client:
+        call = asyncio.create_task(client.call_tool("ada__mean", {}, progress_callback=note))
+        call_id = (await taken(here))["call_id"]
+        await report(here, call_id, 1, "half of it")
+        while (await seen.get())[1] != "half of it":
+            pass
+        await finish(here, call_id)
+        assert not (await call).is_error
+
+
+async def test_a_call_that_reports_is_cancelled_interrupted_and_refused_as_every_other(here: Side, there: Side) -> None:
+    cancelled = Following(there)
+    call_id = (await taken(here))["call_id"]
+    await report(here, call_id, 1)
+    await cancelled.seen.get()
+    cancelled.call.cancel()
+    found = await here.workbench.call("take_tool_calls", host_id="k", running=[call_id], wait_seconds=30)
+    assert found["cancelled"] == [call_id]
+    blocked = Following(there)
+    call_id = (await taken(here))["call_id"]
+    await report(here, call_id, 1)
+    await blocked.seen.get()
+    await here.workbench.call("block_peer", peer=there.rid)
+    assert await code_of(blocked.call) == "KOI_BLOCKED"
+
+
+async def test_servers_that_stop_end_a_call_that_reports_with_a_code(here: Side, there: Side) -> None:
+    following = Following(there)
+    await report(here, (await taken(here))["call_id"], 1)
+    await following.seen.get()
+    await here.servers.stop()
+    assert await code_of(following.call) == "TOOL_INTERRUPTED"
+
+
+def call_of(there: Side, call_id: str = "c1") -> TraitCall:
+    """A call as the node there signs it."""
+    described = {"call_id": call_id, "sent_at": iso(there.ctx.store.now()), "rid": AgentPersonality("ada", "1.0")}
+    more = {"trait": "mean", "arguments": {}, "caller": "eve", "seconds": 30.0}
+    return TraitCall.model_validate(described | more)
+
+
+async def sent(here: Side, there: Side, **headers: str) -> httpx2.Response:
+    """The answer to a call; the kernel here reports twice while it runs."""
+    async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+        body = signed(there.identity, call_of(there), here.identity.rid)
+        posting = client.post(f"{here.info.url}/agents/ada/tools/call/mean", content=body, headers=headers)
+        answering = asyncio.create_task(posting)
+        call_id = (await taken(here))["call_id"]
+        for number in range(50):
+            await report(here, call_id, number, "x" * 900)
+        await finish(here, call_id)
+        return await answering
+
+
+async def test_a_caller_that_does_not_ask_for_reports_gets_the_answer_alone(here: Side, there: Side) -> None:
+    response = await sent(here, there)
+    assert response.headers["content-type"] == "application/json"
+    assert isinstance(opened(response.content).envelope.payload, TraitResult)
+
+
+async def test_reports_are_signed_few_and_short_and_the_answer_is_the_last_line(here: Side, there: Side) -> None:
+    response = await sent(here, there, Accept=FOLLOWED)
+    assert response.headers["content-type"] == FOLLOWED
+    *reports, answer = response.content.split(b"\n")
+    assert 1 <= len(reports) < 50
+    for line in [*reports, answer]:
+        assert opened(line).is_signed_with(here.identity.public_key)
+        assert len(line) <= LARGEST_PART
+    found = [opened(line).envelope.payload for line in reports]
+    assert [one.number for one in found if isinstance(one, TraitProgress)] == list(range(1, len(reports) + 1))
+    assert isinstance(opened(answer).envelope.payload, TraitResult)
+
+
+async def answering(lines: list[bytes], kind: str) -> tuple[asyncio.Server, str]:
+    """A server that answers every request with these lines; its address."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            [length] = [line for line in head.lower().split("\r\n") if line.startswith("content-length")]
+            await reader.readexactly(int(length.partition(":")[2]))
+            body = b"\n".join(lines)
+            writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+            writer.write(body)
+            await writer.drain()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def by(one: Side, other: Side, payload: Payload) -> bytes:
+    """A payload that a node has signed for another one."""
+    return signed(one.identity, payload, other.identity.rid)
+
+
+@pytest.mark.parametrize("kind", [FOLLOWED, "application/json"])
+async def test_what_is_wrong_with_reports_harms_no_call(here: Side, there: Side, kind: str) -> None:
+    made = TraitProgress(call_id="c1", number=1, progress=1)
+    wrong = [b"{", b"", by(there, there, made), by(here, there, TraitResult(call_id="c1")), b"x" * (LARGEST_PART + 1)]
+    answer = by(here, there, TraitResult(call_id="c1", content=[{"type": "text", "text": "done"}]))
+    lines = [*wrong, answer] if kind == FOLLOWED else [answer]
+    server, url = await answering(lines, kind)
+    presence, seen = there.ctx.node.presence, []
+    assert presence is not None
+
+    async def note(payload: Payload) -> None:
+        seen.append(payload)
+
+    async with server:
+        peer = Peer(here.identity.rid, url, here.identity.public_key)
+        found = await presence.client.follow(peer, "/tools/call/mean", call_of(there), seconds=20, report=note)
+    assert isinstance(found, TraitResult)
+    assert found.content == [{"type": "text", "text": "done"}]
+    assert not [one for one in seen if isinstance(one, TraitProgress)]
