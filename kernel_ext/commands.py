@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernel_ext.chat import chat_command
+from kernel_ext.sweeps import sweep_command
 from workbench import cli
 
 if TYPE_CHECKING:
     from kernel_ext.session import Session
     from workbench.analytics.reports import Report
 
-NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker", "chat"}
+NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker", "chat", "sweep"}
 """Commands that are not available in a kernel: they would block it, have their own magic or form, repeat `start`, or
 print a secret that the notebook would store."""
 PANEL_TABS = (
@@ -37,7 +38,7 @@ def tree() -> click.Group:
     for command in cli.COMMANDS:
         if command.name not in NOT_HERE:
             group.add_command(command)
-    for command in (start, stop, panel, show_report, chat_command):
+    for command in (start, stop, panel, show_report, chat_command, sweep_command):
         group.add_command(command)
     return group
 

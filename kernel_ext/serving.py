@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import Conflict
@@ -74,8 +74,11 @@ async def serve(
         Unavailable: see `listen` and `open_store`. BadInput, Refused: see `Servers.start`.
     """
     from workbench.app import Workbench
+    from workbench.client.address import SESSION_HEADER, session_header
+    from workbench.ops import OPERATOR
     from workbench.shells.serve import Servers
 
+    operator = replace(OPERATOR, session=session_header().get(SESSION_HEADER))
     async with AsyncExitStack() as here:
         workbench = await here.enter_async_context(Workbench.open(settings))
         servers = await here.enter_async_context(Servers(workbench, end_workers=end_workers))
@@ -90,7 +93,7 @@ async def serve(
 
     async def call(name: str, arguments: Mapping[str, Any], token: str | None) -> dict[str, Any]:
         if token is None:
-            return await workbench.call(name, **arguments)
+            return await workbench.dispatch(operator, name, arguments)
         return await workbench.dispatch(await workbench.identify(token), name, arguments)
 
     return Serving(info, workbench.operator_token, call, workbench, servers)

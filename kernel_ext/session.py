@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernel_ext import answers
+from kernel_ext import answers, sweeps
 from kernel_ext.bad_command import bad_command
 from kernel_ext.chat import Chat, Chats
 from kernel_ext.commands import PANEL_TABS, tree
@@ -308,6 +309,36 @@ class Session(Recording):
             Unavailable: ``NOT_STARTED``.
         """
         _ = self.host
+
+    def sweep(
+        self,
+        notebook: str | Path,
+        *,
+        parameters: Mapping[str, Any] = MappingProxyType({}),
+        persona: str | Sequence[str] | None = None,
+        definition: str | Sequence[str] | None = None,
+        repeat: int = 1,
+        resume: bool = False,
+        retry_failed: bool = False,
+        dry_run: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Run a notebook once for each combination of values, several at a time; each is a run with a record.
+
+        Args:
+            parameters: lists of values by name, or ranges as texts, such as ``"1..50"``.
+            persona, definition: go over these, besides the parameters.
+            options: `name`, `workers`, `timeout` (seconds of a run), `memory` (of a run, such as ``"2 GB"``), `share`.
+
+        Raises:
+            BadInput: the notebook does not take these values. Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``,
+                ``SWEEP_RUNNING``.
+        """
+        over = {"persona": sweeps.strings(persona), "definition": sweeps.strings(definition)}
+        given = {name: names for name, names in over.items() if names}
+        how = (repeat, resume, retry_failed, dry_run)
+        largest = self.settings.max_sweep_runs
+        return sweeps.run(self, sweeps.request_of(largest, notebook, parameters, given, *how, **options))
 
     def as_agent(self, token: str) -> NotebookAgent:
         """An agent that is code in the notebook, and makes its calls with this token."""

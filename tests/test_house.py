@@ -61,7 +61,7 @@ WORDS = {
     "insight": "read|write|performance",
     "worktrees": "worktree|conflicts",
     "integration": "integrat",
-    "runs": "_runs?$|^(record_metrics|add_run_artifact|get_run_series)$",
+    "runs": "_runs?$|_sweeps?$|^(record_metrics|add_run_artifact|get_run_series)$",
     "spawning": "spawn|restart_agent|enlist_worker|unattended",
     "attempts": "attempt",
     "chat": "conversation|message|answer|frames",

@@ -142,6 +142,10 @@ class Settings(BaseSettings):
     max_failed_logins: int = Field(5, ge=1, description="Failed authentications before a connection is closed.")
     max_result_bytes: int = Field(1_048_576, ge=1_024, description="Largest result data of a task, as JSON.")
     max_context_bytes: int = Field(262_144, ge=1_024, description="Largest content of a context.")
+    max_sweep_runs: int = Field(10_000, ge=1, description="Runs that one sweep may have.")
+    max_sweep_output_bytes: int = Field(
+        10_000_000, ge=1_024, description="Largest outputs of one run of a sweep; the rest is left out of its notebook."
+    )
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
     feed_queue: int = Field(1_000, ge=1, description="Events by which a slow reader may lag before it is disconnected.")
 
@@ -454,6 +458,11 @@ class Settings(BaseSettings):
     def gates(self) -> Path:
         """Temporary worktrees with the merge results on which gates run."""
         return self.home / "gates"
+
+    @property
+    def runs(self) -> Path:
+        """The executed notebooks of sweeps, a directory each."""
+        return self.home / "runs"
 
     @property
     def trash(self) -> Path:

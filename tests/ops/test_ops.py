@@ -73,8 +73,8 @@ operator   list_tool_servers add_tool_server update_tool_server remove_tool_serv
 operator   get_performance connection_instructions prune_worktrees get_unattended_work
 operator   offer_tools withdraw_tools take_tool_calls report_tool_progress finish_tool_call get_tool_log
 operator   export import_records
-planner    list_runs get_run get_run_series compare_runs
-operator   start_run end_run record_metrics add_run_artifact update_run archive_run restore_run
+planner    list_runs get_run get_run_series compare_runs list_sweeps
+operator   start_run end_run record_metrics add_run_artifact update_run archive_run restore_run start_sweep
 """
 """Who may call what, as the design has it; each line includes those above it."""
 
@@ -382,6 +382,9 @@ GOOD: dict[str, Any] = {
     "run_id": 1,
     "run_ids": [1],
     "metrics": {"loss": 0.5},
+    "notebook": "experiment.ipynb",
+    "notebook_sha256": 64 * "0",
+    "specification": {"runs": 1},
     "path": "README.md",
     "attempt": 1,
     "key": "k" * 43,

@@ -33,6 +33,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     servers,
     spaces,
     status,
+    sweeps,
     tasks,
     tools,
     trust,

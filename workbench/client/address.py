@@ -7,6 +7,9 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from workbench.errors import BadInput
 
+SESSION_VARIABLE = "WORKBENCH_SESSION"
+SESSION_HEADER = "X-Workbench-Session"
+"""Names the session in which the operator's requests act that name none."""
 _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
@@ -48,6 +51,12 @@ def access_header() -> dict[str, str]:
     """The access token that a server asks of other machines, from `WORKBENCH_ACCESS_TOKEN`."""
     token = os.environ.get("WORKBENCH_ACCESS_TOKEN")
     return {"X-Workbench-Access": token} if token else {}
+
+
+def session_header() -> dict[str, str]:
+    """The session that this process coordinates in, from `WORKBENCH_SESSION`, which the kernel of a run has."""
+    session = os.environ.get(SESSION_VARIABLE, "")
+    return {SESSION_HEADER: session} if session.isascii() and session.isprintable() and session else {}
 
 
 def _place(url: str) -> tuple[str | None, int | None]:

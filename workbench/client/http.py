@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from workbench.client.address import access_header, http_url
+from workbench.client.address import access_header, http_url, session_header
 from workbench.client.messages import encoded, no_server
 from workbench.errors import from_dict
 
@@ -84,7 +84,7 @@ def connection(url: str, token: str | None) -> httpx2.AsyncClient:
     Raises:
         BadInput: ``BAD_URL``.
     """
-    headers = access_header() | ({"Authorization": f"Bearer {token}"} if token else {})
+    headers = access_header() | session_header() | ({"Authorization": f"Bearer {token}"} if token else {})
     secure = url.startswith("https:")  # loading certificates takes longer than a call
     return httpx2.AsyncClient(
         base_url=http_url(url), headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=secure

@@ -139,6 +139,7 @@ COMMANDS: Mapping[str, str] = {
     "list_tool_calls": "tools calls",
     "list_tool_permissions": "tools allow",
     "list_tool_servers": "tools servers",
+    "list_sweeps": "call list_sweeps",
     "list_tools": "tools",
     "prune_worktrees": "worktrees prune",
     "publish_personality": "personalities publish",

@@ -27,6 +27,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workbench.app import Workbench
+from workbench.client.address import SESSION_HEADER
 from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, Unavailable, WorkbenchError
 from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
@@ -104,6 +105,8 @@ class Gate:
             self._nodes.spend(address)
         elif _is_stranger(known) and _is_counted(scope):
             self._strangers.spend(address)
+        if known.level is Level.OPERATOR and (session := headers.get(SESSION_HEADER)):
+            known = replace(known, session=session)
         return replace(known, address=address, client=client_name(headers.get("user-agent", "")))
 
     async def _identified(self, headers: Headers) -> Caller:

@@ -24,9 +24,15 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 
-def suggested_session(tx: Reader, parent: str | None) -> dict[str, Any] | None:
-    """The session of the agent that spawned this one, else the most recently used session."""
+def suggested_session(tx: Reader, parent: str | None, session: str | None = None) -> dict[str, Any] | None:
+    """The session of who spawned this agent, else the most recently used session that is not of a run.
+
+    Args:
+        parent: the agent that spawned it.
+        session: the session in which the operator spawned it.
+    """
     found = tx.one(SQL.session_of, id=parent) if parent else None
+    found = found or (tx.one(SQL.space, id=session) if session else None)
     found = found or grants.last_session(tx)
     return dict(found) if found else None
 

@@ -3,6 +3,10 @@ SELECT assigned_agent_id AS id FROM agents WHERE LOWER(assigned_agent_id) LIKE L
 UNION ALL
 SELECT agent_id FROM former_ids WHERE LOWER(agent_id) LIKE LOWER(:prefix || '%');
 
+-- name: space
+SELECT s.id, s.name, p.name AS project FROM sessions s JOIN projects p ON p.id = s.project_id
+WHERE s.id = :id AND s.deleted_at IS NULL AND p.deleted_at IS NULL;
+
 -- name: session_of
 SELECT s.id, s.name, p.name AS project FROM agents a
 JOIN sessions s ON s.id = a.session_id JOIN projects p ON p.id = s.project_id

@@ -33,4 +33,5 @@ UPDATE sessions SET used_at = :now WHERE id = :id;
 -- name: last_session
 SELECT s.id, s.name, p.name AS project FROM sessions s JOIN projects p ON p.id = s.project_id
 WHERE s.deleted_at IS NULL AND p.deleted_at IS NULL AND s.used_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_id = s.id)
 ORDER BY s.used_at DESC, s.id DESC LIMIT 1;

@@ -182,7 +182,7 @@ def add_pending(
         "tools": list(tools),
         "spawned_by": tx.actor if profile else None,
         "suggested_id": free_agent_id(tx, str(capabilities.get(ANNOUNCED_AS) or name)),
-        "suggested_session": suggested_session(tx, parent),
+        "suggested_session": suggested_session(tx, parent, ctx.caller.session),
         "connection_id": connection_id,
         "client": ctx.caller.client,
         "address": ctx.caller.address,

@@ -141,6 +141,7 @@ async def write(
 def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
     """The session to write to: an agent's own, or the one that the operator chooses."""
     if caller.level is Level.OPERATOR:
+        chosen = chosen or caller.session
         if chosen is None:
             raise BadInput("SESSION_REQUIRED", "Set session_id to the id or name of the session to write to.")
         return str(require_session(tx, chosen)["id"])

@@ -196,6 +196,8 @@ def session_for(tx: Reader, caller: Caller, ref: str | None) -> str | None:
     Raises:
         NotFound: ``SESSION_NOT_FOUND``. Refused: ``FORBIDDEN`` (another session).
     """
+    if ref is None and caller.agent is None:
+        ref = caller.session
     session = caller.session if ref is None else str(require_session(tx, ref)["id"])
     if caller.agent is not None and session != caller.session:
         raise Refused("FORBIDDEN", f"{caller.name} is in another session. Leave the session out.")

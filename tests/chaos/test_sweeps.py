@@ -1,0 +1,141 @@
+"""Sweeps that are interrupted and killed: nothing is lost, repeated or left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.sweeps.lab import write_notebook
+from workbench.cli.client import ProjectClient
+from workbench.process import is_running
+from workbench.process.marks import marks_of
+from workbench.settings import Settings
+from workbench.sweeps.watch import sweep_mark
+
+SOAK = bool(os.environ.get("WORKBENCH_SOAK"))
+RUNS = 200 if SOAK else 12
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1_800 if SOAK else 240)]
+
+
+def start(project: Path, *options: str) -> subprocess.Popen[str]:
+    """The real command, in a process of its own."""
+    argv = [sys.executable, "-m", "workbench.cli", "sweep", *options]
+    env = os.environ | {"WORKBENCH_PROJECT": str(project)}
+    return subprocess.Popen(argv, cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
+    """Return once something is so, while the process runs."""
+    while not reached():
+        assert process.poll() is None, process.communicate()
+
+
+def executed(project: Path) -> list[str]:
+    """The seeds of the executions that came to their end, one for each."""
+    note = project / "executed.txt"
+    return note.read_text().split() if note.exists() else []
+
+
+def recorded(project: Path, sweep: str) -> list[dict[str, Any]]:
+    runs = ProjectClient(project).call("list_runs", sweep=sweep, limit=500)["runs"]
+    return sorted(runs, key=lambda run: int(run["parameters"]["seed"]))
+
+
+def left_running(project: Path, sweep: str) -> list[psutil.Process]:
+    mark = sweep_mark(sweep, str(project))
+    return [one for one in psutil.process_iter() if mark in marks_of(one) and is_running(one)]
+
+
+def printed(project: Path, run: dict[str, Any]) -> list[str]:
+    """What the cells of an executed notebook printed."""
+    cells = json.loads((project / run["output"]).read_text("utf-8"))["cells"]
+    return ["".join(output["text"]) for cell in cells for output in cell.get("outputs", []) if "text" in output]
+
+
+def test_a_sweep_that_is_killed_three_times_has_each_run_once_with_equal_results(repository: Path) -> None:
+    result = "import hashlib\nprint(hashlib.sha256(str(seed).encode()).hexdigest())"
+    count = "with open('executed.txt', 'a') as file: file.write(f'{seed}\\n')"
+    write_notebook(repository / "short.ipynb", "seed: int = 0\nrecording = True", result, f"if recording:\n    {count}")
+    options = ("-p", f"seed=1..{RUNS}", "--workers", "4")
+    for part in (1, 2, 3):
+        killed = start(repository, "short.ipynb", *options, "--name", "killed", "--resume")
+        until(killed, lambda part=part: len(executed(repository)) >= part * RUNS // 4)  # type: ignore[misc]
+        killed.kill()
+        killed.communicate()
+    before = {run["key"]: run["tries"] for run in recorded(repository, "killed") if run["state"] == "completed"}
+    resumed = start(repository, "short.ipynb", *options, "--name", "killed", "--resume")
+    out, err = resumed.communicate()
+    assert resumed.returncode == 0, out + err
+    runs = recorded(repository, "killed")
+    assert [(run["parameters"]["seed"], run["state"]) for run in runs] == [
+        (seed, "completed") for seed in range(1, RUNS + 1)
+    ]
+    assert {run["key"]: run["tries"] for run in runs if run["key"] in before} == before, "a finished run was repeated"
+    assert left_running(repository, "killed") == []
+    whole = start(repository, "short.ipynb", *options, "-p", "recording=false", "--name", "whole")
+    whole.communicate()
+    assert [printed(repository, run) for run in runs] == [
+        printed(repository, run) for run in recorded(repository, "whole")
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(repository: Path, number: signal.Signals) -> None:
+    cell = (
+        "import subprocess, time\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        "open(f'began-{seed}', 'w').close()\ntry:\n    time.sleep(1000)\nfinally:\n"
+        "    open(f'ended-{seed}', 'w').close()"
+    )
+    write_notebook(repository / "slow.ipynb", "seed: int = 0", cell)
+    sweep = start(repository, "slow.ipynb", "-p", "seed=1..4", "--workers", "2")
+    until(sweep, lambda: len(list(repository.glob("began-*"))) == 2)
+    sweep.send_signal(number)
+    out, err = sweep.communicate()
+    assert sweep.returncode == 130, out + err
+    assert "Run it again with --resume" in out
+    assert sorted(path.name for path in repository.glob("ended-*")) == ["ended-1", "ended-2"]
+    assert [run["error_code"] for run in recorded(repository, "slow")] == ["RUN_CANCELLED", "RUN_CANCELLED"]
+    assert left_running(repository, "slow") == []
+
+
+def test_code_that_ignores_the_interrupt_is_ended_all_the_same(repository: Path) -> None:
+    cell = (
+        "import time\nopen('began', 'w').close()\nwhile True:\n    try:\n        time.sleep(1000)\n"
+        "    except KeyboardInterrupt:\n        pass"
+    )
+    write_notebook(repository / "deaf.ipynb", "seed: int = 0", cell)
+    sweep = start(repository, "deaf.ipynb", "-p", "seed=1..2", "--workers", "1")
+    until(sweep, (repository / "began").exists)
+    sweep.send_signal(signal.SIGINT)
+    out, err = sweep.communicate()
+    assert sweep.returncode == 130, out + err
+    assert left_running(repository, "deaf") == []
+
+
+def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_by_the_next(repository: Path) -> None:
+    cell = (
+        "import subprocess, time\nif seed == 1 and not __import__('os').path.exists('began'):\n"
+        "    subprocess.Popen(['sleep', '1000'], start_new_session=True)\n    open('began', 'w').close()\n"
+        "    time.sleep(1000)"
+    )
+    write_notebook(repository / "left.ipynb", "seed: int = 0", cell)
+    sweep = start(repository, "left.ipynb", "-p", "seed=1")
+    until(sweep, (repository / "began").exists)
+    sweep.kill()
+    sweep.communicate()
+    assert left_running(Settings(project=repository).project, "left") != []
+    again = start(repository, "left.ipynb", "-p", "seed=1", "--resume")
+    out, err = again.communicate()
+    assert again.returncode == 0, out + err
+    assert left_running(repository, "left") == []
+    assert [(run["state"], run["tries"]) for run in recorded(repository, "left")] == [("completed", 2)]

@@ -1,0 +1,59 @@
+"""A project with a notebook to sweep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from workbench.cli.sweeps.request import SweepRequest
+from workbench.cli.sweeps.running import run_sweep
+from workbench.settings import Settings
+from workbench.sweeps.job import Call
+from workbench.tables import Table
+
+
+def write_notebook(path: Path, parameters: str, *cells: str) -> Path:
+    """A notebook with a cell for parameters and others."""
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in (parameters, *cells)])
+    made.cells[0].metadata.tags = ["parameters"]
+    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(made, path)
+    return path
+
+
+class SweepLab:
+    """Runs sweeps in a project that is served."""
+
+    def __init__(self, settings: Settings, call: Call) -> None:
+        self.settings = settings
+        self.call = call
+        self.place = settings.project
+
+    def notebook(self, name: str, parameters: str, *cells: str) -> Path:
+        """A notebook of the project."""
+        return write_notebook(self.place / name, parameters, *cells)
+
+    def sweep(self, notebook: Path, others: Mapping[str, Any] = {}, **how: Any) -> Table:
+        """Run a sweep to its end."""
+        parameters = {name: tuple(values) for name, values in how.pop("parameters", {}).items()}
+        over = how.pop("over", {})
+        chosen = {"workers": 2, "name": notebook.stem, **others}
+        request = SweepRequest(notebook.name, self.place, parameters, over, others=chosen, **how)
+        made = run_sweep(self.settings, request, lambda: nullcontext(self.call), lambda: nullcontext(lambda _: None))
+        assert isinstance(made, Table)
+        return made
+
+    def runs(self, sweep: str) -> list[dict[str, Any]]:
+        """The recorded runs of a sweep, oldest first."""
+        return sorted(self.call("list_runs", sweep=sweep, limit=500)["runs"], key=lambda run: str(run["name"]))
+
+    def printed(self, run: Mapping[str, Any]) -> str:
+        """What the cells of an executed notebook printed."""
+        document = json.loads((self.place / run["output"]).read_text("utf-8"))
+        outputs = [output for cell in document["cells"] for output in cell.get("outputs", [])]
+        return "".join("".join(output.get("text", "")) for output in outputs)

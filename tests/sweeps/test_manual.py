@@ -1,0 +1,73 @@
+"""`docs/sweeps.md`: its examples run as printed, in a terminal and in a notebook; and it names every code of a run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.code_blocks import CodeBlock, code_blocks
+from tests.docs import ROOT
+from tests.kernel.conftest import started
+from tests.sweeps.lab import write_notebook
+from workbench.rules.sweeps.specification import from_yaml
+from workbench.sweeps import failures
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
+
+PAGE = ROOT / "docs" / "sweeps.md"
+
+
+def blocks(language: str) -> list[CodeBlock]:
+    return [block for block in code_blocks() if block.path == PAGE and block.language == language]
+
+
+@pytest.fixture
+def experiment(repository: Path) -> Path:
+    """The notebook of the page."""
+    declared, _ = blocks("python")
+    return write_notebook(repository / "experiment.ipynb", declared.code, "print(seed * rate)")
+
+
+def test_its_file_is_a_sweep() -> None:
+    [block] = blocks("yaml")
+    assert from_yaml(block.code, 10_000).options["memory"] == 2_000_000_000
+
+
+def test_it_names_every_code_of_a_run_that_did_not_complete() -> None:
+    described = (failures.__doc__ or "").split("``")[1::2]
+    assert [code for code in described if f"`{code}`" not in PAGE.read_text("utf-8")] == []
+
+
+def test_its_commands_work(experiment: Path) -> None:
+    env = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    printed = []
+    for command in blocks("console")[0].commands:
+        argv = ["/bin/sh", "-ec", command]
+        ran = subprocess.run(argv, cwd=experiment.parent, env=env, capture_output=True, text=True)
+        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+        printed.append(ran.stdout)
+    assert printed[0].startswith("The sweep experiment has 6 runs")
+    assert "6 of 6: 6 completed" in printed[1]
+
+
+def test_its_cell_works_and_the_runs_attach_to_the_notebooks_server(experiment: Path, tmp_path: Path) -> None:
+    _, cell = blocks("python")
+    attaching = "%load_ext workbench\n%workbench start\nwb.call('create_task', title=f'of {seed}', persona_id='tester')"
+    write_notebook(experiment, blocks("python")[0].code, attaching)
+    with started(tmp_path, cwd=experiment.parent) as kernel:
+        kernel.run("%workbench start")
+        try:
+            shown = kernel.run(cell.code)
+            magic = kernel.run("%workbench sweep experiment.ipynb -p seed=9 --name nine")
+            tasks = kernel.run(
+                "print(sorted((t['title'], t['session_id'] is None) for t in wb.call('list_tasks')['tasks']))"
+            )
+        finally:
+            kernel.run("%workbench stop")
+    assert "3 of 3: 3 completed" in shown
+    assert "1 of 1: 1 completed" in magic
+    assert tasks.strip() == str([(f"of {seed}", False) for seed in (1, 2, 3, 9)])

@@ -1,0 +1,48 @@
+"""What a run shows is kept up to a limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.sweeps.outputs import OutputLimit
+
+
+def shown(limit: OutputLimit, text: str) -> str:
+    kept = limit.cut("stream", {"name": "stdout", "text": text})
+    return str(kept["text"]) if kept else ""
+
+
+def test_the_limit_is_told_once() -> None:
+    limit = OutputLimit(10)
+    texts = [shown(limit, "123456"), shown(limit, "7890abc"), shown(limit, "more")]
+    assert texts[0] == "123456"
+    assert texts[1].startswith("7890\n… The outputs of this run exceed 10 bytes")
+    assert texts[2] == ""
+
+
+def test_a_picture_that_does_not_fit_is_left_out_whole_and_errors_never_are() -> None:
+    limit = OutputLimit(10)
+    picture = {"data": {"image/png": "x" * 100}, "metadata": {"width": 1}}
+    kept = limit.cut("display_data", picture)
+    assert kept is not None
+    assert [*kept["data"]] == ["text/plain"]
+    error = {"ename": "E", "evalue": "x" * 100, "traceback": []}
+    assert limit.cut("error", error) is error
+    assert limit.cut("display_data", picture) is None
+
+
+@given(st.lists(st.text(max_size=30), max_size=20), st.integers(1, 100))
+def test_what_is_kept_begins_as_what_was_printed(texts: list[str], size: int) -> None:
+    limit = OutputLimit(size)
+    kept = "".join(shown(limit, text) for text in texts)
+    printed = "".join(texts)
+    assert kept[: min(size, len(printed))] == printed[:size]
+    assert limit.exceeded == (len(printed) > size)
+
+
+@given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+def test_any_data_has_a_size(data: Any) -> None:
+    assert OutputLimit(10**9).cut("display_data", {"data": {"x": data}, "metadata": {}}) is not None

@@ -1,0 +1,167 @@
+"""A sweep executes each combination once, and one run's failure is that run's only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.sweeps.lab import SweepLab
+from workbench.errors import BadInput, Conflict, NotFound
+from workbench.process import is_running
+from workbench.sweeps.sweep import only_one
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
+
+FAULTS = {
+    "well": "'well'",
+    "raises": "1 / 0",
+    "asks": "input('name?')",
+    "dies": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "moves": "import os; os.chdir('/'); print('moved')",
+    "prints": "for _ in range(100): print('x' * 1_000_000)",
+    "hangs": "import subprocess, time; left = subprocess.Popen(['sleep', '1000'], start_new_session=True);"
+    " print(left.pid, flush=True); time.sleep(1000)",
+    "grows": "held = bytearray(600_000_000); import time; time.sleep(1000)",
+}
+CODES = {
+    "raises": "CELL_FAILED",
+    "asks": "INPUT_REQUESTED",
+    "dies": "KERNEL_DIED",
+    "hangs": "RUN_TIMEOUT",
+    "grows": "RUN_OUT_OF_MEMORY",
+}
+
+
+@pytest.fixture(scope="module")
+def faulty(lab: SweepLab) -> dict[str, Any]:
+    """The runs of a sweep in which all but three fail, each in another way, by that."""
+    notebook = lab.notebook("faults.ipynb", "fault: str = 'well'", f"exec({FAULTS!r}[fault])")
+    before = Path.cwd()
+    lab.sweep(notebook, {"timeout": 20, "memory": 500_000_000}, parameters={"fault": [*FAULTS]})
+    assert Path.cwd() == before
+    return {run["parameters"]["fault"]: run for run in lab.runs("faults")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_one_coded_failure_of_its_run(faulty: dict[str, Any], fault: str) -> None:
+    run = faulty[fault]
+    assert (run["state"], run["error_code"]) == ("failed" if fault in CODES else "completed", CODES.get(fault))
+    assert "\n" not in (run["error"] or "")
+
+
+def test_every_run_keeps_its_notebook_whatever_happened(lab: SweepLab, faulty: dict[str, Any]) -> None:
+    assert [name for name, run in faulty.items() if not (lab.place / run["output"]).is_file()] == []
+
+
+def test_a_run_that_prints_100_mb_has_a_small_notebook_that_says_so(lab: SweepLab, faulty: dict[str, Any]) -> None:
+    assert (lab.place / faulty["prints"]["output"]).stat().st_size < 110_000
+    assert "max_sweep_output_bytes" in lab.printed(faulty["prints"])
+
+
+def test_a_run_that_is_ended_leaves_no_process(lab: SweepLab, faulty: dict[str, Any]) -> None:
+    left = int(lab.printed(faulty["hangs"]))
+    assert not psutil.pid_exists(left) or not is_running(psutil.Process(left))
+
+
+def test_each_run_gets_its_values_and_knows_its_record(lab: SweepLab) -> None:
+    notebook = lab.notebook(
+        "values.ipynb",
+        "seed: int = 0\nrate = 0.5",
+        "import os\nprint(seed, rate, os.environ['WORKBENCH_RUN'], os.getcwd())",
+    )
+    lab.sweep(notebook, parameters={"seed": [1, 2]}, repeat=2)
+    runs = lab.runs("values")
+    assert [lab.printed(run).split() for run in runs] == [
+        [str(run["parameters"]["seed"]), "0.5", str(run["id"]), str(lab.place)] for run in runs
+    ]
+    assert sorted(run["parameters"]["seed"] for run in runs) == [1, 1, 2, 2]
+    assert "WORKBENCH_RUN" not in os.environ
+
+
+def test_each_run_has_a_session_of_its_own_unless_it_shares(lab: SweepLab) -> None:
+    notebook = lab.notebook("spaces.ipynb", "seed = 0", "import os\nprint(os.environ.get('WORKBENCH_SESSION'))")
+    lab.sweep(notebook, {"name": "own"}, parameters={"seed": [1, 2]})
+    lab.sweep(notebook, {"name": "shared", "share": True}, parameters={"seed": [1, 2]})
+    own = lab.runs("own")
+    assert len({run["session_id"] for run in own}) == 2
+    assert [lab.printed(run).strip() for run in own] == [run["session_id"] for run in own]
+    assert [lab.printed(run).strip() for run in lab.runs("shared")] == ["None", "None"]
+
+
+def test_a_sweep_goes_over_personas_that_exist(lab: SweepLab) -> None:
+    notebook = lab.notebook("people.ipynb", "persona = ''", "print(persona)")
+    lab.sweep(notebook, over={"persona": ("implementer", "reviewer")})
+    runs = lab.runs("people")
+    assert [lab.printed(run).strip() for run in runs] == ["implementer", "reviewer"]
+    assert [lab.call("get_run", run_id=run["id"])["environment"]["persona"] for run in runs] == [
+        "implementer",
+        "reviewer",
+    ]
+    with pytest.raises(NotFound):
+        lab.sweep(notebook, {"name": "nobody"}, over={"persona": ("implementr",)})
+    with pytest.raises(NotFound):
+        lab.sweep(notebook, {"name": "nobody"}, parameters={}, over={"persona": ("nobody",)})
+
+
+def test_a_resumed_sweep_repeats_nothing_that_finished(lab: SweepLab) -> None:
+    note = lab.place / "executed.txt"
+    notebook = lab.notebook(
+        "again.ipynb",
+        "seed = 0",
+        f"import pathlib\nwith open({str(note)!r}, 'a') as file: file.write(f'{{seed}}\\n')",
+        f"assert seed != 2 or pathlib.Path({str(lab.place / 'mended')!r}).exists()",
+    )
+    three = {"seed": [1, 2, 3]}
+    lab.sweep(notebook, parameters=three)
+    assert sorted(note.read_text().split()) == ["1", "2", "3"]
+    with pytest.raises(Conflict) as refused:
+        lab.sweep(notebook, parameters=three)
+    assert refused.value.code == "SWEEP_EXISTS"
+    with pytest.raises(Conflict) as changed:
+        lab.sweep(notebook, parameters={"seed": [1, 2]}, resume=True)
+    assert changed.value.code == "SWEEP_CHANGED"
+    lab.sweep(notebook, parameters=three, resume=True)
+    assert sorted(note.read_text().split()) == ["1", "2", "3"]
+    (lab.place / "mended").touch()
+    lab.sweep(notebook, parameters=three, retry_failed=True)
+    assert sorted(note.read_text().split()) == ["1", "2", "2", "3"]
+    assert [(run["state"], run["tries"]) for run in lab.runs("again")] == [
+        ("completed", 1),
+        ("completed", 2),
+        ("completed", 1),
+    ]
+
+
+def test_a_changed_notebook_is_another_sweep(lab: SweepLab) -> None:
+    lab.sweep(lab.notebook("edited.ipynb", "seed = 0", "1"), parameters={"seed": [1]})
+    with pytest.raises(Conflict, match="The notebook of the sweep edited changed"):
+        lab.sweep(lab.notebook("edited.ipynb", "seed = 0", "2"), parameters={"seed": [1]}, resume=True)
+
+
+def test_the_same_sweep_is_not_run_twice_at_once(lab: SweepLab) -> None:
+    notebook = lab.notebook("twice.ipynb", "seed = 0", "1")
+    with only_one(lab.settings, "twice"), pytest.raises(Conflict) as refused:
+        lab.sweep(notebook, parameters={"seed": [1]})
+    assert refused.value.code == "SWEEP_RUNNING"
+
+
+def test_a_notebook_for_a_kernel_that_is_not_here_starts_nothing(lab: SweepLab) -> None:
+    notebook = lab.notebook("julia.ipynb", "seed = 0", "1")
+    notebook.write_text(notebook.read_text().replace("python3", "julia-9"))
+    with pytest.raises(BadInput) as refused:
+        lab.sweep(notebook, parameters={"seed": [1]})
+    assert refused.value.code == "KERNEL_NOT_FOUND"
+    assert lab.call("list_sweeps", search="julia")["sweeps"] == []
+
+
+@pytest.mark.parametrize("text", ["no notebook", "{}", '{"cells": 1, "metadata": {}, "nbformat": 4}'])
+def test_a_file_that_is_no_notebook_is_one_coded_line(lab: SweepLab, text: str) -> None:
+    (lab.place / "broken.ipynb").write_text(text)
+    with pytest.raises(BadInput) as refused:
+        lab.sweep(lab.place / "broken.ipynb", parameters={})
+    assert refused.value.code == "BAD_NOTEBOOK"
+    assert "\n" not in str(refused.value)

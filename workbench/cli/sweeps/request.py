@@ -1,0 +1,150 @@
+"""What a person asks for when starting a sweep: options and a notebook, or a YAML file that says the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from workbench.errors import BadInput
+from workbench.rules.sweeps import specification as rules
+from workbench.rules.sweeps.specification import Limits, Specification
+
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+YAML = (".yaml", ".yml")
+MOST_WORKERS = 8
+"""By default; each kernel takes 60 MB or more."""
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A sweep as it was asked for.
+
+    Args:
+        base: the directory that the notebook's path is relative to.
+        parameters, over: values by name.
+        others: of `name`, `workers`, `timeout`, `memory` and `share` those that were given.
+    """
+
+    notebook: str
+    base: Path
+    parameters: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    over: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    repeat: int = 1
+    others: Mapping[str, Any] = field(default_factory=dict)
+    resume: bool = False
+    retry_failed: bool = False
+    dry_run: bool = False
+
+    @property
+    def specification(self) -> Specification:
+        """What is to be run.
+
+        Raises:
+            BadInput: ``BAD_PARAMETER``.
+        """
+        return Specification(self.notebook, self.parameters, self.over, self.repeat)
+
+    @property
+    def limits(self) -> Limits:
+        """Within which limits.
+
+        Raises:
+            BadInput: ``BAD_SWEEP``.
+        """
+        workers = self.others.get("workers") or min(MOST_WORKERS, os.cpu_count() or 1)
+        return Limits(workers, self.others.get("timeout"), self.others.get("memory"))
+
+    @property
+    def name(self) -> str:
+        """The sweep's name.
+
+        Raises:
+            BadInput: ``BAD_NAME``.
+        """
+        return rules.check_name(self.others.get("name") or rules.default_name(self.notebook))
+
+    @property
+    def share(self) -> bool:
+        """Whether runs coordinate in one session."""
+        return bool(self.others.get("share"))
+
+
+def sweep_options(command: Fn) -> Fn:
+    """Give a command the arguments and options of a sweep."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="NOTEBOOK|FILE.yaml"),
+    click.option(
+        "-p",
+        "--parameter",
+        "parameters",
+        multiple=True,
+        metavar="NAME=VALUES",
+        help="Values of a parameter: 1,2,5 or 1..50 or 0..1:0.25; repeatable.",
+    ),
+    click.option(
+        "--over", multiple=True, metavar="persona|definition=NAMES", help="Go over personas or definitions; repeatable."
+    ),
+    click.option("--repeat", type=int, default=None, help="Run each combination this many times."),
+    click.option("--workers", type=int, default=None, help="Runs at the same time; default: the number of processors."),
+    click.option("--name", default=None, help="The sweep's name; default: the notebook's."),
+    click.option("--resume", is_flag=True, help="Go on with the sweep of this name: run what has not been run."),
+    click.option("--retry-failed", is_flag=True, help="The same, and run again what failed."),
+    click.option("--timeout", type=float, default=None, metavar="SECONDS", help="End runs that take longer."),
+    click.option("--memory", default=None, metavar="SIZE", help="End runs that use more, such as 2GB."),
+    click.option(
+        "--share",
+        is_flag=True,
+        default=None,
+        help="Let all runs coordinate in your session, not one of their own each.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Only show what would be run."),
+)
+
+
+def of_options(largest: int, base: Path, file: Path, **options: Any) -> SweepRequest:
+    """The request that options make; those that are given override the YAML file.
+
+    Args:
+        largest: most values of a parameter.
+        base: what paths are relative to.
+
+    Raises:
+        BadInput: ``FILE_UNREADABLE``, ``BAD_SWEEP``, ``BAD_PARAMETER``, ``SWEEP_TOO_LARGE``.
+    """
+    parameters = rules.typed(options["parameters"], largest)
+    over = rules.typed_over(options["over"], largest)
+    others = {name: options[name] for name in ("name", "workers", "timeout", "share") if options[name] is not None}
+    if options["memory"] is not None:
+        others["memory"] = rules.parse_size(options["memory"])
+    how = {name: options[name] for name in ("resume", "retry_failed", "dry_run")}
+    repeat: int | None = options["repeat"]
+    if file.suffix.lower() not in YAML:
+        return SweepRequest(str(file), base, parameters, over, 1 if repeat is None else repeat, others, **how)
+    found = rules.from_yaml(_text(base / file), largest)
+    described = found.specification
+    return SweepRequest(
+        described.notebook,
+        (base / file).parent,
+        {**described.parameters, **parameters},
+        {**described.over, **over},
+        described.repeat if repeat is None else repeat,
+        {**found.options, **others},
+        **how,
+    )
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput("FILE_UNREADABLE", f"{file} cannot be read: {error}.") from None

@@ -1,0 +1,118 @@
+"""Runs a sweep as it was asked for, and shows what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from workbench.cli.output import PartialFailure, Shown, counted
+from workbench.cli.sweeps.request import SweepRequest
+from workbench.settings import Settings
+from workbench.sweeps import begin, plan
+from workbench.sweeps.job import Call, Job
+from workbench.sweeps.progress import Progress, described
+from workbench.tables import Table
+
+LISTED = 50
+Connect = Callable[[], AbstractContextManager[Call]]
+Show = Callable[[Progress], None]
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """A sweep was interrupted; everything has ended, and what was done is recorded. `shown` says how it stands."""
+
+    def __init__(self, shown: Table) -> None:
+        super().__init__()
+        self.shown = shown
+
+
+def run_sweep(
+    settings: Settings, request: SweepRequest, connect: Connect, showing: Callable[[], AbstractContextManager[Show]]
+) -> Shown:
+    """Run a sweep to its end.
+
+    Args:
+        connect: enters a connection to the project.
+        showing: enters what shows the progress.
+
+    Raises:
+        BadInput: see `plan.make`. Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``, ``SWEEP_RUNNING``.
+        SweepInterrupted: it was interrupted.
+    """
+    limits = request.limits
+    made = plan.make(request.specification, request.base, settings)
+    how = begin.How(request.name, limits, request.resume, request.retry_failed, request.share)
+    if request.dry_run:
+        return _planned(made, how)
+    from workbench.sweeps.sweep import execute_sweep, only_one
+
+    with connect() as call, only_one(settings, how.name):
+        plan.require_over(made.specification, call)
+        job = begin.begin(call, made, how, settings)
+        runs, before = begin.left(call, job, made, how)
+        with showing() as show:
+            result = execute_sweep(call, job, runs, Progress(how.name, len(made.runs), before), show)
+        shown = _shown(job, result.progress)
+    if result.interrupted:
+        raise SweepInterrupted(shown)
+    return shown
+
+
+def _planned(made: plan.Plan, how: begin.How) -> Table:
+    rows = [[run.number, described(run)] for run in made.runs[:LISTED]]
+    more = len(made.runs) - len(rows)
+    data = {
+        "name": how.name,
+        "runs": [
+            {"number": run.number, "parameters": run.arguments, "repetition": run.repetition} for run in made.runs
+        ],
+    }
+    note = f"… and {more:,} more" if more else ""
+    lead = f"The sweep {how.name} has {counted(len(made.runs), 'run')}, {how.limits.workers} at a time."
+    return Table(["run", "parameters"], rows, data=data, note=note, lead=lead)
+
+
+def _shown(job: Job, progress: Progress) -> Table:
+    outcomes = sorted(progress.outcomes, key=lambda one: (one.state == "completed", one.run.number))
+    rows = [
+        [one.run.number, described(one.run), one.state, round(one.seconds, 1), str(one.error or "")]
+        for one in outcomes[:LISTED]
+    ]
+    failed = any(one.state == "failed" for one in outcomes)
+    more = [f"… and {len(outcomes) - LISTED:,} more"] if len(outcomes) > LISTED else []
+    place = f"The executed notebooks are in {job.outputs.relative_to(job.project)}/."
+    columns = ["run", "parameters", "state", "seconds", "error"]
+    shape = PartialFailure if failed else Table
+    note = "\n".join([*more, *([place] if outcomes else []), *_next(progress, failed)])
+    lead, empty = progress.line(), "Nothing was left to run."
+    return shape(columns, rows, empty, _data(job, progress), note=note, lead=lead)
+
+
+def _next(progress: Progress, failed: bool) -> Sequence[str]:
+    if progress.counts().get("cancelled") or (len(progress.outcomes) + progress.before < progress.total and not failed):
+        return ["It is not complete. Run it again with --resume."]
+    return ["To run again what failed, add --retry-failed."] if failed else []
+
+
+def _data(job: Job, progress: Progress) -> dict[str, Any]:
+    runs = [
+        {
+            "run_id": one.id,
+            "number": one.run.number,
+            "parameters": one.run.arguments,
+            "repetition": one.run.repetition,
+            "state": one.state,
+            "error": one.error.as_dict() if one.error else None,
+            "output": str(job.output(one.run).relative_to(job.project)),
+        }
+        for one in progress.outcomes
+    ]
+    counts = {"total": progress.total, "before": progress.before, **progress.counts()}
+    return {"sweep": job.name, "sweep_id": job.id, "counts": counts, "runs": runs}
+
+
+@contextmanager
+def showing_nothing() -> Iterator[Show]:
+    """Shows no progress."""
+    yield lambda _: None

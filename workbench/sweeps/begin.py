@@ -1,0 +1,95 @@
+"""Begins a sweep, or resumes it: its record, and which of its runs are left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.errors import Conflict
+from workbench.rules.sweeps.grid import PlannedRun
+from workbench.rules.sweeps.specification import Limits
+from workbench.settings import Settings
+from workbench.sweeps.job import Call, Job
+from workbench.sweeps.plan import Plan
+
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class How:
+    """How a sweep is run.
+
+    Args:
+        resume: go on with a sweep of this name, if there is one.
+        retry_failed: the same, and run again what failed.
+        share: runs coordinate in the session of whoever starts the sweep, instead of one of their own.
+    """
+
+    name: str
+    limits: Limits
+    resume: bool = False
+    retry_failed: bool = False
+    share: bool = False
+
+
+def begin(call: Call, plan: Plan, how: How, settings: Settings) -> Job:
+    """Record a sweep, or find the one to resume.
+
+    Raises:
+        Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``.
+    """
+    found = call(
+        "start_sweep",
+        name=how.name,
+        notebook=plan.shown_path(settings.project),
+        notebook_sha256=plan.content,
+        specification=plan.as_data(settings.project),
+        resume=how.resume or how.retry_failed,
+    )
+    return Job(
+        id=found["id"],
+        name=how.name,
+        project=settings.project,
+        notebook=plan.shown_path(settings.project),
+        text=plan.text,
+        directory=plan.path.parent,
+        limits=how.limits,
+        output_bytes=settings.max_sweep_output_bytes,
+        space=None if how.share else _space(call, how.name),
+        session=os.environ.get("WORKBENCH_SESSION") if how.share else None,
+    )
+
+
+def left(call: Call, job: Job, plan: Plan, how: How) -> tuple[list[PlannedRun], int]:
+    """The runs that are to be executed, and how many are completed.
+
+    Failed ones are left as they are unless they are to be tried again.
+    """
+    states = {str(run["key"]): str(run["state"]) for run in _recorded(call, job)}
+    kept = {"completed"} if how.retry_failed else {"completed", "failed"}
+    wanted = [run for run in plan.runs if states.get(job.key(run)) not in kept]
+    return wanted, sum(states.get(job.key(run)) == "completed" for run in plan.runs)
+
+
+def _recorded(call: Call, job: Job) -> Sequence[Mapping[str, Any]]:
+    """All runs of a sweep that are recorded."""
+    found: list[Mapping[str, Any]] = []
+    for archived in (False, True):
+        page = call("list_runs", sweep=str(job.id), archived=archived, limit=PAGE)
+        found += page["runs"]
+        while page["next_cursor"] is not None:
+            page = call("list_runs", sweep=str(job.id), archived=archived, limit=PAGE, cursor=page["next_cursor"])
+            found += page["runs"]
+    return found
+
+
+def _space(call: Call, name: str) -> str:
+    """The project in whose sessions the runs of a sweep coordinate."""
+    wanted = f"sweep {name}"
+    try:
+        return str(call("create_project", name=wanted, description=f"The runs of the sweep {name}.")["id"])
+    except Conflict:
+        found = call("list_projects", search=wanted, limit=PAGE)["projects"]
+        return next(str(one["id"]) for one in found if one["name"] == wanted)

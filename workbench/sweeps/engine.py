@@ -1,0 +1,136 @@
+"""Executes one notebook with papermill in a kernel of its own: with its own environment, watched, its outputs limited.
+
+Several threads execute at once. Therefore nothing here changes `os.environ` or the current directory, which they share:
+a kernel gets both at its start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jupyter_core.utils import ensure_event_loop
+from nbclient.exceptions import DeadKernelError
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.execute import execute_notebook
+from papermill.log import logger as papermill_log
+
+from workbench.sweeps.outputs import OutputLimit
+from workbench.sweeps.watch import Kernel
+
+ENGINE = "workbench-sweep"
+START_SECONDS = 60
+POLL_SECONDS = 0.1
+"""How soon the end of a kernel is noticed; nbclient's own second would be lost after each limit."""
+
+
+@dataclass
+class Execution:
+    """An execution of a notebook.
+
+    Args:
+        environment: of the kernel: all of it.
+        directory: the kernel's current directory.
+        log: takes what the kernel's process itself prints, such as a crash in native code.
+        on_cell: called with the number of cells that are done, and of all cells.
+    """
+
+    kernel: Kernel
+    environment: Mapping[str, str]
+    directory: Path
+    outputs: OutputLimit
+    log: int = subprocess.DEVNULL
+    on_cell: Callable[[int, int], None] = lambda _done, _all: None
+    document: Any = field(default=None, init=False)
+    """The notebook as far as it was executed."""
+
+
+class _Client(PapermillNotebookClient):  # type: ignore[misc]
+    def __init__(self, nb_man: Any, execution: Execution, **options: Any) -> None:
+        super().__init__(nb_man, **options)
+        self._execution = execution
+
+    def start_new_kernel(self, **options: Any) -> None:
+        """Called by papermill; nbclient's asynchronous form is not."""
+        execution = self._execution
+        place = {"env": dict(execution.environment), "cwd": str(execution.directory)}
+        super().start_new_kernel(**place, stdout=execution.log, stderr=execution.log, **options)
+        execution.kernel.started(self.km.provisioner.pid)
+
+    def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
+        """Called for each message of the kernel about its outputs."""
+        content = self._execution.outputs.cut(msg["msg_type"], msg["content"])
+        if content is None:
+            return None
+        return super().process_message({**msg, "content": content}, cell, cell_index)
+
+    async def _async_poll_kernel_alive(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                await self._async_check_alive()
+            except DeadKernelError:
+                self.task_poll_for_reply.cancel()
+                return
+
+
+class _Engine(NBClientEngine):  # type: ignore[misc]
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, execution: Execution, **_: Any) -> None:
+        """Called by papermill."""
+        execution.document, complete = nb_man.nb, nb_man.cell_complete
+
+        def note(cell: Any, cell_index: int | None = None, **options: Any) -> None:
+            complete(cell, cell_index, **options)
+            execution.on_cell((cell_index or 0) + 1, len(nb_man.nb.cells))
+
+        nb_man.cell_complete = note
+        options = {"timeout": None, "startup_timeout": START_SECONDS, "log": papermill_log}
+        _Client(nb_man, execution, kernel_name=kernel_name, **options).execute()
+
+
+papermill_engines.register(ENGINE, _Engine)
+
+
+def execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -> None:
+    """Execute a notebook with arguments; what came of it is in `execution.document`, also after a failure.
+
+    Nothing is saved meanwhile: papermill would write the whole notebook, not atomically, before and after each cell.
+
+    Args:
+        notebook: a notebook as nbformat reads it; it is not changed.
+
+    Raises:
+        Exception: see `failures.of`.
+    """
+    with _own_loop(), execution.kernel:
+        execute_notebook(
+            notebook,
+            None,
+            dict(arguments),
+            engine_name=ENGINE,
+            progress_bar=False,
+            autosave_cell_every=0,
+            execution=execution,
+        )
+
+
+@contextmanager
+def _own_loop() -> Iterator[None]:
+    """The event loop on which jupyter_core runs what papermill calls in this thread; it would never close it."""
+    loop = ensure_event_loop()
+    try:
+        yield
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        asyncio.set_event_loop(None)
+        loop.close()

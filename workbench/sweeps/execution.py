@@ -1,0 +1,156 @@
+"""One run of a sweep, from the start of its record to its end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+from uuid import uuid4
+
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.process import process_identity
+from workbench.rules.sweeps.grid import PlannedRun
+from workbench.sweeps.job import Call, Job, facts
+from workbench.sweeps.watch import Kernel, Watch, sweep_mark
+
+State = Literal["completed", "failed", "cancelled"]
+OnCell = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Args:
+        id: of its record; None: there is none, because the server could not be reached.
+        again: it had been completed before, and was not executed.
+    """
+
+    run: PlannedRun
+    id: int | None
+    state: State
+    seconds: float
+    error: WorkbenchError | None = None
+    again: bool = False
+
+
+def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: OnCell) -> Outcome:
+    """Execute one run, unless its record says that it is completed. Raises nothing: a failure is the run's only."""
+    began = time.monotonic()
+    started: Mapping[str, Any] | None = None
+    try:
+        started = _start(call, job, run)
+        if started["already"]:
+            return Outcome(run, started["id"], "completed", 0.0, again=True)
+        error = _execute(job, run, started, watch, on_cell)
+        state = _state(error)
+        why = {} if error is None else {"error_code": error.code, "error": error.message}
+        output = str(job.output(run).relative_to(job.project))
+        call("end_run", run_id=started["id"], state=state, output=output, tries=started["tries"], **why)
+    except WorkbenchError as failure:
+        error = failure
+    except Exception as defect:  # it must not end the other runs
+        error = Unavailable("RUN_FAILED", f"The run failed: {defect!r}")
+    return Outcome(run, started["id"] if started else None, _state(error), time.monotonic() - began, error)
+
+
+def _state(error: WorkbenchError | None) -> State:
+    if error is None:
+        return "completed"
+    return "cancelled" if error.code == "RUN_CANCELLED" else "failed"
+
+
+def _start(call: Call, job: Job, run: PlannedRun) -> Mapping[str, Any]:
+    definition = run.over.get("definition")
+    return call(
+        "start_run",
+        name=job.title(run),
+        key=job.key(run),
+        sweep_id=job.id,
+        notebook=job.notebook,
+        parameters=run.arguments,
+        definitions=[definition] if definition else [],
+        environment=facts(run),
+        output=str(job.output(run).relative_to(job.project)),
+        session_id=job.session if job.space is None else _session(call, job.space, job.title(run)),
+        process=process_identity(),
+    )
+
+
+def _session(call: Call, space: str, name: str) -> str:
+    """A new session for a run. One that is tried again gets another: what an earlier try left does not disturb it."""
+    try:
+        return str(call("create_session", project_id=space, name=name)["id"])
+    except Conflict:
+        return str(call("create_session", project_id=space, name=f"{name} {uuid4().hex[:8]}")["id"])
+
+
+def _execute(
+    job: Job, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
+) -> WorkbenchError | None:
+    """Execute the notebook and save what came of it.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    import nbformat
+
+    from workbench.sweeps import engine, failures, outputs
+
+    kernel = Kernel(job.limits.timeout, job.limits.memory)
+    path = job.output(run)
+    raised: Exception | None = None
+    with _log(path) as log:
+        environment = kernel.environment(_environment(job, started), sweep_mark(job.name, str(job.project)))
+        execution = engine.Execution(
+            kernel, environment, job.directory, outputs.OutputLimit(job.output_bytes), log.fileno(), on_cell
+        )
+        watch.add(kernel)
+        try:
+            engine.execute(nbformat.reads(job.text, as_version=4), run.arguments, execution)
+        except Exception as error:  # papermill, nbclient and zmq raise anything
+            raised = error
+        finally:
+            watch.remove(kernel)
+        failure = failures.of(raised, kernel, execution.document)
+        if execution.document is not None:
+            if failure is not None and failure.code not in ("CELL_FAILED", "INPUT_REQUESTED"):
+                outputs.add_failure(execution.document, failure.code, failure.message)
+            outputs.save(execution.document, path)
+    if failure is None:
+        path.with_suffix(".log").unlink(missing_ok=True)
+    return failure
+
+
+def _environment(job: Job, started: Mapping[str, Any]) -> dict[str, str]:
+    """The kernel's variables: it belongs to its run, and coordinates in the run's session."""
+    variables = {**os.environ, "WORKBENCH_PROJECT": str(job.project), "WORKBENCH_RUN": str(started["id"])}
+    variables.pop("WORKBENCH_SESSION", None)
+    if started["session_id"] is not None:
+        variables["WORKBENCH_SESSION"] = started["session_id"]
+    return variables
+
+
+@contextmanager
+def _log(path: Path) -> Iterator[IO[bytes]]:
+    """The file beside an executed notebook for what the kernel's process itself prints.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    place = path.with_suffix(".log")
+    log: IO[bytes]
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        log = place.open("wb")
+    except OSError as error:
+        raise Unavailable("PROJECT_UNWRITABLE", f"{place} cannot be written: {error.strerror}.") from error
+    try:
+        yield log
+    finally:
+        with suppress(OSError):
+            log.close()

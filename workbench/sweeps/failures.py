@@ -1,0 +1,70 @@
+"""Why a run did not complete, as a code and a sentence.
+
+- ``RUN_TIMEOUT``, ``RUN_OUT_OF_MEMORY``, ``RUN_CANCELLED``: it was ended
+- ``INPUT_REQUESTED``: a cell asked for input
+- ``CELL_FAILED``: a cell raised an error
+- ``KERNEL_DIED``: its kernel ended by itself
+- ``KERNEL_NOT_STARTED``: its kernel did not start
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from nbclient.exceptions import DeadKernelError
+from papermill.exceptions import PapermillExecutionError
+
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.sweeps.watch import Kernel, Reason
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST = 500
+
+
+def of(error: BaseException | None, kernel: Kernel, document: Any) -> WorkbenchError | None:
+    """The reason of a failure; None if there is none.
+
+    Args:
+        error: what the execution raised.
+        document: the notebook as far as it was executed; None: it was not begun.
+    """
+    if kernel.reason is Reason.TIMEOUT:
+        return Unavailable("RUN_TIMEOUT", f"The run took longer than {kernel.seconds:g} s. Raise --timeout.")
+    if kernel.reason is Reason.MEMORY:
+        limit = (kernel.memory or 0) / 1e6
+        return Unavailable("RUN_OUT_OF_MEMORY", f"The run used more than {limit:,.0f} MB. Raise --memory.")
+    if kernel.reason is Reason.CANCELLED:
+        return Unavailable("RUN_CANCELLED", "The sweep was interrupted. Run it again with --resume.")
+    if error is None or isinstance(error, WorkbenchError):
+        return error
+    if isinstance(error, PapermillExecutionError):
+        return _of_cell(error)
+    if isinstance(error, DeadKernelError):
+        return Unavailable("KERNEL_DIED", f"The kernel ended by itself in cell {_running(document)}.")
+    if document is None or not _running(document):
+        return Unavailable("KERNEL_NOT_STARTED", f"The kernel did not start: {_line(str(error))}")
+    return Unavailable("RUN_FAILED", f"The run failed: {_line(f'{type(error).__name__}: {error}')}")
+
+
+def _of_cell(error: PapermillExecutionError) -> WorkbenchError:
+    if error.ename == "StdinNotImplementedError":
+        return Unavailable(
+            "INPUT_REQUESTED", f"Cell {error.cell_index + 1} asks for input, and nobody answers. Make it a parameter."
+        )
+    return Unavailable("CELL_FAILED", f"Cell {error.cell_index + 1}: {_line(f'{error.ename}: {error.evalue}')}")
+
+
+def _line(text: str) -> str:
+    """A text on one line, without colours."""
+    line = " ".join(_ESCAPES.sub("", text).split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _running(document: Any) -> int:
+    """The number of the cell that was executed last, from 1; 0: none was."""
+    last = 0
+    for number, cell in enumerate(document.cells if document is not None else (), 1):
+        if (cell.metadata.get("papermill") or {}).get("start_time"):
+            last = number
+    return last

@@ -1,0 +1,73 @@
+"""What all runs of a sweep share."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from workbench.rules.sweeps.grid import PlannedRun
+from workbench.rules.sweeps.specification import Limits
+
+
+class Call(Protocol):
+    """Runs an operation as the operator, in any thread."""
+
+    def __call__(self, name: str, /, **arguments: Any) -> Mapping[str, Any]:
+        """Run an operation.
+
+        Raises:
+            WorkbenchError: what the operation raises.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """A sweep that is under way: what all its runs share. Can be sent to another machine.
+
+    Args:
+        id: of the sweep's record.
+        notebook: its path, relative to the project if it is inside.
+        text: the notebook as it was when the sweep began, as nbformat writes it.
+        directory: the kernels' current directory.
+        space: the project whose sessions are the runs' coordination spaces; None: the runs share `session`.
+        session: the session that runs share; None: each has its own, or they have none.
+    """
+
+    id: int
+    name: str
+    project: Path
+    notebook: str
+    text: str
+    directory: Path
+    limits: Limits
+    output_bytes: int
+    space: str | None
+    session: str | None
+
+    @property
+    def outputs(self) -> Path:
+        """The directory of the executed notebooks."""
+        return self.project / ".aiswarm" / "runs" / self.name
+
+    def output(self, run: PlannedRun) -> Path:
+        """The executed notebook of a run. Its name is the same for each try."""
+        return self.outputs / f"{run.number:05}-{run.key[:8]}.ipynb"
+
+    def key(self, run: PlannedRun) -> str:
+        """What identifies a run in the project: another sweep may have the same run."""
+        return f"{self.id}:{run.key}"
+
+    def title(self, run: PlannedRun) -> str:
+        """The name of a run."""
+        return f"{self.name} {run.number}"
+
+
+def facts(run: PlannedRun) -> dict[str, Any]:
+    """On what a run runs, for its record."""
+    about = {"python": platform.python_version(), "platform": platform.platform(), "machine": os.uname().nodename}
+    return {**about, "repetition": run.repetition, **run.over}

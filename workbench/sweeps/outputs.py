@@ -1,0 +1,104 @@
+"""Keeps what a run prints within a limit, and saves executed notebooks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from workbench import atomic_file
+
+
+class OutputLimit:
+    """Counts what a run shows, and says when it is too much. What comes after that is left out.
+
+    Args:
+        limit: bytes of all outputs of a run, as JSON.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._limit = limit
+        self._is_told = False
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether something was left out."""
+        return self._is_told
+
+    def cut(self, kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
+        """The content of an output that fits; None: nothing of it does.
+
+        A stream is shortened; another output is kept whole or not at all. Errors are always kept.
+
+        Args:
+            kind: the type of the kernel's message.
+        """
+        if kind == "stream":
+            text = content["text"]
+            kept = text if self._fits(len(text)) else text[: self._take(len(text))]
+            if len(kept) == len(text):
+                return content
+            told = self._told()
+            return {**content, "text": kept + told} if kept or told else None
+        if kind not in ("display_data", "execute_result"):
+            return content
+        size = _size(content.get("data"))
+        if self._fits(size):
+            return content
+        self._left = 0
+        told = self._told()
+        return {**content, "data": {"text/plain": told.strip()}, "metadata": {}} if told else None
+
+    def _fits(self, size: int) -> bool:
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+    def _take(self, size: int) -> int:
+        taken, self._left = min(size, self._left), 0
+        return taken
+
+    def _told(self) -> str:
+        if self._is_told:
+            return ""
+        self._is_told = True
+        limit = f"{self._limit:,} bytes (max_sweep_output_bytes)"
+        return f"\n… The outputs of this run exceed {limit}; the rest is left out.\n"
+
+
+def _size(data: Any) -> int:
+    """About how many bytes a value has as JSON."""
+    if isinstance(data, str):
+        return len(data)
+    if isinstance(data, dict):
+        return sum(len(str(key)) + _size(value) for key, value in data.items())
+    return len(json.dumps(data, default=str))
+
+
+def save(document: Any, path: Path) -> None:
+    """Save a notebook atomically.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    import nbformat
+
+    atomic_file.replace(path, nbformat.writes(document))
+
+
+def add_failure(document: Any, code: str, message: str) -> None:
+    """Show below the cell that ran, or else the first one, why a run was ended: the kernel could not."""
+    import nbformat
+
+    cells = [cell for cell in document.cells if cell.cell_type == "code"]
+    running = [cell for cell in cells if _state(cell) in ("running", "failed")]
+    for cell in [*running, *cells][:1]:
+        cell.outputs.append(
+            nbformat.v4.new_output("error", ename=code, evalue=message, traceback=[f"{code}: {message}"])
+        )
+
+
+def _state(cell: Any) -> str:
+    return str((cell.metadata.get("papermill") or {}).get("status", ""))

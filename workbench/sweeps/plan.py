@@ -1,0 +1,125 @@
+"""What a sweep will run, checked as a whole before anything is started or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import BadInput
+from workbench.rules.sweeps import grid, notebook
+from workbench.rules.sweeps.grid import PlannedRun
+from workbench.rules.sweeps.specification import Specification
+from workbench.settings import Settings
+from workbench.sweeps.job import Call
+
+_LARGEST_NOTEBOOK = 100_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep that can be run.
+
+    Args:
+        path: of the notebook.
+        text: the notebook.
+        content: the hash of what the notebook does.
+    """
+
+    specification: Specification
+    path: Path
+    text: str
+    content: str
+    runs: Sequence[PlannedRun]
+
+    @property
+    def digest(self) -> str:
+        """The same for sweeps that have the same runs."""
+        return grid.digest(self.specification, self.content)
+
+    def shown_path(self, project: Path) -> str:
+        """The notebook's path, relative to the project if it is inside."""
+        return self.path.relative_to(project).as_posix() if self.path.is_relative_to(project) else str(self.path)
+
+    def as_data(self, project: Path) -> dict[str, Any]:
+        """What is recorded of the specification."""
+        values: dict[str, Any] = {"notebook": self.shown_path(project), "repeat": self.specification.repeat}
+        parts = {"parameters": self.specification.parameters, "over": self.specification.over}
+        values |= {name: {key: list(found) for key, found in part.items()} for name, part in parts.items()}
+        return values | {"runs": len(self.runs), "digest": self.digest}
+
+
+def make(specification: Specification, base: Path, settings: Settings) -> Plan:
+    """Read the notebook, check the values against its parameters, and make the grid.
+
+    Args:
+        base: the directory that the notebook's path is relative to.
+
+    Raises:
+        BadInput: ``FILE_UNREADABLE``, ``BAD_NOTEBOOK``, ``KERNEL_NOT_FOUND``, ``UNKNOWN_PARAMETER``, ``BAD_PARAMETER``,
+            ``SWEEP_TOO_LARGE``.
+    """
+    path = (base / specification.notebook).resolve()
+    text, document = _read(path)
+    known = _declared(document, path)
+    notebook.check(known, {**specification.parameters, **specification.over}, path.name)
+    content = notebook.content_hash(document)
+    runs = grid.grid(specification, content, settings.max_sweep_runs)
+    _require_kernel(document, path)
+    return Plan(specification, path, text, content, runs)
+
+
+def require_over(specification: Specification, call: Call) -> None:
+    """Refuse personas and definitions that the project has not.
+
+    Raises:
+        NotFound: see the operations `get_persona` and `agent_get_info`.
+    """
+    for persona in specification.over.get("persona", ()):
+        call("get_persona", persona_id=persona)
+    for definition in specification.over.get("definition", ()):
+        call("agent_get_info", agentTarget=definition)
+
+
+def _read(path: Path) -> tuple[str, Mapping[str, Any]]:
+    import nbformat
+
+    try:
+        if path.stat().st_size > _LARGEST_NOTEBOOK:
+            raise _bad_notebook(path, "it is too large")
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput("FILE_UNREADABLE", f"{path} cannot be read: {error}.") from None
+    try:
+        document = nbformat.reads(text, as_version=4)
+        nbformat.validate(document)
+    except Exception as error:  # nbformat raises anything
+        raise _bad_notebook(path, " ".join(str(error).split())[:200]) from None
+    return nbformat.writes(document), document
+
+
+def _declared(document: Mapping[str, Any], path: Path) -> Mapping[str, notebook.Parameter] | None:
+    if notebook.is_python(document):
+        return notebook.declared(document)
+    from papermill import inspect_notebook
+
+    return notebook.of_papermill(inspect_notebook(str(path)))
+
+
+def _require_kernel(document: Mapping[str, Any], path: Path) -> None:
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    name = (document.get("metadata", {}).get("kernelspec") or {}).get("name")
+    if not name:
+        raise _bad_notebook(path, "it names no kernel. Open it in Jupyter, choose a kernel and save it")
+    try:
+        KernelSpecManager().get_kernel_spec(name)
+    except NoSuchKernel:
+        raise BadInput(
+            "KERNEL_NOT_FOUND", f"{path.name} needs the kernel {name!r}. `jupyter kernelspec list` lists those here."
+        ) from None
+
+
+def _bad_notebook(path: Path, why: str) -> BadInput:
+    return BadInput("BAD_NOTEBOOK", f"{path} is not a notebook that can be run: {why}.")

@@ -1,0 +1,86 @@
+"""How far a sweep is, as numbers and as a line."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.rules.sweeps.grid import PlannedRun
+    from workbench.sweeps.execution import Outcome
+
+_VALUE_LENGTH = 24
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run that is under way: `done` of its `cells` are."""
+
+    run: PlannedRun
+    done: int = 0
+    cells: int = 0
+
+
+@dataclass
+class Progress:
+    """How far a sweep is. Threads report to it; any thread may read it.
+
+    Args:
+        total: all runs of the sweep.
+        before: those that were completed before.
+    """
+
+    name: str
+    total: int
+    before: int
+    running: dict[int, Running] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, run: PlannedRun, done: int = 0, cells: int = 0) -> None:
+        """A run has begun, or has come further."""
+        with self._lock:
+            self.running[run.number] = Running(run, done, cells)
+
+    def end(self, outcome: Outcome) -> None:
+        """A run has ended."""
+        with self._lock:
+            self.running.pop(outcome.run.number, None)
+            self.outcomes.append(outcome)
+
+    def under_way(self) -> list[Running]:
+        """The runs that are under way, by number."""
+        with self._lock:
+            return [self.running[number] for number in sorted(self.running)]
+
+    def counts(self) -> Mapping[str, int]:
+        """How many runs ended how, with those that were completed before."""
+        with self._lock:
+            found = Counter(str(outcome.state) for outcome in self.outcomes)
+        found["completed"] += self.before
+        return found
+
+    def line(self) -> str:
+        """It on one line."""
+        counts, width = self.counts(), 20
+        ended = sum(counts.values())
+        filled = width * ended // max(1, self.total)
+        parts = [f"{counts[state]} {state}" for state in ("completed", "failed", "cancelled") if counts.get(state)]
+        under_way = len(self.under_way())
+        parts += [f"{under_way} running"] if under_way else []
+        bar = "█" * filled + "░" * (width - filled)
+        return f"{self.name} [{bar}] {ended} of {self.total}: {', '.join(parts) or 'none yet'}"
+
+
+def described(run: PlannedRun) -> str:
+    """The values of a run on one line."""
+    parts = [f"{name}={_short(value)}" for name, value in run.arguments.items()]
+    return ", ".join([*parts, *([f"repetition {run.repetition}"] if run.repetition > 1 else [])])
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= _VALUE_LENGTH else f"{text[: _VALUE_LENGTH - 1]}…"

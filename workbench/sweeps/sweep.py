@@ -1,0 +1,119 @@
+"""The runs of a sweep, several at a time, until all are done or it is interrupted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from workbench import file_lock
+from workbench.errors import Conflict, Unavailable
+from workbench.rules.sweeps.grid import PlannedRun
+from workbench.settings import Settings
+from workbench.sweeps.execution import Outcome, execute_run
+from workbench.sweeps.job import Call, Job
+from workbench.sweeps.progress import Progress
+from workbench.sweeps.watch import GRACE_SECONDS, Watch, end_marked, sweep_mark
+
+SHOW_SECONDS = 0.2
+END_SECONDS = 10.0
+"""How long threads may take to notice that their kernels were ended."""
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """How a sweep ended.
+
+    Args:
+        outcomes: of the runs that were executed, or were to be, in the order in which they ended.
+        interrupted: it was interrupted, and not all runs are done.
+    """
+
+    job: Job
+    progress: Progress
+    interrupted: bool
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """See above."""
+        return self.progress.outcomes
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """The runs that failed, by number."""
+        return sorted((one for one in self.outcomes if one.state == "failed"), key=lambda one: one.run.number)
+
+
+@contextmanager
+def only_one(settings: Settings, name: str) -> Iterator[None]:
+    """Keep other processes from running the same sweep, and end what one that was killed left running.
+
+    Raises:
+        Conflict: ``SWEEP_RUNNING``. Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    place = settings.runs / name
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable("PROJECT_UNWRITABLE", f"{place} cannot be written: {error.strerror}.") from error
+    with file_lock.held(place / ".lock") as is_held:
+        if not is_held:
+            raise Conflict("SWEEP_RUNNING", f"The sweep {name} is running. Wait for it, or choose another --name.")
+        mark = sweep_mark(name, str(settings.project))
+        end_marked(mark)
+        try:
+            yield
+        finally:
+            end_marked(mark)
+
+
+def execute_sweep(
+    call: Call, job: Job, runs: Sequence[PlannedRun], progress: Progress, show: Callable[[Progress], None]
+) -> SweepResult:
+    """Execute runs, and record each. Call it within `only_one`, in the main thread.
+
+    The first interrupt stops the code of all kernels, which has a moment to clean up; the second ends them at once.
+
+    Args:
+        runs: those that are not completed.
+        show: shows the progress; called often, in this thread.
+    """
+    threads = ThreadPoolExecutor(job.limits.workers, "workbench-sweep")
+    waiting: set[Future[None]] = set()
+    with Watch() as watch:
+        try:
+            for run in runs:
+                waiting.add(threads.submit(_run, call, job, run, watch, progress))
+            while waiting:
+                waiting -= wait(waiting, SHOW_SECONDS, FIRST_COMPLETED).done
+                show(progress)
+        except BaseException as error:
+            _stop(threads, waiting, watch)
+            show(progress)
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+        finally:
+            threads.shutdown(wait=True, cancel_futures=True)
+    show(progress)
+    return SweepResult(job, progress, watch.cancelled)
+
+
+def _run(call: Call, job: Job, run: PlannedRun, watch: Watch, progress: Progress) -> None:
+    if watch.cancelled:
+        return
+    progress.note(run)
+    progress.end(execute_run(call, job, run, watch, lambda done, cells: progress.note(run, done, cells)))
+
+
+def _stop(threads: ThreadPoolExecutor, waiting: set[Future[None]], watch: Watch) -> None:
+    """Cancel all runs: ask, then end."""
+    ending = threading.Thread(target=watch.ask_all, name="workbench-sweep-stop", daemon=True)
+    with suppress(KeyboardInterrupt):
+        ending.start()
+        threads.shutdown(wait=False, cancel_futures=True)
+        wait(waiting, GRACE_SECONDS + SHOW_SECONDS)
+    ending.join()
+    watch.end_all()
+    wait(waiting, END_SECONDS)
