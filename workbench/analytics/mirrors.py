@@ -237,6 +237,30 @@ MIRRORS = (
         "personality",
         "reference",
     ),
+    Mirror(
+        "raw_runs",
+        {
+            **{"id": "BIGINT", "key": "VARCHAR", "name": "VARCHAR", "sweep_id": "BIGINT"},
+            **dict.fromkeys(("sweep", "notebook", "state", "error_code", "error"), "VARCHAR"),
+            **{"tries": "BIGINT", "session_id": "VARCHAR", "git_commit": "VARCHAR", "git_dirty": "BIGINT"},
+            **dict.fromkeys(("output", "created_by", "notes", "tags"), "VARCHAR"),
+            **dict.fromkeys(("parameters", "definitions", "environment"), "VARCHAR"),
+            **dict.fromkeys(("archived_us", "started_us", "ended_us"), "BIGINT"),
+        },
+        SQL.runs,
+        "run",
+        "id",
+    ),
+    Mirror(
+        "raw_run_metrics",
+        {
+            **{"run_id": "BIGINT", "name": "VARCHAR", "step": "BIGINT", "at_us": "BIGINT"},
+            **{"value": "DOUBLE", "text": "VARCHAR"},
+        },
+        SQL.run_metrics,
+        "run",
+        "run_id",
+    ),
 )
 EVENT_COLUMNS = {
     "id": "BIGINT",

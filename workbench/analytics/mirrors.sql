@@ -93,3 +93,20 @@ SELECT p.name || '/' || p.version AS reference, p.rid, p.name, p.version, p.owne
 FROM personalities p JOIN koi_bundles b ON b.rid = p.rid
 WHERE CAST(:keys AS TEXT) IS NULL OR p.name || '/' || p.version IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY p.name, p.version;
+
+-- name: runs
+SELECT r.id, r.key, r.name, r.sweep_id, w.name AS sweep, r.notebook, r.state, r.error_code, r.error, r.tries,
+    r.session_id, r.git_commit, r.git_dirty, r.output, r.created_by, r.notes,
+    (SELECT {{sqlite}}group_concat{{end}}{{postgres}}string_agg{{end}}(t.tag, ' ')
+        FROM run_tags t WHERE t.run_id = r.id) AS tags,
+    r.parameters, r.definitions, r.environment, r.archived_at AS archived_us, r.started_at AS started_us,
+    r.ended_at AS ended_us
+FROM runs r
+LEFT JOIN sweeps w ON w.id = r.sweep_id
+WHERE CAST(:keys AS TEXT) IS NULL OR r.id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY r.id;
+
+-- name: run_metrics
+SELECT run_id, name, step, at AS at_us, value, text FROM run_metrics
+WHERE CAST(:keys AS TEXT) IS NULL OR run_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY run_id, name, step;

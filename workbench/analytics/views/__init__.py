@@ -36,6 +36,8 @@ VIEWS = (
     "processes",
     "sessions",
     "personalities",
+    "runs",
+    "run_metrics",
     "events",
 )
 """Every view, in the order of the manual. A view comes after those that it uses."""
