@@ -1,0 +1,101 @@
+"""Copies the store of B12 into DuckDB, in a process of its own: as Workbench does, or as ADBC alone does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tests.bench.ws_load import p99
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.reports import QUERIES
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+from workbench.store.sqlite import SqliteStore, open_store
+
+SQL = beside(str(Path(__file__).with_name("b12.py")))
+QUERY = """SELECT kind, count(*), avg(CAST(data->>'seconds' AS DOUBLE)),
+    quantile_cont(CAST(data->>'seconds' AS DOUBLE), 0.99)
+FROM events GROUP BY kind ORDER BY kind"""
+IDLE_SECONDS = 2.0
+
+
+def workbench(store: SqliteStore, new: int) -> dict[str, float]:
+    """Seconds of the first load and of questions, the most memory over before in MB, milliseconds of a refresh."""
+    live, before = Live(), _peak()
+
+    def asked(query: str) -> float:
+        started = time.perf_counter()
+        live.answer(asyncio.run(refresh(live, store)), query).fetchall()
+        return time.perf_counter() - started
+
+    load = asked("SELECT 1")
+    held = _peak() - before
+    query, report = asked(QUERY), asked((QUERIES / "totals.sql").read_text("utf-8"))
+    asyncio.run(store.write(lambda tx: _add(tx, new)))
+    return {"load": load, "memory": held, "query": query, "report": report, "refresh": asked("SELECT 1") * 1000}
+
+
+def writers(store: SqliteStore) -> dict[str, float]:
+    """The p99 of writes, in milliseconds, while nothing else is done and while the store is loaded."""
+
+    async def measured() -> dict[str, float]:
+        idle = await _writes(store, asyncio.create_task(asyncio.sleep(IDLE_SECONDS)))
+        return {"idle": p99(idle), "loading": p99(await _writes(store, asyncio.create_task(refresh(Live(), store))))}
+
+    return asyncio.run(measured())
+
+
+async def _writes(store: SqliteStore, meanwhile: asyncio.Task[Any]) -> list[float]:
+    took = []
+    while not meanwhile.done():
+        started = time.perf_counter()
+        await store.write(lambda tx: tx.emit("task.progress", "task:1", attempt=1))
+        took.append(time.perf_counter() - started)
+    await meanwhile
+    return took
+
+
+def bare(path: str) -> dict[str, float]:
+    """Seconds of a copy of the events by ADBC, and of the same query on it."""
+    from adbc_driver_sqlite import dbapi
+
+    started = time.perf_counter()
+    with dbapi.connect(f"file:{path}?mode=ro") as source, source.cursor() as cursor, duckdb.connect() as db:
+        cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": "65536"})
+        cursor.execute("SELECT id, at, kind, actor, subject, coalesce(session, '') AS session, data FROM events")
+        db.register("rows", cursor.fetch_arrow())
+        db.execute("CREATE TABLE copied AS SELECT * FROM rows")
+        load = time.perf_counter() - started
+        db.execute("CREATE TABLE events AS SELECT * REPLACE (CAST(data AS JSON) AS data) FROM copied")
+        started = time.perf_counter()
+        db.execute(QUERY).fetchall()
+        return {"load": load, "query": time.perf_counter() - started}
+
+
+def _add(tx: Tx, count: int) -> None:
+    tx.run(SQL.add_events, count=count, now=tx.now, tasks=100)
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main(what: str, path: str, new: str) -> None:
+    """Measure one contestant, and print what was found."""
+    if what == "bare":
+        print(json.dumps(bare(path)))
+        return
+    with closing(open_store(Path(path))) as store:
+        print(json.dumps(workbench(store, int(new)) if what == "workbench" else writers(store)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,81 @@
+"""B12: the events of a large project in DuckDB: the first load, the next one, a report, and what is new."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.bench.child import Child
+from tests.bench.project import fill, prepare, scratch
+from tests.bench.rows import Row, Samples, at_most, within
+from workbench.store.base import Tx
+from workbench.store.queries import beside
+from workbench.store.sqlite import open_store
+
+SQL = beside(__file__)
+EVENTS, TASKS = 1_000_000, 100_000
+
+
+def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
+    """Each contestant is a process of its own, one after the other in each round."""
+    events, new = (30_000, 300) if quick else (EVENTS, 10_000)
+    first, again, bare, writers = [], [], [], []
+    with scratch() as directory:
+        database = prepare(directory / "seed", agents=1, tasks=0).root / ".aiswarm" / "coordination.db"
+        _fill(database, events, events * TASKS // EVENTS)
+        for _ in range(rounds):
+            for kept in (first, writers):
+                shutil.rmtree(database.with_name("analytics"), ignore_errors=True)
+                kept.append(_measured("workbench" if kept is first else "writers", database, new))
+                if kept is first:
+                    again.append(_measured("workbench", database, new))
+                    bare.append(_measured("bare", database, new))
+    return {
+        "the first load": Samples([one["load"] for one in first], [one["load"] for one in bare], "s"),
+        "the first load, in seconds": Samples([one["load"] for one in first], unit="s", against="–"),
+        "the load of the next kernel": Samples([one["load"] for one in again], unit="s", against="–"),
+        "memory of the first load": Samples([one["memory"] for one in first], unit="MB", against="–"),
+        "a query of events": Samples(
+            [one["query"] for one in again], [one["query"] for one in bare], "s", "the same on a native DuckDB table"
+        ),
+        "a standard report": Samples([one["report"] for one in again], unit="s", against="–"),
+        "10,000 new events": Samples([one["refresh"] for one in (*first, *again)], unit="ms", against="–"),
+        "p99 of writers during the first load": Samples(
+            [one["loading"] for one in writers], [one["idle"] for one in writers], "ms", "without the load"
+        ),
+    }
+
+
+def _fill(database: Path, events: int, tasks: int) -> None:
+    def change(tx: Tx) -> None:
+        fill(tx, tasks, mixed=True)
+        tx.run(SQL.add_events, count=events, now=tx.now, tasks=tasks)
+
+    with closing(open_store(database)) as store:
+        asyncio.run(store.write(change))
+
+
+def _measured(what: str, database: Path, new: int) -> Any:
+    with Child("analytics_load", what, str(database), str(new)) as child:
+        return child.hear()
+
+
+ROW = Row(
+    "B12",
+    "a million events in DuckDB",
+    "a bare copy by ADBC in its own process",
+    {
+        "the first load": at_most(1.5),
+        "the first load, in seconds": within(3, "s"),
+        "memory of the first load": within(400, "MB"),
+        "a query of events": at_most(1.2),
+        "a standard report": within(1, "s"),
+        "10,000 new events": within(100, "ms"),
+        "p99 of writers during the first load": at_most(1.3),
+    },
+    run,
+)
