@@ -19,7 +19,7 @@ from tests.conftest import Admit, Admitted, Clock
 from workbench.analytics import reports
 from workbench.analytics.changes import START, SUBJECT, read_update
 from workbench.analytics.live import Live, ask, refresh
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, Mirror
 from workbench.analytics.questions import Question
 from workbench.analytics.results import as_frame
 from workbench.analytics.views import VIEWS
@@ -409,6 +409,12 @@ async def test_news_that_come_late_are_old(workbench: Workbench) -> None:
     await make(workbench)
     whole = content(live, await refresh(live, workbench.store))
     assert content(live, late) == whole
+
+
+@pytest.mark.parametrize("mirror", MIRRORS, ids=lambda mirror: mirror.table)
+def test_changed_rows_are_found_without_looking_at_all(mirror: Mirror) -> None:
+    assert "IS NULL OR" not in mirror.changed_rows.text
+    assert mirror.changed_rows.text != mirror.rows.text
 
 
 async def test_only_what_changed_is_read_again(workbench: Workbench, admit: Admit) -> None:

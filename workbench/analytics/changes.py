@@ -103,4 +103,4 @@ def _rows(tx: Reader, mirror: Mirror, keys: Keys | None) -> Rows:
     if keys is None:
         return tx.tuples(mirror.rows, keys=None)
     wanted = keys.get(mirror.noun)
-    return tx.tuples(mirror.rows, keys=json.dumps(sorted(wanted))) if wanted else ()
+    return tx.tuples(mirror.changed_rows, keys=json.dumps(sorted(wanted))) if wanted else ()

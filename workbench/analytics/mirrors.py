@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from workbench.store.queries import Query, beside
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     import duckdb
 
 SQL = beside(__file__)
+ALL_ROWS = "CAST(:keys AS TEXT) IS NULL OR "
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Mirror:
     rows: Query
     noun: str
     key: str
+
+    @cached_property
+    def changed_rows(self) -> Query:
+        """`rows` for keys only: as long as all rows may be wanted, SQLite looks at each of them."""
+        return Query(f"changed_{self.rows.name}", self.rows.text.replace(ALL_ROWS, ""))
 
 
 MIRRORS = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics import mirrors, views
 from workbench.analytics.changes import START, Position, Rows, Update
-from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS
+from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, Mirror
 
 if TYPE_CHECKING:
     import duckdb
@@ -105,7 +105,7 @@ class Replica:
             if update.keys is None:
                 db.execute(f"DELETE FROM {mirror.table}")
             elif keys := update.keys.get(mirror.noun):
-                _delete(db, mirror.table, mirror.key, keys)
+                _delete(db, mirror, keys)
             _insert(db, mirror.table, mirror.columns, update.rows[mirror.table])
 
     def _database(self) -> duckdb.DuckDBPyConnection:
@@ -150,11 +150,12 @@ def _insert(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str
         db.unregister("arriving")
 
 
-def _delete(db: duckdb.DuckDBPyConnection, table: str, column: str, keys: frozenset[str]) -> None:
+def _delete(db: duckdb.DuckDBPyConnection, mirror: Mirror, keys: frozenset[str]) -> None:
     import numpy
 
     db.register("leaving", {"key": numpy.array(sorted(keys), dtype=object)})
     try:
-        db.execute(f"DELETE FROM {table} WHERE CAST({column} AS VARCHAR) IN (SELECT key FROM leaving)")
+        cast = f"TRY_CAST(key AS {mirror.columns[mirror.key]})"
+        db.execute(f"DELETE FROM {mirror.table} WHERE {mirror.key} IN (SELECT {cast} FROM leaving)")
     finally:
         db.unregister("leaving")
