@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tests.op_types import FOREIGN, Known, Types
 from workbench import errors
 from workbench.ops import Op
 
@@ -32,6 +33,8 @@ _LAYERS = (
     "definitions",
     "rules",
     "git",
+    "koi",
+    "functions",
     "process",
     "allowlist.py",
     "atomic_file.py",
@@ -42,7 +45,7 @@ _DEFINITIONS = "workbench.definitions"
 """Reached by `ctx.definitions` alone: the names of its methods are too common."""
 _TOO_COMMON = {
     *("get", "add", "all", "one", "run", "read", "write", "look", "append", "format", "items", "close", "start"),
-    *("remove", "rename", "update", "pop", "union", "create", "path", "status", "references"),
+    *("remove", "rename", "update", "pop", "union", "create", "path", "status", "references", "open", "contents"),
 }
 """Names of methods that say nothing of whose they are."""
 
@@ -77,7 +80,10 @@ def codes_of(op: Op) -> list[str]:
 
 @cache
 def _graph() -> Mapping[Place, Piece]:
-    modules = dict(_modules())
+    everything = dict(_modules())
+    imports = {module: _imports(tree) for module, tree in everything.items()}
+    types = Types(everything, imports)
+    modules = {module: everything[module] for module in _names(_LAYERS)}
     pieces = {(module, name): node for module, tree in modules.items() for name, node in _pieces(tree)}
     methods = _methods(place for place in pieces if not place[0].startswith(_DEFINITIONS))
     inside = _methods(place for place in pieces if place[0].startswith(_DEFINITIONS))
@@ -85,11 +91,12 @@ def _graph() -> Mapping[Place, Piece]:
     made = {}
     for (module, name), node in pieces.items():
         known = inside if module.startswith(_DEFINITIONS) else methods
-        piece = made[module, name] = _read((module, name), node, _imports(modules[module]), known)
+        reader = _Reader((module, name), imports[module], known, types, types.scope((module, name), node))
+        piece = made[module, name] = reader.read(node)
         if ("ctx", "decision_handlers") in piece.mentions:
             piece.mentions |= handlers
-    for module, tree in modules.items():  # a package passes on names of its modules
-        for name, place in _imports(tree).items():
+    for module in modules:  # a package passes on names of its modules
+        for name, place in imports[module].items():
             made.setdefault((module, name), Piece(mentions={place}))
     return made
 
@@ -108,11 +115,22 @@ def _is_handler(node: ast.stmt) -> bool:
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for layer in _LAYERS:
-        place = ROOT / "workbench" / layer
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            yield name, ast.parse(path.read_text("utf-8"))
+    for path in _files(""):
+        yield _name(path), ast.parse(path.read_text("utf-8"))
+
+
+def _names(layers: Iterable[str]) -> Iterator[str]:
+    """The modules of layers."""
+    return (_name(path) for layer in layers for path in _files(layer))
+
+
+def _files(layer: str) -> list[Path]:
+    place = ROOT / "workbench" / layer
+    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
+
+
+def _name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
@@ -129,41 +147,54 @@ def _pieces(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
                 yield name, node
 
 
-def _read(place: Place, node: ast.stmt, names: Mapping[str, Place], methods: Mapping[str, list[Place]]) -> Piece:
-    made, module = Piece(), place[0]
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Call(func=ast.Name(id=family), args=[code, *_]) if family in FAMILIES:
-                made.codes |= {
-                    part.value
-                    for part in ast.walk(code)
-                    if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.isupper()
-                }
-            case ast.Name(id=name):
-                made.mentions.add(names.get(name, (module, name)))
-            case ast.Attribute(value=ast.Name(id="self"), attr=attr):
-                made.mentions.add((module, f"{place[1].partition('.')[0]}.{attr}"))
-            case ast.Attribute():
-                made.mentions |= set(_attribute(inner, names, methods))
-    return made
+@dataclass(frozen=True)
+class _Reader:
+    """Reads what a piece mentions.
 
+    Args:
+        names: what imported names stand for.
+        methods: of all classes, by name: for values whose class is not known.
+        scope: the classes of names in the piece, as far as they are known.
+    """
 
-def _attribute(node: ast.Attribute, names: Mapping[str, Place], methods: Mapping[str, list[Place]]) -> Iterator[Place]:
-    match node.value:
-        case ast.Name(id=name) if name in names:
-            package, module = names[name]
-            yield f"{package}.{module}", node.attr
-            yield package, f"{module}.{node.attr}"
-        case ast.Name(id="os"):
+    place: Place
+    names: Mapping[str, Place]
+    methods: Mapping[str, list[Place]]
+    types: Types
+    scope: Mapping[str, Known]
+
+    def read(self, node: ast.stmt) -> Piece:
+        made, module = Piece(), self.place[0]
+        for inner in ast.walk(node):
+            match inner:
+                case ast.Call(func=ast.Name(id=family), args=[code, *_]) if family in FAMILIES:
+                    made.codes |= {
+                        part.value
+                        for part in ast.walk(code)
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.isupper()
+                    }
+                case ast.Name(id=name):
+                    made.mentions.add(self.names.get(name, (module, name)))
+                case ast.Attribute():
+                    made.mentions |= set(self._attribute(inner))
+        return made
+
+    def _is_local(self, value: ast.expr) -> bool:
+        return isinstance(value, ast.Name) and value.id in self.scope
+
+    def _attribute(self, node: ast.Attribute) -> Iterator[Place]:
+        """What ``value.name`` can be: a function of a module, or a method of the class of the value."""
+        if not self._is_local(node.value) and (module := self.types.module(self.place[0], node.value)) is not None:
+            yield module, node.attr
             return
-        case ast.Name(id="ctx"):
-            yield "ctx", node.attr
-        case ast.Attribute(attr="allowlist"):
-            yield "workbench.allowlist", f"Allowlist.{node.attr}"
-        case ast.Attribute(attr="definitions"):
-            yield "workbench.definitions.registry", f"Registry.{node.attr}"
-    if node.attr not in _TOO_COMMON:
-        yield from methods.get(node.attr, ())
+        match node.value:
+            case ast.Name(id="ctx"):
+                yield "ctx", node.attr
+        owner = self.types.of(self.place[0], node.value, self.scope)
+        if owner is not None:
+            yield from self.types.owners(owner, node.attr) if owner != FOREIGN else ()
+        elif node.attr not in _TOO_COMMON:
+            yield from self.methods.get(node.attr, ())
 
 
 def _imports(tree: ast.Module) -> dict[str, Place]:
