@@ -34,7 +34,10 @@ from rid_lib.types import KoiNetNode  # noqa: E402
 
 
 class AgentPersonality(ORN):
-    """As in spec 5. It has to exist before koi-net reads its name in a configuration."""
+    """As in spec 5, but stricter: there are no versions with a plus sign, so koi-net cannot read events about them.
+
+    It has to exist before koi-net reads its name in a configuration.
+    """
 
     namespace = "agent.personality"
 
@@ -48,6 +51,8 @@ class AgentPersonality(ORN):
     @classmethod
     def from_reference(cls, reference: str) -> AgentPersonality:
         name, version = reference.split("/")
+        if "+" in version:
+            raise ValueError("a version has no plus sign")
         return cls(name, version)
 
 

@@ -1107,25 +1107,28 @@ hole number of calls a minute."})}async save(t){let{permission:e}=this.decided??
 requests.run("set_peer_permission",s);if(!i)return;let{permission:o}=i.permissions.find(({trait:a})=>a===this.trait)??{};this.desk.announce(`${this.label}: ${o?
 Dn[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var ei=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new f(t),this.reader=new f(t),this.permissions=new ti(t);let i=y("peer");this.mark=r("span",
 {class:"wb-mark"}),this.title=r("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.state=r("div",{class:"wb-indented wb-wrap"}),this.facts=new j,this.refusals=
-r("div",{}),this.published=r("div",{}),this.blockButton=u("","wb-button",()=>this.toggleBlock()),this.confirmBox=r("div",{});let o=u("×","wb-close",e.close,"Cl\
-ose the node");this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-head"},this.mark,this.title,o),
-this.state,r("div",{class:"wb-line"},this.blockButton),this.confirmBox,this.requests.errorBox,this.reader.errorBox,this.facts.element,this.published,this.permissions.
-element,this.refusals),this.element.addEventListener("keydown",a=>this.onKey(a)),t.store.subscribe(()=>this.onEvents(),s)}show(t){this.hide(),this.rid=t,this.confirmBox.
-replaceChildren(),this.requests.clearError(),this.permissions.clear(),this.refusals.replaceChildren(),this.drawn=null,this.element.hidden=!1;let e=s=>this.reader.
-showError(s);this.reading=new A(()=>this.read(t),e),this.reading.now()}hide(){this.reading?.stop(),this.element.hidden=!0}focus(){this.title.focus()}onEvents(){
-!this.element.hidden&&this.desk.store.concerns(`peer:${this.rid}`)&&this.reading.now()}async read(t){let e=await this.reader.send("get_peer",{peer:t});t===this.
-rid&&(this.reader.clearError(),this.permissions.show(t,e.permissions),this.drawRefusals(e.refusals))}update(t,e,s,i){this.peer=t;let[o,a]=Jt[t.state];this.drawn!==
-t.state&&this.mark.replaceChildren(g(a)),this.drawn=t.state,d(this.title,t.name),d(this.state,nd(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.rid),d(this.
-blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||S(s,this.blockButton),this.permissions.update(s,!!t.blocked_at)}drawFacts(t,{rid:e,edges:s},i){
-let o=(a,h)=>s.find(({source:l,target:c})=>l===a&&c===h);this.facts.update([["Address",t.base_url&&r("code",{class:"wb-id"},t.base_url)],["RID",r("code",{class:"\
-wb-id"},t.rid)],["Kind",t.node_type==="PARTIAL"?"sends requests, but takes none":null],["Role",t.is_relay&&"first contact: passes on what other nodes publish"],
-["Sends to us",zt(o(t.rid,e))],["Gets from us",zt(o(e,t.rid))],["Known since",E(t.first_seen)],["Last contact",yt(t.last_seen,i)],["Waiting",t.waiting>0&&`${w(t.
-waiting,"event")} to be sent`],["Failures",t.failures>0&&`${w(t.failures,"request")} in a row`]])}drawPublished(t){let{personalities:e}=this.desk.store.tables,s=[
-...e.values()].filter(({provenance:a})=>a?.owner===t).map(({name:a})=>a),i=s.join(`
+r("div",{}),this.rejections=r("div",{}),this.published=r("div",{}),this.blockButton=u("","wb-button",()=>this.toggleBlock()),this.confirmBox=r("div",{});let o=u(
+"×","wb-close",e.close,"Close the node");this.element=r("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},r("div",{class:"wb-pane-hea\
+d"},this.mark,this.title,o),this.state,r("div",{class:"wb-line"},this.blockButton),this.confirmBox,this.requests.errorBox,this.reader.errorBox,this.facts.element,
+this.published,this.permissions.element,this.refusals,this.rejections),this.element.addEventListener("keydown",a=>this.onKey(a)),t.store.subscribe(()=>this.onEvents(),
+s)}show(t){this.hide(),this.rid=t,this.confirmBox.replaceChildren(),this.requests.clearError(),this.permissions.clear(),this.refusals.replaceChildren(),this.rejections.
+replaceChildren(),this.drawn=null,this.element.hidden=!1;let e=s=>this.reader.showError(s);this.reading=new A(()=>this.read(t),e),this.reading.now()}hide(){this.
+reading?.stop(),this.element.hidden=!0}focus(){this.title.focus()}onEvents(){!this.element.hidden&&this.desk.store.concerns(`peer:${this.rid}`)&&this.reading.now()}async read(t){
+let e=await this.reader.send("get_peer",{peer:t});t===this.rid&&(this.reader.clearError(),this.permissions.show(t,e.permissions),this.drawRefusals(e.refusals),this.
+drawRejections(e.rejections))}update(t,e,s,i){this.peer=t;let[o,a]=Jt[t.state];this.drawn!==t.state&&this.mark.replaceChildren(g(a)),this.drawn=t.state,d(this.title,
+t.name),d(this.state,nd(t,o,i)),this.drawFacts(t,e,i),this.drawPublished(t.rid),d(this.blockButton,t.blocked_at?"Unblock":"Block…"),this.requests.busy||S(s,this.
+blockButton),this.permissions.update(s,!!t.blocked_at)}drawFacts(t,{rid:e,edges:s},i){let o=(a,h)=>s.find(({source:l,target:c})=>l===a&&c===h);this.facts.update(
+[["Address",t.base_url&&r("code",{class:"wb-id"},t.base_url)],["RID",r("code",{class:"wb-id"},t.rid)],["Kind",t.node_type==="PARTIAL"?"sends requests, but takes\
+ none":null],["Role",t.is_relay&&"first contact: passes on what other nodes publish"],["Sends to us",zt(o(t.rid,e))],["Gets from us",zt(o(e,t.rid))],["Known sin\
+ce",E(t.first_seen)],["Last contact",yt(t.last_seen,i)],["Waiting",t.waiting>0&&`${w(t.waiting,"event")} to be sent`],["Failures",t.failures>0&&`${w(t.failures,
+"request")} in a row`]])}drawPublished(t){let{personalities:e}=this.desk.store.tables,s=[...e.values()].filter(({provenance:a})=>a?.owner===t).map(({name:a})=>a),
+i=s.join(`
 `);if(i===this.drawnNames)return;this.drawnNames=i;let o=s.map(a=>r("li",{},u(a,"wb-link",()=>this.on.open(a))));this.published.replaceChildren(...o.length?[O("\
 Personalities",r("ul",{class:"wb-traits"},...o))]:[])}drawRefusals(t){let e=({code:i,count:o,last_at:a,last_reason:h})=>r("li",{class:"wb-refusal"},r("div",{},r(
 "code",{},i),` × ${o.toLocaleString("en")}, last ${E(a)}`),r("div",{class:"wb-muted wb-wrap"},h)),s=r("ul",{class:"wb-stack"},...t.map(e));this.refusals.replaceChildren(
-...t.length?[O("Refused messages and calls",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;if(s)return this.run("unblock_peer",e,this.blockButton,
+...t.length?[O("Refused messages and calls",s)]:[])}drawRejections(t){let e=({rid:i,code:o,reason:a,rejected_at:h})=>r("li",{class:"wb-refusal"},r("div",{class:"\
+wb-wrap"},r("code",{class:"wb-id"},i),` ${E(h)}`),r("div",{class:"wb-muted wb-wrap"},r("code",{},o),` ${a}`)),s=r("ul",{class:"wb-stack"},...t.map(e));this.rejections.
+replaceChildren(...t.length?[O("Rejected by it",s)]:[])}toggleBlock(){let{name:t,rid:e,blocked_at:s}=this.peer;if(s)return this.run("unblock_peer",e,this.blockButton,
 "Unblocking…",`${t} is unblocked.`);let i={label:`Block ${t}`,consequence:"Nothing is accepted from it or sent to it, and what it has published is removed her\
 e."};return L(this.confirmBox,this.blockButton,i,async(o,a)=>{await this.run("block_peer",e,a,"Blocking…",`${t} is blocked.`)&&this.confirmBox.replaceChildren(),
 this.blockButton.focus()})}async run(t,e,s,i,o){let a=await this.requests.run(t,{peer:e},s,i);return a&&this.desk.announce(o),a}onKey(t){t.key!=="Escape"||t.defaultPrevented||

@@ -52,7 +52,7 @@ def leave(client: OperatorClient, yes: bool) -> Shown:
 @click.argument("peer", required=False)
 @pass_client
 def peers(client: OperatorClient, peer: str | None) -> Shown:
-    """List the nodes that this one knows, or show one of them: what was refused of it, and what it may call."""
+    """List the nodes that this one knows, or show one of them: what was refused, and what it may call."""
     if peer is not None:
         return _peer(client.call("get_peer", peer=peer))
     found = client.call("list_peers")["peers"]
@@ -124,11 +124,10 @@ def _personalities(number: int) -> str:
 def _peer(found: dict[str, Any]) -> Shown:
     peer = found["peer"]
     rows = [["refused", one["code"], one["count"], inert_line(one["last_reason"])] for one in found["refusals"]]
+    rows += [["rejects", one["rid"], one["code"], inert_line(one["reason"])] for one in found["rejections"]]
     rows += [
         ["may call", one["trait"], one["permission"], f"at most {one['calls_per_minute']} times per minute"]
         for one in found["permissions"]
     ]
     lead = f"{peer['name']} is {peer['state']}: {peer['rid']} at {peer['base_url'] or 'no address'}"
-    return Table(
-        ["", "what", "how", "note"], rows, "Nothing was refused of it, and nothing is decided.", found, lead=lead
-    )
+    return Table(["", "what", "how", "note"], rows, "Nothing was refused, and nothing is decided.", found, lead=lead)

@@ -25,6 +25,7 @@ export class PeerPane {
     this.state = h("div", { class: "wb-indented wb-wrap" });
     this.facts = new Facts();
     this.refusals = h("div", {});
+    this.rejections = h("div", {});
     this.published = h("div", {});
     this.blockButton = button("", "wb-button", () => this.toggleBlock());
     this.confirmBox = h("div", {});
@@ -42,6 +43,7 @@ export class PeerPane {
       this.published,
       this.permissions.element,
       this.refusals,
+      this.rejections,
     );
     this.element.addEventListener("keydown", (event) => this.onKey(event));
     desk.store.subscribe(() => this.onEvents(), signal);
@@ -55,6 +57,7 @@ export class PeerPane {
     this.requests.clearError();
     this.permissions.clear();
     this.refusals.replaceChildren();
+    this.rejections.replaceChildren();
     this.drawn = null;
     this.element.hidden = false;
     const onError = (error) => this.reader.showError(error);
@@ -82,6 +85,7 @@ export class PeerPane {
     this.reader.clearError();
     this.permissions.show(rid, found.permissions);
     this.drawRefusals(found.refusals);
+    this.drawRejections(found.rejections);
   }
 
   /** @param {any} peer its row @param {any} network its row @param {boolean} enabled @param {number} now in ms */
@@ -145,6 +149,19 @@ export class PeerPane {
       );
     const list = h("ul", { class: "wb-stack" }, ...refusals.map(line));
     this.refusals.replaceChildren(...(refusals.length ? [labelled("Refused messages and calls", list)] : []));
+  }
+
+  /** Events of this node that the peer will never accept. */
+  drawRejections(rejections) {
+    const line = ({ rid, code, reason, rejected_at: at }) =>
+      h(
+        "li",
+        { class: "wb-refusal" },
+        h("div", { class: "wb-wrap" }, h("code", { class: "wb-id" }, rid), ` ${dateTime(at)}`),
+        h("div", { class: "wb-muted wb-wrap" }, h("code", {}, code), ` ${reason}`),
+      );
+    const list = h("ul", { class: "wb-stack" }, ...rejections.map(line));
+    this.rejections.replaceChildren(...(rejections.length ? [labelled("Rejected by it", list)] : []));
   }
 
   toggleBlock() {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from workbench.errors import Unavailable
 from workbench.koi.payloads import EventsPayload
 from workbench.koi.requests import BROADCAST, Peer
 from workbench.ops import Ctx
 from workbench.services.personalities.exchange import handshake
-from workbench.services.personalities.peers import outbox
+from workbench.services.personalities.peers import outbox, rejections
 from workbench.services.personalities.peers.outbox import Waiting
 
 FAULT_OF_EVENTS = frozenset({400, 413, 415, 422})
@@ -43,7 +44,7 @@ def _within(waiting: Sequence[Waiting], largest: int) -> Iterator[Waiting]:
 
 
 async def _send(ctx: Ctx, peer: Peer, batch: Sequence[Waiting]) -> None:
-    """Send events together; one by one if they are refused together. One that is refused alone is dropped."""
+    """Send events together; one by one if they are rejected together. One that is rejected alone is recorded."""
     events = [one.event for one in batch if one.event is not None]
     if not events:
         return
@@ -54,6 +55,7 @@ async def _send(ctx: Ctx, peer: Peer, batch: Sequence[Waiting]) -> None:
             raise
         if len(batch) == 1:
             log.warning("%s does not accept an event of %s: %s", peer.rid, events[0].rid, error.message)
+            await ctx.write(partial(rejections.note, node=str(peer.rid), event=events[0], error=error))
             return
         for one in batch:
             await _send(ctx, peer, [one])

@@ -16,7 +16,7 @@ from workbench.koi.requests import BROADCAST, Peer
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles
 from workbench.services.personalities.exchange import edges
-from workbench.services.personalities.peers import outbox, rows
+from workbench.services.personalities.peers import outbox, rejections, rows
 from workbench.services.personalities.pipeline import run
 from workbench.store.base import Tx
 
@@ -62,6 +62,7 @@ async def greet(ctx: Ctx, peer: Peer) -> None:
     presence.compared.pop(str(peer.rid), None)
 
     def queue(tx: Tx) -> None:
+        rejections.clear(tx, str(peer.rid))
         row = rows.find(tx, peer.rid)
         if row is not None and row["is_relay"]:
             outbox.put_known(tx, str(peer.rid), [rids.PERSONALITY], me=me, everything=False)
@@ -73,7 +74,12 @@ async def greet(ctx: Ctx, peer: Peer) -> None:
 async def answer(ctx: Ctx, node: KoiNetNode) -> None:
     """Introduce this node to one that has introduced itself, and propose the edge from it."""
     me = present(ctx).identity.rid
-    await ctx.write(lambda tx: outbox.put(tx, str(node), me, EventType.NEW))
+
+    def queue(tx: Tx) -> None:
+        rejections.clear(tx, str(node))
+        outbox.put(tx, str(node), me, EventType.NEW)
+
+    await ctx.write(queue)
     await edges.renew(ctx, me, node)
     ctx.node.has_mail.set()
 

@@ -18,7 +18,7 @@ from workbench.koi.requests import MANIFESTS, Peer
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles
 from workbench.services.personalities.exchange import edges, handshake
-from workbench.services.personalities.peers import outbox, rows
+from workbench.services.personalities.peers import outbox, rejections, rows
 from workbench.services.personalities.pipeline import run
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -92,13 +92,15 @@ def _send(tx: Tx, theirs: Mapping[str, Manifest], *, me: str, node: str) -> None
     was asked. What the peer has by now does not matter, for it ignores what it knows, and what is older.
     """
     known = _known(tx)
-    subscribes = tx.one(SQL.subscribes, me=me, node=node)
+    subscribes, rejected = tx.one(SQL.subscribes, me=me, node=node), rejections.hashes(tx, node)
     for rid, row in known.bundles.items():
         other = theirs.get(rid)
-        if row["owner"] == me and (other.sha256_hash != row["sha256"] if other else subscribes and subscribes["n"]):
+        if row["owner"] != me or rejected.get(rid) == row["sha256"]:
+            continue
+        if other.sha256_hash != row["sha256"] if other else subscribes and subscribes["n"]:
             outbox.put(tx, node, rids.parse(rid), EventType.UPDATE if other else EventType.NEW)
     for rid in theirs.keys() & known.forgotten.keys() - known.bundles.keys():
-        if known.forgotten[rid]["owner"] == me:
+        if known.forgotten[rid]["owner"] == me and rejected.get(rid) != rejections.FORGOTTEN:
             outbox.put(tx, node, rids.parse(rid), EventType.FORGET)
 
 

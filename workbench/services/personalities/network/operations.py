@@ -252,7 +252,7 @@ def _leave(tx: Tx, ctx: Ctx) -> None:
     membership.end(tx, ctx.settings, tx.actor)
     for row in tx.all(SQL.personalities):
         tx.emit("personality.forgotten", f"personality:{row['name']}/{row['version']}", reason="left_network")
-    for drop in (SQL.drop_outbox, SQL.drop_edges, SQL.drop_personalities, SQL.drop_bundles):
+    for drop in (SQL.drop_outbox, SQL.drop_rejections, SQL.drop_edges, SQL.drop_personalities, SQL.drop_bundles):
         tx.run(drop)
 
 

@@ -4,6 +4,9 @@ SELECT name, version FROM personalities ORDER BY rid;
 -- name: drop_outbox
 DELETE FROM koi_outbox;
 
+-- name: drop_rejections
+DELETE FROM koi_rejections;
+
 -- name: drop_edges
 DELETE FROM koi_edges;
 

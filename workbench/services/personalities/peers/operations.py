@@ -12,7 +12,7 @@ from workbench.koi.nodes import EdgeStatus, NodeType
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities.peers import outbox, rows
+from workbench.services.personalities.peers import outbox, rejections, rows
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -26,7 +26,8 @@ class Peer(Wire):
 
     `state`: reachable; unreachable since its last error, and tried again at `retry_at`; blocked; polling: it fetches
     what is for it; or left. `sends_to_us`, `gets_from_us`: the edges with it, if there are any. `personalities`: of its
-    own, as known here. `waiting`: events that are still to be sent to it. `refused`: its messages and calls that were
+    own, as known here. `waiting`: events that are still to be sent to it. `rejected`: those that it will
+    never accept. `refused`: its messages and calls that were
     refused.
     """
 
@@ -40,6 +41,7 @@ class Peer(Wire):
     gets_from_us: EdgeStatus | None
     personalities: int
     waiting: int
+    rejected: int
     refused: int
     first_seen: Micros
     last_seen: Micros
@@ -65,6 +67,15 @@ class Refusal(Wire):
     last_reason: str
 
 
+class Rejection(Wire):
+    """An event of this node that a peer will never accept, and that is not sent to it again unless it changes."""
+
+    rid: str
+    code: str
+    reason: str
+    rejected_at: Micros
+
+
 class PeerPermission(Wire):
     """What a peer may call here. `trait`: ``agent__trait``, or * for all others."""
 
@@ -76,10 +87,11 @@ class PeerPermission(Wire):
 
 
 class PeerDetails(Wire):
-    """A peer, what was refused of it, and what it may call."""
+    """A peer, what was refused of it, what it rejects, and what it may call."""
 
     peer: Peer
     refusals: list[Refusal]
+    rejections: list[Rejection]
     permissions: list[PeerPermission]
 
 
@@ -92,7 +104,7 @@ async def list_peers(ctx: Ctx) -> Peers:
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
 async def get_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
-    """Show a node of the network: its state, what was refused of it and why, and what it may call."""
+    """Show a node of the network: its state, what was refused of it, what it rejects, and what it may call."""
     return await ctx.read(lambda tx: _details(tx, resolve(tx, peer), _me(ctx)))
 
 
@@ -145,6 +157,7 @@ def _block(tx: Tx, rid: str) -> tuple[str, list[AgentPersonality]]:
 
 def _unblock(tx: Tx, rid: str) -> str:
     if tx.run(rows.SQL.unblock, rid=rid):
+        rejections.clear(tx, rid)
         tx.emit("peer.unblocked", f"peer:{rid}")
     return rid
 
@@ -158,6 +171,7 @@ def _details(tx: Reader, rid: str, me: str | None) -> PeerDetails:
     return PeerDetails(
         peer=_peer(row),
         refusals=[Refusal.model_validate(one) for one in tx.all(SQL.refusals, rid=rid)],
+        rejections=[Rejection.model_validate(one) for one in tx.all(SQL.rejections, rid=rid)],
         permissions=[PeerPermission.model_validate(one) for one in tx.all(SQL.permissions, rid=rid)],
     )
 

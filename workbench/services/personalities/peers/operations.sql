@@ -4,6 +4,8 @@ SELECT n.rid, n.name, n.node_type, n.base_url, n.is_relay, n.first_seen, n.last_
     EXISTS (SELECT 1 FROM koi_bundles b WHERE b.rid = n.rid) AS is_known,
     (SELECT COUNT(*) FROM personalities p WHERE p.owner = n.rid) AS personalities,
     (SELECT COUNT(*) FROM koi_outbox o WHERE o.node = n.rid) AS waiting,
+    (SELECT COUNT(*) FROM koi_rejections j LEFT JOIN koi_bundles b ON b.rid = j.rid
+        WHERE j.node = n.rid AND j.sha256 = COALESCE(b.sha256, '')) AS rejected,
     (SELECT COALESCE(SUM(r.count), 0) FROM koi_refusals r WHERE r.node = n.rid) AS refused,
     (SELECT MAX(e.status) FROM koi_edges e WHERE e.source = n.rid AND e.target = :me) AS sends_to_us,
     (SELECT MAX(e.status) FROM koi_edges e WHERE e.target = n.rid AND e.source = :me) AS gets_from_us
@@ -16,6 +18,11 @@ SELECT rid FROM koi_nodes WHERE rid = :ref OR name = :ref ORDER BY rid LIMIT 2;
 
 -- name: refusals
 SELECT code, count, last_at, last_reason FROM koi_refusals WHERE node = :rid ORDER BY code;
+
+-- name: rejections
+-- Those of what is known now: what has changed since is sent again.
+SELECT j.rid, j.code, j.reason, j.rejected_at FROM koi_rejections j LEFT JOIN koi_bundles b ON b.rid = j.rid
+WHERE j.node = :rid AND j.sha256 = COALESCE(b.sha256, '') ORDER BY j.rid;
 
 -- name: permissions
 SELECT trait, permission, calls_per_minute, decided_by, decided_at FROM koi_permissions WHERE node = :rid

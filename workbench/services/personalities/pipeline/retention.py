@@ -26,4 +26,5 @@ def _prune(tx: Tx, most_bytes: int) -> None:
     tx.run(SQL.prune_signatures, kept=MOST_SIGNATURES)
     tx.run(SQL.prune_history, kept=MOST_HISTORY)
     tx.run(SQL.prune_history_bytes, most=most_bytes)
+    tx.run(SQL.prune_rejections)
     tx.run(SQL.prune_refusals, kept=MOST_STRANGERS)

@@ -17,6 +17,10 @@ DELETE FROM personality_history WHERE id IN (
         FROM personality_history h LEFT JOIN personality_owners o ON o.name = h.name) s
     WHERE s.total > CAST(:most AS {{big}}));
 
+-- name: prune_rejections
+DELETE FROM koi_rejections WHERE node NOT IN (SELECT n.rid FROM koi_nodes n)
+    OR sha256 <> COALESCE((SELECT b.sha256 FROM koi_bundles b WHERE b.rid = koi_rejections.rid), '');
+
 -- name: prune_refusals
 DELETE FROM koi_refusals WHERE node <> '' AND node NOT IN (SELECT n.rid FROM koi_nodes n)
     AND last_at < (SELECT r.last_at FROM koi_refusals r
