@@ -59,7 +59,7 @@ class Children:
 
     def __init__(self, database: Path, jobs: Sequence[Job]) -> None:
         self._database = f"file:{quote(str(database.resolve()))}?mode=ro"
-        self._todo: deque[tuple[Job, Future[int]]] = deque((job, Future()) for job in jobs)
+        self._todo: deque[tuple[bytes, Future[int]]] = deque((job.line(), Future()) for job in jobs)
         self.copied = [future for _, future in self._todo]
         """The number of rows of each job, in order; a failed job raises `ExtractionFailed`."""
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -102,11 +102,11 @@ class Children:
         assert process.stdout is not None
         while not self._stopped.is_set():
             try:
-                job, future = self._todo.popleft()
+                line, future = self._todo.popleft()
             except IndexError:
                 return
             try:
-                process.stdin.write(job.line())
+                process.stdin.write(line)
                 process.stdin.flush()
                 answer = json.loads(process.stdout.readline())
             except (OSError, ValueError):
