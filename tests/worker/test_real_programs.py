@@ -5,6 +5,8 @@ npm ci --prefix tests/worker/programs
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import shutil
 import sys
@@ -17,11 +19,16 @@ import pytest
 import yaml
 
 from tests.conftest import Served, git
+from tests.services.personalities.exchange.conftest import free_port
+from tests.services.worktrees.lab import finished as settled
 from tests.shells.mcp.catalogue import Tools, returning, text, tools
 from tests.upstream.servers import SERVER as TOOLS_SERVER
 from tests.worker.fake_model import FakeModel, Step, answering
+from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
 from workbench.client import McpClient
+from workbench.client.discovery import find_server
+from workbench.client.http import HttpClient
 from workbench.rules.definitions.secrets import MASK
 from workbench.settings import Settings, shipped
 from workbench.shells.serve import Servers
@@ -153,6 +160,76 @@ async def test_a_real_program_calls_the_tools_that_its_agent_was_granted(
     told = "".join(model.prompts)
     assert "20345" in told
     assert "THERE-ARE-344" in told
+
+
+CALLS = """
+SELECT c.id, c.tool_name, p.owner, c.version, c.task_id, c.attempt, c.commit_id
+FROM tool_calls c JOIN tasks t ON t.id = c.task_id JOIN personalities p ON p.name = c.server
+WHERE c.kind = 'trait'
+"""
+
+
+@asynccontextmanager
+async def stand_alone_agent(directory: Path, first_contact: str) -> AsyncIterator[HttpClient]:
+    """`workbench koi agent`, a node and a process of its own, with a function that its first contact may call."""
+    trait = {"description": "Evaluate.", "is_callable": True, "function": "workbench.demo.traits:calculate"}
+    agent = {"name": "helper", "base_url": f"http://127.0.0.1:{free_port()}/koi-net", "traits": {"calculate": trait}}
+    network = {"first_contact": first_contact, "first_contact_may_call": True}
+    directory.mkdir()
+    config = directory / "agent.json"
+    config.write_text(json.dumps({"agent": agent, "network": network}), "utf-8")
+    argv = (*(sys.executable, "-m", "workbench.cli", "koi", "agent"), "--config", config, "--directory", directory)
+    process = await asyncio.create_subprocess_exec(*map(str, argv), stdout=asyncio.subprocess.DEVNULL)
+    try:
+        while (server := await find_server(directory / ".aiswarm" / "server.json")) is None:
+            assert process.returncode is None
+            await asyncio.sleep(0.05)
+        async with HttpClient(server.info.url, server.operator_token) as client:
+            yield client
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def test_claude_code_in_a_worktree_calls_a_function_of_another_process_on_the_network(
+    settings: Settings, repository: Path, tmp_path: Path
+) -> None:
+    if shutil.which("claude") is None:
+        pytest.skip("claude is not installed")
+    asked = ("mcp", ("helper__calculate", {"expression": "6 * (3 + 4) * 1000"}))
+    made = ("shell", 'echo made > made.txt && echo \'{"result": "as told"}\' > $WORKBENCH_RESULT')
+    with answering(asked, made, ("text", "All is done.")) as model:
+        variables = for_test(settings, "claude", model)
+        async with open_and_served(settings) as served:
+            call = served.workbench.call
+            joined = await call("join_network", name="lab")
+            async with stand_alone_agent(tmp_path / "helper", joined["base_url"]) as helper:
+                while not (await call("list_tools", kind="trait"))["tools"]:
+                    await asyncio.sleep(0.05)
+                await call("set_tool_permission", name="helper__calculate", permission="always")
+                await call("create_worktree", name="lab")
+                new = {"title": "t", "persona_id": "implementer", "target_worktree": "lab", "max_retries": 0}
+                task_id = (await call("create_task", **new))["id"]
+                how = {"profile": "claude", "environment": variables, "limits": {"wall_seconds": 100}}
+                spawned = await call(
+                    "spawn_agent", persona_id="implementer", tools=["helper"], name="ada", task_id=task_id, **how
+                )
+                task, log = await finished(served, task_id), Path(spawned["log"]).read_text()
+                assert task["status"] == "completed", (task["error_message"], log)
+                question = (await call("integrate_worktree", worktree_name="lab"))["approval_id"]
+                await call("approve", approval_id=question)
+                await settled(served.workbench, question)
+                live = Live()
+                [found] = live.answer(await refresh(live, served.workbench.store), CALLS).fetchall()
+                [received] = (await helper.call("list_tool_calls"))["calls"]
+                owner = (await helper.call("get_network"))["rid"]
+    merged = git("rev-parse", "main", cwd=repository)
+    assert git("show", f"{merged}:made.txt", cwd=repository) == "made"
+    assert found[1:] == ("helper__calculate", owner, received["version"], task_id, 1, merged)
+    assert received["version"]
+    assert (received["state"], received["origin_node"]) == ("completed", joined["rid"])
+    assert (received["origin_call"], received["origin_caller"]) == (found[0], spawned["agent_id"])
+    assert "42000" in "".join(model.prompts)
 
 
 PROVIDERS = {"claude": "anthropic", "codex": "openai", "gemini": "gemini"}
