@@ -22,7 +22,7 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
 from workbench.functions.host import ToolHost
 from workbench.functions.offered import OfferedFunction
-from workbench.rules.personalities.role_config import AgentConfig, CoordinatorConfig, NetworkConfig
+from workbench.rules.personalities.role_config import AgentConfig, CoordinatorConfig, NetworkConfig, unserved_port
 from workbench.rules.tools.function import function_tool
 from workbench.settings import Settings
 from workbench.shells import headless
@@ -60,6 +60,8 @@ def run_agent(config: AgentConfig, network: NetworkConfig, directory: Path) -> N
 
 def _serve(config: AgentConfig | CoordinatorConfig, around: headless.Around, directory: Path) -> None:
     parts = urlsplit(config.base_url)
+    if says := unserved_port(config):
+        click.echo(says)
     directory.mkdir(parents=True, exist_ok=True)
     settings = Settings(project=directory, host=parts.hostname or "127.0.0.1", koi_open_registry=True)
     headless.run(settings, parts.port, end_workers=True, around=around)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import BadInput
-from workbench.rules.personalities.role_config import load, merged
+from workbench.rules.personalities.role_config import load, merged, unserved_port
 from workbench.settings import shipped
 
 AGENT = {
@@ -48,6 +48,21 @@ def test_the_environment_overrides_the_file_and_a_single_value_overrides_the_obj
     assert (found.agent.name, found.agent.mcp_port, found.agent.version) == ("last", 8200, "1.0")
     assert (found.agent.traits["mood"], found.agent.traits["calculate"]["is_callable"]) == ("curious", True)
     assert found.network.first_contact == "http://127.0.0.1:1/koi-net"
+
+
+def test_a_port_at_which_nothing_is_served_is_named_with_where_the_endpoints_are() -> None:
+    agent = load(json.dumps(AGENT), {}).agent
+    assert agent is not None
+    said = unserved_port(agent)
+    assert said is not None
+    assert "mcp_port 8101" in said
+    assert said.endswith("at http://localhost:8100/agents/helpful-agent.")
+    assert unserved_port(agent.model_copy(update={"mcp_port": 8100})) is None
+    assert unserved_port(agent.model_copy(update={"mcp_port": None})) is None
+    hub = {"coordinator": {"name": "hub", "base_url": "http://127.0.0.1:9000/koi-net", "mcp_registry_port": 9001}}
+    coordinator = load(json.dumps(hub), {}).coordinator
+    assert coordinator is not None
+    assert "mcp_registry_port 9001" in str(unserved_port(coordinator))
 
 
 def test_the_environment_alone_configures_a_coordinator() -> None:

@@ -44,7 +44,7 @@ class AgentConfig(_Section):
     Args:
         traits: values by name; or objects with `description`, `value`, `is_callable`, `input_schema`, and `function`,
             the Python function ``module:name`` that a call runs.
-        mcp_port: the specification's port for the agent's own endpoints; they are at the port of `base_url`.
+        mcp_port: the specification's port for the agent's own endpoints; see `unserved_port`.
     """
 
     name: Name
@@ -55,7 +55,7 @@ class AgentConfig(_Section):
 
 
 class CoordinatorConfig(_Section):
-    """A coordinator. `mcp_registry_port`: the port of `base_url`."""
+    """A coordinator. `mcp_registry_port`: the specification's port for the registry; see `unserved_port`."""
 
     name: Name
     base_url: Address
@@ -98,6 +98,18 @@ def load(text: str, environment: Mapping[str, str]) -> RoleConfig:
         ]
         first = "; ".join(f"{one['field']}: {one['reason']}" for one in problems[:5])
         raise BadInput("KOI_CONFIG_INVALID", f"The configuration is wrong: {first}.", problems=problems) from None
+
+
+def unserved_port(config: AgentConfig | CoordinatorConfig) -> str | None:
+    """What a person has to know about a port of the specification at which nothing is served; None if there is none."""
+    is_agent = isinstance(config, AgentConfig)
+    port = config.mcp_port if isinstance(config, AgentConfig) else config.mcp_registry_port
+    parts = urlsplit(config.base_url)
+    if port is None or port == parts.port:
+        return None
+    place = f"{parts.scheme}://{parts.netloc}" + (f"/agents/{config.name}" if is_agent else "")
+    name = "mcp_port" if is_agent else "mcp_registry_port"
+    return f"Nothing is served at the {name} {port}: the endpoints that the specification has there are at {place}."
 
 
 def merged(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
