@@ -31,15 +31,15 @@ FOLLOWED = "application/x-ndjson"
 """What a request accepts, and the type of its answer, if its sender wants to know how far the work is: signed
 envelopes, a line each, of which the last one is the answer. Workbench's own addition: a node that does not know it
 sends the answer alone, and so does one that has nothing to report."""
-LARGEST_PART = 16_384
+LARGEST_REPORT = 16_384
 """Bytes of an envelope before the answer."""
-PART_SECONDS = 0.1
-"""What follows another part sooner is dropped: each costs the check of a signature."""
+REPORT_SECONDS = 0.1
+"""A report that follows another one sooner is dropped: each costs the check of a signature."""
 PEERS = 10_000
 """Of so many peers it is known that they have answered."""
 
 
-Part = Callable[[bytes], Awaitable[None]]
+HandleReport = Callable[[bytes], Awaitable[None]]
 Report = Callable[[Payload], Awaitable[None]]
 
 
@@ -89,17 +89,17 @@ class PeerClient:
         Raises: as `exchange`.
         """
         clock = asyncio.get_running_loop().time
-        last = clock() - PART_SECONDS
+        last = clock() - REPORT_SECONDS
 
-        async def part(raw: bytes) -> None:
+        async def handle_report(raw: bytes) -> None:
             nonlocal last
-            if clock() - last < PART_SECONDS:
+            if clock() - last < REPORT_SECONDS:
                 return
             last = clock()
             with suppress(Unavailable):
                 await report((await self._checked(peer, raw)).envelope.payload)
 
-        raw = await self._answer(peer, path, payload, seconds, part)
+        raw = await self._answer(peer, path, payload, seconds, handle_report)
         return (await self._checked(peer, raw)).envelope.payload
 
     async def exchange(
@@ -159,10 +159,10 @@ class PeerClient:
         await self._http.aclose()
 
     async def _answer(
-        self, peer: Peer, path: str, payload: Payload, seconds: float | None, part: Part | None = None
+        self, peer: Peer, path: str, payload: Payload, seconds: float | None, handle_report: HandleReport | None = None
     ) -> bytes:
         body = signed(self._identity, payload, peer.rid)
-        status, raw = await self._request("POST", peer.base_url + path, body, seconds or self._seconds, part)
+        status, raw = await self._request("POST", peer.base_url + path, body, seconds or self._seconds, handle_report)
         if status == httpx2.codes.BAD_REQUEST:
             raise _refusal(peer, raw)
         if status != httpx2.codes.OK:
@@ -170,33 +170,33 @@ class PeerClient:
         return raw
 
     async def _request(
-        self, method: str, url: str, body: bytes | None, seconds: float, part: Part | None = None
+        self, method: str, url: str, body: bytes | None, seconds: float, handle_report: HandleReport | None = None
     ) -> tuple[int, bytes]:
-        headers = {"Accept": FOLLOWED} if part else None
+        headers = {"Accept": FOLLOWED} if handle_report else None
         try:
             _require_port(url)
             sending = self._http.stream(method, url, content=body, headers=headers)
             async with asyncio.timeout(seconds), sending as response:
-                is_followed = part is not None and response.headers.get("Content-Type") == FOLLOWED
-                return response.status_code, await self._read(url, response, part if is_followed else None)
+                is_followed = handle_report is not None and response.headers.get("Content-Type") == FOLLOWED
+                return response.status_code, await self._read(url, response, handle_report if is_followed else None)
         except TimeoutError:
             raise _unreachable(url, f"no answer within {seconds:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
             raise _unreachable(url, str(error) or type(error).__name__) from None
 
-    async def _read(self, url: str, response: httpx2.Response, part: Part | None) -> bytes:
-        """The body of a response; with `part`, its last line."""
+    async def _read(self, url: str, response: httpx2.Response, handle_report: HandleReport | None) -> bytes:
+        """The body of a response; with `handle_report`, its last line."""
         raw, size = bytearray(), 0
         async for received_bytes in response.aiter_raw():
             size += len(received_bytes)
             if size > self._largest:
                 raise _bad_answer(url, f"it is larger than {self._largest:,} bytes")
             raw += received_bytes
-            while part is not None and (end := raw.find(b"\n")) >= 0:
+            while handle_report is not None and (end := raw.find(b"\n")) >= 0:
                 line = bytes(raw[:end])
                 del raw[: end + 1]
-                if len(line) <= LARGEST_PART:
-                    await part(line)
+                if len(line) <= LARGEST_REPORT:
+                    await handle_report(line)
         return bytes(raw)
 
     async def _checked(self, peer: Peer, raw: bytes) -> Incoming:

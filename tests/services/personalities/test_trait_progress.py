@@ -18,7 +18,7 @@ from tests.shells.mcp.sessions import session
 from workbench.koi.envelope import signed
 from workbench.koi.incoming import opened
 from workbench.koi.payloads import Payload, TraitCall, TraitProgress, TraitResult
-from workbench.koi.requests import FOLLOWED, LARGEST_PART, Peer
+from workbench.koi.requests import FOLLOWED, LARGEST_REPORT, Peer
 from workbench.model import iso
 from workbench.ops import OPERATOR
 from workbench.rules.personalities.rid import AgentPersonality
@@ -163,7 +163,7 @@ async def test_reports_are_signed_few_and_short_and_the_answer_is_the_last_line(
     assert 1 <= len(reports) < 50
     for line in [*reports, answer]:
         assert opened(line).is_signed_with(here.identity.public_key)
-        assert len(line) <= LARGEST_PART
+        assert len(line) <= LARGEST_REPORT
     found = [opened(line).envelope.payload for line in reports]
     assert [one.number for one in found if isinstance(one, TraitProgress)] == list(range(1, len(reports) + 1))
     assert isinstance(opened(answer).envelope.payload, TraitResult)
@@ -197,7 +197,7 @@ def by(one: Side, other: Side, payload: Payload) -> bytes:
 @pytest.mark.parametrize("kind", [FOLLOWED, "application/json"])
 async def test_what_is_wrong_with_reports_harms_no_call(here: Side, there: Side, kind: str) -> None:
     made = TraitProgress(call_id="c1", number=1, progress=1)
-    wrong = [b"{", b"", by(there, there, made), by(here, there, TraitResult(call_id="c1")), b"x" * (LARGEST_PART + 1)]
+    wrong = [b"{", b"", by(there, there, made), by(here, there, TraitResult(call_id="c1")), b"x" * (LARGEST_REPORT + 1)]
     answer = by(here, there, TraitResult(call_id="c1", content=[{"type": "text", "text": "done"}]))
     lines = [*wrong, answer] if kind == FOLLOWED else [answer]
     server, url = await answering(lines, kind)
