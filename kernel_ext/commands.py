@@ -13,7 +13,6 @@ from workbench import cli
 
 if TYPE_CHECKING:
     from kernel_ext.session import Session
-    from workbench.analytics.reports import Report
 
 NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker", "chat", "sweep"}
 """Commands that are not available in a kernel: they would block it, have their own magic or form, repeat `start`, or
@@ -38,7 +37,7 @@ def tree() -> click.Group:
     for command in cli.COMMANDS:
         if command.name not in NOT_HERE:
             group.add_command(command)
-    for command in (start, stop, panel, show_report, chat_command, sweep_command):
+    for command in (start, stop, panel, chat_command, sweep_command):
         group.add_command(command)
     return group
 
@@ -72,11 +71,3 @@ def stop(session: Session, end_workers: bool) -> cli.Note:
 def panel(session: Session, tab: str, alone: bool, dock: bool) -> Any:
     """Show the panel with the inbox, agents, tasks and worktrees, live."""
     return session.panel(tab, alone=alone, dock=dock)
-
-
-@click.command("report")
-@click.argument("name")
-@click.pass_obj
-def show_report(session: Session, name: str) -> Report:
-    """Show a standard report: tasks, totals, gantt, tools, tool_sources."""
-    return session.report(name)

@@ -200,7 +200,7 @@ class WorkbenchMagics(Magics):
     def workbench(self, line: str) -> Any:
         """Run a team of agents from this notebook.
 
-        The subcommands are those of the `workbench` command, plus start, stop, panel and report.
+        The subcommands are those of the `workbench` command, plus start, stop, panel and chat.
         """
         self.shell.user_ns["wb"] = self.session
         return succeeded(self.session.run(words(line) or ["status"]))

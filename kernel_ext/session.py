@@ -395,13 +395,16 @@ class Session(Recording):
         found = live.run(self._update(live), question)
         return None if found is None else results.converted(found, as_)
 
-    def report(self, name: str) -> Report:
-        """A standard report: tasks, totals, gantt, tools, tool_sources.
+    def report(self, name: str, *, by: str | None = None) -> Report:
+        """A standard report: its `sentence`, its `frame` and, for most, its `chart`. `%workbench report` lists them.
+
+        Args:
+            by: what the report `comparison` compares: a column of the view `tasks`, such as plan or persona.
 
         Raises:
-            BadInput: ``UNKNOWN_REPORT``.
+            BadInput: ``UNKNOWN_REPORT``, ``NO_GROUPS``.
         """
-        return report(name, self._query)
+        return report(name, self._query, by)
 
     def task(self, task_id: int) -> Task:
         """A task. A cell shows its state, attempts, result and the end of its log; `await` waits until it has ended.

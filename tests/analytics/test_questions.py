@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.analytics.recorded import FAILS, PASSES, PERSON, live_of, record
 from tests.code_blocks import blocks_of
 from tests.docs import ROOT
+from workbench.analytics.reports import STANDARD, report
 
 pytestmark = pytest.mark.long
 
@@ -95,3 +97,61 @@ def test_commits_lead_to_their_task_attempt_and_merge(ask: Any) -> None:
     assert sorted(found.fetchall()) == [("Add more.txt", "ada", 2, 2, 220), ("Add new.txt", "ada", 1, 2, 50)]
     merged = ask("SELECT DISTINCT c.merge_commit = w.commit_id FROM commits c JOIN worktrees w ON w.name = c.worktree")
     assert merged.fetchall() == [(True,)]
+
+
+# Reports
+
+SENTENCES = {
+    # 67 s of questions decided; the registration of rex waited 30 s, and so did the merge.
+    "approvals": "5 questions were decided after 15.4 s on average and 30 s at most (registration, by Ann Lee); "
+    "1 question still waits.",
+    "comparison": "3 groups (alpha, beta and none): a task took 15 s on median in beta and 3.8 min in alpha.",
+    "critical_path": "1 task decided that beta took 15 s; 5 s of it nobody worked, and note took longest (15 s).",
+    "failures": "3 failures of 3 causes; the most frequent is OSError (attempt, 1 time).",
+    "gantt": "6 attempts at 4 tasks by 2 agents within 5.8 min; 4 completed theirs.",
+    # 55, 225, 295 and 15 s from creation to completion; 31 + 140 + 15 + 10 s of them in attempts.
+    "lead_times": "From creation to completion 4 tasks took 2.3 min on median and 4.9 min at most (review); "
+    "33 % of it was work.",
+    "leases": "1 lease was lost in 6 attempts, by ada; 2 attempts were not the first at their task.",
+    "tasks": "4 of 5 tasks completed, after 30 s of work on median.",
+    "tokens": "1 answer used 50 tokens of input and 2 of output, for an unknown cost, most by Helper with test:script.",
+    "tool_sources": "1 call of 1 source, 0 failed; hub is slowest (2 s on median).",
+    "tools": "1 call of 1 tool, 0 failed; hub__fetch is slowest (2 s on median).",
+    "totals": "4 of 5 tasks completed in 6 attempts by 3 agents; 1 worktree merged.",
+    "utilisation": "2 agents held tasks 41 % of the time: ada most (46 %), rex least (25 %).",
+    "waits": "5 tasks waited 94.2 s on average, most of it for a dependency; the longest single wait was 3.8 min for a "
+    "dependency.",
+}
+
+
+@pytest.mark.parametrize("name", sorted(STANDARD))
+def test_a_report_says_what_it_shows_and_is_a_page_without_a_network(ask: Any, name: str, tmp_path: Path) -> None:
+    made = report(name, ask)
+    assert made.sentence == SENTENCES.get(name, made.sentence)
+    assert (made.chart is None) == (STANDARD[name].picture is None)
+    html = made.save(tmp_path / "report.html").read_text()
+    assert made.data["sentence"] == made.sentence
+    assert html.count("<svg") == (made.chart is not None)
+    outside = [address for address in re.findall(r"https?://[^\"' )]+", html) if "www.w3.org" not in address]
+    assert (outside, "<script" in html) == ([], False)
+    if made.chart is not None:
+        assert made.save(tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_measured_while_the_test_runs_is_said_too(ask: Any) -> None:
+    said = report("gates", ask).sentence
+    assert re.fullmatch(r"1 of 2 runs of 2 gates passed; the slowest took .+ \(`.+`\)\.", said)
+    assert report("throughput", ask).sentence.startswith("4 tasks were completed within 5")
+
+
+@pytest.mark.parametrize(
+    ("by", "groups"),
+    [
+        ("persona", [("implementer", 2), ("reviewer", 2), ("tester", 1)]),
+        ("worktree", [("none", 3), ("lab", 2)]),
+        ("agent", [("ada", 2), ("rex", 2), ("none", 1)]),
+    ],
+)
+def test_a_comparison_takes_any_column_of_tasks(ask: Any, by: str, groups: list[tuple[str, int]]) -> None:
+    frame = report("comparison", ask, by).frame
+    assert [tuple(row) for row in frame[["compared", "created"]].to_numpy().tolist()] == groups

@@ -13,14 +13,21 @@ import pandas
 import pytest
 
 from tests.conftest import Admit, Clock
+from workbench.analytics import reports
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.reports import GANTT_TASKS, OUTCOMES, ROWS, Report, chart_of, names, report
+from workbench.analytics.reports import STANDARD, Report, names, query_of, report
+from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
+from workbench.analytics.reports.report import ROWS
+from workbench.analytics.reports.standard.gantt import GANTT, OUTCOMES
+from workbench.analytics.reports.words import duration, listed
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
 from workbench.services.tasks import expiry
 from workbench.settings import Settings
 
 pytestmark = pytest.mark.anyio
+
+QUERIES = Path(reports.__file__).parent / "queries"
 
 
 @pytest.fixture
@@ -58,10 +65,47 @@ async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None
 
 
 async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
-    assert names() == ["gantt", "tasks", "tool_sources", "tools", "totals"]
+    wanted = ["approvals", "comparison", "critical_path", "failures", "gantt", "gates", "lead_times", "leases", "tasks"]
+    assert names() == [*wanted, "throughput", "tokens", "tool_sources", "tools", "totals", "utilisation", "waits"]
+    assert sorted(path.stem for path in QUERIES.glob("*.sql")) == names()
+    assert [one.name for one in STANDARD.values() if not one.about or not one.empty.endswith(".")] == []
     for name in ("nothing", "../views", "", "tasks.sql"):
-        with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*Available: gantt, tasks, tool_sources, tools, totals"):
+        with pytest.raises(BadInput, match=r"UNKNOWN_REPORT.*Available: approvals, comparison, critical_path"):
             await made(workbench, name)
+
+
+def test_only_groups_of_tasks_are_compared() -> None:
+    assert "GROUP BY t.persona " in query_of(STANDARD["comparison"], "persona")
+    for name, by in (("comparison", "persona; DROP TABLE x"), ("comparison", "claimed_at"), ("waits", "plan")):
+        with pytest.raises(BadInput, match="NO_GROUPS"):
+            query_of(STANDARD[name], by)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        *((0.0, "0 s"), (0.0304, "30 ms"), (7.0, "7 s"), (7.25, "7.2 s"), (119.0, "119 s"), (210.0, "3.5 min")),
+        *((7_200.0, "2 h"), (172_800.0, "2 days"), (float("nan"), "an unknown time"), (None, "an unknown time")),
+    ],
+)
+def test_durations_are_said_in_a_unit_that_is_easy_to_read(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_of_many_names_the_first_are_listed() -> None:
+    assert [listed(list(names)) for names in ("", "a", "ab", "abc", "abcdef")] == [
+        *("none", "a", "a and b", "a, b and c", "a, b, c and 3 more"),
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(STANDARD))
+async def test_a_report_on_an_empty_project_is_a_sentence(workbench: Workbench, name: str, tmp_path: Path) -> None:
+    found = await made(workbench, name)
+    expected = "0 of 0 tasks completed in 0 attempts by 0 agents; 0 worktrees merged."
+    assert (found.sentence, found.chart) == (expected if name == "totals" else STANDARD[name].empty, None)
+    assert repr(found).startswith(found.sentence)
+    assert found.sentence in found.save(tmp_path / "report.html").read_text()
+    assert found.data["rows"] == ([] if name != "totals" else found.data["rows"])
 
 
 async def test_the_tasks_report_has_a_row_for_each_task(workbench: Workbench, admit: Admit, clock: Clock) -> None:
@@ -128,7 +172,8 @@ async def test_the_gantt_is_a_picture(
     if suffix == ".png":
         shown = gantt._repr_mimebundle_()
         assert set(shown) == {"text/plain", "text/html", "image/png"}
-        assert shown["text/plain"].splitlines()[0].split()[:2] == ["task", "agent"]
+        assert shown["text/plain"].splitlines()[0].startswith("3 attempts at 2 tasks by 1 agent within 8.5 s; 1")
+        assert shown["text/plain"].splitlines()[2].split()[:2] == ["task", "agent"]
         assert base64.b64decode(shown["image/png"]).startswith(head)
 
 
@@ -155,16 +200,34 @@ def attempts(count: int) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=["task", "agent", "attempt", "start_s", "end_s", "outcome"])
 
 
+def gantt_of(count: int) -> Report:
+    """The report of so many tasks."""
+    assert GANTT.picture is not None
+    return Report("gantt", attempts(count), GANTT.sentence(attempts(count)), GANTT.picture(attempts(count)))
+
+
 def test_a_gantt_of_many_tasks_shows_the_last_and_says_so() -> None:
-    whole = Report("gantt", attempts(GANTT_TASKS), chart_of(attempts(GANTT_TASKS)))
-    assert "began last" not in drawing(whole._repr_mimebundle_()["text/html"])
-    frame = attempts(2_000)
-    shown = Report("gantt", frame, chart_of(frame))._repr_mimebundle_()
+    assert "began last" not in drawing(gantt_of(MOST_ROWS)._repr_mimebundle_()["text/html"])
+    shown = gantt_of(2_000)._repr_mimebundle_()
     svg = drawing(shown["text/html"])
-    assert f"The {GANTT_TASKS} of 2,000 tasks that began last; the report" in svg
+    assert f"The {MOST_ROWS} of 2,000 tasks that began last; the report" in svg
     assert ">task 1999<" in svg
-    assert svg.count('roledescription="bar"') == GANTT_TASKS
+    assert svg.count('roledescription="bar"') == MOST_ROWS
     assert shown["text/plain"].splitlines()[-1] == f"… and {2_000 - ROWS:,} more rows; `frame` has all"
+
+
+def test_bars_of_very_many_names_and_intervals_are_capped_with_a_word() -> None:
+    many = pandas.DataFrame({"kind": "attempt", "class": [f"Error{n}" for n in range(5_000)], "failures": 1})
+    picture = STANDARD["failures"].picture
+    assert picture is not None
+    svg = drawing(Report("failures", many, "", picture(many))._repr_mimebundle_()["text/html"])
+    assert f"The {MOST_ROWS} of 5,000 causes with most; the report" in svg
+    row = {"agent": "ada", "persona": "x", "here_s": 9.0, "share": 0.5}
+    spans = pandas.DataFrame([{**row, "start_s": n, "end_s": n + 0.5, "busy_s": 0.5} for n in range(MOST_MARKS + 5)])
+    picture = STANDARD["utilisation"].picture
+    assert picture is not None
+    note = picture(spans).to_dict()["title"]["text"]
+    assert note == "The 2,000 of 2,005 intervals that were longest; the report's `frame` has all."
 
 
 @pytest.mark.parametrize("name", ["gantt", "tasks", "totals"])
@@ -173,6 +236,6 @@ async def test_a_report_without_a_picture_is_a_table(workbench: Workbench, tmp_p
     assert found.chart is None
     bundle = found._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html"}
-    assert bundle["text/html"].startswith(("<table", "<p><em>No rows.</em>"))
+    assert bundle["text/html"].startswith(f"<p>{found.sentence}</p>")
     with pytest.raises(BadInput, match="NO_PICTURE"):
         found.save(tmp_path / "x.png")

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import click
 from click.exceptions import NoArgsIsHelpError
 
+from workbench.analytics.reports import Report
 from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     admission,
     agents,
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
         shown = cli.main(arguments, prog_name="workbench", standalone_mode=False)
-        if isinstance(shown, Table | Page | Graph | Note | Text):
+        if isinstance(shown, Table | Page | Graph | Note | Text | Report):
             write_out(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
     except click.Abort:
         sys.exit(130)

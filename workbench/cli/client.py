@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench import state_directory
 from workbench.errors import Refused
 from workbench.model import ServerInfo
 from workbench.settings import Settings
+
+if TYPE_CHECKING:
+    from workbench.analytics.reports import Report
 
 
 class OperatorClient(Protocol):
@@ -36,6 +39,10 @@ class OperatorClient(Protocol):
         Raises:
             Refused: ``FORBIDDEN``.
         """
+        ...
+
+    def report(self, name: str, *, by: str | None = None) -> Report:
+        """Make a standard report; see `workbench.analytics.reports.report`."""
         ...
 
     def create_project(self) -> None:
@@ -94,6 +101,15 @@ class ProjectClient:
                 f"`workbench {command}` is only for the operator, and WORKBENCH_TOKEN has an agent's token. Use "
                 "commands that call operations, such as `workbench tasks`.",
             )
+
+    def report(self, name: str, *, by: str | None = None) -> Report:
+        """See `OperatorClient.report`."""
+        from workbench.analytics.live import Live, read_closed
+        from workbench.analytics.reports import report
+
+        self.require_operator("report")
+        live = Live()
+        return report(name, lambda query: live.answer(read_closed(live, self.settings), query), by)
 
     def create_project(self) -> None:
         """See `OperatorClient.create_project`."""

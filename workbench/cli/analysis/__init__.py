@@ -1,5 +1,5 @@
-"""Questions about the project: `views`."""
+"""Questions about the project: `views`, `report`."""
 
-from workbench.cli.analysis import views
+from workbench.cli.analysis import reports, views
 
-__all__ = ["views"]
+__all__ = ["reports", "views"]

@@ -1,0 +1,123 @@
+"""What the pictures of reports have in common: size, fonts, colours, and how many rows they show.
+
+A picture is drawn with dark text on white; `on_any_background` makes it follow the page that it is in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair
+    import pandas
+
+WIDTH = 640
+MOST_ROWS = 60
+"""The most rows of bars in a picture. Sorting by a list of very many names would exceed the renderer's stack."""
+MOST_MARKS = 2_000
+TEXT = "currentColor"
+BLUE, GREEN, ORANGE, RED, GREY, PURPLE, TEAL = (
+    *("#4a7ab5", "#4c8c5c", "#d08a2e", "#c0504d", "#8a8f98", "#8064a2", "#3a9a9a"),
+)
+PALETTE = [BLUE, ORANGE, GREEN, PURPLE, TEAL, RED, GREY]
+"""Colours that differ, and are readable on white and on black."""
+
+
+def rows_of(frame: pandas.DataFrame) -> Any:
+    """The rows of a frame, as data of a chart."""
+    import altair as alt
+
+    return alt.Data(values=json.loads(frame.to_json(orient="records", date_format="iso")))
+
+
+def note_of(shown: int, of: int, what: str, which: str) -> str:
+    """The words above a picture that leaves something out; empty if it does not."""
+    return f"The {shown:,} of {of:,} {what} {which}; the report's `frame` has all." if of > shown else ""
+
+
+def first(frame: pandas.DataFrame, column: str, what: str, which: str) -> tuple[pandas.DataFrame, list[str], str]:
+    """The rows with the first `MOST_ROWS` values of a column, these values, and the words about what is left out."""
+    names = list(dict.fromkeys(frame[column]))
+    kept = names[:MOST_ROWS]
+    return frame[frame[column].isin(kept)], kept, note_of(len(kept), len(names), what, which)
+
+
+def scale_of(known: Mapping[str, str] | None, present: list[str]) -> Any:
+    """The colours of values: the known ones of those that are present, else those of the palette."""
+    import altair as alt
+
+    domain = [name for name in known if name in present] if known else present[: len(PALETTE)]
+    return alt.Scale(domain=domain, range=[known[name] for name in domain] if known else PALETTE[: len(domain)])
+
+
+def colours(column: str, known: Mapping[str, str] | None, present: list[str]) -> Any:
+    """Colours for the values of a column, with a legend above; see `scale_of`."""
+    import altair as alt
+
+    return alt.Color(f"{column}:N", title=None, scale=scale_of(known, present), legend=alt.Legend(orient="top"))
+
+
+def axis_of_names(column: str, order: list[str]) -> Any:
+    """A vertical axis of names in an order of at most `MOST_ROWS`."""
+    import altair as alt
+
+    return alt.Y(f"{column}:N", sort=order, title=None, axis=alt.Axis(labelLimit=280, ticks=False, domain=False))
+
+
+def axis_of_numbers(column: str, title: str, *, zero: bool = True, binned: bool = False) -> Any:
+    """A horizontal axis of numbers whose labels do not overlap.
+
+    Args:
+        zero: whether it begins at zero.
+        binned: the numbers are where intervals begin, on which vertical bars stand.
+    """
+    import altair as alt
+
+    axis = alt.Axis(labelOverlap="greedy", labelSeparation=10)
+    more = {"bin": "binned"} if binned else {}
+    return alt.X(f"{column}:Q", title=title, axis=axis, scale=alt.Scale(zero=zero), **more)
+
+
+def axis_of_counts(column: str, title: str, highest: int) -> Any:
+    """A vertical axis of whole numbers."""
+    import altair as alt
+
+    step = max(1, -(-highest // 8))
+    return alt.Y(f"{column}:Q", title=title, axis=alt.Axis(values=list(range(0, highest + step, step)), format="d"))
+
+
+def bars(
+    frame: pandas.DataFrame, names: str, numbers: str, title: str, *, what: str, colour: str | None = None
+) -> altair.Chart:
+    """A bar for each row, the first `MOST_ROWS` of them; with `colour`, stacked by that column."""
+    import altair as alt
+
+    frame, order, note = first(frame, names, what, "with most")
+    chart = alt.Chart(rows_of(frame), width=WIDTH, height=alt.Step(26)).mark_bar(height=15, cornerRadius=3)
+    shade = colours(colour, None, list(dict.fromkeys(frame[colour]))) if colour else alt.value(BLUE)
+    return finished(chart.encode(x=axis_of_numbers(numbers, title), y=axis_of_names(names, order), color=shade), note)
+
+
+def finished(chart: Any, note: str = "") -> altair.Chart:
+    """A chart with the common fonts and grid, and words above it."""
+    import altair as alt
+
+    made: altair.Chart = (
+        chart.properties(title=alt.Title(note, anchor="start", fontSize=12, fontWeight="normal"), background="white")
+        .configure_view(stroke=None)
+        .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#e8e8e8")
+        .configure_legend(labelFontSize=12)
+    )
+    return made
+
+
+def on_any_background(chart: altair.Chart) -> dict[str, Any]:
+    """The chart's specification, drawn with the colour of the text around it on whatever is behind it."""
+    spec: dict[str, Any] = chart.to_dict()
+    axis = {"labelColor": TEXT, "titleColor": TEXT, "gridColor": TEXT, "gridOpacity": 0.15}
+    axis |= {"domainColor": TEXT, "tickColor": TEXT, "domainOpacity": 0.4, "tickOpacity": 0.4}
+    parts = {"axis": axis, "legend": {"labelColor": TEXT}, "title": {"color": TEXT}}
+    config = {**spec["config"], **{part: spec["config"].get(part, {}) | more for part, more in parts.items()}}
+    return {**spec, "background": "transparent", "config": config}

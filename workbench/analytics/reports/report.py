@@ -1,0 +1,98 @@
+"""A report that was made: rows, a sentence about them, a picture."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.analytics.reports import charts
+from workbench.analytics.reports.page import page
+from workbench.errors import BadInput, Unavailable
+from workbench.inert import as_html
+from workbench.tables import Table
+
+if TYPE_CHECKING:
+    import altair
+    import pandas
+
+SCRIPT = Path(__file__).with_suffix(".js")
+ROWS = 200
+"""The most rows of a frame that are shown; `frame` has all."""
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A standard report. A cell shows its sentence and its picture, or else its table."""
+
+    name: str
+    frame: pandas.DataFrame
+    sentence: str = ""
+    chart: altair.Chart | None = field(default=None, repr=False)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The report for programs."""
+        rows = json.loads(self.frame.to_json(orient="records", date_format="iso"))
+        return {"report": self.name, "sentence": self.sentence, "rows": rows}
+
+    def save(self, path: Path) -> Path:
+        """Save it; the suffix chooses the format: .html, or that of its picture: .png or .svg.
+
+        Raises:
+            BadInput: ``NO_PICTURE``. Unavailable: ``OUTPUT_UNWRITABLE``.
+        """
+        try:
+            if path.suffix == ".html":
+                path.write_text(self.html(), "utf-8")
+            elif self.chart is None:
+                raise BadInput("NO_PICTURE", f"The report {self.name} has no picture; use its `frame`.")
+            else:
+                self.chart.save(str(path), **({"scale_factor": 2} if path.suffix == ".png" else {}))
+        except OSError as error:
+            raise Unavailable("OUTPUT_UNWRITABLE", f"{path} cannot be written: {error}.") from None
+        return path
+
+    def html(self) -> str:
+        """A page that needs no server and no network, in the browser's light or dark colours."""
+        return page(f"Report: {self.name}", self.sentence, self._drawing(), self.table().html())
+
+    def table(self) -> Table:
+        """The first rows of the frame."""
+        known = self.frame.astype(object)
+        found = known.where(known.notna(), None).head(ROWS).to_numpy().tolist()
+        rows = [[cell.to_pydatetime() if hasattr(cell, "to_pydatetime") else cell for cell in row] for row in found]
+        more = len(self.frame) - ROWS
+        note = f"… and {more:,} more rows; `frame` has all" if more > 0 else ""
+        return Table([str(name) for name in self.frame.columns], rows, "", note=note)
+
+    def __repr__(self) -> str:
+        return "\n\n".join(filter(None, (self.sentence, self.table().text())))
+
+    def _drawing(self) -> str:
+        """The picture as SVG in the colours of the page around it."""
+        if self.chart is None:
+            return ""
+        import vl_convert
+
+        drawn: str = vl_convert.vegalite_to_svg(json.dumps(charts.on_any_background(self.chart)))
+        return drawn
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """The picture in the colours of the page, and as a PNG where no HTML is shown; or the table."""
+        about = f"<p>{as_html(self.sentence)}</p>" if self.sentence else ""
+        if self.chart is None:
+            return {"text/plain": repr(self), "text/html": about + self.table().html()}
+        import vl_convert
+
+        png = vl_convert.vegalite_to_png(json.dumps(self.chart.to_dict()), scale=2)
+        source = f"data:image/svg+xml;base64,{base64.b64encode(self._drawing().encode()).decode()}"
+        image = f'<img src="{source}" alt="Report {self.name}" style="background: white">'
+        script = f"<script>{SCRIPT.read_text('utf-8')}</script>"
+        return {
+            "text/plain": repr(self),
+            "text/html": f'{about}<div style="overflow-x: auto">{image}{script}</div>',
+            "image/png": base64.b64encode(png).decode(),
+        }

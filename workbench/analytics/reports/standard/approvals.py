@@ -1,0 +1,39 @@
+"""How long questions wait for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.analytics.reports import charts
+from workbench.analytics.reports.declaration import Standard
+from workbench.analytics.reports.words import counted, duration, was
+
+if TYPE_CHECKING:
+    import altair
+    import pandas
+
+
+def sentence(frame: pandas.DataFrame) -> str:
+    """How many were decided, how long they waited, and how many wait."""
+    pending = frame["pending"].sum()
+    decided = frame["asked"].sum() - pending
+    still = f"{counted(pending, 'question')} still wait{'s' if pending == 1 else ''}"
+    if not decided:
+        return f"No question was decided; {still}."
+    longest = frame.iloc[int(frame["longest_s"].argmax())]
+    mean = duration(frame["total_s"].sum() / decided)
+    text = f"{counted(decided, 'question')} {was(decided)} decided after {mean} on average"
+    return (
+        f"{text} and {duration(longest['longest_s'])} at most ({longest['kind']}, by {longest['decided_by']}); {still}."
+    )
+
+
+def picture(frame: pandas.DataFrame) -> altair.Chart:
+    """How long questions of each kind waited, by who decided."""
+    title = "seconds that questions waited together"
+    return charts.bars(frame.fillna({"total_s": 0}), "kind", "total_s", title, what="kinds", colour="decided_by")
+
+
+APPROVALS = Standard(
+    "approvals", "how long questions waited for a decision, and whose", "Nothing has been asked yet.", sentence, picture
+)

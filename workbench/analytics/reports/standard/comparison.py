@@ -1,0 +1,45 @@
+"""Groups of tasks side by side: plans, personas, sessions, projects, worktrees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.analytics.reports import charts
+from workbench.analytics.reports.declaration import Standard
+from workbench.analytics.reports.words import counted, duration, listed
+
+if TYPE_CHECKING:
+    import altair
+    import pandas
+
+WAITS = {"dependency_s": "dependency", "agent_s": "agent", "person_s": "person", "retry_s": "retry"}
+
+
+def sentence(frame: pandas.DataFrame) -> str:
+    """What was compared, and which was fastest."""
+    names = frame["compared"].tolist()
+    known = frame.dropna(subset="median_lead_s")
+    if len(known) < 2:
+        return f"{listed(names)}: there are no two groups with ended tasks to compare."
+    fast, slow = known.iloc[int(known["median_lead_s"].argmin())], known.iloc[int(known["median_lead_s"].argmax())]
+    text = f"{counted(len(frame), 'group')} ({listed(names)}): a task took {duration(fast['median_lead_s'])} on median"
+    return f"{text} in {fast['compared']} and {duration(slow['median_lead_s'])} in {slow['compared']}."
+
+
+def picture(frame: pandas.DataFrame) -> altair.Chart:
+    """What the tasks of each group waited for, per task."""
+    shown = frame.rename(columns=WAITS)
+    long = shown.melt(["compared", "created"], list(WAITS.values()), "waits_for", "seconds")
+    long = long.assign(per_task=long["seconds"] / long["created"])
+    title = "seconds waited, per task"
+    return charts.bars(long, "compared", "per_task", title, what="groups", colour="waits_for")
+
+
+COMPARISON = Standard(
+    "comparison",
+    "groups of tasks side by side, by plan or another column",
+    "There are no tasks yet.",
+    sentence,
+    picture,
+    groups_by="plan",
+)

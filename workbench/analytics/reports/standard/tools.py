@@ -1,0 +1,56 @@
+"""Calls of tools: of each, and by where they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.analytics.reports import charts
+from workbench.analytics.reports.declaration import Standard
+from workbench.analytics.reports.words import counted, duration
+
+if TYPE_CHECKING:
+    import altair
+    import pandas
+
+EMPTY = "No tool has been called yet."
+
+
+def sentence(frame: pandas.DataFrame) -> str:
+    """How many calls, failures, and which is slowest."""
+    return _about(frame, "tool", frame["tool"])
+
+
+def sentence_of_sources(frame: pandas.DataFrame) -> str:
+    """The same of sources and servers."""
+    return _about(frame, "source", _names(frame))
+
+
+def _about(frame: pandas.DataFrame, noun: str, names: pandas.Series) -> str:
+    calls, failed = frame["calls"].sum(), frame["failed"].sum()
+    text = f"{counted(calls, 'call')} of {counted(len(frame), noun)}, {int(failed):,} failed"
+    known = frame["median_ms"].dropna()
+    if known.empty:
+        return f"{text}; none has run."
+    slowest = int(known.argmax())
+    name, median = names.loc[known.index].iloc[slowest], known.iloc[slowest]
+    return f"{text}; {name} is slowest ({duration(median / 1e3)} on median)."
+
+
+def _names(frame: pandas.DataFrame) -> pandas.Series:
+    return frame["server"].where(frame["server"].notna(), frame["source"])
+
+
+def picture(frame: pandas.DataFrame) -> altair.Chart:
+    """The median duration of each tool, the slowest first."""
+    slowest = frame.dropna(subset="median_ms").sort_values("median_ms", ascending=False, kind="stable")
+    return charts.bars(slowest, "tool", "median_ms", "milliseconds on median", what="tools", colour="source")
+
+
+def picture_of_sources(frame: pandas.DataFrame) -> altair.Chart:
+    """The median duration of each source."""
+    named = frame.assign(name=_names(frame)).dropna(subset="median_ms").sort_values("median_ms", ascending=False)
+    return charts.bars(named, "name", "median_ms", "milliseconds on median", what="servers", colour="source")
+
+
+TOOLS = Standard("tools", "calls, failures and durations of each tool", EMPTY, sentence, picture)
+TOOL_SOURCES = Standard("tool_sources", "the same by source and server", EMPTY, sentence_of_sources, picture_of_sources)

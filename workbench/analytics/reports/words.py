@@ -1,0 +1,43 @@
+"""Numbers as sentences say them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+MOST_NAMED = 3
+
+
+def duration(seconds: float | None) -> str:
+    """A duration in the unit in which it is easy to read: 7 s, 3.5 min, 2 h."""
+    if seconds is None or math.isnan(seconds):
+        return "an unknown time"
+    if 0 < seconds < 1:
+        return f"{round(1_000 * seconds):,} ms"
+    for limit, unit, size in ((120, "s", 1), (7_200, "min", 60), (172_800, "h", 3_600), (math.inf, "days", 86_400)):
+        if seconds < limit:
+            return f"{seconds / size:,.1f}".removesuffix(".0") + f" {unit}"
+    raise AssertionError("the last limit is infinite")
+
+
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 task, 2 tasks."""
+    return f"{int(number):,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def was(number: float) -> str:
+    """The verb after a number."""
+    return "was" if number == 1 else "were"
+
+
+def percent(share: float) -> str:
+    """A share, as percent."""
+    return f"{100 * share:.0f} %"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of some names: a, b, c and 4 more."""
+    more = len(names) - MOST_NAMED
+    if more > 0:
+        return f"{', '.join(names[:MOST_NAMED])} and {more:,} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"

@@ -1,0 +1,43 @@
+"""`report`: the standard reports."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from workbench.analytics.reports import STANDARD, Report
+from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
+from workbench.cli.output import Note, Shown, pass_client
+from workbench.tables import Table
+
+
+def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The reports whose names begin so."""
+    return [CompletionItem(one.name, help=one.about) for one in STANDARD.values() if one.name.startswith(incomplete)]
+
+
+@root.command("report")
+@click.argument("name", required=False, shell_complete=_names)
+@click.option("--by", metavar="COLUMN", default=None, help="What `comparison` compares: plan, persona, session, …")
+@click.option(
+    "--html",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Save it as a page that needs no server and no network.",
+)
+@pass_client
+def show_report(client: OperatorClient, name: str | None, by: str | None, file: Path | None) -> Shown | Report:
+    """Show a standard report: a sentence, a picture where one can be shown, and a table. Without NAME, list them."""
+    if name is None:
+        rows = [[one.name, one.about] for one in sorted(STANDARD.values(), key=lambda one: one.name)]
+        data = [{key: asdict(one)[key] for key in ("name", "about")} for one in STANDARD.values()]
+        return Table(["report", "what it shows"], rows, data=data)
+    made = client.report(name, by=by)
+    if file is None:
+        return made
+    made.save(file)
+    return Note(f"{made.sentence} Saved to {file}.", made.data)
