@@ -45,7 +45,7 @@ export default [
   { ignores: ["kernel_ext/panels/static/", "**/.*/", "node_modules/", "build/", "dist/"] },
   js.configs.recommended,
   { files: ["kernel_ext/panels/src/**/*.js"], languageOptions: { globals: globals.browser } },
-  { files: ["workbench/analytics/*.js"], languageOptions: { globals: globals.browser } },
+  { files: ["workbench/analytics/**/*.js"], languageOptions: { globals: globals.browser } },
   { files: ["tests/browser/*.js"], languageOptions: { globals: globals.browser } },
   { files: ["**/*.mjs"], languageOptions: { globals: globals.node } },
   {

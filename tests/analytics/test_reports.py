@@ -19,7 +19,7 @@ from workbench.analytics.reports import STANDARD, Report, names, query_of, repor
 from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
 from workbench.analytics.reports.report import ROWS
 from workbench.analytics.reports.standard.gantt import GANTT, OUTCOMES
-from workbench.analytics.reports.words import duration, listed
+from workbench.analytics.reports.words import duration, enumerated
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
 from workbench.services.tasks import expiry
@@ -93,7 +93,7 @@ def test_durations_are_said_in_a_unit_that_is_easy_to_read(seconds: float | None
 
 
 def test_of_many_names_the_first_are_listed() -> None:
-    assert [listed(list(names)) for names in ("", "a", "ab", "abc", "abcdef")] == [
+    assert [enumerated(list(names)) for names in ("", "a", "ab", "abc", "abcdef")] == [
         *("none", "a", "a and b", "a, b and c", "a, b, c and 3 more"),
     ]
 

@@ -35,7 +35,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def listed(names: Sequence[str]) -> str:
+def enumerated(names: Sequence[str]) -> str:
     """The first of some names: a, b, c and 4 more."""
     more = len(names) - MOST_NAMED
     if more > 0:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.declaration import Standard
-from workbench.analytics.reports.words import counted, duration, listed
+from workbench.analytics.reports.words import counted, duration, enumerated
 
 if TYPE_CHECKING:
     import altair
@@ -20,9 +20,11 @@ def sentence(frame: pandas.DataFrame) -> str:
     names = frame["compared"].tolist()
     known = frame.dropna(subset="median_lead_s")
     if len(known) < 2:
-        return f"{listed(names)}: there are no two groups with ended tasks to compare."
+        return f"{enumerated(names)}: there are no two groups with ended tasks to compare."
     fast, slow = known.iloc[int(known["median_lead_s"].argmin())], known.iloc[int(known["median_lead_s"].argmax())]
-    text = f"{counted(len(frame), 'group')} ({listed(names)}): a task took {duration(fast['median_lead_s'])} on median"
+    text = (
+        f"{counted(len(frame), 'group')} ({enumerated(names)}): a task took {duration(fast['median_lead_s'])} on median"
+    )
     return f"{text} in {fast['compared']} and {duration(slow['median_lead_s'])} in {slow['compared']}."
 
 

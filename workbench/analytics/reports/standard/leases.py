@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.declaration import Standard
-from workbench.analytics.reports.words import counted, listed, was
+from workbench.analytics.reports.words import counted, enumerated, was
 
 if TYPE_CHECKING:
     import altair
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def sentence(frame: pandas.DataFrame) -> str:
     """How many leases were lost, and by whom."""
     made, lost, later = (frame[name].sum() for name in ("made", "leases_lost", "later_attempts"))
-    by = f", by {listed(frame.loc[frame['leases_lost'] > 0, 'agent'].tolist())}" if lost else ""
+    by = f", by {enumerated(frame.loc[frame['leases_lost'] > 0, 'agent'].tolist())}" if lost else ""
     first = f"{counted(lost, 'lease')} {was(lost)} lost in {counted(made, 'attempt')}{by}"
     return (
         f"{first}; {counted(later, 'attempt')} {was(later)} not the first at {'its' if later == 1 else 'their'} task."
