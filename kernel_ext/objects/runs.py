@@ -164,8 +164,16 @@ class RunComparison:
     def __repr__(self) -> str:
         return self.table.text()
 
+    def chart(self) -> Any:
+        """Parallel coordinates of the numbers in which the runs differ; None if there are fewer than two."""
+        from workbench.analytics.run_report import parallel_coordinates
+
+        return parallel_coordinates(self.data)
+
     def _repr_html_(self) -> str:
-        return self.table.html()
+        from workbench.analytics.run_report.page import coordinates_figure
+
+        return self.table.html() + coordinates_figure(self.data)
 
 
 def _cell(value: Any) -> Any:

@@ -69,3 +69,30 @@ def test_runs_are_named_tagged_noted_ended_and_archived(run: Type, client: Proje
     client.call("add_run_artifact", run_id=3, path="plot.svg")
     assert str(client.settings.project / "plot.svg") in run("runs", "open", "3").out
     assert "RUN_NOT_FOUND" in run("runs", "show", "99").err
+
+
+def test_a_report_is_one_file_in_which_nothing_that_was_recorded_is_active(
+    run: Type, client: ProjectClient, tmp_path: Path
+) -> None:
+    evil = "<script>alert(1)</script>\u202e"
+    client.call("update_run", run_id=1, notes=evil)
+    client.call("record_metrics", run_id=1, metrics={evil.replace("<", "").replace(">", ""): [1, 2], "text": evil})
+    picture = client.settings.project / "plot.png"
+    picture.write_bytes(b"\x89PNG picture")
+    client.call("add_run_artifact", run_id=1, path="plot.png", name=f"plot {evil[:8]}")
+    file = tmp_path / "report.html"
+    assert run("runs", "report", "1", "2", "--html", str(file)).out == f"Wrote 2 runs to {file}.\n"
+    page = file.read_text("utf-8")
+    assert "<script" not in page
+    assert "\u202e" not in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
+    assert "default-src 'none'" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert page.count("data:image/svg+xml;base64,") >= 3
+    assert "data:image/png;base64," in page
+    picture.write_bytes(b"other")
+    run("runs", "report", "1", "--html", str(file))
+    assert "changed since the run" in file.read_text("utf-8")
+    refused = run("runs", "report", "1", "--html", str(tmp_path / "no" / "report.html"))
+    assert (refused.status, refused.err.split(":")[0]) == (1, "OUTPUT_UNWRITABLE")

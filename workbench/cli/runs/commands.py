@@ -5,13 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, NounGroup, Shown, counted, drop_none, pass_client, size, without_empty
+from workbench.cli.output import (
+    Note,
+    NounGroup,
+    Shown,
+    counted,
+    drop_none,
+    output_unwritable,
+    pass_client,
+    size,
+    without_empty,
+)
 from workbench.tables import Page, State, Table
 
 NO_RUNS = "There are no runs yet. wb.record(loss=0.1) in a notebook begins one."
@@ -273,3 +284,28 @@ def open_paths(client: OperatorClient, run_id: int) -> Shown:
     places += [(file["name"], file["path"]) for file in run["files"]]
     rows = [[name, str(client.settings.project / path)] for name, path in places]
     return Table(["", "path"], rows, "It has left no files.", rows)
+
+
+@runs.command("report")
+@click.argument("run_ids", type=int, nargs=-1, required=True)
+@click.option(
+    "--html", "file", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write."
+)
+@pass_client
+def report(client: OperatorClient, run_ids: tuple[int, ...], file: Path) -> Shown:
+    """Write a page about runs into one HTML file, which needs no server and no network.
+
+    It has their differences, charts of their metrics, parameters, environment, commit, notes and artifacts.
+    """
+    from workbench.analytics.run_report import page
+
+    found = [client.call("get_run", run_id=run_id) for run_id in run_ids]
+    series = {run["id"]: client.call("get_run_series", run_id=run["id"], max_points=500)["series"] for run in found}
+    compared = client.call("compare_runs", run_ids=list(run_ids))
+    shown = [(run, run_page(run)) for run in found]
+    text = page(client.settings.project, shown, series, compared, comparison_table(compared))
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise output_unwritable(str(file), error) from None
+    return Note(f"Wrote {counted(len(found), 'run')} to {file}.", {"file": str(file)})

@@ -1,0 +1,77 @@
+"""Charts of runs as SVG: series of metrics, and parallel coordinates of what differs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair
+
+AXES = 12
+"""The most axes of parallel coordinates."""
+NUMERIC = ("parameters", "metrics")
+
+
+def series_svg(lines: Mapping[str, Sequence[Sequence[Any]]]) -> str | None:
+    """The finite values of one metric by step, a line for each run; None if there are none."""
+    import altair as alt
+
+    rows = [
+        {"run": run, "step": step, "value": value}
+        for run, points in lines.items()
+        for step, value in points
+        if isinstance(value, int | float)
+    ]
+    if not rows:
+        return None
+    chart = (
+        alt.Chart(alt.Data(values=rows), width=560, height=200)
+        .mark_line(point=len(rows) <= 60)
+        .encode(
+            x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1)),
+            y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
+            color=alt.Color("run:N", title=None, sort=list(lines), legend=alt.Legend() if len(lines) > 1 else None),
+        )
+    )
+    return svg(chart)
+
+
+def parallel_coordinates(comparison: Mapping[str, Any]) -> altair.Chart | None:
+    """Numbers in which runs differ, an axis each from the lowest to the highest; None if there are fewer than two."""
+    import altair as alt
+
+    rows = [row for row in comparison["rows"] if row["section"] in NUMERIC and _is_numeric(row["values"])][:AXES]
+    if len(rows) < 2 or len(comparison["runs"]) < 2:
+        return None
+    made = []
+    for row in rows:
+        low, high = min(row["values"]), max(row["values"])
+        title = f"{row['name']} ({low:.4g} to {high:.4g})"
+        for run, value in zip(comparison["runs"], row["values"], strict=True):
+            place = (value - low) / (high - low) if high > low else 0.5
+            made.append({"run": f"{run['id']} {run['name']}", "axis": title, "place": place, "value": value})
+    axes = list(dict.fromkeys(each["axis"] for each in made))
+    return (
+        alt.Chart(alt.Data(values=made), width=max(320, 110 * len(axes)), height=240)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("axis:N", sort=axes, title=None, axis=alt.Axis(labelAngle=-30, labelLimit=220, grid=True)),
+            y=alt.Y("place:Q", axis=None, scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color("run:N", title=None),
+            detail="run:N",
+        )
+    )
+
+
+def svg(chart: altair.Chart) -> str:
+    """A chart as SVG."""
+    import vl_convert
+
+    made: str = vl_convert.vegalite_to_svg(json.dumps({**chart.to_dict(), "background": "white"}))
+    return made
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
