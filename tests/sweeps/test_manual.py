@@ -57,7 +57,7 @@ def test_its_commands_work(experiment: Path) -> None:
 def test_its_cell_works_and_the_runs_attach_to_the_notebooks_server(experiment: Path, tmp_path: Path) -> None:
     _, cell = blocks("python")
     attaching = "%load_ext workbench\n%workbench start\nwb.call('create_task', title=f'of {seed}', persona_id='tester')"
-    write_notebook(experiment, blocks("python")[0].code, attaching)
+    write_notebook(experiment, blocks("python")[0].code, attaching, "wb.record(score=2 * seed)")
     with started(tmp_path, cwd=experiment.parent) as kernel:
         kernel.run("%workbench start")
         try:
@@ -66,8 +66,12 @@ def test_its_cell_works_and_the_runs_attach_to_the_notebooks_server(experiment: 
             tasks = kernel.run(
                 "print(sorted((t['title'], t['session_id'] is None) for t in wb.call('list_tasks')['tasks']))"
             )
+            scores = kernel.run(
+                "print([r['metrics'] for r in wb.call('list_runs', sweep='seeds', sort='score')['runs']])"
+            )
         finally:
             kernel.run("%workbench stop")
+    assert scores.strip() == str([{"score": 2.0 * seed} for seed in (1, 2, 3)])
     assert "3 of 3: 3 completed" in shown
     assert "1 of 1: 1 completed" in magic
     assert tasks.strip() == str([(f"of {seed}", False) for seed in (1, 2, 3, 9)])

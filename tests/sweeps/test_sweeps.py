@@ -76,7 +76,7 @@ def test_each_run_gets_its_values_and_knows_its_record(lab: SweepLab) -> None:
     lab.sweep(notebook, parameters={"seed": [1, 2]}, repeat=2)
     runs = lab.runs("values")
     assert [lab.printed(run).split() for run in runs] == [
-        [str(run["parameters"]["seed"]), "0.5", str(run["id"]), str(lab.place)] for run in runs
+        [str(run["parameters"]["seed"]), "0.5", f"{run['id']}:1", str(lab.place)] for run in runs
     ]
     assert sorted(run["parameters"]["seed"] for run in runs) == [1, 1, 2, 2]
     assert "WORKBENCH_RUN" not in os.environ

@@ -128,7 +128,11 @@ def _execute(
 
 def _environment(job: Job, started: Mapping[str, Any]) -> dict[str, str]:
     """The kernel's variables: it belongs to its run, and coordinates in the run's session."""
-    variables = {**os.environ, "WORKBENCH_PROJECT": str(job.project), "WORKBENCH_RUN": str(started["id"])}
+    variables = {
+        **os.environ,
+        "WORKBENCH_PROJECT": str(job.project),
+        "WORKBENCH_RUN": f"{started['id']}:{started['tries']}",
+    }
     variables.pop("WORKBENCH_SESSION", None)
     if started["session_id"] is not None:
         variables["WORKBENCH_SESSION"] = started["session_id"]
