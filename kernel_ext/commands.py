@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import click
 
 from kernel_ext.chat import chat_command
 from kernel_ext.sweeps import sweep_command
 from workbench import cli
-
-if TYPE_CHECKING:
-    from kernel_ext.session import Session
 
 NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker", "chat", "sweep"}
 """Commands that are not available in a kernel: they would block it, have their own magic or form, repeat `start`, or
@@ -31,6 +28,22 @@ PANEL_TABS = (
 )
 
 
+class Startable(Protocol):
+    """A notebook's session, as its commands use it."""
+
+    def start(self, project: Path | None = None, port: int | None = None, *, end_workers: bool = False) -> cli.Note:
+        """Start the servers."""
+        ...
+
+    def stop(self, *, end_workers: bool = False) -> cli.Note:
+        """Stop the servers."""
+        ...
+
+    def panel(self, tab: str = ..., *, alone: bool = ..., dock: bool = ...) -> Any:
+        """Open the panel."""
+        ...
+
+
 def tree() -> click.Group:
     """The commands of the command line, plus those that only a kernel has."""
     group = cli.CommandGroup("workbench", context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,7 +60,7 @@ def tree() -> click.Group:
 @click.option("--port", type=int, default=None, help="0 lets the system choose.")
 @click.option("--end-workers", is_flag=True, help="End the agents' processes that an earlier server left.")
 @click.pass_obj
-def start(session: Session, project: Path | None, port: int | None, end_workers: bool) -> cli.Note:
+def start(session: Startable, project: Path | None, port: int | None, end_workers: bool) -> cli.Note:
     """Start the servers in this kernel, and take back the agents' processes that an earlier server left."""
     return session.start(project, port, end_workers=end_workers)
 
@@ -57,7 +70,7 @@ def start(session: Session, project: Path | None, port: int | None, end_workers:
     "--end-workers", is_flag=True, help="Also end the agents' processes, unless other kernels use the project."
 )
 @click.pass_obj
-def stop(session: Session, end_workers: bool) -> cli.Note:
+def stop(session: Startable, end_workers: bool) -> cli.Note:
     """Stop the servers, unless other kernels use the project: one of them then serves it. Agents' processes go on
     working; the next start takes them back."""
     return session.stop(end_workers=end_workers)
@@ -68,6 +81,6 @@ def stop(session: Session, end_workers: bool) -> cli.Note:
 @click.option("--alone", is_flag=True, help="Only this tab.")
 @click.option("--dock", is_flag=True, help="Beside the notebook, in JupyterLab; elsewhere in the cell.")
 @click.pass_obj
-def panel(session: Session, tab: str, alone: bool, dock: bool) -> Any:
+def panel(session: Startable, tab: str, alone: bool, dock: bool) -> Any:
     """Show the panel with the inbox, agents, tasks and worktrees, live."""
     return session.panel(tab, alone=alone, dock=dock)

@@ -21,7 +21,7 @@ from workbench.ops import collect
 from workbench.services import SERVICES
 
 if TYPE_CHECKING:
-    from kernel_ext.session import Session
+    from kernel_ext.objects.rows import Notebook
 
 NAME = re.compile(r"\bwb\.(?:call|help)\(\s*[\"'](\w*)$")
 ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?(?<![=\w.\"'])(\w*)$")
@@ -29,7 +29,7 @@ FIRST_LINE = re.compile(r"%%(plan|persona|wsql|chat)\s(?:.*\s)?([\w./-]*)$")
 SQL = re.compile(r"(?:(\w+)\.)?(\w*)$")
 SQL_CELL = "%%wsql"
 PRIORITY = 100.0
-NAMED: Mapping[str, Callable[[Session], Iterable[str]]] = {
+NAMED: Mapping[str, Callable[[Notebook], Iterable[str]]] = {
     "persona": lambda session: [one["id"] for one in session.call("get_personas")["personas"]],
     "chat": lambda session: [one["name"] for one in session.call("agent_list")["agents"]],
 }
@@ -43,7 +43,7 @@ class Completion:
         options: the options of each cell magic.
     """
 
-    def __init__(self, session: Session, options: Mapping[str, Iterable[str]]) -> None:
+    def __init__(self, session: Notebook, options: Mapping[str, Iterable[str]]) -> None:
         self._session = session
         self._options = options
 
