@@ -99,7 +99,7 @@ def find(tx: Reader, caller: Caller, run_id: int) -> Row:
     """
     row = tx.one(SQL.get, scope(caller), id=run_id)
     if row is None:
-        raise NotFound("RUN_NOT_FOUND", f"There is no run {run_id}. list_runs lists them, archived ones with archived.")
+        raise NotFound("RUN_NOT_FOUND", f"There is no run {run_id}. list_runs lists them.")
     return row
 
 

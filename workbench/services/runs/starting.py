@@ -165,7 +165,7 @@ def _require_small(facts: Mapping[str, object], limit: int) -> None:
         raise BadInput(
             "RUN_TOO_LARGE",
             f"What is recorded of the run has {size} bytes; the limit is {limit} (max_run_bytes). Put large values "
-            "into a file, and add it with add_run_artifact.",
+            "into a file, and add it as an artifact.",
             bytes=size,
             limit=limit,
         )
