@@ -358,6 +358,7 @@ async def test_questions_from_several_threads_are_answered(workbench: Workbench)
     assert [answer.fetchall() for answer in answers] == [[(5,)]] * 8
 
 
+@pytest.mark.long
 async def test_no_name_has_to_be_quoted(workbench: Workbench) -> None:
     live = Live()
     names = "SELECT table_name, column_name FROM information_schema.columns ORDER BY ALL"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kernel.conftest import Kernel, started
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 
 OPEN = """
 import os

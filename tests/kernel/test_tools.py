@@ -18,7 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.server_file import ServerFile
 from workbench.settings import Settings
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 
 
 class Operator:

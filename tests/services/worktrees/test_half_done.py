@@ -222,7 +222,7 @@ async def test_what_was_queued_stays_queued_and_is_merged_by_the_next_server(
     def change(tx: Any) -> None:
         found = approvals.find(tx, question)
         assert found is not None
-        queue.enqueue(tx, found, False)
+        queue.enqueue(tx, found, False, "ada")
 
     async with Workbench.open(settings) as workbench:
         await workbench.store.write(change)
