@@ -213,7 +213,7 @@ async def test_a_flood_of_progress_is_thinned_out(era: str) -> None:
 
     async with running(connecting(program(), era)) as watched:
         upstream = await watched.ready()
-        flooding = asyncio.create_task(upstream.call("count", {"to": 20_000}, note))
+        flooding = asyncio.create_task(upstream.call("count", {"to": 6_000}, note))
         assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
         await flooding
         assert len(steps) < 2_000

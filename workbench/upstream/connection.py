@@ -165,7 +165,7 @@ class Upstream:
         if errors.is_too_large(error):
             return errors.too_large(self.name, self._limits.largest)
         if errors.is_lost(error):
-            if self._client is not None:
+            if self.state is State.READY:  # also while the connection is being closed
                 self._set(State.FAILED, "it ended before it had answered")
                 self._news.set()
             return errors.down(self.name, "it ended before it had answered")
