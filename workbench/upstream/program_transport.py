@@ -101,10 +101,11 @@ async def program_streams(
     try:
         yield incoming, outgoing
     finally:
-        # The streams' own ends are closed by the session that used them. A second cancellation does not stop the end.
-        await asyncio.shield(asyncio.create_task(_end(process, tree, tasks)))
-        for stream in (incoming, incoming_send, outgoing, outgoing_receive):
-            stream.close()
+        try:  # a second cancellation does not stop the end
+            await asyncio.shield(asyncio.create_task(_end(process, tree, tasks)))
+        finally:
+            for stream in (incoming, incoming_send, outgoing, outgoing_receive):
+                stream.close()
 
 
 async def _read(

@@ -82,7 +82,7 @@ async def test_what_an_owner_withdrew_and_could_not_say_is_forgotten(network: Ne
 
 async def test_a_first_contact_that_has_lost_everything_is_greeted_anew(network: Network) -> None:
     hub = await network("hub")
-    ada = await network("ada", hub)
+    ada = await network("ada", hub, koi_reconcile_seconds=10.0)  # ada may have greeted it while it was ending
     await ada.publish("helper")
     await hub.has(helper={})
     await hub.stop()
