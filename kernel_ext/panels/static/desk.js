@@ -965,17 +965,17 @@ t,this.tabs.forEach(({tab:e,panel:s},i)=>{b(e,"aria-selected",i===t),e.tabIndex=
 nearest"})}onKey(t){let e=this.tabs.length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||
 (t.preventDefault(),this.select(s[t.key]),this.tabs[this.at].tab.focus())}};var Rc="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Output”.",Fs=class{constructor(t,e){
 this.model=t,this.show=e,this.isOpen=!1,this.isOpening=!1,this.outputs=new Set}render(t,e){this.isOpening?(this.isOpening=!1,this.show(t,e)):this.renderOutput(t,
-e)}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebook."),i=u("Put it beside the notebook again","wb-button",()=>this.open(t)),o=u(
-"Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),this.show(t,e)}),a=r("div",{class:"wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=!this.
-isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk, docked"},a)),this.outputs.add(h),e.addEventListener("\
-abort",()=>this.outputs.delete(h)),h(),this.isOpen||this.open(t).then(l=>l||this.giveUp(t,e))}giveUp(t,e){t.replaceChildren(r("div",{class:"wb-desk"},r("p",{class:"\
-wb-toolbar wb-docked"},Rc)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.model.widget_manager,s=e?.context;if(typeof s?.
-addSibling!="function")return!1;try{this.isOpen=this.isOpening=!0;let i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o=i.luminoWidget,a=Lc(
-o.constructor),h=new a;h.id=`workbench-${this.model.get("panel_id")}`,h.addClass("jp-ThemedContainer"),h.title.label="Workbench",h.title.closable=!0,h.node.style.
-overflow="auto",h.node.style.padding="var(--jp-notebook-padding, 8px)";let l=t.closest(".jp-NotebookPanel")?.id;return h.disposed.connect(()=>this.closed()),i.once?.(
-"remove",()=>h.dispose()),s.addSibling(h,{mode:"split-right",ref:l}),a.attach(o,h.node),this.tell(),!0}catch(i){return console.warn("Workbench could not put its\
- panel beside the notebook.",i),this.isOpen=this.isOpening=!1,!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.outputs)t()}};function Lc(n){let t=n;
-for(;Object.getPrototypeOf(t).prototype;)t=Object.getPrototypeOf(t);return t}var Mc="application/vnd.jupyter.widget-view+json",kr="application/vnd.jupyter.widget-state+json";function xr(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+e)}renderOutput(t,e){let s=r("p",{class:"wb-grow"},"The panel is beside the notebook."),i=u("Put it beside the notebook again","wb-button",()=>this.openFrom(t,e)),
+o=u("Show it here","wb-button",()=>{this.outputs.delete(h),t.replaceChildren(),this.show(t,e)}),a=r("div",{class:"wb-toolbar wb-docked"},s,i,o),h=()=>{s.hidden=
+!this.isOpen,i.hidden=this.isOpen};t.append(r("div",{class:"wb-desk",role:"region","aria-label":"Workbench desk, docked"},a)),this.outputs.add(h),e.addEventListener(
+"abort",()=>this.outputs.delete(h)),h(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){await this.open(t)||this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(r(
+"div",{class:"wb-desk"},r("p",{class:"wb-toolbar wb-docked"},Rc)),r("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.model.
+widget_manager,s=e?.context;if(typeof s?.addSibling!="function")return!1;let i;try{this.isOpen=this.isOpening=!0,i=await e.create_view(await e.get_model(this.model.
+get("panel_id")));let o=i.luminoWidget,a=Lc(o.constructor),h=new a;h.id=`workbench-${this.model.get("panel_id")}`,h.addClass("jp-ThemedContainer"),h.title.label=
+"Workbench",h.title.closable=!0,h.node.style.overflow="auto",h.node.style.padding="var(--jp-notebook-padding, 8px)";let l=t.closest(".jp-NotebookPanel")?.id;return h.
+disposed.connect(()=>this.closed()),i.once?.("remove",()=>h.dispose()),s.addSibling(h,{mode:"split-right",ref:l}),a.attach(o,h.node),this.tell(),!0}catch(o){return console.
+warn("Workbench could not put its panel beside the notebook.",o),this.isOpen=this.isOpening=!1,i?.remove?.(),!1}}closed(){this.isOpen=!1,this.tell()}tell(){for(let t of this.
+outputs)t()}};function Lc(n){let t=n;for(;Object.getPrototypeOf(t).prototype;)t=Object.getPrototypeOf(t);return t}var Mc="application/vnd.jupyter.widget-view+json",kr="application/vnd.jupyter.widget-state+json";function xr(n){let t=n.widget_manager?.context?.model;if(typeof t?.
 toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>Dc(e(),n.get("panel_id"),n.get("last_state"))}function Dc(n,t,e){let s=new Set(Ic(n).map(_r));if(!e||
 !s.has(t))return n;let i=n.cells.map(c=>c.outputs?Pc(c,t,e):c),{[kr]:o,...a}=n.metadata.widgets??{},h={...Wc(o?.state??{},s),...Fc(t,e)},l={...a,[kr]:{version_major:2,
 version_minor:0,...o,state:h}};return{...n,cells:i,metadata:{...n.metadata,widgets:l}}}function Ic({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function _r({

@@ -37,7 +37,7 @@ export class Dock {
 
   renderOutput(el, signal) {
     const text = h("p", { class: "wb-grow" }, "The panel is beside the notebook.");
-    const again = button("Put it beside the notebook again", "wb-button", () => this.open(el));
+    const again = button("Put it beside the notebook again", "wb-button", () => this.openFrom(el, signal));
     const here = button("Show it here", "wb-button", () => {
       this.outputs.delete(update);
       el.replaceChildren();
@@ -52,7 +52,12 @@ export class Dock {
     this.outputs.add(update);
     signal.addEventListener("abort", () => this.outputs.delete(update));
     update();
-    if (!this.isOpen) this.open(el).then((isDone) => isDone || this.giveUp(el, signal));
+    if (!this.isOpen) this.openFrom(el, signal);
+  }
+
+  /** Put the panel beside the notebook; where the page cannot do that, show it in the cell. */
+  async openFrom(el, signal) {
+    if (!(await this.open(el))) this.giveUp(el, signal);
   }
 
   /** Show the panel in the cell, and say how else to get it beside the notebook. */
@@ -69,9 +74,10 @@ export class Dock {
     const manager = this.model.widget_manager;
     const context = manager?.context;
     if (typeof context?.addSibling !== "function") return false;
+    let view;
     try {
       this.isOpen = this.isOpening = true;
-      const view = await manager.create_view(await manager.get_model(this.model.get("panel_id")));
+      view = await manager.create_view(await manager.get_model(this.model.get("panel_id")));
       const inner = view.luminoWidget;
       const Widget = baseOf(inner.constructor);
       const panel = new Widget();
@@ -91,6 +97,7 @@ export class Dock {
     } catch (error) {
       console.warn("Workbench could not put its panel beside the notebook.", error);
       this.isOpen = this.isOpening = false;
+      view?.remove?.(); // it would go on drawing where nobody sees it
       return false;
     }
   }
