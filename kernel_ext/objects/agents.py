@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kernel_ext.objects.rows import Kind, Notebook, Row
+from kernel_ext.objects.rows import Kind, Row, got_by
 from workbench.cli.agents import NO_AGENTS, agent_table
 from workbench.cli.personas import NO_PERSONAS, persona_table
 from workbench.tables import Page, Table
@@ -103,10 +102,6 @@ class Agent(Row):
         return page
 
 
-def _agent(notebook: Notebook, key: Any) -> Mapping[str, Any]:
-    return notebook.call("get_agent", agent_id=key)
-
-
 Agent.KIND = Kind(
     Agent,
     "list_agents",
@@ -114,7 +109,7 @@ Agent.KIND = Kind(
     "agent_id",
     agent_table,
     NO_AGENTS,
-    _agent,
+    got_by("get_agent", "agent_id"),
     first={"limit": PAGE},
     words={"session": "session_id", "team": "team_id"},
 )
@@ -151,8 +146,6 @@ class Persona(Row):
         return Table([], [], "", self.as_dict(), lead=self.definition)
 
 
-def _persona(notebook: Notebook, key: Any) -> Mapping[str, Any]:
-    return notebook.call("get_persona", persona_id=key)
-
-
-Persona.KIND = Kind(Persona, "get_personas", "personas", "id", persona_table, NO_PERSONAS, _persona)
+Persona.KIND = Kind(
+    Persona, "get_personas", "personas", "id", persona_table, NO_PERSONAS, got_by("get_persona", "persona_id")
+)

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from kernel_ext.decisions import wait_for_decisions
-from kernel_ext.objects.rows import Kind, Notebook, Row
+from kernel_ext.objects.rows import Kind, Row, got_by
 from workbench.cli.approvals import NONE_WAITS, decided_table, waiting_table
 from workbench.tables import Table
 
@@ -63,10 +63,6 @@ def approval_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     return shown(found, empty)
 
 
-def _approval(notebook: Notebook, key: Any) -> Mapping[str, Any]:
-    return notebook.call("get_approval", approval_id=key)
-
-
 Approval.KIND = Kind(
     Approval,
     "list_approvals",
@@ -74,7 +70,7 @@ Approval.KIND = Kind(
     "id",
     approval_table,
     NONE_WAITS,
-    _approval,
+    got_by("get_approval", "approval_id"),
     first={"limit": MOST},
     tab="inbox",
 )

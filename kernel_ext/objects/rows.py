@@ -180,6 +180,11 @@ class Kind(Generic[R]):
             raise Missing(error.code, error.message, **error.details) from None
 
 
+def got_by(operation: str, argument: str) -> Callable[[Notebook, Any], Mapping[str, Any]]:
+    """How one object is found: the operation that gets it, and the argument that has its key."""
+    return lambda notebook, key: notebook.call(operation, **{argument: key})
+
+
 class Listing(Collection[R]):
     """The objects of a kind, as they are at each use. `[key]` finds one; a call takes a snapshot of what matches."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, got_by
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, run_page, run_table
 from workbench.recording.values import metric
 from workbench.rules.runs.values import as_number
@@ -181,12 +181,4 @@ def _cell(value: Any) -> Any:
     return value if number is None else number
 
 
-def _run(notebook: Notebook, key: Any) -> Mapping[str, Any]:
-    return notebook.call("get_run", run_id=key)
-
-
-def _table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
-    return run_table(found, empty)
-
-
-Run.KIND = Kind(Run, "list_runs", "runs", "id", _table, NO_RUNS, _run, first={"limit": 500})
+Run.KIND = Kind(Run, "list_runs", "runs", "id", run_table, NO_RUNS, got_by("get_run", "run_id"), first={"limit": 500})

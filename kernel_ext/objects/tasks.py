@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 from kernel_ext.objects.progress import wait_for_task
-from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows
+from kernel_ext.objects.rows import Kind, Listing, Notebook, Row, Rows, got_by
 from workbench.cli.tasks import NO_PLANS, plan_table, task_table
 from workbench.graph import NO_TASKS, Graph
 from workbench.tables import Page, Table
@@ -121,10 +121,6 @@ class Tasks(Listing[Task]):
         super().__init__(notebook, Task.KIND)
 
 
-def _task(notebook: Notebook, key: Any) -> Mapping[str, Any]:
-    return notebook.call("get_task", task_id=key)
-
-
 Task.KIND = Kind(
     Task,
     "list_tasks",
@@ -132,7 +128,7 @@ Task.KIND = Kind(
     "id",
     task_table,
     NO_TASKS,
-    _task,
+    got_by("get_task", "task_id"),
     first={"limit": PAGE},
     words={
         "persona": "persona_id",
