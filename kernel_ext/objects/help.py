@@ -31,7 +31,9 @@ def described(name: str | None) -> Table | Page:
     operations = collect(SERVICES)
     if name is None:
         rows = [[one.name, _who(one), one.summary] for one in operations.values()]
-        return Table(["operation", "who may", "what it does"], rows, note='wb.help("create_task") explains one.')
+        return Table(
+            ["operation", "who may call it", "what it does"], rows, note='wb.help("create_task") describes create_task.'
+        )
     if name not in operations:
         near = similar(name, operations)
         hint = f"Did you mean {near}?" if near else "wb.help() lists them."

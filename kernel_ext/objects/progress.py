@@ -53,6 +53,7 @@ class _Standing:
     def __init__(self, state: Mapping[str, Any]) -> None:
         self._id = state["id"]
         self._state = State.of(state["status"], bool(state["blocked_by"]) and state["status"] == "pending")
+        self._is_open = state["status"] in lifecycle.OPEN
         self._progress = state["progress"]
         self._rest = "".join(
             (
@@ -61,10 +62,6 @@ class _Standing:
                 f": {state['error_message']}" if state["error_message"] else "",
             )
         )
-
-    @property
-    def _is_open(self) -> bool:
-        return self._state.replace(" ", "_") in lifecycle.OPEN or self._state == "blocked"
 
     def __repr__(self) -> str:
         part = f", {self._progress} %" if self._is_open else ""
