@@ -14,6 +14,7 @@ from tests.conftest import Admit, followed
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused
 from workbench.settings import Settings
+from workbench.store.base import Reader
 
 pytestmark = pytest.mark.anyio
 
@@ -305,6 +306,27 @@ async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench,
     await followed(workbench)
     await workbench.call("set_priority", task_id=other, priority=1)
     await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+    assert (await waiting)["status"] == "claimed"
+
+
+@pytest.mark.timeout(20)
+async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_read(
+    workbench: Workbench, admit: Admit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, task = await admit("ada"), (await make(workbench))["id"]
+    read, may_read = workbench.store.read, asyncio.Event()
+
+    async def late(question: Callable[[Reader], Any]) -> Any:
+        await may_read.wait()
+        return await read(question)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workbench.store, "read", late)
+        wait = {"task_id": task, "until": "changed", "wait_seconds": 30}
+        waiting = asyncio.create_task(workbench.dispatch(ada.caller, "wait_for_task", wait))
+        await followed(workbench)
+    await workbench.dispatch(ada.caller, "claim_task", {"task_id": task})
+    may_read.set()
     assert (await waiting)["status"] == "claimed"
 
 

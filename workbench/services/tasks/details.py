@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -53,18 +52,22 @@ async def wait_for_task(
     wait_seconds: Annotated[float, Field(ge=0, description="Answer after this long at the latest.")] = 30,
 ) -> TaskStatus:
     """Wait until a task has ended, or until anything happens to it; return its status then."""
-    checks = itertools.count()
+    seconds = min(wait_seconds, ctx.settings.wait_limit_seconds)
+    about = f"task:{task_id}"
 
-    def is_over(state: TaskStatus) -> bool:
-        return state.status not in lifecycle.OPEN or (next(checks) > 0 and until == "changed")
+    def state(tx: Reader) -> TaskStatus:
+        return status_of(tx, readable_row(tx, ctx.caller, task_id))
 
-    return await ctx.feed.until(
-        lambda tx: status_of(tx, readable_row(tx, ctx.caller, task_id)),
-        is_over,
-        "task.*",
-        subject=f"task:{task_id}",
-        seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
-    )
+    def is_over(found: TaskStatus) -> bool:
+        return found.status not in lifecycle.OPEN
+
+    if until == "ended":
+        return await ctx.feed.until(state, is_over, "task.*", subject=about, seconds=seconds)
+    with ctx.feed.changed("task.*", subject=about) as change:  # from now on, however late the first read is
+        found = await ctx.read(state)
+        if not is_over(found) and await change.after(0, seconds):
+            found = await ctx.read(state)
+        return found
 
 
 @op(allow=Level.READ, reads=True)
