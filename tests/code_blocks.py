@@ -6,8 +6,11 @@ are no code.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +56,30 @@ def code_blocks() -> list[CodeBlock]:
     """All blocks of code, in order."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data" / "penguins" / "README.md"]
     return [block for page in pages for block in blocks_of(page, page.read_text("utf-8"))]
+
+
+def blocks_in(page: Path, language: str) -> list[CodeBlock]:
+    """The blocks of a page that are in a language, in order."""
+    return [block for block in blocks_of(page, page.read_text("utf-8")) if block.language == language]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """That of a person who has activated the virtual environment, and who is in no project."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("WORKBENCH_", "COV_"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return plain | {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]} | more
+
+
+def run_commands(commands: Iterable[str], cwd: Path) -> list[str]:
+    """What commands print that a person types one after another. One that fails fails the test. Blocks."""
+    printed = []
+    for command in commands:
+        ran = subprocess.run(
+            ["/bin/sh", "-ec", command], cwd=cwd, env=environment(), capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+        printed.append(ran.stdout)
+    return printed
 
 
 def blocks_of(path: Path, text: str) -> Iterator[CodeBlock]:

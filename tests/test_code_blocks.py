@@ -6,8 +6,6 @@ import ast
 import asyncio
 import os
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.code_blocks import CodeBlock, blocks_of, code_blocks
+from tests.code_blocks import blocks_of, code_blocks, environment, run_commands
 from tests.conftest import Admit, Clock, Command, Served, git
 from tests.docs import ROOT
 from tests.kernel.conftest import started
@@ -88,24 +86,7 @@ def test_blocks_are_found_with_their_heading_and_reason() -> None:
     assert (second.heading, second.reason, second.commands) == ("Low", "slow", ["a # b"])
 
 
-def environment(**more: str) -> dict[str, str]:
-    """That of a person who has activated the virtual environment, and who is in no project."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("WORKBENCH_", "COV_"))}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return plain | {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]} | more
-
-
 # Commands
-
-
-async def succeed(block: CodeBlock, project: Path) -> None:
-    """Run the commands of a block in a project."""
-    for command in block.commands:
-        argv = ["/bin/sh", "-ec", command]
-        ran = await asyncio.to_thread(
-            subprocess.run, argv, cwd=project, env=environment(), capture_output=True, text=True
-        )
-        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
 
 
 @pytest.mark.timeout(120)
@@ -119,7 +100,7 @@ async def test_kept_work_is_shown_and_adopted(
     assert await make(served, "echo $WORKBENCH_ATTEMPT > made.txt; exit 75", max_retries=1) == 7
     async with working(served, ada.token):
         await reached(served, 7, "failed")
-    await succeed(COMMANDS["Agents"], repository)
+    await asyncio.to_thread(run_commands, COMMANDS["Agents"].commands, repository)
     [asked] = (await served.workbench.call("list_approvals", kind="integration"))["approvals"]
     assert [file["path"] for file in asked["payload"]["files"]] == ["made.txt"]
 
@@ -131,14 +112,14 @@ async def test_discarded_work_is_restored(settings: Settings, clock: Clock, repo
         commit(place)
         (place / "draft.txt").write_text("a draft\n")
         await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
-    await succeed(COMMANDS["Worktrees"], repository)
+    await asyncio.to_thread(run_commands, COMMANDS["Worktrees"].commands, repository)
     assert git("show", "refs/back/workbench/saved/lab/uncommitted:draft.txt", cwd=repository) == "a draft"
 
 
 @pytest.mark.timeout(120)
 async def test_the_sample_repository_is_analysed(tmp_path: Path) -> None:
     project = Path(shutil.copytree(ROOT / "data" / "penguins", tmp_path / "penguins"))
-    await succeed(COMMANDS["Penguins of the Palmer Archipelago"], project)
+    await asyncio.to_thread(run_commands, COMMANDS["Penguins of the Palmer Archipelago"].commands, project)
     assert (project / "results" / "REPORT.md").exists()
 
 

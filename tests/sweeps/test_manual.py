@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.code_blocks import CodeBlock, code_blocks
+from tests.code_blocks import blocks_in, run_commands
 from tests.docs import ROOT
 from tests.kernel.conftest import started
 from tests.sweeps.lab import write_notebook
@@ -21,19 +18,15 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 PAGE = ROOT / "docs" / "sweeps.md"
 
 
-def blocks(language: str) -> list[CodeBlock]:
-    return [block for block in code_blocks() if block.path == PAGE and block.language == language]
-
-
 @pytest.fixture
 def experiment(repository: Path) -> Path:
     """The notebook of the page."""
-    declared, _ = blocks("python")
+    declared, _ = blocks_in(PAGE, "python")
     return write_notebook(repository / "experiment.ipynb", declared.code, "print(seed * rate)")
 
 
 def test_its_file_is_a_sweep() -> None:
-    [block] = blocks("yaml")
+    [block] = blocks_in(PAGE, "yaml")
     assert from_yaml(block.code, 10_000).options["memory"] == 2_000_000_000
 
 
@@ -43,21 +36,15 @@ def test_it_names_every_code_of_a_run_that_did_not_complete() -> None:
 
 
 def test_its_commands_work(experiment: Path) -> None:
-    env = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-    printed = []
-    for command in blocks("console")[0].commands:
-        argv = ["/bin/sh", "-ec", command]
-        ran = subprocess.run(argv, cwd=experiment.parent, env=env, capture_output=True, text=True)
-        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
-        printed.append(ran.stdout)
+    printed = run_commands(blocks_in(PAGE, "console")[0].commands, experiment.parent)
     assert printed[0].startswith("The sweep experiment has 6 runs")
     assert "6 of 6: 6 completed" in printed[1]
 
 
 def test_its_cell_works_and_the_runs_attach_to_the_notebooks_server(experiment: Path, tmp_path: Path) -> None:
-    _, cell = blocks("python")
+    _, cell = blocks_in(PAGE, "python")
     attaching = "%load_ext workbench\n%workbench start\nwb.call('create_task', title=f'of {seed}', persona_id='tester')"
-    write_notebook(experiment, blocks("python")[0].code, attaching, "wb.record(score=2 * seed)")
+    write_notebook(experiment, blocks_in(PAGE, "python")[0].code, attaching, "wb.record(score=2 * seed)")
     with started(tmp_path, cwd=experiment.parent) as kernel:
         kernel.run("%workbench start")
         try:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.code_blocks import CodeBlock, code_blocks
+from tests.code_blocks import blocks_in, run_commands
 from tests.conftest import Served
 from tests.docs import ROOT
 from tests.kernel.conftest import started
@@ -24,24 +21,20 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 PAGE = ROOT / "docs" / "chat.md"
 
 
-def blocks(language: str) -> list[CodeBlock]:
-    return [block for block in code_blocks() if block.path == PAGE and block.language == language]
-
-
 def test_the_page_names_every_operation() -> None:
     text = PAGE.read_text("utf-8")
     assert [op for op in collect([service]) if f"`{op}`" not in text] == []
 
 
 def test_its_script_is_one() -> None:
-    [block] = blocks("yaml")
+    [block] = blocks_in(PAGE, "yaml")
     assert len(Script.validate_python(load(block.code)["script"])) == 2
 
 
 def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path, cwd=repository) as kernel:
         try:
-            printed = [kernel.run(block.code) for block in blocks("python")]
+            printed = [kernel.run(block.code) for block in blocks_in(PAGE, "python")]
         finally:
             kernel.run("%workbench stop")
     assert printed[1] == "You said: What is a lease?"
@@ -50,13 +43,7 @@ def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_its_commands_work(served: Served, repository: Path) -> None:
-    env = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-    printed = []
-    for command in blocks("console")[0].commands:
-        argv = ["/bin/sh", "-ec", command]
-        ran = await asyncio.to_thread(subprocess.run, argv, cwd=repository, env=env, capture_output=True, text=True)
-        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
-        printed.append(ran.stdout)
+    printed = await asyncio.to_thread(run_commands, blocks_in(PAGE, "console")[0].commands, repository)
     assert printed[1] == "You said: What is a lease?\n"
     assert '"content": "You said: What is an attempt?"' in printed[2]
     assert "What is an attempt?" in printed[3]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.koi.test_two_nodes import field, until
-from tests.code_blocks import CodeBlock, code_blocks
+from tests.code_blocks import blocks_in, run_commands
 from tests.conftest import Served
 from tests.docs import ROOT
 from tests.kernel.conftest import started
@@ -25,17 +22,13 @@ PAGE = ROOT / "docs" / "personalities.md"
 __all__ = ["field"]
 
 
-def blocks(language: str) -> list[CodeBlock]:
-    return [block for block in code_blocks() if block.path == PAGE and block.language == language]
-
-
 def console(word: str) -> list[str]:
     """The commands of the block that has a word."""
-    return next(block.commands for block in blocks("console") if word in block.code)
+    return next(block.commands for block in blocks_in(PAGE, "console") if word in block.code)
 
 
 def test_its_configuration_is_valid() -> None:
-    [config] = [block.code for block in code_blocks() if block.path == PAGE and block.language == "json"]
+    [config] = [block.code for block in blocks_in(PAGE, "json")]
     agent = load(json.dumps(json.loads(config)), {}).agent
     assert agent is not None
     assert agent.name == "helpful-agent"
@@ -45,8 +38,8 @@ def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path, cwd=repository) as kernel:
         try:
             kernel.run("%load_ext workbench\n%workbench start --port 0\n%workbench koi join --name lab")
-            printed = [kernel.run(block.code) for block in blocks("python")]
-            [query] = [block.code for block in blocks("sql")]
+            printed = [kernel.run(block.code) for block in blocks_in(PAGE, "python")]
+            [query] = [block.code for block in blocks_in(PAGE, "sql")]
             kernel.run('while not wb.call("list_tools", kind="trait", search="ada__mean")["tools"]: pass')
             joined = kernel.run("wb.tools['ada__mean'](values=[1, 2, 6])\n" + f"print(wb.sql({query!r}).tool_name[0])")
         finally:
@@ -58,14 +51,7 @@ def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_its_commands_work(served: Served, field: Workbench, repository: Path) -> None:
     async def run(commands: list[str]) -> list[str]:
-        env = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-        printed = []
-        for command in commands:
-            argv = ["/bin/sh", "-ec", command]
-            ran = await asyncio.to_thread(subprocess.run, argv, cwd=repository, env=env, capture_output=True, text=True)
-            assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
-            printed.append(ran.stdout)
-        return printed
+        return await asyncio.to_thread(run_commands, commands, repository)
 
     await run(console("koi join --name lab"))
     contact = (await served.workbench.call("get_network"))["base_url"]

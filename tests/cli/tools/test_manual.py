@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.code_blocks import CodeBlock, code_blocks
+from tests.code_blocks import blocks_in, run_commands
 from tests.conftest import Served
 from tests.docs import ROOT, error_codes
 from tests.kernel.conftest import started
@@ -34,10 +31,6 @@ server.run("stdio")
 """
 
 
-def blocks(language: str) -> list[CodeBlock]:
-    return [block for block in code_blocks() if block.path == PAGE and block.language == language]
-
-
 def test_the_codes_that_it_explains_exist() -> None:
     table = PAGE.read_text("utf-8").partition("| the error |")[2]
     listed = re.findall(r"`([A-Z_]{6,})`", table)
@@ -48,7 +41,7 @@ def test_the_codes_that_it_explains_exist() -> None:
 def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path, cwd=repository) as kernel:
         try:
-            printed = [kernel.run(block.code) for block in blocks("python")]
+            printed = [kernel.run(block.code) for block in blocks_in(PAGE, "python")]
         finally:
             kernel.run("%workbench stop")
     assert "mean" in printed[-1]
@@ -58,12 +51,6 @@ def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_its_commands_work(served: Served, repository: Path) -> None:
     (repository / "islands.py").write_text(SERVER)
-    env = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-    printed = []
-    for command in blocks("console")[0].commands:
-        argv = ["/bin/sh", "-ec", command]
-        ran = await asyncio.to_thread(subprocess.run, argv, cwd=repository, env=env, capture_output=True, text=True)
-        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
-        printed.append(ran.stdout)
+    printed = await asyncio.to_thread(run_commands, blocks_in(PAGE, "console")[0].commands, repository)
     assert "ready" in printed[1]
     assert "2.1" in printed[2]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.code_blocks import blocks_in, run_commands
 from tests.docs import FAMILIES, ROOT, error_codes
 from tests.kernel.conftest import started
 from workbench.app import Workbench
@@ -24,7 +22,8 @@ from workbench.settings import Settings
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
-PAGE = (ROOT / "docs" / "definitions.md").read_text("utf-8")
+PATH = ROOT / "docs" / "definitions.md"
+PAGE = PATH.read_text("utf-8")
 PLACES = ("workbench/definitions", "workbench/rules/definitions", "workbench/services/definitions")
 GENERAL = {"PROJECT_UNWRITABLE", "FORBIDDEN"}
 """Codes that are about more than definitions."""
@@ -68,14 +67,7 @@ def test_the_files_that_it_shows_are_a_definition() -> None:
 
 @pytest.mark.anyio
 async def test_its_commands_work(workbench: Workbench, settings: Settings) -> None:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    for line in example("console").splitlines():
-        argv = ["/bin/sh", "-ec", line.removeprefix("$ ")]
-        env = os.environ | {"PATH": path}
-        ran = await asyncio.to_thread(
-            subprocess.run, argv, cwd=settings.project, env=env, capture_output=True, text=True
-        )
-        assert ran.returncode == 0, f"{line}\n{ran.stdout}{ran.stderr}"
+    await asyncio.to_thread(run_commands, blocks_in(PATH, "console")[0].commands, settings.project)
     found = await workbench.call("agent_get_system_prompt", agentTarget="reviewer", composed=True)
     assert "Read the code around each change" in found["prompt"]
     assert "Name the file and the line" in found["prompt"]
