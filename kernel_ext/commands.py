@@ -11,7 +11,7 @@ from kernel_ext.chat import chat_command
 from kernel_ext.sweeps import sweep_command
 from workbench import cli
 
-NOT_HERE = {"init", "serve", "mcp", "demo", "sql", "token", "worker", "chat", "sweep"}
+NOT_HERE = {"serve", "mcp", "demo", "sql", "token", "worker", "chat", "sweep"}
 """Commands that are not available in a kernel: they would block it, have their own magic or form, repeat `start`, or
 print a secret that the notebook would store."""
 PANEL_TABS = (

@@ -40,6 +40,7 @@ from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, read_closed, refresh
 from workbench.analytics.questions import Question
 from workbench.analytics.reports import Report, report
+from workbench.cli.client import ProjectClient
 from workbench.errors import BadInput, WorkbenchError
 from workbench.functions.progress import progress
 from workbench.graph import Graph
@@ -303,12 +304,10 @@ class Session(Recording):
         return self._host.info if self._host is not None else None
 
     def create_project(self) -> None:
-        """See `OperatorClient.create_project`: the start has created it.
-
-        Raises:
-            Unavailable: ``NOT_STARTED``.
-        """
-        _ = self.host
+        """See `OperatorClient.create_project`."""
+        if self._running is None:  # else the start has created it
+            with ThreadPoolExecutor(1) as thread:  # the kernel's own thread runs an event loop
+                thread.submit(ProjectClient(self.settings.project).create_project).result()
 
     def sweep(
         self,

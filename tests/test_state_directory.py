@@ -111,7 +111,7 @@ def test_what_would_be_lost_is_refused_where_no_project_is(run: Type, repository
     assert not (repository / ".aiswarm").exists()
 
 
-@pytest.mark.parametrize("words", ["init", "plan plan.yaml"])
+@pytest.mark.parametrize("words", ["init --bare", "plan plan.yaml"])
 def test_a_project_is_created_for_its_user_alone(run: Type, repository: Path, words: str) -> None:
     (repository / "plan.yaml").write_text("plan: p\ntasks:\n  - {name: t, title: T, persona: implementer}\n")
     before = os.umask(0)

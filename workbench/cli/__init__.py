@@ -30,6 +30,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     koi,
     personas,
     processes,
+    project,
     runs,
     servers,
     spaces,

@@ -1,4 +1,4 @@
-"""The project itself, and programs that run in this terminal: `init`, `serve`, `mcp`, `demo`."""
+"""Programs that run in this terminal: `serve`, `mcp`, `demo`."""
 
 from __future__ import annotations
 
@@ -11,22 +11,13 @@ import click
 
 from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, PartialFailure, Shown, pass_client
+from workbench.cli.output import PartialFailure, Shown, pass_client
 from workbench.errors import Unavailable
 from workbench.tables import Table
 
 if TYPE_CHECKING:
     from workbench.demo import DemoRun
     from workbench.demo.account import Account
-
-
-@root.command()
-@pass_client
-def init(client: OperatorClient) -> Shown:
-    """Make this directory a project, unless it is one."""
-    client.create_project()
-    project = client.settings.project
-    return Note(f"{project} is a project. Its state is in {client.settings.home}.", {"project": str(project)})
 
 
 @root.command()

@@ -1,0 +1,105 @@
+"""`workbench init`: a project with a notebook, a plan and settings to begin with."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+
+from tests.cli.conftest import Type, data
+from tests.conftest import git
+from tests.kernel.conftest import started
+from workbench.cli.project.starter import OFFERED, settings_text
+from workbench.rules.tasks.plan import parse
+from workbench.settings import Settings
+from workbench.withheld import privileged
+
+FILES = ["workbench.ipynb", "plan.yaml", ".aiswarm/settings.toml"]
+
+
+def test_what_is_written_and_the_next_step_are_said(run: Type, repository: Path) -> None:
+    printed = run("init").out
+    assert printed.startswith(f"{repository} is a project. Its state is in {repository / '.aiswarm'}.\n")
+    assert [line.split()[:2] for line in printed.splitlines()[2:-1]] == [["written", file] for file in FILES]
+    assert "`papermill workbench.ipynb out.ipynb`" in printed.splitlines()[-1]
+    nbformat.validate(nbformat.read(repository / "workbench.ipynb", as_version=4))
+    assert [task.name for task in parse((repository / "plan.yaml").read_text()).tasks] == ["measure", "check"]
+
+
+def test_files_that_exist_stay_as_they_are(run: Type, repository: Path) -> None:
+    (repository / "plan.yaml").write_text("mine")
+    (repository / "workbench.ipynb").symlink_to("elsewhere.ipynb")
+    states = {file["file"]: file["state"] for file in data(run("--json", "init"))["files"]}
+    assert states == dict(zip(FILES, ["exists, unchanged", "exists, unchanged", "written"], strict=True))
+    assert {file["state"] for file in data(run("--json", "init"))["files"]} == {"exists, unchanged"}
+    assert (repository / "plan.yaml").read_text() == "mine"
+    assert not (repository / "elsewhere.ipynb").exists()
+
+
+def test_a_dry_run_writes_nothing(run: Type, tmp_path: Path) -> None:
+    (place := tmp_path / "new").mkdir()
+    (place / "plan.yaml").write_text("mine")
+    made = data(run("--project", str(place), "--json", "init", "--dry-run"))
+    assert [file["state"] for file in made["files"]] == ["would be written", "exists", "would be written"]
+    assert [path.name for path in place.iterdir()] == ["plan.yaml"]
+
+
+def test_a_bare_project_has_its_state_only(run: Type, repository: Path) -> None:
+    before = {path.name for path in repository.iterdir()}
+    assert run("init", "--bare").out.startswith(f"{repository} is a project.")
+    assert {path.name for path in repository.iterdir()} == before
+    assert git("status", "--porcelain", cwd=repository) == ""
+
+
+def test_the_settings_are_the_defaults_in_comments(run: Type, repository: Path, settings: Settings) -> None:
+    run("init")
+    assert tomllib.loads((repository / ".aiswarm" / "settings.toml").read_text()) == {}
+    assert privileged(repository) == []
+    lines = [line.removeprefix("# ") for line in settings_text().splitlines() if " = " in line]
+    values = tomllib.loads("\n".join(lines))
+    assert tuple(values) == OFFERED
+    defaults = {name: Settings.model_fields[name].default for name in OFFERED}
+    assert {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()} == defaults
+    marked = {line.split()[0] for line in lines if line.endswith("# trust")}
+    assert marked == Settings.needing_trust(values).keys()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+def test_the_starter_notebook_runs_as_it_is_and_with_a_plan_of_ones_own(
+    run: Type, repository: Path, tmp_path: Path
+) -> None:
+    run("init")
+    git("add", ".", cwd=repository)
+    git("commit", "-q", "-m", "A project to begin with", cwd=repository)
+    made = papermill.execute_notebook(
+        repository / "workbench.ipynb", tmp_path / "out.ipynb", cwd=repository, progress_bar=False
+    )
+    assert "Workbench is stopped." in str(made.cells[-1].outputs)
+    assert [task["status"] for task in data(run("--json", "tasks"))] == ["completed", "completed"]
+
+    own = {"plan": "own", "tasks": [{"name": "w", "title": "W", "persona": "implementer", "worktree": "lab"}]}
+    own["tasks"][0]["run"] = "echo 1 > made.txt"
+    (tmp_path / "own.yaml").write_text(json.dumps(own))
+    parameters = {"plan_file": str(tmp_path / "own.yaml")}
+    papermill.execute_notebook(
+        repository / "workbench.ipynb", tmp_path / "out.ipynb", parameters, cwd=repository, progress_bar=False
+    )
+    [asked] = data(run("--json", "approvals"))
+    assert (asked["kind"], [file["path"] for file in asked["payload"]["files"]]) == ("integration", ["made.txt"])
+
+
+@pytest.mark.long
+def test_a_notebook_makes_its_directory_a_project(repository: Path, tmp_path: Path) -> None:
+    with started(tmp_path, cwd=repository) as kernel:
+        assert "would be written" in kernel.run("%workbench init --dry-run")
+        assert not (repository / "plan.yaml").exists()
+        assert "written" in kernel.run("%workbench init")
+        kernel.run("%workbench start --port 0")
+        assert "exists, unchanged" in kernel.run("%workbench init")
+        kernel.run("%workbench stop")
+    assert all((repository / file).exists() for file in FILES)
