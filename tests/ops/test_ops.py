@@ -70,11 +70,12 @@ operator   list_peers get_peer block_peer unblock_peer set_peer_permission get_n
 operator   publish_personality withdraw_personality get_own_personality release_personality_name
 own-traits update_traits
 operator   list_tool_servers add_tool_server update_tool_server remove_tool_server restart_tool_server
-operator   get_performance connection_instructions prune_worktrees get_unattended_work
+operator   get_performance get_activity connection_instructions prune_worktrees get_unattended_work
 operator   offer_tools withdraw_tools take_tool_calls report_tool_progress finish_tool_call get_tool_log
 operator   export import_records
 planner    list_runs get_run get_run_series compare_runs list_sweeps
-operator   start_run end_run record_metrics add_run_artifact update_run archive_run restore_run start_sweep
+operator   start_run end_run record_metrics add_run_artifact update_run archive_run restore_run
+operator   get_run_artifact start_sweep
 """
 """Who may call what, as the design has it; each line includes those above it."""
 

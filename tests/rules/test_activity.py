@@ -1,0 +1,50 @@
+"""What a window of time looks like."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.rules.activity import INTERVALS, Window, open_at_ends, placed, quantile, share
+
+NUMBERS = st.lists(st.integers(0, 9), min_size=INTERVALS, max_size=INTERVALS)
+
+
+@given(st.integers(10**9, 10**16), st.integers(1, 10**12))
+def test_the_last_interval_of_a_window_contains_the_present(now: int, length: int) -> None:
+    window = Window.ending(now, length)
+    assert window.starts[-1] <= now < window.starts[-1] + window.width
+
+
+@given(st.integers(10**9, 10**16), st.integers(INTERVALS, 10**12))
+def test_a_window_moves_by_whole_intervals(now: int, length: int) -> None:
+    before, after = Window.ending(now, length), Window.ending(now + length // 3, length)
+    assert (after.since - before.since) % before.width == 0
+
+
+@given(st.integers(0, 50), NUMBERS, NUMBERS)
+def test_what_was_open_follows_from_what_is_open_and_what_changed(
+    before: int, opened: list[int], closed: list[int]
+) -> None:
+    counts, count = [], before
+    for one, other in zip(opened, closed, strict=True):
+        count += one - other
+        counts.append(count)
+    if min(counts) >= 0:
+        assert open_at_ends(counts[-1], opened, closed) == counts
+
+
+def test_what_comes_while_the_question_is_answered_belongs_to_the_last_interval() -> None:
+    found = placed({0: 2, INTERVALS: 1, INTERVALS - 1: 4})
+    assert (found[0], found[-1], sum(found)) == (2, 5, 7)
+
+
+def test_an_agent_that_came_late_is_measured_from_then_on() -> None:
+    window = Window.ending(1_000_000, 600_000)
+    assert share(100, window, window.now - 200) == 0.5
+    assert share(100, window, window.now - 50) == 1.0
+    assert share(0, window, window.now) == 0.0
+
+
+def test_half_of_the_values_are_below_the_median() -> None:
+    assert [quantile([], 0.5), quantile([7], 0.95), quantile([1, 2, 9], 0.5)] == [None, 7, 2]

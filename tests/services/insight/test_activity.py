@@ -1,0 +1,161 @@
+"""What the project did lately, as the panel's charts show it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Clock
+from workbench.app import Workbench
+from workbench.model import uuid7
+from workbench.services.insight.activity import SQL
+from workbench.settings import Settings
+from workbench.store.base import Tx
+from workbench.store.queries import Query
+
+pytestmark = pytest.mark.anyio
+
+GROWING = ("events", "tasks", "task_status", "task_attempts", "approvals", "tool_calls", "messages")
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project whose time only the test moves."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+async def test_of_a_new_project_every_chart_is_empty(workbench: Workbench) -> None:
+    found = await workbench.call("get_activity")
+    assert len(found["intervals"]) == 60
+    assert found["interval_seconds"] == 60
+    lists = ("agents", "attempts", "approvals", "tools")
+    assert [found[name] for name in lists] == [[], [], [], []]
+    assert (found["pending"], found["cost_usd"], _total(found, "completed")) == (0, None, 0)
+
+
+async def test_attempts_are_counted_in_the_interval_in_which_they_ended(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada = (await admit("ada")).caller
+    await _work(workbench, ada, clock, "completed")
+    clock.forward(600)
+    await _work(workbench, ada, clock, "failed")
+    intervals = (await workbench.call("get_activity"))["intervals"]
+    completed = [place for place, one in enumerate(intervals) if one["completed"]]
+    failed = [place for place, one in enumerate(intervals) if one["failed"]]
+    assert failed[0] - completed[0] in (10, 11)  # ten minutes and a few seconds
+    assert [len(completed), len(failed), failed[0]] == [1, 1, 59]
+
+
+async def test_the_queue_is_known_for_every_interval(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = (await admit("ada")).caller
+    for _ in range(3):
+        await workbench.call("create_task", title="T", persona_id="implementer")
+    clock.forward(120)
+    task = (await workbench.dispatch(ada, "claim_task", {}))["task"]
+    clock.forward(120)
+    await workbench.dispatch(ada, "complete_task", {"task_id": task["id"]})
+    clock.forward(120)
+    intervals = (await workbench.call("get_activity"))["intervals"]
+    queue = [(one["waiting"], one["running"]) for one in intervals]
+    assert sorted(set(queue), key=queue.index) == [(0, 0), (3, 0), (2, 1), (2, 0)]
+    assert queue[-1] == (2, 0)
+
+
+async def test_an_agent_is_as_busy_as_it_held_tasks(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = (await admit("ada")).caller
+    await admit("bob")
+    clock.forward(300)
+    await _work(workbench, ada, clock, "completed", seconds=100)
+    found = {one["agent_id"]: one for one in (await workbench.call("get_activity"))["agents"]}
+    assert (found["ada"]["busy_seconds"], found["ada"]["share"], found["ada"]["attempts"]) == (100, 0.25, 1)
+    [attempt] = (await workbench.call("get_activity"))["attempts"]
+    assert (attempt["agent_id"], attempt["outcome"], attempt["task"]) == ("ada", "completed", "T")
+
+
+async def test_what_was_before_the_window_is_left_out(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = (await admit("ada")).caller
+    await _work(workbench, ada, clock, "completed")
+    clock.forward(7200)
+    found = await workbench.call("get_activity")
+    assert (found["attempts"], found["approvals"], _total(found, "completed")) == ([], [], 0)
+    assert _total(await workbench.call("get_activity", minutes=180), "completed") == 1
+
+
+async def test_an_approval_waits_until_it_is_decided(workbench: Workbench, clock: Clock) -> None:
+    first = (await workbench.call("register", name="ada", persona_id="tester"))["approval_id"]
+    await workbench.call("register", name="bob", persona_id="tester")
+    clock.forward(90)
+    await workbench.call("approve", approval_id=first)
+    clock.forward(30)
+    found = await workbench.call("get_activity")
+    assert [(one["status"], one["waited_seconds"]) for one in found["approvals"]] == [
+        ("pending", 120),
+        ("approved", 90),
+    ]
+    assert found["pending"] == 1
+
+
+async def test_calls_of_tools_and_tokens_of_answers_are_summed(workbench: Workbench, clock: Clock) -> None:
+    for spent, state in ((10, "completed"), (30, "completed"), (20, "failed")):
+        await workbench.store.write(lambda tx, s=spent, to=state: _call(tx, s, to), actor="test")
+    conversation = (await workbench.call("create_conversation", model="test:one"))["id"]
+    await workbench.store.write(lambda tx: _answer(tx, conversation), actor="test")
+    found = await workbench.call("get_activity")
+    assert found["tools"] == [{"tool": "say", "calls": 3, "failed": 1, "median_ms": 20.0, "p95_ms": 20.0}]
+    assert (_total(found, "input_tokens"), _total(found, "output_tokens"), found["cost_usd"]) == (700, 30, 0.25)
+
+
+async def test_no_chart_reads_through_what_grows(workbench: Workbench, settings: Settings) -> None:
+    await workbench.call("create_task", title="T", persona_id="implementer")
+    db = sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)
+    try:
+        for query in SQL:
+            plan = db.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", dict.fromkeys(query.parameters))
+            scans = [row[3] for row in plan if row[3].startswith("SCAN ") and "approvals_pending" not in row[3]]
+            assert [step for step in scans if step.split()[1] in GROWING] == [], query.name
+    finally:
+        db.close()
+
+
+async def _work(workbench: Workbench, caller: Any, clock: Clock, outcome: str, seconds: float = 10) -> None:
+    """One task, claimed and ended."""
+    await workbench.call("create_task", title="T", persona_id="implementer", max_retries=0)
+    task = (await workbench.dispatch(caller, "claim_task", {}))["task"]
+    clock.forward(seconds)
+    if outcome == "completed":
+        await workbench.dispatch(caller, "complete_task", {"task_id": task["id"]})
+    else:
+        await workbench.dispatch(
+            caller, "fail_task", {"task_id": task["id"], "error_message": "no", "retryable": False}
+        )
+
+
+def _call(tx: Tx, spent: int, state: str) -> None:
+    tx.run(
+        Query(
+            "call",
+            "INSERT INTO tool_calls (id, tool_name, source, kind, caller, arguments, state, requested_at, started_at, "
+            "ended_at) VALUES (:id, 'say', 'local', 'function', 'test', '{}', :state, :at, :at, :end)",
+        ),
+        id=str(uuid7(tx.now)), state=state, at=tx.now, end=tx.now + spent * 1_000,
+    )  # fmt: skip
+
+
+def _answer(tx: Tx, conversation: str) -> None:
+    tx.run(
+        Query(
+            "answer",
+            "INSERT INTO messages (id, conversation_id, number, role, state, content, input_tokens, output_tokens, "
+            "cost_usd, created_at) VALUES (:id, :of, 1, 'assistant', 'completed', '', 700, 30, 0.25, :at)",
+        ),
+        id=str(uuid7(tx.now)), of=conversation, at=tx.now,
+    )  # fmt: skip
+
+
+def _total(found: dict[str, Any], name: str) -> int:
+    return sum(one[name] for one in found["intervals"])
