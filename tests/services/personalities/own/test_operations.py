@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -259,3 +260,16 @@ async def test_what_the_network_would_refuse_changes_nothing(settings: Settings)
             await workbench.call("update_traits", name="ada", traits={"text": "x" * 2_000})
         assert await Lab(workbench).traits("ada") == {"mood": "calm"}
         assert (await workbench.call("get_own_personality", name="ada"))["set_by_hand"] == ["mood"]
+
+
+async def test_a_change_that_is_refused_takes_back_no_other_one_that_was_made_meanwhile(settings: Settings) -> None:
+    small = settings.model_copy(update={"max_koi_profile_bytes": 1_024})
+    async with Workbench.open(small) as workbench, online(workbench):
+        await workbench.call("publish_personality", name="ada", traits={"mood": "calm"})
+        changes: list[dict[str, Any]] = [{"text": "x" * 2_000}, {"mood": "keen"}, {"text": "y" * 2_000}, {"age": 3}]
+        done = await asyncio.gather(
+            *(workbench.call("update_traits", name="ada", traits=traits) for traits in changes), return_exceptions=True
+        )
+        assert [isinstance(one, Conflict) for one in done] == [True, False, True, False]
+        assert await Lab(workbench).traits("ada") == {"mood": "keen", "age": 3}
+        assert (await workbench.call("get_own_personality", name="ada"))["set_by_hand"] == ["mood", "age"]

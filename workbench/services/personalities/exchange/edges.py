@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 from rid_lib.types import KoiNetNode
 
@@ -16,7 +17,8 @@ from workbench.koi.payloads import Event, EventType
 from workbench.ops import Ctx
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline import run
-from workbench.store.base import Reader, Row
+from workbench.services.personalities.pipeline.item import Condition, always
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -26,31 +28,76 @@ PROVIDED = frozenset({rids.PERSONALITY, rids.NODE, rids.EDGE})
 
 async def settle(ctx: Ctx, me: KoiNetNode) -> None:
     """Propose the edges that this node wants, and decide about those that others propose."""
-    wanted, proposed = await ctx.read(lambda tx: (list(_wanted(tx, me)), tx.all(SQL.proposed, me=str(me))))
+    wanted, proposed = await ctx.read(lambda tx: (list(_wanted(tx, me)), proposals(tx, me)))
     for source, types in wanted:
-        await propose(ctx, me, source, types)
-    for row in proposed:
-        await (_approve(ctx, me, row) if _is_possible(row) else _refuse(ctx, row))
+        await propose(ctx, me, source, types, partial(_is_wanted, me, source, types))
+    for proposal in proposed:
+        await decide(ctx, me, proposal)
 
 
-async def renew(ctx: Ctx, me: KoiNetNode, source: KoiNetNode) -> None:
-    """Propose the edge from a node again, which may have forgotten it."""
-    found = await ctx.read(lambda tx: tx.all(SQL.sources, me=str(me)))
-    types = next((_types(row) for row in found if row["rid"] == str(source)), [])
+async def renew(ctx: Ctx, me: KoiNetNode, source: KoiNetNode, only_if: Condition = always) -> None:
+    """Propose the edge from a node again, which may have forgotten it.
+
+    Args:
+        only_if: as for `run.handle`.
+    """
+    types = await ctx.read(lambda tx: _types_of(tx, me, source))
     if types:
-        await propose(ctx, me, source, types)
+        await propose(ctx, me, source, types, lambda tx: only_if(tx) and _types_of(tx, me, source) == types)
 
 
-async def propose(ctx: Ctx, me: KoiNetNode, source: KoiNetNode, types: list[str]) -> None:
-    """Ask a node to send its events of some types."""
+async def propose(ctx: Ctx, me: KoiNetNode, source: KoiNetNode, types: list[str], only_if: Condition = always) -> None:
+    """Ask a node to send its events of some types.
+
+    Args:
+        only_if: as for `run.handle`.
+    """
     rid = edge_rid(source, me)
     contents = EdgeProfile(
         source=source, target=me, edge_type=EdgeType.WEBHOOK, status=EdgeStatus.PROPOSED, rid_types=types
     ).model_dump(mode="json")
-    await run.handle(ctx, [Event(rid=rid, event_type=EventType.NEW, contents=contents)], None)
-    # Also one that was proposed before: the node may not have received it.
-    await ctx.write(lambda tx: outbox.put(tx, str(source), rid, EventType.NEW))
+
+    def queue(tx: Tx) -> bool:
+        """Queue it also if it was proposed before: the node may not have received it."""
+        if is_so := only_if(tx):
+            outbox.put(tx, str(source), rid, EventType.NEW)
+        return is_so
+
+    await run.handle(ctx, [Event(rid=rid, event_type=EventType.NEW, contents=contents)], None, queue)
     ctx.node.has_mail.set()
+
+
+def proposals(tx: Reader, me: KoiNetNode) -> list[Row]:
+    """The edges that others propose to get events from this node."""
+    return tx.all(SQL.proposed, me=str(me))
+
+
+async def decide(ctx: Ctx, me: KoiNetNode, proposal: Row) -> None:
+    """Approve a proposal, and send what is known already; or have it forgotten, if this node cannot do that.
+
+    Nothing is done if it is no longer proposed like that: its node has changed or forgotten it, or was blocked.
+    """
+    rid, is_possible = rids.parse(proposal["rid"]), _is_possible(proposal)
+
+    def is_still_proposed(tx: Tx) -> bool:
+        is_so = proposal in proposals(tx, me)
+        if is_so and is_possible:
+            known = set(json.loads(proposal["rid_types"])) - {rids.EDGE}
+            outbox.put_known(tx, proposal["target"], known, me=str(me), everything=True)
+        return is_so
+
+    approved = {**json.loads(proposal["contents"]), "status": EdgeStatus.APPROVED}
+    event_type, contents = (EventType.UPDATE, approved) if is_possible else (EventType.FORGET, None)
+    await run.handle(ctx, [Event(rid=rid, event_type=event_type, contents=contents)], None, is_still_proposed)
+
+
+def _is_wanted(me: KoiNetNode, source: KoiNetNode, types: list[str], tx: Reader) -> bool:
+    return (source, types) in _wanted(tx, me)
+
+
+def _types_of(tx: Reader, me: KoiNetNode, source: KoiNetNode) -> list[str]:
+    """What is wanted of a node; nothing if it is not known, or is blocked."""
+    return next((_types(row) for row in tx.all(SQL.sources, me=str(me)) if row["rid"] == str(source)), [])
 
 
 def _wanted(tx: Reader, me: KoiNetNode) -> Iterator[tuple[KoiNetNode, list[str]]]:
@@ -78,19 +125,3 @@ def _is_possible(row: Row) -> bool:
     """Whether this node can send what an edge asks for, in the way it asks for."""
     is_reachable = row["edge_type"] == EdgeType.POLL or row["node_type"] == NodeType.FULL
     return is_reachable and set(json.loads(row["rid_types"])) <= PROVIDED
-
-
-async def _approve(ctx: Ctx, me: KoiNetNode, row: Row) -> None:
-    """Approve an edge from this node, and send what is known already."""
-    known = set(json.loads(row["rid_types"])) - {rids.EDGE}
-    await ctx.write(lambda tx: outbox.put_known(tx, row["target"], known, me=str(me), everything=True))
-    contents = {**json.loads(row["contents"]), "status": EdgeStatus.APPROVED}
-    await run.handle(ctx, [Event(rid=rids.parse(row["rid"]), event_type=EventType.UPDATE, contents=contents)], None)
-    ctx.node.has_mail.set()
-
-
-async def _refuse(ctx: Ctx, row: Row) -> None:
-    rid = rids.parse(row["rid"])
-    await run.handle(ctx, [Event(rid=rid, event_type=EventType.FORGET)], None)
-    await ctx.write(lambda tx: outbox.put(tx, row["target"], rid, EventType.FORGET))
-    ctx.node.has_mail.set()

@@ -124,8 +124,8 @@ async def _compare_edge(ctx: Ctx, peer: Peer) -> None:
     answer = await handshake.ask(ctx, peer, MANIFESTS, FetchManifests(rids=[rid]))
     if not isinstance(answer, ManifestsPayload) or answer.manifests:
         return
-    if await ctx.read(lambda tx: bundles.find(tx, rid)) == before:  # otherwise the peer has just decided about it
-        await edges.renew(ctx, me, peer.rid)
+    # Unless the peer has just decided about it:
+    await edges.renew(ctx, me, peer.rid, lambda tx: bundles.find(tx, rid) == before)
 
 
 async def _ask_owner(ctx: Ctx, owner: Peer, known: Known) -> None:

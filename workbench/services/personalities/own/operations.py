@@ -6,7 +6,8 @@ The operator decides which agents have one. An agent may change the traits of it
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -65,6 +66,14 @@ class OwnPersonality(Wire):
     is_published: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A profile that was changed. `before`: what was decided about it before; None: nothing."""
+
+    name: str
+    before: Row | None
+
+
 @op(allow=Level.OPERATOR, tool=False)
 async def publish_personality(
     ctx: Ctx,
@@ -92,7 +101,7 @@ async def publish_personality(
     by_hand = parse(traits) if traits is not None else None
     me = await own_hash(ctx)
 
-    def change(tx: Tx) -> None:
+    def change(tx: Tx) -> Saved:
         _require_own_name(tx, name, me)
         before = tx.one(SQL.get, name=name) or {}
         made = {
@@ -100,12 +109,11 @@ async def publish_personality(
             "agent_id": require_agent(tx, agent_id)["id"] if agent_id else before.get("agent_id"),
             "definition_id": found.id if found else before.get("definition_id"),
         }
-        _save(tx, name, made, _by_hand(before) if by_hand is None else by_hand)
+        saved = _save(tx, name, made, _by_hand(before) if by_hand is None else by_hand)
         tx.emit("profile.published", f"profile:{name}", version=made["version"])
+        return saved
 
-    before = await ctx.read(lambda tx: tx.one(SQL.get, name=name))
-    await ctx.write(change)
-    return await _published(ctx, name, before)
+    return await _published(ctx, change)
 
 
 @op(allow=Level.WORKER, requires=Capability.OWN_PERSONALITY)
@@ -118,21 +126,19 @@ async def update_traits(
     functions = publishing.bound(ctx)
     me = await own_hash(ctx)
 
-    def change(tx: Tx) -> tuple[str, Row | None]:
+    def change(tx: Tx) -> Saved:
         target = _target(tx, ctx, name)
         own = publishing.find(tx, functions, target)
         if own is None:
             raise no_personality(tx, target, None)
         _require_own_name(tx, target, me)
         require_no_functions(traits, (trait.name for trait in own.sources.functions))
-        before = tx.one(SQL.get, name=target)
-        made = before or {"version": own.version, "agent_id": None, "definition_id": None}
-        _save(tx, target, made, changed(own.sources.by_hand, traits))
+        made = tx.one(SQL.get, name=target) or {"version": own.version, "agent_id": None, "definition_id": None}
+        saved = _save(tx, target, made, changed(own.sources.by_hand, traits))
         tx.emit("profile.changed", f"profile:{target}", traits=sorted(traits))
-        return target, before
+        return saved
 
-    target, before = await ctx.write(change)
-    return await _published(ctx, target, before)
+    return await _published(ctx, change)
 
 
 @op(allow=Level.OPERATOR, tool=False)
@@ -169,29 +175,35 @@ async def get_own_personality(ctx: Ctx, name: OwnName) -> OwnPersonality:
     return await ctx.read(question)
 
 
-async def _published(ctx: Ctx, name: str, before: Row | None) -> OwnPersonality:
-    """Publish a profile that was changed; if it is refused, everything is as it was before."""
-    refused = await publishing.publish(ctx)
-    mine = [one for one in refused if one.rid.startswith(f"{PERSONALITY}:{name}/")]
+async def _published(ctx: Ctx, change: Callable[[Tx], Saved]) -> OwnPersonality:
+    """Change a profile and publish it; if it is refused, everything is as it was before. One change at a time."""
+    async with ctx.node.publishing:
+        saved = await ctx.write(change)
+        refused = await publishing.publish_held(ctx)
+        mine = [one for one in refused if one.rid.startswith(f"{PERSONALITY}:{saved.name}/")]
+        if mine:
+            await ctx.write(lambda tx: _restore(tx, saved))
     if mine:
-        await ctx.write(lambda tx: _restore(tx, name, before))
-        raise Conflict("PERSONALITY_REFUSED", f"{name} was not published: {mine[0].reason}.", refusal=mine[0].code)
-    return await get_own_personality(ctx, name)
+        reason = f"{saved.name} was not published: {mine[0].reason}."
+        raise Conflict("PERSONALITY_REFUSED", reason, refusal=mine[0].code)
+    return await get_own_personality(ctx, saved.name)
 
 
-def _restore(tx: Tx, name: str, before: Row | None) -> None:
-    if before is None:
-        tx.run(SQL.delete, name=name)
+def _restore(tx: Tx, saved: Saved) -> None:
+    if saved.before is None:
+        tx.run(SQL.delete, name=saved.name)
     else:
-        tx.run(SQL.save, {**before}, now=tx.now)
+        tx.run(SQL.save, {**saved.before}, now=tx.now)
 
 
-def _save(tx: Tx, name: str, made: Mapping[str, Any], by_hand: list[PersonalityTrait]) -> None:
+def _save(tx: Tx, name: str, made: Mapping[str, Any], by_hand: list[PersonalityTrait]) -> Saved:
     """Store what was decided about a profile."""
     require_room(by_hand)
+    before = tx.one(SQL.get, name=name)
     traits = json.dumps([trait.model_dump(mode="json") for trait in by_hand], ensure_ascii=False)
     kept = {column: made[column] for column in ("version", "agent_id", "definition_id")}
     tx.run(SQL.save, kept, name=name, traits=traits, now=tx.now)
+    return Saved(name, before)
 
 
 def _by_hand(row: Mapping[str, Any]) -> list[PersonalityTrait]:

@@ -101,12 +101,17 @@ async def publish(ctx: Ctx) -> list[Refused]:
         Unavailable: ``STORE_…``.
     """
     async with ctx.node.publishing:
-        presence = ctx.node.presence
-        if presence is None:
-            return []
-        functions = bound(ctx)
-        events = await ctx.read(lambda tx: _events(tx, presence, functions))
-        return (await handle(ctx, events, None)).refused if events else []
+        return await publish_held(ctx)
+
+
+async def publish_held(ctx: Ctx) -> list[Refused]:
+    """As `publish`, for who holds `Node.publishing`."""
+    presence = ctx.node.presence
+    if presence is None:
+        return []
+    functions = bound(ctx)
+    events = await ctx.read(lambda tx: _events(tx, presence, functions))
+    return (await handle(ctx, events, None)).refused if events else []
 
 
 def bound(ctx: Ctx) -> Functions:

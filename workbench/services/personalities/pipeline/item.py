@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rid_lib import RID
@@ -12,8 +13,15 @@ from workbench.koi.payloads import EventType, Manifest
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.services.personalities.refusals import Refusal
 from workbench.settings import Settings
+from workbench.store.base import Tx
 
 Profile = PersonalityProfile | NodeProfile | EdgeProfile
+Condition = Callable[[Tx], bool]
+
+
+def always(tx: Tx) -> bool:
+    """The condition that always holds."""
+    return True
 
 
 class Dropped(Exception):
@@ -32,11 +40,13 @@ class Batch:
     Args:
         me: this node.
         source: the node that sent them; None: this node itself.
+        only_if: asked in the transaction that stores them; if it does not hold, they change nothing.
     """
 
     me: KoiNetNode
     source: KoiNetNode | None
     settings: Settings
+    only_if: Condition = always
 
     @property
     def origin(self) -> str:

@@ -21,7 +21,7 @@ from workbench.services.personalities.bundles import Stored
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline import bundle, directory, fetch, final, manifest, network, owners, rid
 from workbench.services.personalities.pipeline.fetch import Fetched
-from workbench.services.personalities.pipeline.item import Batch, Change, Contents, Dropped, Item
+from workbench.services.personalities.pipeline.item import Batch, Change, Condition, Contents, Dropped, Item, always
 from workbench.services.personalities.pipeline.network import Neighbours
 from workbench.services.personalities.pipeline.owners import Trust
 from workbench.services.personalities.refusals import Refusal, Refused
@@ -52,7 +52,7 @@ class Handled:
     queued: bool = False
 
 
-async def handle(ctx: Ctx, events: Sequence[Event], source: KoiNetNode | None) -> Handled:
+async def handle(ctx: Ctx, events: Sequence[Event], source: KoiNetNode | None, only_if: Condition = always) -> Handled:
     """Take in events: check them, store what is new, tell the neighbours, announce it.
 
     An event that is refused is counted, and harms no other. What events lack is fetched from their sender.
@@ -60,13 +60,15 @@ async def handle(ctx: Ctx, events: Sequence[Event], source: KoiNetNode | None) -
     Args:
         events: in order. This node's own need no manifest.
         source: the node that sent them, whose signature was checked; None: this node itself.
+        only_if: whether what the events were made from is still so, asked in the transaction that stores them, before
+            them. It may write as well. If it says no, nothing is changed.
 
     Raises:
         Unavailable: ``KOI_NOT_JOINED``; ``STORE_…``, and then nothing was changed.
     """
     if ctx.node.presence is None:
         raise Unavailable("KOI_NOT_JOINED", "This project takes no part in a KOI network. Join one first.")
-    batch = Batch(ctx.node.presence.identity.rid, source, ctx.settings)
+    batch = Batch(ctx.node.presence.identity.rid, source, ctx.settings, only_if)
     handshake = source is not None and rid.is_handshake(events, source)
     if handshake:
         events = [event for event in events if event.rid != source or event.event_type is not EventType.FORGET]
@@ -154,7 +156,7 @@ async def _stored(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[R
 
 def _run(batch: Batch, items: Sequence[Item], refused: Sequence[Refused], tx: Tx) -> Handled:
     handled = Handled(refused=list(refused))
-    if items:
+    if items and batch.only_if(tx):
         _Run(tx, batch, handled).all(items)
     if batch.source is not None:
         refusals.count(tx, str(batch.source), handled.refused)
