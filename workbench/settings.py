@@ -277,8 +277,8 @@ class Settings(BaseSettings):
     max_koi_bytes_per_node: int = Field(
         16_777_216,
         ge=65_536,
-        description="Largest contents that are kept of one other node together: personalities, profile, edges. Their "
-        "history may be as large again.",
+        description="Largest contents that are kept of one other node together: its personalities and profile, and the "
+        "edges that it has sent. Their history may be as large again.",
     )
     max_koi_nodes: int = Field(1_000, ge=1, description="Other nodes of a KOI network that are kept.")
     max_koi_profile_bytes: int = Field(

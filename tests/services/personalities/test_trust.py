@@ -281,6 +281,22 @@ async def test_there_is_a_limit_to_what_is_kept_of_a_node(here: Here, ada: Other
     assert await here.registry() == {"large/1", "small/1", "of-bob/1", "own/1"}
 
 
+async def test_what_a_node_sends_about_edges_from_others_counts_as_its_own(
+    here: Here, ada: Other, bob: Other, other: Callable[[str], Other]
+) -> None:
+    here.ctx = here.ctx._replace(settings=here.ctx.settings.model_copy(update={"max_koi_bytes_per_node": 5_000}))
+    await here.receive(ada, *ada.handshake())
+    types = [f"orn:made.up.{number:03}" for number in range(100)]
+    for number in range(4):
+        await here.receive(ada, ada.edge(other(f"nobody-{number}").rid, ada.rid, EdgeStatus.PROPOSED, *types))
+    assert len(await here.rows("SELECT rid FROM koi_edges")) == 2
+    assert await here.refusals() == {"KOI_QUOTA_EXCEEDED": 2}
+    await here.receive(ada, ada.edge(here.rid, ada.rid, EdgeStatus.PROPOSED, *types))
+    assert await here.refusals() == {"KOI_QUOTA_EXCEEDED": 3}
+    await here.receive(bob, *bob.handshake(), bob.edge(here.rid, bob.rid, EdgeStatus.PROPOSED, *types))
+    assert len(await here.rows("SELECT rid FROM koi_edges")) == 3
+
+
 async def test_the_history_of_a_node_is_as_large_as_what_is_kept_of_it(here: Here, ada: Other, bob: Other) -> None:
     here.ctx = here.ctx._replace(settings=here.ctx.settings.model_copy(update={"max_koi_bytes_per_node": 5_000}))
     await here.receive(bob, *bob.handshake(), bob.personality("of-bob", about="x" * 3_000))

@@ -118,8 +118,10 @@ def limit(tx: Reader, batch: Batch, rid: RID, owner: str) -> None:
         raise Dropped(Refusal.TOO_MANY, f"there are {largest:,} of {kind}")
 
 
-def require_room(tx: Reader, batch: Batch, owner: str, contents: str, known: Stored | None) -> None:
+def require_room(tx: Reader, batch: Batch, rid: RID, owner: str, contents: str, known: Stored | None) -> None:
     """Refuse what would make all that is kept of a node too large. This node's own is not limited.
+
+    An edge counts for the node that has sent it: it may name any other one as its source.
 
     Args:
         contents: JSON.
@@ -128,15 +130,18 @@ def require_room(tx: Reader, batch: Batch, owner: str, contents: str, known: Sto
     Raises:
         Dropped: `QUOTA_EXCEEDED`.
     """
-    if batch.source is None or is_same(owner, str(batch.me)):
+    is_edge = str(type(rid)) == EDGE
+    node = batch.origin if is_edge else owner
+    if batch.source is None or is_same(node, str(batch.me)):
         return
-    more = len(contents.encode()) - (len(known.contents.encode()) if known else 0)
+    is_its_own = known is not None and node == (known.origin if is_edge else known.owner)
+    more = len(contents.encode()) - (len(known.contents.encode()) if known and is_its_own else 0)
     if more <= 0:
         return
-    row, most = tx.one(SQL.bytes_of, owner=owner), batch.settings.max_koi_bytes_per_node
+    row, most = tx.one(SQL.bytes_of, node=node), batch.settings.max_koi_bytes_per_node
     assert row is not None
     if (total := row["n"] + more) > most:
-        raise Dropped(Refusal.QUOTA_EXCEEDED, f"all of {owner} would have {total:,} bytes, and may have {most:,}")
+        raise Dropped(Refusal.QUOTA_EXCEEDED, f"all of {node} would have {total:,} bytes, and may have {most:,}")
 
 
 EDGES_PER_NODE = 4

@@ -20,4 +20,7 @@ SELECT COUNT(*) AS n FROM personality_owners WHERE owner = :owner;
 SELECT owner FROM personality_releases WHERE name = :name AND key_hash = :key_hash;
 
 -- name: bytes_of
-SELECT COALESCE(SUM(bytes), 0) AS n FROM koi_bundles WHERE owner = :owner;
+SELECT (SELECT COALESCE(SUM(b.bytes), 0) FROM koi_bundles b
+        WHERE b.owner = :node AND b.rid_type <> 'orn:koi-net.edge')
+    + (SELECT COALESCE(SUM(b.bytes), 0) FROM koi_bundles b
+        WHERE b.origin = :node AND b.rid_type = 'orn:koi-net.edge') AS n;

@@ -206,7 +206,7 @@ class _Run:
         else:
             if event_type is EventType.NEW:
                 owners.limit(self._tx, self._batch, item.rid, owner)
-            owners.require_room(self._tx, self._batch, owner, item.contents.text, known)
+            owners.require_room(self._tx, self._batch, item.rid, owner, item.contents.text, known)
             self._store(item.rid, event_type, stated, item.contents, owner)
 
     def _touch(self, rid: RID, stated: Manifest, contents: Contents, owner: str) -> None:
